@@ -1,4 +1,4 @@
-//! How many packets a second the interpreter routes: parser, ingress and deparser of `testdata/router.ir`.
+//! Packets per second that the interpreter routes: parser, ingress and deparser of `testdata/router.ir`.
 
 use std::time::{Duration, Instant};
 

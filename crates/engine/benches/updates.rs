@@ -1,8 +1,8 @@
-//! What changes cost those who look up meanwhile: a table of a million exact entries, read by workers while the control
+//! Cost of table updates for concurrent lookups: workers read a table of a million exact entries while the control
 //! plane changes it.
 //!
-//! `cargo bench -p engine --bench updates`. It prints memory an entry with one copy and with two, lookups a second while
-//! nothing, 10 K and 100 K entries a second change, and lookups a second of one worker and of two.
+//! Run `cargo bench -p engine --bench updates`. It prints memory per entry with one copy and with two, lookups per
+//! second during 0, 10 K and 100 K changes per second, and lookups per second of one worker and of two.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,9 +14,9 @@ use engine::{Objects, TableEntry};
 use ir::{KeyValue, Program, TableId};
 
 const ENTRIES: u64 = 1_000_000;
-/// Lookups of a batch, after which a worker takes the newest version.
+/// Number of lookups per batch, after which a worker pins the newest version.
 const BATCH: u64 = 32;
-/// The fewest changes that are published together; where the writer is late it is all that are due.
+/// Minimum number of changes that are published together; a late writer publishes all that are due.
 const TOGETHER: u64 = 100;
 const MOST_TOGETHER: u64 = 5_000;
 const ROUND: Duration = Duration::from_millis(700);
@@ -47,7 +47,7 @@ fn program() -> Program {
     ir::parse(&map, file, &mut diagnostics).unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)))
 }
 
-/// The key of a flow: as random as a hash, as wide as a 5-tuple.
+/// Returns the key of a flow: as random as a hash, as wide as a 5-tuple.
 fn words(flow: u64) -> [u64; 2] {
     let mix = (flow ^ (flow >> 9)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     [mix ^ (mix >> 29), flow & 0xff_ffff_ffff]
@@ -60,14 +60,14 @@ fn entry(program: &Program, flow: u64, value: u64) -> TableEntry {
     TableEntry::new(keys, 0, action, vec![Bits::new(value.into(), 32)])
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident set size of this process in bytes.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("this is Linux");
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).expect("statm has numbers");
     pages * 4096
 }
 
-/// Looks flows up until told to stop; the number of lookups.
+/// Looks up flows until `stop` is set. Returns the number of lookups.
 fn read(objects: &mut Objects, program: &Program, table: TableId, seed: u64, stop: &AtomicBool) -> u64 {
     let (mut count, mut random) = (0, seed);
     while !stop.load(Relaxed) {
@@ -83,16 +83,16 @@ fn read(objects: &mut Objects, program: &Program, table: TableId, seed: u64, sto
     count
 }
 
-/// What a writer did.
+/// Statistics of a writer.
 #[derive(Default)]
-struct Written {
+struct UpdateStats {
     changes: u64,
     waited: u64,
 }
 
 /// Changes entries at a rate, many at once: one is deleted and inserted again, the others are modified.
-fn write(owner: &mut Objects, program: &Program, table: TableId, rate: u64, stop: &AtomicBool) -> Written {
-    let mut written = Written::default();
+fn write(owner: &mut Objects, program: &Program, table: TableId, rate: u64, stop: &AtomicBool) -> UpdateStats {
+    let mut written = UpdateStats::default();
     let begin = Instant::now();
     let mut flow = 0;
     while !stop.load(Relaxed) {

@@ -13,13 +13,13 @@ pub struct CrcParams {
     pub width: u32,
     /// The polynomial, without its highest bit, most significant bit first.
     pub polynomial: u32,
-    /// What the register begins with.
+    /// Initial value of the register.
     pub init: u32,
-    /// Whether each byte goes in least significant bit first.
+    /// Whether each byte is processed least significant bit first.
     pub reflect_in: bool,
-    /// Whether the register comes out reversed.
+    /// Whether the final register is reversed.
     pub reflect_out: bool,
-    /// What the result is combined with (exclusive or).
+    /// Value that is exclusive-ored to the result.
     pub xor_out: u32,
 }
 
@@ -38,7 +38,7 @@ impl CrcParams {
     };
 }
 
-/// A CRC with its table. The register is kept at the top of 32 bits, so that one loop serves every width.
+/// A CRC with its lookup table. The register is kept at the top of 32 bits, so that one loop serves every width.
 #[derive(Clone, Debug)]
 struct Crc {
     params: CrcParams,
@@ -67,7 +67,7 @@ impl Crc {
     }
 }
 
-/// Every algorithm, with the parameters that the control plane may have set.
+/// All algorithms, with the parameters that the control plane may have set.
 #[derive(Clone, Debug)]
 pub struct Algorithms {
     crc16: Crc,
@@ -84,17 +84,17 @@ impl Default for Algorithms {
 }
 
 impl Algorithms {
-    /// Sets what [`Algorithm::Crc16Custom`] computes. `params.width` is taken as 16.
+    /// Sets the parameters of [`Algorithm::Crc16Custom`]. `params.width` is taken as 16.
     pub fn set_crc16_custom(&mut self, params: CrcParams) {
         self.crc16_custom = Crc::new(CrcParams { width: 16, ..params });
     }
 
-    /// Sets what [`Algorithm::Crc32Custom`] computes. `params.width` is taken as 32.
+    /// Sets the parameters of [`Algorithm::Crc32Custom`]. `params.width` is taken as 32.
     pub fn set_crc32_custom(&mut self, params: CrcParams) {
         self.crc32_custom = Crc::new(CrcParams { width: 32, ..params });
     }
 
-    /// The result in the algorithm's own width; for identity the width of the data.
+    /// Returns the result in the algorithm's own width; for identity the width of the data.
     pub fn compute(&self, algorithm: Algorithm, data: &BitString) -> Bits {
         let bytes = data.as_bytes();
         match algorithm {
@@ -108,7 +108,7 @@ impl Algorithms {
         }
     }
 
-    /// The result zero-extended or cut (low bits kept) to `width` bits.
+    /// Returns the result zero-extended or truncated (low bits kept) to `width` bits.
     pub fn compute_to_width(&self, algorithm: Algorithm, data: &BitString, width: u32) -> Bits {
         match algorithm {
             Algorithm::Identity => data.to_bits(width),
@@ -117,7 +117,7 @@ impl Algorithms {
     }
 }
 
-/// The 16-bit words of the data, zeros behind its end.
+/// Iterates over the 16-bit words of the data, padded with zeros.
 fn words(data: &[u8]) -> impl Iterator<Item = u16> {
     data.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))
 }

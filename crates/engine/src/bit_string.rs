@@ -1,4 +1,4 @@
-//! Bit strings that grow at the end: what a deparser emits and what a hash covers.
+//! Bit strings that grow at the end: the output of a deparser and the input of a hash.
 
 use bits::Bits;
 
@@ -10,7 +10,7 @@ pub struct BitString {
 }
 
 impl BitString {
-    /// An empty string.
+    /// Creates an empty string.
     pub fn new() -> Self {
         Self::default()
     }
@@ -21,12 +21,12 @@ impl BitString {
         self.len_bits = 0;
     }
 
-    /// Length in bits.
+    /// Returns the length in bits.
     pub fn len_bits(&self) -> usize {
         self.len_bits
     }
 
-    /// The bytes, the last one padded with zeros.
+    /// Returns the bytes, the last one padded with zeros.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -40,7 +40,7 @@ impl BitString {
         let used = self.len_bits % 8;
         let len_bytes = (self.len_bits + width).div_ceil(8);
         if used + width <= 128 {
-            // The value with the bits of the last byte in front of it, at the top of one word.
+            // The value behind the bits of the last byte, at the top of one word.
             let word = value.low_u128() << (128 - used - width);
             let mut added = word.to_be_bytes().into_iter().take((used + width).div_ceil(8));
             if used > 0 {
@@ -66,7 +66,8 @@ impl BitString {
         }
     }
 
-    /// The whole string as one number, the first bit the most significant, cut or zero-extended to `width` bits.
+    /// Returns the whole string as one number, its first bit the most significant, truncated or zero-extended to
+    /// `width` bits.
     pub fn to_bits(&self, width: u32) -> Bits {
         let kept = self.len_bits.min(width as usize);
         Bits::read(&self.bytes, self.len_bits - kept, kept as u32).resize(width)

@@ -1,10 +1,10 @@
-//! Runs programs of the pipeline IR.
+//! Execution of pipeline IR programs: packet state, objects and the interpreter.
 //!
-//! Three things meet in a run. [`PacketState`] is one packet in the pipeline: its bytes, headers and slots. [`Objects`]
-//! is what outlives packets: tables, profiles, registers, counters, meters, value sets; it is also where the control
-//! plane writes, each request checked. An *executor* runs one body of an [`ir::Program`] on both: the
-//! [`Interpreter`], which defines what a program means and is kept obvious; a faster one has to agree with it on every
-//! bit, and uses the same two.
+//! Three parts take part in a run. [`PacketState`] is one packet in the pipeline: its bytes, headers and slots.
+//! [`Objects`] holds the state that outlives packets: tables, profiles, registers, counters, meters, value sets. It
+//! also accepts and checks the control plane's requests. An *executor* runs one body of an [`ir::Program`] on both. The
+//! [`Interpreter`] defines the meaning of a program and is kept simple; a faster executor has to agree with it on every
+//! bit, and uses the same two parts.
 //!
 //! ```text
 //!               Program (what)         Now (when)
@@ -14,16 +14,16 @@
 //!               Objects (state)        Watch (events for traces)
 //! ```
 //!
-//! An architecture (v1model) runs one body after the other and acts on what they leave: the ending, the slots it
-//! knows, and the [`Requested`] copies, resubmissions and digests. For a parser, [`Ending::Reject`] leaves the error
-//! in [`PacketState::parser_error`]; headers extracted before it stay.
+//! An architecture (v1model) runs one body after the other and acts on their results: the ending, the slots it knows,
+//! and the [`Requested`] copies, resubmissions and digests. After [`Ending::Reject`] of a parser, the error is in
+//! [`PacketState::parser_error`]; headers extracted before it stay valid.
 //!
-//! Packets may run on several threads at once: [`Objects::worker`] gives another thread its view of the same state, and
-//! the table there says how each kind of state is shared. Nobody waits for anybody who reads.
+//! Packets may run on several threads at once: [`Objects::worker`] gives another thread a view of the same state, and
+//! the table there shows how each kind of state is shared. Readers never block anybody.
 //!
-//! The crate is pure: time is an argument, random numbers come from a seed, there is no input or output and no
-//! thread. It knows nothing of architectures, of P4 source, or of how entries are written down. It expects programs
-//! that the IR's validator accepts, and panics on others; no packet and no control request makes it panic.
+//! The crate is pure: time is an argument, random numbers come from a seed, and there is no I/O and no thread. It knows
+//! nothing of architectures, of P4 source, or of the text form of entries. It expects programs that the IR's validator
+//! accepts, and panics on others; no packet and no control request makes it panic.
 
 mod algorithm;
 mod bit_string;
@@ -41,4 +41,4 @@ pub use objects::{
     Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, TableEntry, WeightedCall, record_places,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};
-pub use watch::{Event, Watch, Written};
+pub use watch::{Event, Watch, WriteTarget};

@@ -1,4 +1,4 @@
-//! What a packet is while it is in the pipeline: its bytes, its headers, its slots.
+//! The state of a packet in the pipeline: bytes, headers and slots.
 
 use bits::Bits;
 use cranelift_entity::PrimaryMap;
@@ -10,71 +10,71 @@ use crate::objects::Colour;
 /// A header instance of one packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderState {
-    /// Whether it is there.
+    /// Validity.
     pub valid: bool,
-    /// Its fields. A variable field has the width that it has at the moment, 0 before its first extraction.
+    /// Fields. A variable field has its current width, 0 before its first extraction.
     pub fields: Vec<Bits>,
 }
 
 impl HeaderState {
-    /// An invalid header of zeros.
+    /// Creates an invalid header of zeros.
     pub fn new(layout: &HeaderType) -> Self {
         let zero = |field: &ir::HeaderField| Bits::zero(if field.varbit { 0 } else { field.width });
         HeaderState { valid: false, fields: layout.fields.iter().map(zero).collect() }
     }
 
-    /// Bits that it takes on the wire.
+    /// Returns the length on the wire in bits.
     pub fn len_bits(&self) -> usize {
         self.fields.iter().map(|field| field.width() as usize).sum()
     }
 }
 
-/// Something that a body asked of the architecture around it: an [`ir::Request`] with its values.
+/// A request of a body to the architecture: an [`ir::Request`] with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requested {
     /// A copy to a mirror session.
     Clone {
-        /// Whether the ingress-to-egress kind was asked for (the packet as it came in).
+        /// Whether this is an ingress-to-egress clone (of the packet as received).
         ingress: bool,
         /// Session id.
         session: u32,
-        /// Field list to keep.
+        /// Field list to preserve.
         keep: Option<u32>,
     },
-    /// Through ingress once more, as it came in, keeping a field list.
+    /// Another pass through ingress with the packet as received, preserving a field list.
     Resubmit(Option<u32>),
-    /// Through the whole pipeline once more, as it leaves, keeping a field list.
+    /// Another pass through the whole pipeline with the packet as emitted, preserving a field list.
     Recirculate(Option<u32>),
-    /// Only the first so many bytes leave.
+    /// Truncation to this many bytes.
     Truncate(u32),
     /// A message to the control plane, with a value for each of the digest's fields.
     Digest(DigestId, Vec<Bits>),
 }
 
-/// Values that a field list carried from one pass to the next.
+/// Values that a field list carries from one pass of a packet to the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preserved {
     slots: Vec<(SlotId, Bits)>,
     headers: Vec<(HeaderId, HeaderState)>,
 }
 
-/// One packet in the pipeline of one program. Every slot is 0 and every header invalid to begin with.
+/// One packet in the pipeline of one program. Initially, every slot is 0 and every header invalid.
 #[derive(Clone, Debug)]
 pub struct PacketState {
     pub(crate) slots: PrimaryMap<SlotId, Bits>,
     pub(crate) headers: PrimaryMap<HeaderId, HeaderState>,
     pub(crate) data: Vec<u8>,
-    /// How far the parser has come, in bits; never beyond the data.
+    /// Position of the parser in bits; never beyond the data.
     pub(crate) cursor_bits: usize,
     pub(crate) emitted: BitString,
     pub(crate) error: u32,
     pub(crate) requests: Vec<(Requested, LocId)>,
-    /// What direct meters said in this pass.
+    /// Results of direct meters in this pass.
     pub(crate) colours: PrimaryMap<MeterId, Colour>,
 }
 
 impl PacketState {
-    /// A packet before the parser.
+    /// Creates a packet in the state before the parser.
     pub fn new(program: &Program, data: Vec<u8>) -> Self {
         PacketState {
             slots: program.slots.values().map(|slot| Bits::zero(slot.width)).collect(),
@@ -88,8 +88,8 @@ impl PacketState {
         }
     }
 
-    /// Back to the state before the parser, with new data: for the next packet, or the next pass of this one. The
-    /// same as [`PacketState::new`], without its allocations. Returns the old data.
+    /// Resets to the state before the parser, with new data: for the next packet, or the next pass of this one. Equals
+    /// [`PacketState::new`] without its allocations. Returns the old data.
     pub fn restart(&mut self, program: &Program, data: Vec<u8>) -> Vec<u8> {
         for (id, slot) in &program.slots {
             self.slots[id] = Bits::zero(slot.width);
@@ -108,59 +108,59 @@ impl PacketState {
         std::mem::replace(&mut self.data, data)
     }
 
-    /// The value of a slot.
+    /// Returns the value of a slot.
     pub fn slot(&self, slot: SlotId) -> &Bits {
         &self.slots[slot]
     }
 
-    /// Sets a slot; the value is cut or zero-extended to the slot's width.
+    /// Sets a slot; the value is truncated or zero-extended to the slot's width.
     pub fn set_slot(&mut self, slot: SlotId, value: Bits) {
         let width = self.slots[slot].width();
         self.slots[slot] = if value.width() == width { value } else { value.resize(width) };
     }
 
-    /// Sets a slot to a number, cut to the slot's width.
+    /// Sets a slot to a number, truncated to the slot's width.
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         let width = self.slots[slot].width();
         self.slots[slot] = Bits::new(u128::from(value), width);
     }
 
-    /// A header.
+    /// Returns a header.
     pub fn header(&self, header: HeaderId) -> &HeaderState {
         &self.headers[header]
     }
 
-    /// A header to change. Fixed fields must keep their widths.
+    /// Returns a header for modification. Fixed fields must keep their widths.
     pub fn header_mut(&mut self, header: HeaderId) -> &mut HeaderState {
         &mut self.headers[header]
     }
 
-    /// The packet as it came.
+    /// Returns the packet as received.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// The bytes behind what the parser took. A byte that the parser took in part is not among them.
+    /// Returns the bytes behind those that the parser consumed. A partly consumed byte is not included.
     pub fn payload(&self) -> &[u8] {
         &self.data[self.cursor_bits.div_ceil(8)..]
     }
 
-    /// How many bits the parser took.
+    /// Returns the number of bits that the parser consumed.
     pub fn cursor_bits(&self) -> usize {
         self.cursor_bits
     }
 
-    /// What the deparser has emitted.
+    /// Returns the output of the deparser so far.
     pub fn emitted(&self) -> &BitString {
         &self.emitted
     }
 
-    /// Forgets what was emitted, so that a deparser can run again.
+    /// Clears the emitted bits, so that a deparser can run again.
     pub fn clear_emitted(&mut self) {
         self.emitted.clear();
     }
 
-    /// The packet that leaves: what was emitted, padded to whole bytes, and the payload.
+    /// Returns the outgoing packet: the emitted bits, padded to whole bytes, and the payload.
     pub fn finish(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.emitted.as_bytes().len() + self.payload().len());
         out.extend_from_slice(self.emitted.as_bytes());
@@ -168,22 +168,22 @@ impl PacketState {
         out
     }
 
-    /// The parser's error, an index into [`Program::errors`]; `NoError` until one is raised.
+    /// Returns the parser's error, an index into [`Program::errors`]; `NoError` until one is raised.
     pub fn parser_error(&self) -> u32 {
         self.error
     }
 
-    /// What was asked for so far, each with its place in the source, in order.
+    /// Returns the pending requests in order, each with its source location.
     pub fn requests(&self) -> &[(Requested, LocId)] {
         &self.requests
     }
 
-    /// Takes away what was asked for so far.
+    /// Takes the pending requests.
     pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
         std::mem::take(&mut self.requests)
     }
 
-    /// The values of a field list.
+    /// Saves the values of a field list.
     pub fn preserve(&self, kept: &[FieldListItem]) -> Preserved {
         let mut preserved = Preserved::default();
         for kept in kept {
@@ -195,7 +195,7 @@ impl PacketState {
         preserved
     }
 
-    /// Puts the values of a field list back.
+    /// Restores the values of a field list.
     pub fn restore(&mut self, preserved: &Preserved) {
         for (slot, value) in &preserved.slots {
             self.slots[*slot] = value.clone();
@@ -206,7 +206,7 @@ impl PacketState {
     }
 }
 
-/// The value of a member of `error`; 0 if the program does not declare it, which `core.p4` always does.
+/// Returns the value of a member of `error`; 0 if the program does not declare it, which `core.p4` always does.
 pub(crate) fn error_named(program: &Program, name: &str) -> u32 {
     program.errors.iter().position(|error| error == name).unwrap_or(0) as u32
 }

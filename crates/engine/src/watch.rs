@@ -1,4 +1,4 @@
-//! What an executor tells whoever watches a packet: the raw material of traces.
+//! Events that an executor reports to the observer of a packet: the raw material of traces.
 
 use bits::Bits;
 use ir::{
@@ -9,15 +9,15 @@ use ir::{
 use crate::Requested;
 use crate::objects::{Colour, TableEntry};
 
-/// Someone who watches packets. `()` watches nothing and costs nothing.
+/// An observer of packets. `()` observes nothing and costs nothing.
 pub trait Watch {
-    /// Whether events are wanted at all; executors do not put events together when it is false.
+    /// Whether the observer wants events; if not, executors do not construct any.
     #[inline]
     fn wants_events(&self) -> bool {
         true
     }
 
-    /// Something has happened.
+    /// Receives an event.
     fn event(&mut self, program: &Program, event: Event<'_>);
 }
 
@@ -31,18 +31,18 @@ impl Watch for () {
     fn event(&mut self, _: &Program, _: Event<'_>) {}
 }
 
-/// Where a value was written.
+/// The target of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteTarget {
     /// To a slot.
     Slot(SlotId),
     /// To a field of a header.
     Field(HeaderId, u32),
-    /// Nowhere: beyond the end of a stack.
+    /// No target: beyond the end of a stack.
     Nowhere,
 }
 
-/// Something that happened to a packet. `loc` is the place in the source, see [`Program::locs`].
+/// An event in the processing of a packet. `loc` is the source location, see [`Program::locs`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<'a> {
     /// A body begins: a parser or control, or (after `Applied`) an action.
@@ -54,186 +54,186 @@ pub enum Event<'a> {
     BodyEnds {
         /// The body.
         body: BodyId,
-        /// How.
+        /// The way in which it ended.
         ending: crate::Ending,
     },
-    /// The parser is in a state.
+    /// The parser enters a state.
     State {
         /// The parser.
         body: BodyId,
         /// The first block of the state; its name is the state's.
         block: BlockId,
     },
-    /// A header was taken off the packet.
+    /// A header was extracted.
     Extracted {
-        /// Which.
+        /// The header.
         header: HeaderId,
-        /// Where it began, in bits from the start of the packet.
+        /// Start of the header, in bits from the start of the packet.
         at_bit: usize,
-        /// How long it is, in bits.
+        /// Length of the header in bits.
         bits: usize,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// The parser skipped some bits.
     Advanced {
-        /// How many.
+        /// Number of bits.
         bits: usize,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
-    /// The parser chose by keys.
+    /// A `select` was evaluated.
     Selected {
         /// The keys.
         keys: &'a [Bits],
         /// Index of the case and its target; `None` if no case matched.
         case: Option<(usize, BlockId)>,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
-    /// A condition decided.
+    /// A condition was evaluated.
     Branched {
         /// Its value.
         condition: bool,
-        /// Where it went.
+        /// The next block.
         target: BlockId,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
-    /// A value decided.
+    /// A switch was evaluated.
     Switched {
         /// The value.
         subject: &'a Bits,
-        /// Where it went.
+        /// The next block.
         target: BlockId,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A value was written.
     Assigned {
-        /// Where to.
-        place: Written,
+        /// Target of the write.
+        place: WriteTarget,
         /// The value.
         value: &'a Bits,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A header was copied.
     Copied {
-        /// To; `None` beyond the end of a stack.
+        /// Destination; `None` beyond the end of a stack.
         to: Option<HeaderId>,
-        /// From; `None` beyond the end of a stack.
+        /// Source; `None` beyond the end of a stack.
         from: Option<HeaderId>,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A header became valid or invalid.
     Validity {
-        /// Which.
+        /// The header.
         header: HeaderId,
-        /// What it is now.
+        /// The new validity.
         valid: bool,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
-    /// A table was looked up; the body of the action follows.
+    /// A table was applied; the body of the action follows.
     Applied {
-        /// Which.
+        /// The table.
         table: TableId,
-        /// The key, an element for each of the table's, selectors included.
+        /// The key, one element for each of the table's, selectors included.
         key: &'a [Bits],
         /// The entry; `None` for a miss.
         entry: Option<&'a TableEntry>,
-        /// The member of the table's profile that was chosen.
+        /// The selected member of the table's profile.
         member: Option<(ProfileId, u32)>,
         /// The action that runs; `None` if the entry's group has no member that is up.
         action: Option<ActionId>,
         /// Its arguments.
         args: &'a [Bits],
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A register was read.
     RegisterRead {
-        /// Which.
+        /// The register.
         register: RegisterId,
-        /// Element; `None` beyond 64 bits.
+        /// Element index; `None` if it exceeds 64 bits.
         index: Option<u64>,
-        /// What it holds.
+        /// The value read.
         value: &'a Bits,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A register was written. Nothing is written beyond the end.
     RegisterWritten {
-        /// Which.
+        /// The register.
         register: RegisterId,
-        /// Element; `None` beyond 64 bits.
+        /// Element index; `None` if it exceeds 64 bits.
         index: Option<u64>,
-        /// What it holds now.
+        /// The new value.
         value: &'a Bits,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// The packet was counted. Nothing is counted beyond the end.
     Counted {
-        /// Which.
+        /// The counter.
         counter: CounterId,
-        /// Element; `None` beyond 64 bits.
+        /// Element index; `None` if it exceeds 64 bits.
         index: Option<u64>,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// The packet was metered.
     Metered {
-        /// Which.
+        /// The meter.
         meter: MeterId,
-        /// Element; `None` for a direct meter, and beyond 64 bits.
+        /// Element index; `None` for a direct meter, and if it exceeds 64 bits.
         index: Option<u64>,
-        /// What the meter said.
+        /// The meter's result.
         colour: Colour,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A checksum or hash was computed; `Assigned` follows.
     Computed {
-        /// How.
+        /// The algorithm.
         algorithm: Algorithm,
-        /// Over what.
+        /// The input.
         data: &'a [u8],
-        /// The result in the width of its destination.
+        /// The result, in the width of its destination.
         value: &'a Bits,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
-    /// Something was asked of the architecture.
+    /// A request was made to the architecture.
     Requested {
-        /// What.
+        /// The request.
         request: &'a Requested,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// A header was appended to the outgoing packet.
     Emitted {
-        /// Which.
+        /// The header.
         header: HeaderId,
-        /// How long it is, in bits.
+        /// Length of the header in bits.
         bits: usize,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
     /// The parser raised an error.
     ParserError {
         /// Index into [`Program::errors`].
         error: u32,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
-    /// The program reported something.
+    /// The program logged a message.
     Log {
-        /// What.
+        /// The message.
         text: &'a str,
-        /// Place.
+        /// Source location.
         loc: LocId,
     },
 }

@@ -1,4 +1,4 @@
-//! Many packets in one call: what is the same for all of them is set up once.
+//! Batches of packets in one call, with the per-call setup shared by all of them.
 
 use std::marker::PhantomData;
 
@@ -6,64 +6,64 @@ use engine::{Colour, Now, Objects};
 use ir::SlotId;
 
 use crate::calls::Host;
-use crate::compiled::{Compiled, Loop, Outcome, outcome};
+use crate::in_place::InPlacePacket;
 use crate::layout::word;
-use crate::lent::Lent;
+use crate::native::{BatchLoop, NativeProgram, UnitOutcome, outcome};
 use crate::packet::{Packet, out};
-use crate::scout::{self, BATCH, ERROR, Prepared, Row, Rows, SPECIAL, STEP};
+use crate::scout::{self, BATCH, ERROR, PrefetchState, Row, Rows, SPECIAL, STEP};
 
-/// Packets that a fresh unit runs on one after the other.
+/// Packets that a fresh unit processes one after the other.
 ///
-/// They are [put in](Batch::push), then [run](Batch::run). Where packets are in the end, and the unit's results, can be
-/// asked for by their numbers in the batch.
+/// Packets are [added](Batch::push), then [run](Batch::run). Afterwards, the output position and the unit's results of
+/// each packet are available by its index in the batch.
 #[derive(Debug)]
 pub struct Batch<'a> {
-    compiled: &'a Compiled,
-    code: &'a Loop,
+    compiled: &'a NativeProgram,
+    code: &'a BatchLoop,
     packet: &'a mut Packet,
-    /// The memory of the batch, which is the packet's otherwise: see [`crate::scout`].
+    /// Rows, whose memory otherwise belongs to the packet: see [`crate::scout`].
     rows: Vec<Row>,
-    notes: Vec<u64>,
-    /// What the notes say of tables.
-    prepared: Option<Prepared>,
+    prefetch: Vec<u64>,
+    /// State of the prefetch memory that is the same for all packets.
+    prepared: Option<PrefetchState>,
     unit: usize,
-    /// How many packets there are, and how many of them have run.
+    /// Number of packets, and number of packets that have run.
     count: usize,
     done: usize,
-    /// Whether the packet that ran last is whole in the frame.
+    /// Whether the frame holds the complete state of the packet that ran last.
     stopped: bool,
     _buffers: PhantomData<&'a mut [u8]>,
 }
 
-/// What a call of [`Batch::run`] came to.
+/// Result of a call of [`Batch::run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The packets that came to their end: each leaves from its [buffer](Ended::output_start), or was dropped.
+    /// Packets that completed: each leaves from its [buffer](FinishedPacket::output_start) or was dropped.
     pub done: std::ops::Range<usize>,
-    /// Whether the batch stopped at the packet behind them: there is more to do for it.
+    /// Whether the batch stopped at the packet behind them, which needs more work.
     pub stopped: bool,
 }
 
-impl Compiled {
-    /// A batch without packets for a fresh unit. `packet` lends its frame; whatever it was is gone afterwards.
+impl NativeProgram {
+    /// Creates an empty batch for a fresh unit. `packet` provides the frame and loses its previous contents.
     ///
     /// # Panics
-    /// If there is no such unit, it is not fresh or has no results, or `packet` is another program's.
+    /// Panics if there is no such unit, it is not fresh or has no results, or `packet` belongs to another program.
     pub fn batch<'a>(&'a self, unit: usize, packet: &'a mut Packet) -> Batch<'a> {
         assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
         let code = self.batches(unit).expect("a fresh unit with results runs on batches");
         packet.restart(Vec::new(), 0);
         packet.given.clear();
-        let (mut rows, mut notes) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.notes));
+        let (mut rows, mut prefetch) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.prefetch));
         rows.resize(BATCH, Row::default());
-        notes.resize(code.notes.words, 0);
+        prefetch.resize(code.prefetch.words, 0);
         let prepared = packet.prepared.take();
         Batch {
             compiled: self,
             code,
             packet,
             rows,
-            notes,
+            prefetch,
             prepared,
             unit,
             count: 0,
@@ -74,24 +74,24 @@ impl Compiled {
     }
 }
 
-/// Bytes of a line of the cache.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Asks for the memory of a packet, which code comes to when all packets are there.
+/// Prefetches the first cache line of a packet, which code reads once all packets have been added.
 #[inline(always)]
 fn ask_for_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint that reads nothing the program can see and faults at no address; SSE, which it
-        // needs, is part of x86_64.
+        // SAFETY: a prefetch is a hint. It reads nothing visible to the program and does not fault at any address; SSE,
+        // which it needs, is part of x86_64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
 
-/// Writes where a packet lies.
+/// Records in a row where a packet lies.
 #[inline(always)]
 fn arrive(row: &mut Row, buffer: &mut [u8], start: usize) {
     let length = buffer.len().checked_sub(start).expect("packets begin within their buffers");
@@ -105,22 +105,22 @@ fn arrive(row: &mut Row, buffer: &mut [u8], start: usize) {
 }
 
 impl<'a> Batch<'a> {
-    /// Sets a slot of up to 64 bits to a number, cut to the slot's width, for all packets: one of those that the plan
-    /// says are given.
+    /// Sets a slot of up to 64 bits to a number, truncated to the slot's width, for all packets. The slot is one of the
+    /// plan's given slots.
     ///
     /// # Panics
-    /// If the batch has begun to run.
+    /// Panics if the batch has begun to run.
     #[inline]
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         assert_eq!(self.done, 0, "slots are set before packets run");
         self.packet.set_slot_to(slot, value);
     }
 
-    /// Adds the packet that begins `start` bytes into `buffer` and ends with it; what lies before is room for headers.
-    /// Returns its number.
+    /// Adds the packet that begins `start` bytes into `buffer` and ends with it; the bytes before it are headroom.
+    /// Returns the packet's index.
     ///
     /// # Panics
-    /// If there are 32 packets, the batch has begun to run, or `start` is beyond the buffer.
+    /// Panics if there are 32 packets, the batch has begun to run, or `start` is beyond the buffer.
     #[inline]
     pub fn push(&mut self, buffer: &'a mut [u8], start: usize) -> usize {
         let number = self.count;
@@ -128,7 +128,7 @@ impl<'a> Batch<'a> {
         number
     }
 
-    /// Adds packets, as many [`Batch::push`] would.
+    /// Adds packets like repeated calls of [`Batch::push`].
     ///
     /// # Panics
     /// As [`Batch::push`].
@@ -144,27 +144,27 @@ impl<'a> Batch<'a> {
         self.count = count;
     }
 
-    /// How many packets there are.
+    /// Returns the number of packets.
     #[inline]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no packets.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Runs packets in order until all are done, or one has to be looked at whole: by [`Batch::stopped`], before the next
-    /// call goes on behind it.
+    /// Runs packets in order until all are done or one stops. The caller handles a stopped packet through
+    /// [`Batch::stopped`] before the next call, which continues behind it.
     pub fn run(&mut self, objects: &mut Objects, now: Now) -> Progress {
-        // Whoever had the objects since may have changed tables, so what was noted may be gone.
-        let Loop { notes, .. } = self.code;
+        // The tables may have changed since the last call, so prefetched results may be stale.
+        let BatchLoop { prefetch, .. } = self.code;
         let how = (self.unit, self.compiled.near_bytes());
-        let prepared = scout::prepare(notes, &mut self.notes, how, self.prepared.take(), objects);
+        let prepared = scout::prepare(prefetch, &mut self.prefetch, how, self.prepared.take(), objects);
         self.prepared = Some(prepared);
         self.leave_stopped();
-        if prepared.is_any_open {
+        if prepared.needs_bulk_lookup {
             self.look_ahead(objects, now);
         }
         let code = self.code.code;
@@ -177,11 +177,12 @@ impl<'a> Batch<'a> {
         let step = if self.packet.colours.is_empty() { BATCH } else { 1 };
         while self.done < self.count && !self.stopped {
             let (from, to) = (self.done, self.count.min(self.done + step));
-            // SAFETY: the code was generated for a validated program and memory of this layout. It writes to frame and
-            // memory, to the packets where their rows say that they lie, and to what the host lends; all of it is
-            // borrowed exclusively meanwhile. There is one packet at least, and no more than rows.
-            let at = self.host(objects, now, |frame, rows, notes| unsafe {
-                code(frame, rows, notes, rows.add(from), rows.add(to)).offset_from_unsigned(rows)
+            // SAFETY: the code was generated for a validated program and memory of this layout. It writes to the frame
+            // and the prefetch memory, to the packets at the addresses in their rows, and to the objects that the host
+            // lends; all of it is borrowed exclusively during the call. There is at least one packet, and no more
+            // packets than rows.
+            let at = self.host(objects, now, |frame, rows, prefetch| unsafe {
+                code(frame, rows, prefetch, rows.add(from), rows.add(to)).offset_from_unsigned(rows)
             });
             self.stopped = at < to;
             self.done = at + usize::from(self.stopped);
@@ -193,46 +194,47 @@ impl<'a> Batch<'a> {
         Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
     }
 
-    /// Asks tables for what packets will look up that have not run yet.
+    /// Runs the key-prefetch pass and the bulk lookups for the packets that have not run yet.
     fn look_ahead(&mut self, objects: &mut Objects, now: Now) {
-        let Loop { scout, follow, notes, .. } = self.code;
+        let BatchLoop { scout, follow, prefetch, .. } = self.code;
         let (Some(scout), count) = (scout, self.count) else { return };
         if self.done == count {
             return;
         }
-        scout::forget(notes, &mut self.notes, self.done);
+        scout::clear_results(prefetch, &mut self.prefetch, self.done);
         let is_new = self.done == 0;
         if is_new {
-            self.host(objects, now, |frame, rows, notes| {
-                // SAFETY: the code was generated for a validated program and memory of this layout, where the rows of so
-                // many packets say where they lie. It reads these, the frame, what the host lends, and what the notes say
-                // where tables keep it, and writes to the notes alone; all of it is borrowed exclusively meanwhile.
-                unsafe { scout(frame, rows, notes, count) };
+            self.host(objects, now, |frame, rows, prefetch| {
+                // SAFETY: the code was generated for a validated program and memory of this layout, in which the rows
+                // of all these packets are filled. It reads the packets, the frame, the host's objects and the table
+                // memory that the prefetch memory points to, and writes only to the prefetch memory; all of it is
+                // borrowed exclusively during the call.
+                unsafe { scout(frame, rows, prefetch, count) };
             });
         }
-        let mut goes_on = scout::ask(notes, &mut self.notes, self.done, count, objects) && is_new;
-        for _ in 0..notes.rounds {
+        let mut goes_on = scout::look_up(prefetch, &mut self.prefetch, self.done, count, objects) && is_new;
+        for _ in 0..prefetch.rounds {
             let Some(follow) = follow.filter(|_| goes_on) else { return };
             // SAFETY: as above.
-            self.host(objects, now, |frame, rows, notes| unsafe { follow(frame, rows, notes, count) });
-            goes_on = scout::ask_more(notes, &mut self.notes, count, objects);
+            self.host(objects, now, |frame, rows, prefetch| unsafe { follow(frame, rows, prefetch, count) });
+            goes_on = scout::look_up_round(prefetch, &mut self.prefetch, count, objects);
         }
     }
 
-    /// Has code run while everything is lent to it.
+    /// Runs code with frame, rows, prefetch memory and host set up.
     #[inline(always)]
     fn host<R>(&mut self, objects: &mut Objects, now: Now, work: impl FnOnce(*mut u64, *mut Row, *mut u64) -> R) -> R {
         objects.advance_clock(now.ns);
         let packet: *mut Packet = self.packet;
-        // SAFETY: the packet is borrowed exclusively, and nothing else of it but the frame is used while code runs.
+        // SAFETY: the packet is borrowed exclusively, and only its frame is otherwise used while code runs.
         let mut host = unsafe { Host::new(self.compiled.shape(), packet, objects, now.ns) };
         let frame = self.packet.frame.as_mut_ptr();
         // SAFETY: frames begin with control words.
         unsafe { frame.add(word::HOST).write(&raw mut host as u64) };
-        work(frame, self.rows.as_mut_ptr(), self.notes.as_mut_ptr())
+        work(frame, self.rows.as_mut_ptr(), self.prefetch.as_mut_ptr())
     }
 
-    /// Forgets what the packet left behind that stopped the batch, if one did.
+    /// Clears the state that a stopped packet left behind.
     fn leave_stopped(&mut self) {
         if std::mem::take(&mut self.stopped) {
             self.packet.clear_traces();
@@ -241,28 +243,28 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// What came of a packet that has run.
+    /// Returns the result of a packet that has run.
     ///
     /// # Panics
-    /// If there is no such packet.
+    /// Panics if there is no such packet.
     #[inline(always)]
-    pub fn ended(&self, number: usize) -> Ended<'_> {
+    pub fn finished(&self, number: usize) -> FinishedPacket<'_> {
         let rows: &Rows = self.rows.first_chunk().expect("there are rows for a batch");
-        Ended { row: &rows[number], frame: &self.packet.frame }
+        FinishedPacket { row: &rows[number], frame: &self.packet.frame }
     }
 
-    /// The same of packets one after the other.
+    /// Returns the results of several packets in order.
     ///
     /// # Panics
-    /// If there are no such packets.
+    /// Panics if there are no such packets.
     #[inline]
-    pub fn ended_all(&self, numbers: std::ops::Range<usize>) -> impl Iterator<Item = Ended<'_>> {
-        self.rows[numbers].iter().map(|row| Ended { row, frame: &self.packet.frame })
+    pub fn finished_all(&self, numbers: std::ops::Range<usize>) -> impl Iterator<Item = FinishedPacket<'_>> {
+        self.rows[numbers].iter().map(|row| FinishedPacket { row, frame: &self.packet.frame })
     }
 
-    /// A copy of a packet that leaves from within its buffer, once it has run; `None` of others.
+    /// Copies a packet that leaves from within its buffer, once it has run; `None` for others.
     pub fn output_copy(&self, number: usize) -> Option<Vec<u8>> {
-        let ended = self.ended(number);
+        let ended = self.finished(number);
         let start = ended.output_start().filter(|_| number < self.done)?;
         let (base, end) = (ended.row.buffer, ended.row.packet + ended.row.length);
         // SAFETY: the row is that of a packet of this batch, so the buffer is borrowed exclusively for as long as the
@@ -271,15 +273,15 @@ impl<'a> Batch<'a> {
         Some(buffer[start..].to_vec())
     }
 
-    /// The packet that the batch stopped at.
+    /// Returns the packet at which the batch stopped.
     ///
     /// # Panics
-    /// If the batch did not stop.
-    pub fn stopped(&mut self) -> Lent<'_> {
+    /// Panics if the batch did not stop.
+    pub fn stopped(&mut self) -> InPlacePacket<'_> {
         assert!(self.stopped, "the batch stopped at a packet");
         let row = &self.rows[self.done - 1];
         let start = (row.packet - row.buffer) as usize;
-        Lent {
+        InPlacePacket {
             compiled: self.compiled,
             packet: self.packet,
             base: row.buffer as *mut u8,
@@ -293,67 +295,67 @@ impl<'a> Batch<'a> {
 }
 
 impl Drop for Batch<'_> {
-    /// Nothing of the buffers stays in reach.
+    /// Removes all pointers into the buffers.
     #[inline]
     fn drop(&mut self) {
         self.packet.take_data();
         self.packet.clear_traces();
         self.packet.rows = std::mem::take(&mut self.rows);
-        self.packet.notes = std::mem::take(&mut self.notes);
+        self.packet.prefetch = std::mem::take(&mut self.prefetch);
         self.packet.prepared = self.prepared.take();
     }
 }
 
-/// What came of a packet of a batch.
+/// The result of a packet of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Ended<'b> {
+pub struct FinishedPacket<'b> {
     row: &'b Row,
     frame: &'b [u64],
 }
 
-impl Ended<'_> {
-    /// How the unit ended.
+impl FinishedPacket<'_> {
+    /// Returns the way in which the unit ended.
     #[inline(always)]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> UnitOutcome {
         let ended = self.row.ended;
         outcome(ended & 0xff, usize::from((ended >> STEP) as u16), || self.frame[word::BLAME] as u32)
     }
 
-    /// Whether code saw the packet to its end that was made for its way through the parser, where that fixes what lies
-    /// where. It makes no difference but to time.
+    /// Whether code specialised for the packet's path through the parser, with fixed header offsets, processed it to
+    /// the end. It affects timing only.
     pub fn is_special(&self) -> bool {
         self.row.ended & SPECIAL != 0
     }
 
-    /// The low 64 bits of a result, by the place of its slot in the unit's list.
+    /// Returns the low 64 bits of a result, by the index of its slot in the unit's list.
     ///
     /// # Panics
-    /// If a unit cannot have so many results.
+    /// Panics if the index is [`RESULTS`] or more.
     #[inline(always)]
     pub fn result(&self, result: usize) -> u64 {
         self.row.results[result]
     }
 
-    /// The parser's error, an index into [`ir::Program::errors`].
+    /// Returns the parser's error, an index into [`ir::Program::errors`].
     #[inline(always)]
     pub fn parser_error(&self) -> u32 {
         (self.row.ended >> ERROR) as u32
     }
 
-    /// How many bytes the packet had when it came in.
+    /// Returns the length of the incoming packet in bytes.
     #[inline(always)]
     pub fn length(&self) -> usize {
         self.row.length as usize
     }
 
-    /// How many bytes its buffer has.
+    /// Returns the size of the packet's buffer in bytes.
     #[inline(always)]
     pub fn room(&self) -> usize {
         (self.row.packet - self.row.buffer + self.row.length) as usize
     }
 
-    /// Where in its buffer the packet begins that leaves; `None` if it is not there. Packets that a batch has
-    /// [done](Progress::done) leave from there or not at all.
+    /// Returns the offset in the buffer at which the outgoing packet begins; `None` if it is not in the buffer. Packets
+    /// that a batch reports as [done](Progress::done) leave from there or not at all.
     #[inline(always)]
     pub fn output_start(&self) -> Option<usize> {
         match self.row.out {

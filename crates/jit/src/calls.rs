@@ -1,7 +1,8 @@
-//! What compiled code calls for: everything that is too large, or too rare, to be machine code.
+//! The runtime functions that compiled code calls: operations that are too large, or too rare, to be inlined.
 //!
-//! Each function gets the frame; through [`word::HOST`] it finds the [`Host`] that lends it objects and packet for the
-//! time of one run. Values of more than a word are passed by the address of their words, least significant first.
+//! Each function gets the frame. Through [`word::HOST`] it finds the [`Host`], which lends it objects and packet for
+//! the duration of one run. Values of more than a word are passed by the address of their words, least significant
+//! first.
 
 use bits::Bits;
 use engine::{BitString, Colour, Objects, Requested};
@@ -9,33 +10,38 @@ use ir::{
     Algorithm, BinaryOp, CounterId, DigestId, HeaderId, LocId, MeterId, Program, RegisterId, TableId, ValueSetId,
 };
 
-use crate::layout::{Layout, word};
-use crate::packet::{Packet, Shape, out};
+use crate::layout::{FrameLayout, word};
+use crate::packet::{Packet, PacketTemplate, out};
 
-/// What a run lends to the functions here.
+/// The context that a run lends to the runtime functions.
 pub(crate) struct Host<'a> {
     pub program: &'a Program,
-    pub layout: &'a Layout,
+    pub layout: &'a FrameLayout,
     pub objects: &'a mut Objects,
-    /// The packet's own, which others look at between runs.
+    /// The packet's request list, which is read by others between runs.
     pub requests: *mut Vec<(Requested, LocId)>,
     pub colours: *mut Vec<Colour>,
     pub emitted: *mut BitString,
     pub replaced: *mut Vec<u8>,
     pub now_ns: u64,
     pub covered: *mut BitString,
-    /// Memory for headers on their way from one place to another.
+    /// Scratch memory for headers that are being moved.
     pub moved: *mut Vec<u8>,
 }
 
 impl<'a> Host<'a> {
-    /// The host of runs on a packet.
+    /// Creates the host for runs on a packet.
     ///
     /// # Safety
-    /// `packet` is valid, and nothing else of it but its frame is in use while code runs.
+    /// `packet` is valid, and only its frame is otherwise in use while code runs.
     #[inline]
-    pub unsafe fn new(shape: &'a Shape, packet: *mut Packet, objects: &'a mut Objects, now_ns: u64) -> Host<'a> {
-        // SAFETY: by the caller's promise `packet` is valid; no reference is made.
+    pub unsafe fn new(
+        shape: &'a PacketTemplate,
+        packet: *mut Packet,
+        objects: &'a mut Objects,
+        now_ns: u64,
+    ) -> Host<'a> {
+        // SAFETY: `packet` is valid by the caller's promise; no reference is created.
         unsafe {
             Host {
                 program: &shape.program,
@@ -53,42 +59,42 @@ impl<'a> Host<'a> {
     }
 }
 
-/// However a run ended, it keeps no other worker waiting.
+/// Leaves an atomic section that the run did not end, so that no other worker waits for it.
 impl Drop for Host<'_> {
     fn drop(&mut self) {
         self.objects.end_all_atomics();
     }
 }
 
-/// The host of a run.
+/// Returns the host of a run.
 ///
 /// # Safety
-/// `frame` is the frame of a run that is going on, and no other reference to its host is in use.
+/// `frame` is the frame of a run in progress, and no other reference to its host is in use.
 unsafe fn host<'a>(frame: *mut u64) -> &'a mut Host<'a> {
-    // SAFETY: `Compiled::run` puts the address of a host there that lives until the run is over; compiled code calls
-    // one function at a time and each takes the reference once.
+    // SAFETY: `NativeProgram::run_at` stores the address of a host there, which lives until the run is over. Compiled
+    // code calls one function at a time, and each takes the reference once.
     unsafe { &mut *(frame.add(word::HOST).read() as *mut Host<'a>) }
 }
 
 /// # Safety
 /// `at` is the address of `ceil(width / 64)` words.
 unsafe fn value(at: *const u64, width: u32) -> Bits {
-    // SAFETY: the caller's promise; a width of 0 reads nothing.
+    // SAFETY: by the caller's promise; a width of 0 reads nothing.
     let words = unsafe { std::slice::from_raw_parts(at, width.div_ceil(64) as usize) };
     Bits::from_words(words, width)
 }
 
 /// # Safety
 /// `at` is the address of as many words as the value has.
-unsafe fn give(at: *mut u64, value: &Bits) {
+unsafe fn store_value(at: *mut u64, value: &Bits) {
     for index in 0..value.width().div_ceil(64) as usize {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's promise.
         unsafe { at.add(index).write(value.word(index)) };
     }
 }
 
-/// Names, argument counts and addresses of the functions, for the code generator. All arguments and results are words.
-pub(crate) struct Call {
+/// Name, argument count and address of a runtime function, for the code generator. All arguments and results are words.
+pub(crate) struct RuntimeFunction {
     pub name: &'static str,
     pub params: usize,
     pub returns: bool,
@@ -99,9 +105,9 @@ macro_rules! calls {
     ($($(#[$doc:meta])* fn $name:ident($($param:ident: $ty:ty),*) $(-> $ret:ty)? $body:block)*) => {
         $($(#[$doc])* unsafe extern "C" fn $name($($param: $ty),*) $(-> $ret)? $body)*
 
-        /// Every function.
-        pub(crate) fn all() -> Vec<Call> {
-            vec![$(Call {
+        /// Returns all runtime functions.
+        pub(crate) fn all() -> Vec<RuntimeFunction> {
+            vec![$(RuntimeFunction {
                 name: stringify!($name),
                 params: [$(stringify!($param)),*].len(),
                 returns: calls!(@returns $($ret)?),
@@ -113,18 +119,18 @@ macro_rules! calls {
     (@returns $ret:ty) => { true };
 }
 
-/// Binary operators by number, for [`wide_binary`].
+/// Binary operators that [`wide_binary`] implements, by index.
 pub(crate) const WIDE: [BinaryOp; 6] =
     [BinaryOp::Mul, BinaryOp::Div, BinaryOp::Rem, BinaryOp::Shl, BinaryOp::Shr, BinaryOp::ShrSigned];
 
-// SAFETY of all of them: compiled code calls them with the frame of the run and with addresses of stack memory that it
-// made as large as the widths it passes with them; ids are those of the validated program it was compiled from.
+// SAFETY of all functions: compiled code calls them with the frame of the run and with addresses of stack memory that
+// it sized for the widths it passes along; ids are those of the validated program it was compiled from.
 #[allow(clippy::undocumented_unsafe_blocks, reason = "one argument for all, above")]
 mod functions {
     use super::*;
 
     calls! {
-        /// `out = a op b` for values of more than 64 bits.
+        /// Computes `out = a op b` for values of more than 64 bits.
         fn wide_binary(op: u64, a: *const u64, a_width: u64, b: *const u64, b_width: u64, out: *mut u64) {
             let (a, b) = unsafe { (value(a, a_width as u32), value(b, b_width as u32)) };
             let amount = || b.to_u64().and_then(|amount| u32::try_from(amount).ok()).unwrap_or(u32::MAX);
@@ -136,16 +142,16 @@ mod functions {
                 BinaryOp::Shr => a.shr(amount()),
                 _ => a.signed_shr(amount()),
             };
-            unsafe { give(out, &result) };
+            unsafe { store_value(out, &result) };
         }
 
-        /// The address of the record of a table's default action.
+        /// Returns the address of the record of a table's default action.
         fn default_record(frame: *mut u64, table: u64) -> u64 {
             let host = unsafe { host(frame) };
             host.objects.default_record(TableId::from_u32(table as u32)).as_ptr() as u64
         }
 
-        /// Looks a table up. Returns the address of the record of what is to run, 0 for "not yet".
+        /// Looks a key up in a table. Returns the address of the record to run, or 0 if the result is pending.
         fn apply(frame: *mut u64, table: u64, key: *const u64, words: u64) -> u64 {
             let host = unsafe { host(frame) };
             let key = unsafe { std::slice::from_raw_parts(key, words as usize) };
@@ -162,8 +168,8 @@ mod functions {
             }
         }
 
-        /// Counts what a note says was found. Returns the address of the record of what is to run.
-        fn apply_noted(frame: *mut u64, table: u64, found: u64) -> u64 {
+        /// Counts a hit on a prefetched result. Returns the address of the record to run.
+        fn apply_prefetched(frame: *mut u64, table: u64, found: u64) -> u64 {
             let host = unsafe { host(frame) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             let id = TableId::from_u32(table as u32);
@@ -190,7 +196,7 @@ mod functions {
             match width {
                 0 => {}
                 1..=64 => unsafe { out.write(host.objects.register_word(register, index)) },
-                _ => unsafe { give(out, &host.objects.read_register(register, index)) },
+                _ => unsafe { store_value(out, &host.objects.read_register(register, index)) },
             }
         }
 
@@ -219,7 +225,7 @@ mod functions {
         fn random(frame: *mut u64, low: *const u64, high: *const u64, width: u64, out: *mut u64) {
             let host = unsafe { host(frame) };
             let (low, high) = unsafe { (value(low, width as u32), value(high, width as u32)) };
-            unsafe { give(out, &host.objects.random_between(&low, &high)) };
+            unsafe { store_value(out, &host.objects.random_between(&low, &high)) };
         }
 
         fn value_set(frame: *mut u64, set: u64, keys: *const u64) -> u64 {
@@ -234,7 +240,7 @@ mod functions {
             u64::from(host.objects.value_set_contains(id, &values))
         }
 
-        /// Forgets what the last hash covered.
+        /// Clears the data that the next hash covers.
         fn cover_nothing(frame: *mut u64) {
             unsafe { (&mut *host(frame).covered).clear() };
         }
@@ -244,7 +250,7 @@ mod functions {
             unsafe { (&mut *host(frame).covered).push(&value) };
         }
 
-        /// Covers `bits` bits of memory.
+        /// Adds `bits` bits of memory to the covered data.
         fn cover_memory(frame: *mut u64, from: *const u8, bits: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bits.div_ceil(8) as usize) };
             let covered = unsafe { &mut *host(frame).covered };
@@ -259,21 +265,21 @@ mod functions {
             unsafe { (&mut *host(frame).covered).push_bytes(memory) };
         }
 
-        /// The hash of what is covered, in `width` bits.
+        /// Computes the hash of the covered data, in `width` bits.
         fn hash(frame: *mut u64, algorithm: u64, width: u64, out: *mut u64) {
             let host = unsafe { host(frame) };
             let result = host.objects.compute(ALGORITHMS[algorithm as usize], unsafe { &*host.covered }, width as u32);
-            unsafe { give(out, &result) };
+            unsafe { store_value(out, &result) };
         }
 
-        /// Asks for a clone; `keep` is a field list and one more, 0 for none.
+        /// Requests a clone; `keep` is the index of a field list plus one, or 0 for none.
         fn request_clone(frame: *mut u64, ingress: u64, session: u64, keep: u64, loc: u64) {
             let keep = keep.checked_sub(1).map(|keep| keep as u32);
             let request = Requested::Clone { ingress: ingress != 0, session: session as u32, keep };
-            unsafe { ask(frame, request, loc) };
+            unsafe { push_request(frame, request, loc) };
         }
 
-        /// Asks for a resubmission (0), a recirculation (1) or a truncation (2).
+        /// Requests a resubmission (0), a recirculation (1) or a truncation (2).
         fn request(frame: *mut u64, kind: u64, value: u64, loc: u64) {
             let keep = || value.checked_sub(1).map(|keep| keep as u32);
             let request = match kind {
@@ -281,7 +287,7 @@ mod functions {
                 1 => Requested::Recirculate(keep()),
                 _ => Requested::Truncate(value as u32),
             };
-            unsafe { ask(frame, request, loc) };
+            unsafe { push_request(frame, request, loc) };
         }
 
         fn request_digest(frame: *mut u64, digest: u64, from: *const u64, loc: u64) {
@@ -293,10 +299,10 @@ mod functions {
                 values.push(unsafe { value(at, *width) });
                 at = unsafe { at.add(width.div_ceil(64) as usize) };
             }
-            unsafe { ask(frame, Requested::Digest(id, values), loc) };
+            unsafe { push_request(frame, Requested::Digest(id, values), loc) };
         }
 
-        /// Takes a header that does not lie in memory as on the wire off the packet and into its home.
+        /// Extracts a header whose memory layout differs from the wire into its home.
         fn extract(frame: *mut u64, header: u64, home: *mut u8, at_bit: u64, varbit_bits: u64) {
             let host = unsafe { host(frame) };
             let id = HeaderId::from_u32(header as u32);
@@ -315,13 +321,13 @@ mod functions {
             }
         }
 
-        /// Reads bits of the packet.
+        /// Reads bits of the packet without extracting them.
         fn look_ahead(frame: *mut u64, at_bit: u64, width: u64, out: *mut u64) {
             let packet = unsafe {
                 let (at, len) = (frame.add(word::PACKET).read(), frame.add(word::LENGTH).read());
                 std::slice::from_raw_parts(at as *const u8, len as usize)
             };
-            unsafe { give(out, &Bits::read(packet, at_bit as usize, width as u32)) };
+            unsafe { store_value(out, &Bits::read(packet, at_bit as usize, width as u32)) };
         }
 
         /// Appends a header to the outgoing packet.
@@ -337,13 +343,13 @@ mod functions {
             }
         }
 
-        /// Puts `count` runs (address and length) of bytes in front of the payload. Returns how the outgoing packet is
-        /// made: see [`out`].
+        /// Moves `count` runs of bytes (address and length) directly in front of the payload. Returns the form of the
+        /// outgoing packet: see [`out`].
         fn assemble(frame: *mut u64, runs: *const [u64; 2], count: u64, payload: u64, buffer: u64) -> u64 {
             let host = unsafe { host(frame) };
             let runs = unsafe { std::slice::from_raw_parts(runs, count as usize) };
             let end = unsafe { frame.add(word::PACKET).read() + frame.add(word::LENGTH).read() };
-            // The last runs may be where they belong already.
+            // The last runs may lie where they belong already.
             let mut stay = payload;
             let mut moving = runs;
             while let [rest @ .., [at, length]] = moving {
@@ -353,7 +359,8 @@ mod functions {
                 stay = *at;
                 moving = rest;
             }
-            // In front of the payload there may be room, and runs that all move one way do not run into each other.
+            // There may be headroom in front of the payload, and runs that all move in one direction do not overwrite
+            // each other.
             let total: u64 = moving.iter().map(|[_, length]| length).sum();
             if total <= stay - buffer && unsafe { slide(moving, stay - total, buffer..end) } {
                 return stay - total;
@@ -378,7 +385,7 @@ mod functions {
             }
         }
 
-        /// Copies bytes between places that may overlap.
+        /// Copies bytes between regions that may overlap.
         fn move_bytes(to: *mut u8, from: *const u8, bytes: u64) {
             unsafe { std::ptr::copy(from, to, bytes as usize) };
         }
@@ -387,7 +394,7 @@ mod functions {
             unsafe { std::ptr::write_bytes(to, 0, bytes as usize) };
         }
 
-        /// Brings a header home, then gives it a variable field from elsewhere.
+        /// Moves a header to its home, then copies its variable field from another address.
         fn set_varbit(home: *mut u8, place: *const u8, fixed: u64, from: *const u8, bytes: u64) {
             unsafe {
                 std::ptr::copy(place, home, fixed as usize);
@@ -395,7 +402,7 @@ mod functions {
             }
         }
 
-        /// Whether two variable fields of equal width are equal.
+        /// Returns 1 if two variable fields of equal width are equal, else 0.
         fn varbit_eq(a: *const u8, b: *const u8, bits: u64) -> u64 {
             let bytes = bits.div_ceil(8) as usize;
             let (a, b) = unsafe { (std::slice::from_raw_parts(a, bytes), std::slice::from_raw_parts(b, bytes)) };
@@ -403,14 +410,14 @@ mod functions {
         }
     }
 
-    /// Copies a few bytes between places that may overlap.
+    /// Copies a few bytes between regions that may overlap.
     ///
     /// # Safety
-    /// Both are memory of that length.
+    /// Both addresses are valid for that length.
     #[inline]
     unsafe fn copy_few(from: *const u8, to: *mut u8, length: usize) {
         unsafe {
-            // Everything is read before anything is written.
+            // All reads come before the first write.
             let ends = |size: usize| (from.add(length - size), to.add(length - size));
             match length {
                 4..8 => {
@@ -443,11 +450,12 @@ mod functions {
         }
     }
 
-    /// Puts runs one behind the other from `start` on, if none of those in the buffer would be written over before it is
-    /// copied: they lie in order and all move towards the same end. False, and nothing done, if not.
+    /// Moves runs so that they lie one behind the other from `start` on, if no run in the buffer would be overwritten
+    /// before it is copied: they lie in order and all move towards the same end. Otherwise returns false and does
+    /// nothing.
     ///
     /// # Safety
-    /// The runs are memory, and `start` is in the buffer with room for them behind it.
+    /// The runs are valid memory, and `start` is in the buffer with enough bytes behind it.
     unsafe fn slide(runs: &[[u64; 2]], start: u64, buffer: std::ops::Range<u64>) -> bool {
         let (mut to, mut last) = (start, 0);
         let (mut down, mut up) = (true, true);
@@ -460,7 +468,7 @@ mod functions {
                 down &= to <= *at;
                 up &= to >= *at;
             } else if *length > 0 {
-                // A run from elsewhere is written when its turn has come, over what has been copied already.
+                // A run from outside the buffer is written in its turn, over bytes that have been copied already.
                 up &= runs.len() == 1;
             }
             to += length;
@@ -482,17 +490,17 @@ mod functions {
 
     /// # Safety
     /// As [`host`].
-    unsafe fn ask(frame: *mut u64, request: Requested, loc: u64) {
+    unsafe fn push_request(frame: *mut u64, request: Requested, loc: u64) {
         let host = unsafe { host(frame) };
         let requests = unsafe { &mut *host.requests };
         requests.push((request, LocId::from_u32(loc as u32)));
-        unsafe { frame.add(word::ASKED).write(requests.len() as u64) };
+        unsafe { frame.add(word::REQUESTS).write(requests.len() as u64) };
     }
 }
 
 pub(crate) use functions::all;
 
-/// Algorithms by number, for `hash`.
+/// Hash algorithms by index, for `hash`.
 pub(crate) const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::Csum16,
     Algorithm::Crc16,

@@ -1,21 +1,21 @@
-//! Small tables that nobody can change, which become comparisons in the code.
+//! Small constant tables, which become chains of comparisons in the code.
 
 use std::cmp::Reverse;
 
 use ir::{Entry, KeyValue, Table};
 
-/// Tables of more entries are looked up.
+/// Maximum number of entries of a chain; larger tables are looked up.
 const MOST: usize = 8;
 
-/// The entries of a table in the order in which keys are to be compared with them, if the table becomes a chain of
-/// comparisons: it has few entries, or none since it has no key, all of which are the program's and stay, and nobody
-/// counts or times their hits. Its default action may change.
+/// Returns the entries of a table in the order in which the key is compared with them, if the table becomes a chain of
+/// comparisons. That requires few entries, all of them constant entries of the program (or a table without a key), and
+/// no counting or timing of hits. The default action may change.
 ///
-/// The first entry that matches is hit: of the largest priority, of these the longest prefix, of these the first in the
+/// The first entry that matches is hit: the one of highest priority, then of longest prefix, then the first in the
 /// program.
 pub(crate) fn entries(table: &Table) -> Option<Vec<&Entry>> {
     let stays = table.const_entries || table.keys.is_empty() && table.entries.is_empty();
-    // Only tables with a profile have selectors, and only those with keys that need priorities have any but 0.
+    // Only tables with a profile have selectors, and only tables with keys that need priorities have any but 0.
     if !stays || table.records_hits() || table.profile.is_some() || table.entries.len() > MOST {
         return None;
     }
@@ -24,7 +24,7 @@ pub(crate) fn entries(table: &Table) -> Option<Vec<&Entry>> {
     Some(entries)
 }
 
-/// The length of an entry's prefix, if its table has a key for one, of which there is one at most.
+/// Returns the prefix length of an entry whose table has an LPM key, and a table has at most one such key.
 fn prefix(entry: &Entry) -> Option<u32> {
     entry.keys.iter().find_map(|value| if let KeyValue::Lpm(_, length) = value { Some(*length) } else { None })
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use crate::text;
 
-    /// A program with one table, of constant entries unless `parts` says otherwise, whose key is `keys`.
+    /// Parses a program with one table of constant entries (unless `parts` says otherwise) with the key `keys`.
     fn program(parts: &str, keys: &str, entries: &[String]) -> Program {
         let mut rows = String::new();
         for entry in entries {
@@ -63,7 +63,7 @@ action_body nothing {{
         ))
     }
 
-    /// The places in the program of the entries of its table, in the order of the chain.
+    /// Returns the source positions of the table's entries, in the order of the chain.
     fn chain(program: &Program) -> Option<Vec<usize>> {
         let table = program.tables.values().next().unwrap();
         let place = |entry: &Entry| table.entries.iter().position(|one| std::ptr::eq(one, entry)).unwrap();
@@ -86,7 +86,7 @@ action_body nothing {{
     fn tables_that_can_change_are_no_chains() {
         assert_eq!(chain(&program("", EXACT, &exact(1))), None);
         assert_eq!(chain(&program("", EXACT, &[])), None);
-        assert_eq!(chain(&program("", "", &[])), Some(Vec::new()), "no key leaves nothing to add");
+        assert_eq!(chain(&program("", "", &[])), Some(Vec::new()), "entries cannot be added to a table without a key");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a program's storage lies while compiled code works on a packet.
+//! The memory layout of a program's storage while compiled code works on a packet.
 //!
 //! A *frame* is one block of memory for each packet in the pipeline, cut into 64-bit words:
 //!
@@ -6,9 +6,9 @@
 //! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink
 //! ```
 //!
-//! A header's *place* is the address of its bytes: inside the packet once it is extracted, its *home* in the frame
-//! before. Fields are big-endian and packed as on the wire, so that both are accessed by the same code; a variable
-//! field follows the fixed ones at the next byte. Beyond the end of a stack, reads find the zeros and writes the sink.
+//! A header's *place* is the address of its bytes: its *home* in the frame before extraction, inside the packet
+//! afterwards. Fields are big-endian and packed as on the wire, so the same code accesses both; a variable field
+//! follows the fixed fields at the next byte. Beyond the end of a stack, reads go to the zeros and writes to the sink.
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, Program, SlotId};
 
@@ -21,47 +21,47 @@ pub(crate) mod word {
     pub const PACKET: usize = 0;
     /// Length of the packet in bytes.
     pub const LENGTH: usize = 1;
-    /// Bits that parsers took.
+    /// Number of bits that parsers consumed.
     pub const CURSOR: usize = 2;
     /// The parser error.
     pub const ERROR: usize = 3;
     /// Address of the [`crate::calls::Host`] while code runs.
     pub const HOST: usize = 4;
-    /// The step of the unit that ended last.
+    /// Index of the step that ended last.
     pub const STEP: usize = 5;
-    /// A source place or table that belongs to the ending.
+    /// Source location or table to blame for the ending.
     pub const BLAME: usize = 6;
-    /// How the outgoing packet is made: see [`crate::packet`].
+    /// Form of the outgoing packet: see [`crate::packet`].
     pub const OUT: usize = 7;
-    /// Bytes of valid headers when the unit measured.
+    /// Total size of the valid headers in bytes when the unit measured it.
     pub const MEASURED: usize = 8;
-    /// How many requests are waiting.
-    pub const ASKED: usize = 9;
-    /// Address of the first byte of the buffer that the packet is in.
+    /// Number of pending requests.
+    pub const REQUESTS: usize = 9;
+    /// Address of the first byte of the packet's buffer.
     pub const BUFFER: usize = 10;
-    /// What a function gave that was called aside: see [`crate::emit`].
-    pub const ANSWER: usize = 11;
-    /// How many there are.
+    /// Result of a cold call: see [`crate::emit`].
+    pub const RESULT: usize = 11;
+    /// Number of control words.
     pub const COUNT: usize = 12;
 }
 
-/// The largest frame in bytes.
+/// Maximum size of a frame in bytes.
 const MAX_FRAME: usize = 8 << 20;
 
-/// How a header type is laid out in memory.
+/// The memory layout of a header type.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeLayout {
-    /// Bit offset of each field; that of the variable field is where it begins.
+    /// Bit offset of each field, including the start of the variable field.
     pub offsets: Vec<u32>,
-    /// Bits of the fixed fields.
+    /// Size of the fixed fields in bits.
     pub fixed_bits: u32,
-    /// Bytes of the fixed fields.
+    /// Size of the fixed fields in bytes.
     pub fixed_bytes: u32,
-    /// Largest width of the variable field in bits.
+    /// Maximum width of the variable field in bits.
     pub varbit_max: Option<u32>,
-    /// Whether memory and wire agree: whole bytes, and the variable field last.
+    /// Whether the memory layout equals the wire layout: whole bytes, with the variable field last.
     pub plain: bool,
-    /// Bytes that a home takes, a multiple of 8.
+    /// Size of a home in bytes, a multiple of 8.
     pub home_bytes: u32,
 }
 
@@ -94,7 +94,7 @@ impl TypeLayout {
     }
 }
 
-/// Where one header's state is.
+/// The position of one header's state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeaderLayout {
     /// Byte offset of the home.
@@ -103,11 +103,11 @@ pub(crate) struct HeaderLayout {
     pub place: u32,
     /// Word index of the width of the variable field, for types that have one.
     pub width: Option<u32>,
-    /// Where the validity is.
+    /// Position of the validity bit.
     pub valid: Valid,
 }
 
-/// Where a validity bit is.
+/// The position of a validity bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Valid {
     /// A bit of a mask word, which compiled code keeps in a register.
@@ -116,7 +116,7 @@ pub(crate) enum Valid {
     Word(u32),
 }
 
-/// Where a slot is.
+/// The position of a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotLayout {
     /// Index of its first word.
@@ -128,29 +128,29 @@ pub(crate) struct SlotLayout {
 
 /// The layout of a program's frames.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct FrameLayout {
     pub types: Vec<TypeLayout>,
     pub headers: Vec<HeaderLayout>,
-    /// Word index of the first validity mask, and how many there are.
+    /// Word index of the first validity mask, and number of masks.
     pub masks: (u32, u32),
     pub slots: Vec<SlotLayout>,
-    /// The words of the slots that a fresh unit takes from the frame, from, to: those that the architecture sets, and
-    /// behind them those that field lists keep.
+    /// Word range (from, to) of the slots that a fresh unit loads from the frame: those that the architecture sets,
+    /// then those that field lists preserve.
     pub inputs: (u32, u32),
-    /// How many of them the architecture sets.
+    /// Number of these slots that the architecture sets.
     pub given: u32,
-    /// Byte offset of the zeros and of the sink; both are as large as the largest home.
+    /// Byte offsets of the zeros and of the sink; both are as large as the largest home.
     pub zeros: u32,
     pub sink: u32,
-    /// Words of a frame.
+    /// Size of a frame in words.
     pub words: usize,
-    /// Whether a parser's cursor is always on a byte.
+    /// Whether a parser's cursor is always byte-aligned.
     pub byte_cursor: bool,
 }
 
-impl Layout {
-    /// `given` are the slots that the architecture sets, `kept` those that field lists keep.
-    pub fn new(program: &Program, given: &[SlotId], kept: &[SlotId]) -> Result<Layout, Unsupported> {
+impl FrameLayout {
+    /// Lays out frames. `given` are the slots that the architecture sets, `kept` those that field lists preserve.
+    pub fn new(program: &Program, given: &[SlotId], kept: &[SlotId]) -> Result<FrameLayout, Unsupported> {
         let types: Vec<TypeLayout> = program.header_types.values().map(TypeLayout::new).collect();
         let mut computed = vec![false; program.stacks.len()];
         let mut note = |header: &HeaderRef| {
@@ -198,12 +198,12 @@ impl Layout {
             headers.push(HeaderLayout { home: 0, place: places + at, width, valid });
         }
         let mut slots = vec![SlotLayout::default(); program.slots.len()];
-        // Gives slots places, one behind the other. Returns the word behind the last.
+        // Assigns words to slots, one behind the other. Returns the word behind the last.
         let mut place = |group: &[SlotId]| {
             for slot in group {
                 let (at, width) = (slot.as_u32() as usize, program.slots[*slot].width);
                 if !slots[at].placed {
-                    // A slot of no bits has a word too, so that who sets it need not ask.
+                    // A slot of no bits has a word too, so that setters need no check.
                     let word = take(width.div_ceil(64).max(1));
                     slots[at] = SlotLayout { word, width, placed: true };
                 }
@@ -229,7 +229,7 @@ impl Layout {
         let sink = zeros + largest_home;
         bytes += 2 * largest_home as usize;
         let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
-        Ok(Layout { types, headers, masks, slots, inputs, given, zeros, sink, words: bytes / 8, byte_cursor })
+        Ok(FrameLayout { types, headers, masks, slots, inputs, given, zeros, sink, words: bytes / 8, byte_cursor })
     }
 
     pub fn header(&self, header: HeaderId) -> &HeaderLayout {

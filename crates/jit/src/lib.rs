@@ -1,49 +1,50 @@
-//! Programs of the pipeline IR as machine code.
+//! A just-in-time compiler from the pipeline IR to machine code.
 //!
-//! The second executor beside [`engine::Interpreter`], which says what a program means; this one agrees with it on every
-//! bit and is fast. [`Compiled`] is a program in machine code, [`Packet`] one packet that it works on, and the
-//! [`engine::Objects`] are the interpreter's own, so that one executor can go on where the other stopped.
+//! This is the second executor. [`engine::Interpreter`] defines the meaning of a program; compiled code agrees with it
+//! on every bit and is fast. [`NativeProgram`] is a program in machine code and [`Packet`] is one packet that it works
+//! on. The [`engine::Objects`] are the interpreter's own, so one executor can continue where the other stopped.
 //!
-//! The cost of a packet is the fields it touches. A packet stays where it arrived: a header is an address, a field is a
-//! load at a known offset, a write goes back in place, and the outgoing packet is the incoming one unless headers were
-//! added, removed or moved.
+//! The cost of a packet is proportional to the fields it touches. A packet stays where it arrived: a header is an
+//! address, a field is a load at a known offset, and a write goes back in place. The outgoing packet is the incoming
+//! one unless headers were added, removed or moved.
 //!
 //! # Units
 //!
-//! An architecture runs some bodies one after the other and does things of its own in between. It says which in a
-//! [`Plan`]: each [`Unit`] is a list of [`Step`]s that become one function, in which slots and the places of headers are
-//! values in registers. Between units everything that a later unit or the architecture looks at is in the packet's
-//! frame. A unit that is *fresh* is the first to see a packet and takes everything but the plan's given slots to be 0,
-//! without reading it.
+//! An architecture runs several bodies in sequence, with work of its own between some of them. It describes this in a
+//! [`Plan`]: each [`Unit`] is a list of [`Step`]s and becomes one function, in which slots and header addresses live in
+//! registers. Between units, the packet's frame holds everything that a later unit or the architecture reads. A *fresh*
+//! unit is the first to see a packet. It assumes that every slot except the plan's given slots is 0 and does not read
+//! it.
 //!
 //! # Batches
 //!
-//! A [`Batch`] is up to 32 packets that a fresh unit runs on in one call: a second function of the unit is a loop over
-//! them. They are scouted before the first one runs: a third function notes which keys they will look up, tables are
-//! asked for all of these at once, and packets whose key is the noted one find their record without a call. Where a
-//! table's key is what others gave, that goes on in rounds. Keys of tables that are near are looked up in place, and
-//! where all are near there is no scout. Of a packet that comes to its end nothing is kept but where it lies and the
-//! unit's results; one for which there is more to do stops the loop, with all of its state in the frame. Nothing but
-//! time tells the difference.
+//! A [`Batch`] is up to 32 packets that a fresh unit processes in one call: a second function of the unit loops over
+//! them. A third function, the *scout*, runs first as a key-prefetch pass. It records the keys that the packets will
+//! look up, each table then looks up all of these keys at once, and a packet whose key equals the recorded one finds
+//! its record without a call. Where a table's key depends on the result of another table, scout and lookups repeat in
+//! rounds. Tables that fit in near caches are searched inline, and if all do, there is no scout. For a packet that
+//! completes, the batch keeps only its row: where the packet lies and the unit's results. A packet that needs more work
+//! stops the loop with all of its state in the frame. Batching changes timing only, never results.
 //!
-//! Loop and scout are made once for each path through the parser, as far as that is worth it, so that places and validity
-//! of headers are constants in them: see [`Ended::is_special`].
+//! Loop and scout are specialised for each path through the parser while the code budget lasts, so that header
+//! addresses and validity are constants in them: see [`FinishedPacket::is_special`].
 //!
-//! # What can go wrong
+//! # Failures
 //!
-//! Compiling can fail: [`Unsupported`] says why, and whoever runs the program interprets it. Running cannot: packets
-//! are checked against their length wherever they are read, indices against their arrays, and loops are bounded by the
-//! interpreter's fuel.
+//! Compilation can fail: [`Unsupported`] gives the reason, and the caller falls back to the interpreter. Execution
+//! cannot fail: packets are checked against their length wherever they are read, indices against their arrays, and the
+//! interpreter's fuel bounds loops.
 //!
-//! The crate knows no architecture. It is one of three with `unsafe`: the generated code and what it calls.
+//! The crate knows no architecture. It is one of three crates with `unsafe` (`jit`, `ports`, `tables`); here it covers
+//! the generated code and the functions which that code calls.
 
 mod batch;
 mod calls;
 mod chain;
-mod compiled;
 mod emit;
+mod in_place;
 mod layout;
-mod lent;
+mod native;
 mod packet;
 mod probe;
 mod scout;
@@ -51,81 +52,81 @@ mod scout;
 mod text;
 mod walk;
 
-pub use batch::{Batch, Ended, Progress};
-pub use compiled::{Compiled, Outcome, Speed};
-pub use lent::Lent;
+pub use batch::{Batch, FinishedPacket, Progress};
+pub use in_place::InPlacePacket;
+pub use native::{NativeProgram, Speed, UnitOutcome};
 pub use packet::{Packet, Preserved};
-pub use probe::{Part, Probe};
+pub use probe::{Probe, ProbedPart};
 pub use walk::{reads, writes};
 
 use ir::{BodyId, SlotId};
 
-/// The most packets of a [`Batch`].
+/// Maximum number of packets in a [`Batch`].
 pub const BATCH: usize = scout::BATCH;
-/// The most [results](Unit::results) of a unit.
+/// Maximum number of [results](Unit::results) of a unit.
 pub const RESULTS: usize = scout::RESULTS;
 
-/// Why a program cannot become machine code.
+/// The reason why a program cannot become machine code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// Headers, slots or code beyond what is worth compiling.
+    /// The program has more headers, slots or code than are worth compiling.
     #[error("the program is too large to be compiled")]
     TooLarge,
-    /// No code can be generated for this machine.
+    /// The code generator does not support this machine.
     #[error("no machine code can be made here: {0}")]
     Machine(String),
 }
 
-/// What a unit does, step by step.
+/// One step of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Runs a body. However it ends by itself, the next step follows.
+    /// Runs a body. The next step follows, whether the body returned or exited.
     Run(BodyId),
     /// Writes the parser's error to a slot.
     ErrorTo(SlotId),
-    /// Writes the packet's length in bytes to a slot, cut to its width.
+    /// Writes the packet's length in bytes to a slot, truncated to its width.
     LengthTo(SlotId),
-    /// Notes how many bytes the valid headers have, for [`Packet::measured_bytes`].
+    /// Records the total size of the valid headers in bytes, for [`Packet::measured_bytes`].
     Measure,
     /// Ends the unit unless a slot has this value.
     StopUnless(SlotId, u64),
-    /// Ends the unit if a slot has this value, of a packet that whoever runs the unit is done with then: in a batch
-    /// nothing of it is kept but the unit's results.
+    /// Ends the unit if a slot has this value, for a packet that the caller drops in that case: in a batch, only the
+    /// unit's results are kept.
     DropIf(SlotId, u64),
-    /// Copies a slot to another (the first), zero-extended or cut to its width.
+    /// Copies the second slot to the first, zero-extended or truncated to its width.
     Copy(SlotId, SlotId),
-    /// Sets a slot to a number, cut to its width.
+    /// Sets a slot to a number, truncated to its width.
     Set(SlotId, u64),
-    /// Ends the unit if anything is asked for.
-    StopIfAsked,
+    /// Ends the unit if the packet has pending requests (clone, resubmit, digest and the like).
+    StopIfRequested,
 }
 
-/// A function of machine code.
+/// A list of steps that becomes one function of machine code.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// What it does.
+    /// Steps in execution order.
     pub steps: Vec<Step>,
-    /// Whether it is the first to see a packet.
+    /// Whether this unit is the first to see a packet.
     pub fresh: bool,
-    /// The units that can follow on the same packet, by their place in the plan.
+    /// Units that can follow on the same packet, as indices into the plan.
     pub next: Vec<usize>,
-    /// The slots, at most [`RESULTS`], that a batch keeps of each packet, the low 64 bits of them; `None` if the unit
-    /// never runs on a batch.
+    /// Slots, at most [`RESULTS`], whose low 64 bits a batch keeps for each packet; `None` if the unit never runs on a
+    /// batch.
     pub results: Option<Vec<SlotId>>,
 }
 
-/// How an architecture runs a program.
+/// The units in which an architecture runs a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The units.
+    /// Units, referred to by index.
     pub units: Vec<Unit>,
-    /// The slots that the architecture writes before units and reads after them; `None` for all there are.
+    /// Slots that the architecture writes before units and reads after them; `None` means all slots.
     pub visible: Option<Vec<SlotId>>,
-    /// The slots of up to 64 bits that it sets before a fresh unit, which takes all others to be 0.
+    /// Slots of up to 64 bits that the architecture sets before a fresh unit. The unit assumes that all others are 0.
     pub given: Vec<SlotId>,
 }
 
-/// How code ends, as a number.
+/// Return codes of compiled functions.
 pub(crate) mod code {
     pub const RETURN: u64 = 0;
     pub const EXIT: u64 = 1;

@@ -1,4 +1,4 @@
-//! A packet while compiled code works on it: its bytes, its frame, and what it asked for.
+//! A packet while compiled code works on it: its bytes, its frame and its requests.
 
 use std::sync::Arc;
 
@@ -6,62 +6,62 @@ use bits::Bits;
 use engine::{BitString, Colour, HeaderState, Requested};
 use ir::{FieldListItem, HeaderId, LocId, Program, SlotId};
 
-use crate::layout::{Layout, Valid, word};
-use crate::scout::{Prepared, Row};
+use crate::layout::{FrameLayout, Valid, word};
+use crate::scout::{PrefetchState, Row};
 
-/// What [`word::OUT`] holds besides the address of the first byte to send.
+/// Values of [`word::OUT`] other than the address of the first byte to send.
 pub(crate) mod out {
-    /// What was emitted is in [`super::Packet::emitted`], and the payload follows.
+    /// The emitted headers are in [`super::Packet::emitted`], and the payload follows.
     pub const EMITTED: u64 = 0;
     /// The whole outgoing packet is in [`super::Packet::replaced`].
     pub const REPLACED: u64 = u64::MAX;
 }
 
-/// What all packets of one compiled program share.
+/// Data that all packets of one compiled program share.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct PacketTemplate {
     pub program: Arc<Program>,
-    pub layout: Layout,
+    pub layout: FrameLayout,
     pub no_error: u64,
-    /// Headers that a fresh unit takes from the frame.
+    /// Headers that a fresh unit loads from the frame.
     pub kept_headers: Vec<HeaderId>,
 }
 
 /// One packet in the pipeline of one compiled program.
 ///
-/// The bytes are worked on where they are, so that the packet as it came in is gone once code ran: who needs it again
-/// keeps a copy.
+/// The bytes are modified in place, so the incoming packet is gone once code ran: a caller that still needs it keeps a
+/// copy.
 #[derive(Debug)]
 pub struct Packet {
-    pub(crate) shape: Arc<Shape>,
+    pub(crate) shape: Arc<PacketTemplate>,
     pub(crate) frame: Box<[u64]>,
-    /// The buffer; the packet is what begins at `start`.
+    /// The buffer; the packet begins at `start`.
     pub(crate) data: Vec<u8>,
     pub(crate) start: usize,
     pub(crate) requests: Vec<(Requested, LocId)>,
     pub(crate) colours: Vec<Colour>,
     pub(crate) emitted: BitString,
     pub(crate) replaced: Vec<u8>,
-    /// What a hash covers, and headers on their way: kept for their memory.
+    /// Data that a hash covers, and headers that are being moved; kept to reuse their memory.
     pub(crate) covered: BitString,
     pub(crate) moved: Vec<u8>,
-    /// The memory of a batch: see [`crate::scout`].
+    /// Memory of a batch: see [`crate::scout`].
     pub(crate) rows: Vec<Row>,
-    pub(crate) notes: Vec<u64>,
-    pub(crate) prepared: Option<Prepared>,
-    /// What the architecture has set for its packets.
+    pub(crate) prefetch: Vec<u64>,
+    pub(crate) prepared: Option<PrefetchState>,
+    /// Values of the plan's given slots.
     pub(crate) given: Vec<u64>,
-    /// Whether all of the frame belongs to this packet, so that any unit may run: not before a fresh unit has run after
-    /// [`Packet::restart`], and not when the data is gone.
+    /// Whether the whole frame belongs to this packet, so that any unit may run: false between [`Packet::restart`] and
+    /// the first fresh unit, and after the data was taken.
     pub(crate) primed: bool,
 }
 
-/// Zeros words one by one: code loads them at once, and a load waits for a store that is wider than itself and was
-/// written over in part.
+/// Zeros words one by one. Code loads them right afterwards, and a load stalls on a wider store that was partly
+/// overwritten (failed store forwarding).
 #[inline]
 pub(crate) fn zero_words(words: &mut [u64]) {
     for word in words {
-        // SAFETY: the word is borrowed exclusively; volatile keeps the stores from being joined.
+        // SAFETY: the word is borrowed exclusively; `volatile` keeps the compiler from merging the stores.
         unsafe { std::ptr::from_mut(word).write_volatile(0) };
     }
 }
@@ -73,13 +73,13 @@ enum KeptValue {
     Header(HeaderId, HeaderState),
 }
 
-/// Values that a field list carries from one pass to the next.
+/// Values that a field list carries from one pass of a packet to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Preserved(Vec<KeptValue>);
 
 impl Packet {
-    /// A packet before the parser: every slot is 0, every header invalid.
-    pub(crate) fn new(shape: &Arc<Shape>, data: Vec<u8>) -> Packet {
+    /// Creates a packet in the state before the parser: every slot is 0, every header invalid.
+    pub(crate) fn new(shape: &Arc<PacketTemplate>, data: Vec<u8>) -> Packet {
         let mut packet = Packet {
             shape: shape.clone(),
             frame: vec![0; shape.layout.words].into(),
@@ -92,7 +92,7 @@ impl Packet {
             covered: BitString::new(),
             moved: Vec::new(),
             rows: Vec::new(),
-            notes: Vec::new(),
+            prefetch: Vec::new(),
             prepared: None,
             given: Vec::new(),
             primed: false,
@@ -101,7 +101,7 @@ impl Packet {
         packet
     }
 
-    pub(crate) fn shape(&self) -> &Arc<Shape> {
+    pub(crate) fn shape(&self) -> &Arc<PacketTemplate> {
         &self.shape
     }
 
@@ -109,11 +109,11 @@ impl Packet {
         self.frame.as_ptr() as u64 + u64::from(self.shape.layout.header(header).home)
     }
 
-    /// Back to the state before the parser, with new data: the packet begins `start` bytes into it, and what lies
-    /// before is room for headers. Returns the old data.
+    /// Resets to the state before the parser, with new data: the packet begins `start` bytes into it, and the bytes
+    /// before it are headroom. Returns the old data.
     ///
     /// # Panics
-    /// If `start` is beyond the data.
+    /// Panics if `start` is beyond the data.
     pub fn restart_all(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
         self.frame.fill(0);
         for header in self.shape.program.headers.keys() {
@@ -124,10 +124,10 @@ impl Packet {
         old
     }
 
-    /// As [`Packet::restart_all`], but only as far as a fresh unit needs: that sets everything else itself.
+    /// Resets like [`Packet::restart_all`], but only the state that a fresh unit does not set itself.
     ///
     /// # Panics
-    /// If `start` is beyond the data.
+    /// Panics if `start` is beyond the data.
     #[inline]
     pub fn restart(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
         self.primed = false;
@@ -139,7 +139,7 @@ impl Packet {
         control[word::CURSOR] = 0;
         control[word::ERROR] = self.shape.no_error;
         control[word::OUT] = out::EMITTED;
-        control[word::ASKED] = 0;
+        control[word::REQUESTS] = 0;
         self.start = start;
         if !self.requests.is_empty() {
             self.requests.clear();
@@ -159,11 +159,11 @@ impl Packet {
         old
     }
 
-    /// Forgets what the packet before asked for, emitted and was coloured, and the headers that field lists keep.
+    /// Clears requests, emitted bytes and colours of the previous packet, and the headers that field lists preserve.
     #[inline]
     pub(crate) fn clear_traces(&mut self) {
-        if self.frame[word::ASKED] != 0 {
-            self.frame[word::ASKED] = 0;
+        if self.frame[word::REQUESTS] != 0 {
+            self.frame[word::REQUESTS] = 0;
             self.requests.clear();
         }
         if self.emitted.len_bits() > 0 {
@@ -177,7 +177,7 @@ impl Packet {
         }
     }
 
-    /// Makes the headers that a fresh unit takes from the frame invalid and zero.
+    /// Makes the headers that a fresh unit loads from the frame invalid and zero.
     #[cold]
     pub(crate) fn clear_kept_headers(&mut self) {
         let shape = self.shape.clone();
@@ -198,27 +198,27 @@ impl Packet {
         }
     }
 
-    /// The words of the slots that the architecture sets before a fresh unit.
+    /// Returns the words of the plan's given slots.
     pub(crate) fn given_words(&self) -> std::ops::Range<usize> {
         let layout = &self.shape.layout;
         layout.inputs.0 as usize..(layout.inputs.0 + layout.given) as usize
     }
 
-    /// The value of a slot.
+    /// Returns the value of a slot.
     pub fn slot(&self, slot: SlotId) -> Bits {
         let width = self.shape.program.slots[slot].width;
         let at = self.shape.layout.slot(slot) as usize;
         Bits::from_words(&self.frame[at..at + width.div_ceil(64) as usize], width)
     }
 
-    /// The low 64 bits of a slot.
+    /// Returns the low 64 bits of a slot.
     #[inline]
     pub fn slot_word(&self, slot: SlotId) -> u64 {
         let layout = self.shape.layout.slots[slot.as_u32() as usize];
         if layout.width == 0 { 0 } else { self.frame[layout.word as usize] }
     }
 
-    /// Sets a slot; the value is cut or zero-extended to the slot's width.
+    /// Sets a slot; the value is truncated or zero-extended to the slot's width.
     pub fn set_slot(&mut self, slot: SlotId, value: &Bits) {
         let width = self.shape.program.slots[slot].width;
         let value = value.resize(width);
@@ -228,7 +228,7 @@ impl Packet {
         }
     }
 
-    /// Sets a slot to a number, cut to the slot's width.
+    /// Sets a slot to a number, truncated to the slot's width.
     #[inline]
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         let layout = self.shape.layout.slots[slot.as_u32() as usize];
@@ -261,12 +261,12 @@ impl Packet {
         }
     }
 
-    /// Bits of a header's variable field.
+    /// Returns the width of a header's variable field in bits.
     fn varbit_bits(&self, header: HeaderId) -> u32 {
         self.shape.layout.header(header).width.map_or(0, |at| self.frame[at as usize] as u32)
     }
 
-    /// A header.
+    /// Returns the state of a header.
     pub fn header(&self, header: HeaderId) -> HeaderState {
         let ty = self.shape.layout.ty(&self.shape.program, header);
         let varbit = self.varbit_bits(header);
@@ -276,8 +276,8 @@ impl Packet {
         if !self.primed || !data.contains(&place) || !data.contains(&(place + bytes as u64)) {
             place = self.home(header);
         }
-        // SAFETY: the bytes are in `data`, or a home, which is as large as its type's largest header. Both outlive the
-        // borrow of `self`.
+        // SAFETY: the bytes are in `data` or in a home, which is as large as its type's largest header. Both outlive
+        // the borrow of `self`.
         let memory = unsafe { std::slice::from_raw_parts(place as *const u8, bytes) };
         let fields = self.shape.program.layout(header).fields.iter().zip(&ty.offsets);
         let fields = fields.map(|(field, offset)| {
@@ -286,7 +286,7 @@ impl Packet {
         HeaderState { valid: self.is_valid(header), fields: fields.collect() }
     }
 
-    /// Sets a header; it has its bytes in the frame afterwards.
+    /// Sets a header, whose bytes are in the frame afterwards.
     pub fn set_header(&mut self, header: HeaderId, state: &HeaderState) {
         let shape = self.shape.clone();
         let layout = shape.layout.header(header);
@@ -306,7 +306,7 @@ impl Packet {
         self.set_valid(header, state.valid);
     }
 
-    /// Bytes of all valid headers that are not local.
+    /// Returns the total size in bytes of all valid headers that are not local.
     pub fn header_bytes(&self) -> usize {
         let mut bits = 0;
         for (id, header) in &self.shape.program.headers {
@@ -317,55 +317,55 @@ impl Packet {
         bits as usize / 8
     }
 
-    /// Bytes of all valid headers when the last unit measured.
+    /// Returns the total size in bytes of all valid headers when the last unit measured it.
     pub fn measured_bytes(&self) -> usize {
         self.frame[word::MEASURED] as usize
     }
 
-    /// The packet's bytes: as they came before code ran, with the fields that were written changed afterwards.
+    /// Returns the packet's bytes: as received before code ran, afterwards with written fields changed.
     pub fn data(&self) -> &[u8] {
         &self.data[self.start..]
     }
 
-    /// How many bits the parser took.
+    /// Returns the number of bits that the parser consumed.
     pub fn cursor_bits(&self) -> usize {
         self.frame[word::CURSOR] as usize
     }
 
-    /// The bytes behind what the parser took.
+    /// Returns the bytes behind those that the parser consumed.
     pub fn payload(&self) -> &[u8] {
         &self.data()[self.cursor_bits().div_ceil(8)..]
     }
 
-    /// The parser's error, an index into [`Program::errors`].
+    /// Returns the parser's error, an index into [`Program::errors`].
     pub fn parser_error(&self) -> u32 {
         self.frame[word::ERROR] as u32
     }
 
-    /// Whether anything was asked for.
+    /// Whether there are pending requests.
     #[inline]
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }
 
-    /// What was asked for so far, each with its place in the source, in order.
+    /// Returns the pending requests in order, each with its source location.
     pub fn requests(&self) -> &[(Requested, LocId)] {
         &self.requests
     }
 
-    /// Takes away what was asked for so far.
+    /// Takes the pending requests.
     pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
-        self.frame[word::ASKED] = 0;
+        self.frame[word::REQUESTS] = 0;
         std::mem::take(&mut self.requests)
     }
 
-    /// Where in `data` the outgoing packet begins, if it is there.
+    /// Returns the offset in `data` at which the outgoing packet begins, if it lies there.
     fn out_start(&self) -> Option<usize> {
         let at = self.frame[word::OUT];
         (at != out::EMITTED && at != out::REPLACED).then(|| (at - self.data.as_ptr() as u64) as usize)
     }
 
-    /// The packet that leaves, once the unit with the deparser ran.
+    /// Returns the outgoing packet, once the unit with the deparser ran.
     pub fn finish(&self) -> Vec<u8> {
         if let Some(start) = self.out_start() {
             return self.data[start..].to_vec();
@@ -379,8 +379,8 @@ impl Packet {
         whole
     }
 
-    /// The packet that leaves, moved out where that saves a copy. The packet's data may be gone then, and with it the
-    /// headers that field lists do not keep.
+    /// Returns the outgoing packet, moved out where that saves a copy. This may take the packet's data, and with it all
+    /// headers that field lists do not preserve.
     pub fn take_output(&mut self) -> Vec<u8> {
         match self.out_start() {
             Some(0) if self.shape.kept_headers.is_empty() => self.take_data(),
@@ -389,7 +389,7 @@ impl Packet {
         }
     }
 
-    /// Takes the buffer back, whatever is in it. The packet has to be restarted before it can be used again.
+    /// Takes the buffer back with its current contents. The packet has to be restarted before it can be used again.
     #[inline]
     pub fn take_data(&mut self) -> Vec<u8> {
         self.primed = false;
@@ -400,7 +400,7 @@ impl Packet {
         std::mem::take(&mut self.data)
     }
 
-    /// Where the packet that leaves lies, if it is in one piece: the bytes.
+    /// Returns the outgoing packet if it lies in one piece.
     pub fn output(&self) -> Option<&[u8]> {
         match self.out_start() {
             Some(start) => Some(&self.data[start..]),
@@ -409,13 +409,13 @@ impl Packet {
         }
     }
 
-    /// Forgets what was emitted, so that a deparser can run again.
+    /// Clears the emitted bytes, so that a deparser can run again.
     pub fn clear_emitted(&mut self) {
         self.emitted.clear();
         self.frame[word::OUT] = out::EMITTED;
     }
 
-    /// The values of a field list.
+    /// Saves the values of a field list.
     pub fn preserve(&self, kept: &[FieldListItem]) -> Preserved {
         let each = |kept: &FieldListItem| match *kept {
             FieldListItem::Slot(slot) => {
@@ -428,7 +428,7 @@ impl Packet {
         Preserved(kept.iter().map(each).collect())
     }
 
-    /// Puts the values of a field list back.
+    /// Restores the values of a field list.
     pub fn restore(&mut self, preserved: &Preserved) {
         for value in &preserved.0 {
             match value {
@@ -443,7 +443,7 @@ impl Packet {
 }
 
 impl Clone for Packet {
-    /// A copy with all state; its headers lie in its own data and frame.
+    /// Copies all state; the copy's headers lie in its own data and frame.
     fn clone(&self) -> Self {
         let from = (self.data.as_ptr() as u64, self.data.len() as u64);
         self.duplicate(self.data.clone(), self.start, from)

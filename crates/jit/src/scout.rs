@@ -1,30 +1,30 @@
-//! What a batch keeps of its packets, and what they will ask tables for, found out before any of them runs.
+//! Scouts: the key-prefetch pass of a batch, and the memory that it writes.
+//! A lookup in a large table stalls on memory, and packets processed one by one stall one by one. So a fresh unit that
+//! applies tables has a *scout*: the same parser and controls up to the last table, stripped of side effects. It writes
+//! the lookup keys that it computes into the memory of the batch. When all packets have been scouted, each table looks
+//! up all of its keys at once with software prefetch, and the results are stored beside the keys. The packet itself
+//! then compares its key with the prefetched one, and performs a normal lookup only if they differ.
 //!
-//! A lookup in a large table waits for memory, and one packet after the other waits alone. So a fresh unit that applies
-//! tables has a *scout*: the same parser and controls up to the last table, without anything that could be noticed. It
-//! writes the keys that it comes to into the memory of the batch. When all packets have been scouted, each table is asked
-//! for all of its keys at once, and what was found is noted beside the keys. The packet itself then compares its key with
-//! the noted one, and looks up for itself only if they differ.
+//! So a scout may guess: it assumes that actions do nothing and that checksums are correct. A wrong guess costs time,
+//! never correctness. Where the key cannot be wrong, the packet need not compare: see [`PrefetchLayout::is_certain`].
 //!
-//! So a scout may guess: it takes actions to do nothing and checksums to be right, and a wrong guess costs time only.
-//! Where it cannot be wrong about a key, the packet need not compare: see [`Notes::is_sure`].
-//!
-//! Where actions say what later tables are asked (a state, a next hop), the scout does not come to these keys. So it has a
-//! second function, which goes the same way once more and runs the actions that were found meanwhile: it *follows*, one
-//! table of the chain farther each time. See [`rounds`].
+//! Where actions determine the key of a later table (a state, a next hop), a single pass does not reach these keys. So
+//! the scout has a second function, which repeats the pass and runs the actions that have been found meanwhile: it
+//! *follows* results, one table of the dependency chain farther each time. See [`rounds`].
 //!
 //! ```text
-//! rows, one a packet:           where it lies | how it ended | results
-//! notes:                        for each chain, where the record of its default action lies
-//! notes, for each noted table:  the keys of all packets | what was found for each | a bit for each packet that came to
-//!                               the table ever | the same of the last round | where the record behind the default
-//!                               action's lies | the words of [`each`], [`close`], [`hashed`], [`called`]
+//! rows, one per packet:               packet address and length | how the unit ended | results
+//! prefetch memory, per chain:         address of the record of its default action
+//! prefetch memory, per table:         the keys of all packets | a result for each packet | bitmap of the packets that
+//!                                     reached the table in any round | the same for the last round | address of the
+//!                                     record behind the default action's | the words of [`each`], [`dense`],
+//!                                     [`hashed`], [`called`]
 //! ```
 //!
-//! A [`Row`] is a line of the cache. What was found is a number of 32 bits whose record lies so many records behind the
-//! first, -1 for the default action's in front of that, or [`UNKNOWN`].
+//! A [`Row`] is one cache line. A result is a 32-bit record index, counted from the first record; -1 is the record of
+//! the default action, which lies in front of the first, and [`UNKNOWN`] means that there is no result.
 
-mod ask;
+mod bulk_lookup;
 mod rounds;
 #[cfg(test)]
 mod tests;
@@ -34,31 +34,31 @@ use engine::{Objects, record_places};
 use ir::{BodyKind, Expr, HeaderId, HeaderRef, LValue, MatchKind, Op, Program, SlotId, TableId};
 use std::collections::BTreeSet;
 
-pub(crate) use ask::{Prepared, ask, ask_more, forget, prepare};
+pub(crate) use bulk_lookup::{PrefetchState, clear_results, look_up, look_up_round, prepare};
 
-use crate::layout::{Layout, Valid};
+use crate::layout::{FrameLayout, Valid};
 use crate::walk::{self, Use};
 use crate::{Step, Unit, chain};
 
-/// More tables of a unit are not noted.
-const MAX_NOTED: usize = 12;
-/// Larger keys are not noted.
+/// Maximum number of tables of a unit that are prefetched.
+const MAX_PREFETCHED: usize = 12;
+/// Maximum number of words of a key that is prefetched.
 const MAX_WORDS: usize = 6;
-/// How many packets are scouted before the first of them runs.
+/// Number of packets that are scouted before the first of them runs.
 pub(crate) const BATCH: usize = 32;
-/// So many results have room in a row.
+/// Maximum number of results in a row.
 pub(crate) const RESULTS: usize = 3;
 
-/// The bit of [`Row::ended`] that says that code made for the packet's way through the parser saw it to its end.
+/// Bit of [`Row::ended`] that is set if code specialised for the packet's parser path processed it to its end.
 pub(crate) const SPECIAL: u64 = 1 << 8;
-/// The lowest bits of the step and of the parser's error in [`Row::ended`].
+/// Bit positions of the step and of the parser's error in [`Row::ended`].
 pub(crate) const STEP: u32 = 16;
 pub(crate) const ERROR: u32 = 32;
 
-/// What is noted as found where nothing is known.
+/// Result of a lookup that has not been made.
 pub(crate) const UNKNOWN: u32 = -2i32 as u32;
 
-/// What a batch keeps of a packet.
+/// Per-packet state of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Row {
@@ -68,67 +68,68 @@ pub(crate) struct Row {
     pub length: u64,
     /// Address of the first byte of its buffer.
     pub buffer: u64,
-    /// How the outgoing packet is made: see [`crate::packet::out`].
+    /// Form of the outgoing packet: see [`crate::packet::out`].
     pub out: u64,
-    /// How the unit ended in the lowest 8 bits, then [`SPECIAL`], the step that it ended with, and the parser's error.
+    /// Return code of the unit in the lowest 8 bits, then [`SPECIAL`], the step at which it ended, and the parser's
+    /// error.
     pub ended: u64,
-    /// The unit's results.
+    /// Results of the unit.
     pub results: [u64; RESULTS],
 }
 
 const _: () = assert!(size_of::<Row>() == 64, "a row is a line of the cache");
 
-/// The rows of a batch.
+/// Rows of a batch.
 pub(crate) type Rows = [Row; BATCH];
 
-/// A table in the notes of a unit.
+/// A prefetched table of a unit, with the position of its data in the prefetch memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Noted {
+pub(crate) struct PrefetchedTable {
     pub table: TableId,
-    /// Words of its key, and bits.
+    /// Size of the key in words and in bits.
     pub words: usize,
     pub bits: u32,
-    /// Whether hits are counted, so that code has to tell of them.
+    /// Whether hits are counted, so that code has to report them.
     pub counts: bool,
-    /// Words of its records.
+    /// Size of a record in words.
     pub stride: usize,
-    /// The words where the keys of all packets begin, and what was found for each.
+    /// Word indices of the keys of all packets, and of the result for each.
     pub keys: usize,
     pub found: usize,
-    /// The words of bits for the packets that came to the table, ever and in the last round; and the one with the address
-    /// of the record behind the default action's.
+    /// Word indices of the bitmaps of the packets that reached the table, in any round and in the last round; and of
+    /// the word with the address of the record behind the default action's.
     pub reached: usize,
     pub fresh: usize,
     pub records: usize,
-    /// Whether a packet that comes to the table has the key that was noted.
-    pub sure: bool,
-    /// Where it is noted how keys are looked up in place: [`each`], in tables that have few keys,
+    /// Whether a packet that reaches the table certainly has the prefetched key.
+    pub is_certain: bool,
+    /// Word index of the descriptor of an inline lookup: [`each`], for tables with few possible keys,
     pub each: Option<usize>,
-    /// [`close`], in others whose keys may be close to each other,
-    pub close: Option<usize>,
-    /// [`hashed`], in tables whose keys are exact,
+    /// [`dense`], for others whose keys may form a dense range,
+    pub dense: Option<usize>,
+    /// [`hashed`], for tables with exact keys,
     pub hashed: Option<usize>,
-    /// and [`called`], in tables with a range.
+    /// and [`called`], for tables with a range key.
     pub called: Option<usize>,
 }
 
-impl Noted {
-    /// Whether code is made that looks keys up in place.
-    pub fn is_ever_in_place(&self) -> bool {
-        self.each.is_some() || self.close.is_some() || self.hashed.is_some() || self.called.is_some()
+impl PrefetchedTable {
+    /// Whether code for an inline lookup is generated.
+    pub fn has_inline_lookup(&self) -> bool {
+        self.each.is_some() || self.dense.is_some() || self.hashed.is_some() || self.called.is_some()
     }
 }
 
-/// The words that are noted of a table whose keys have so few bits that what each of them gives is known before: the
-/// address of its record, all 0 where it is not.
+/// Descriptor of a table whose keys have so few bits that all records are enumerated: the address of the record of each
+/// key, all 0 if this is not the case.
 pub(crate) mod each {
     pub const BITS: u32 = 3;
     pub const WORDS: usize = 1 << BITS;
 }
 
-/// The words that are noted of a table whose keys are close to each other ([`engine::tables::in_place::CloseKeys`]).
-pub(crate) mod close {
-    /// The address of the handles, and how many there are: none where keys are not close.
+/// Descriptor of a table whose keys form a dense range ([`engine::tables::inline_lookup::DenseKeys`]).
+pub(crate) mod dense {
+    /// Address of the handles, and their number: 0 if the keys are not dense.
     pub const HANDLES: usize = 0;
     pub const LEN: usize = 1;
     pub const FIRST: usize = 2;
@@ -136,71 +137,72 @@ pub(crate) mod close {
     pub const WORDS: usize = 4;
 }
 
-/// The words that are noted of a table whose keys are found by a hash ([`engine::tables::in_place::HashedKeys`]).
+/// Descriptor of a table whose keys are found by hash ([`engine::tables::inline_lookup::HashedKeys`]).
 pub(crate) mod hashed {
-    /// How many groups there are: none where keys are not looked up so.
+    /// Number of groups: 0 if keys are not looked up this way.
     pub const GROUPS: usize = 0;
     pub const TAGS: usize = 1;
     pub const SLOTS: usize = 2;
     pub const WORDS: usize = 3;
 }
 
-/// The words that are noted of a table that is a function ([`engine::tables::in_place::Called`]).
+/// Descriptor of a table that is searched by a function ([`engine::tables::inline_lookup::Called`]).
 pub(crate) mod called {
-    /// 0 where keys are not looked up so.
+    /// Address of the function: 0 if keys are not looked up this way.
     pub const FUNCTION: usize = 0;
     pub const TABLE: usize = 1;
     pub const WORDS: usize = 2;
 }
 
-/// What a unit's batches keep of their packets.
+/// The layout of the prefetch memory of a unit's batches.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notes {
-    pub tables: Vec<Noted>,
-    /// The tables that are [chains](chain) and may get another default action, each of which has a word.
+pub(crate) struct PrefetchLayout {
+    pub tables: Vec<PrefetchedTable>,
+    /// Tables compiled to [chains](chain) whose default action may change; each has a word.
     pub defaults: Vec<TableId>,
     pub results: Vec<SlotId>,
-    /// How many words there are.
+    /// Size of the prefetch memory in words.
     pub words: usize,
-    /// How many of the unit's steps there is something to note in.
+    /// Number of the unit's steps, from the first, that contain a prefetched table.
     pub steps: usize,
-    /// How often the way is gone again to follow what was found: not at all where no key depends on that.
+    /// Number of passes of the scout that follow earlier results: 0 if no key depends on them.
     pub rounds: usize,
 }
 
-impl Notes {
-    /// What can be noted of a unit; nothing of tables unless it is `ahead` of the packets.
-    pub fn new(program: &Program, layout: &Layout, unit: &Unit, ahead: bool) -> Notes {
-        let mut notes = Notes { results: unit.results.clone().unwrap_or_default(), ..Notes::default() };
+impl PrefetchLayout {
+    /// Lays out the prefetch memory of a unit; without tables unless `ahead` is set.
+    pub fn new(program: &Program, layout: &FrameLayout, unit: &Unit, ahead: bool) -> PrefetchLayout {
+        let mut prefetch =
+            PrefetchLayout { results: unit.results.clone().unwrap_or_default(), ..PrefetchLayout::default() };
         if ahead && layout.byte_cursor {
-            notes.tables(program, layout, unit);
+            prefetch.tables(program, layout, unit);
         }
         for id in walk::tables(program, &unit.steps) {
             let table = &program.tables[id];
             if !table.const_default && chain::entries(table).is_some() {
-                notes.defaults.push(id);
+                prefetch.defaults.push(id);
             }
         }
-        notes.words = notes.defaults.len();
-        for noted in &mut notes.tables {
-            noted.keys = notes.words;
-            noted.found = noted.keys + noted.words * BATCH;
-            noted.reached = noted.found + BATCH / 2;
-            noted.fresh = noted.reached + 1;
-            noted.records = noted.fresh + 1;
-            notes.words = noted.records + 1;
-            let ways = [&mut noted.each, &mut noted.close, &mut noted.hashed, &mut noted.called];
-            for (way, words) in ways.into_iter().zip([each::WORDS, close::WORDS, hashed::WORDS, called::WORDS]) {
+        prefetch.words = prefetch.defaults.len();
+        for prefetched in &mut prefetch.tables {
+            prefetched.keys = prefetch.words;
+            prefetched.found = prefetched.keys + prefetched.words * BATCH;
+            prefetched.reached = prefetched.found + BATCH / 2;
+            prefetched.fresh = prefetched.reached + 1;
+            prefetched.records = prefetched.fresh + 1;
+            prefetch.words = prefetched.records + 1;
+            let ways = [&mut prefetched.each, &mut prefetched.dense, &mut prefetched.hashed, &mut prefetched.called];
+            for (way, words) in ways.into_iter().zip([each::WORDS, dense::WORDS, hashed::WORDS, called::WORDS]) {
                 if let Some(at) = way {
-                    *at = notes.words;
-                    notes.words += words;
+                    *at = prefetch.words;
+                    prefetch.words += words;
                 }
             }
         }
-        notes
+        prefetch
     }
 
-    fn tables(&mut self, program: &Program, layout: &Layout, unit: &Unit) {
+    fn tables(&mut self, program: &Program, layout: &FrameLayout, unit: &Unit) {
         let mut applied = Vec::new();
         for (index, step) in unit.steps.iter().enumerate() {
             let Step::Run(body) = step else { continue };
@@ -209,12 +211,12 @@ impl Notes {
                 Use::Apply(table) => applied.push((table, index)),
                 Use::Header(header) | Use::HeaderWrite(header, _) | Use::Validity(header) | Use::Extract(header) => {
                     let bit = |header| matches!(layout.header(header).valid, Valid::Bit { .. });
-                    in_registers &= walk::meant(program, header).into_iter().all(bit);
+                    in_registers &= walk::candidates(program, header).into_iter().all(bit);
                 }
                 Use::Read(_) | Use::Write(_) => {}
             });
             if !in_registers {
-                // Where such headers lie is in the frame, which a scout leaves alone.
+                // Addresses of such headers are in the frame, which a scout leaves alone.
                 return;
             }
         }
@@ -225,12 +227,13 @@ impl Notes {
         if let [alone] = &mut self.tables[..]
             && !fields.is_empty()
         {
-            // No table waits for another, and a lookup in place may wait for what a packet has just written into its
-            // headers, which asking for all keys before does not. Arrays stay, where it takes few instructions.
+            // With a single table, packets wait for no other lookup; an inline lookup may stall on the headers that the
+            // packet has just written, which prefetching all keys avoids. Dense arrays keep theirs, which takes few
+            // instructions.
             (alone.hashed, alone.called) = (None, None);
         }
-        let noted: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
-        self.rounds = rounds::rounds(program, unit, &noted);
+        let prefetched: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
+        self.rounds = rounds::rounds(program, unit, &prefetched);
     }
 
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) {
@@ -238,14 +241,14 @@ impl Notes {
         let words = Objects::key_words(table).words;
         if table.profile.is_some()
             || !(1..=MAX_WORDS).contains(&words)
-            || self.tables.len() == MAX_NOTED
+            || self.tables.len() == MAX_PREFETCHED
             || self.of(id).is_some()
             || chain::entries(table).is_some()
         {
             return;
         }
         let counts = table.records_hits();
-        let sure = Self::is_sure(program, unit, id, step, fields);
+        let is_certain = Self::is_certain(program, unit, id, step, fields);
         let stride = table.actions.iter().map(|action| {
             let params = &program.actions[action.action].params;
             let widths: Vec<u32> = params.iter().map(|param| program.slots[param.slot].width).collect();
@@ -255,11 +258,11 @@ impl Notes {
         let stride = stride.max().unwrap_or(1);
         let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
         let bits = table.keys.iter().map(|key| key.width).sum::<u32>();
-        // Where hits are counted it takes more than the record.
+        // Counting hits needs more than the record.
         let each = words == 1 && bits <= each::BITS && !counts;
         let ranges = table.keys.iter().filter(|key| key.kind == MatchKind::Range).count();
         let rest_exact = table.keys.iter().all(|key| matches!(key.kind, MatchKind::Exact | MatchKind::Range));
-        self.tables.push(Noted {
+        self.tables.push(PrefetchedTable {
             table: id,
             words,
             bits,
@@ -270,20 +273,21 @@ impl Notes {
             reached: 0,
             fresh: 0,
             records: 0,
-            sure,
+            is_certain,
             each: each.then_some(0),
-            close: (!each && words == 1 && (exact || bits <= LISTED_BITS)).then_some(0),
+            dense: (!each && words == 1 && (exact || bits <= LISTED_BITS)).then_some(0),
             hashed: (!each && exact).then_some(0),
             called: (!each && ranges == 1 && rest_exact).then_some(0),
         });
         self.steps = step + 1;
     }
 
-    /// Whether a packet that comes to a table has the key that its scout noted, if that came there as well. It may come
-    /// there another way, but the key is made of what is the same on all ways: fields that nothing in the program writes,
-    /// of headers that the parser found, whom the scout follows exactly, and slots that nothing writes before.
-    fn is_sure(program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) -> bool {
-        let mut written = Written { slots: BTreeSet::new(), fields };
+    /// Whether a packet that reaches a table certainly has the key that its scout recorded, if the scout reached the
+    /// table as well. The packet may reach it by another path, but the key consists of values that are equal on all
+    /// paths: fields that nothing in the program writes, in headers that the parser extracted (which the scout follows
+    /// exactly), and slots that no earlier instruction writes.
+    fn is_certain(program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) -> bool {
+        let mut written = WriteSet { slots: BTreeSet::new(), fields };
         let mut parsed = false;
         for step in &unit.steps[..=step] {
             match step {
@@ -293,7 +297,7 @@ impl Notes {
                     if parses && (parsed || !instrs.all(|instr| is_followed(program, &instr.op))) {
                         return false;
                     }
-                    // No parser may come behind what is not followed.
+                    // A parser behind an instruction that the scout does not execute cannot be followed.
                     parsed = true;
                     walk::whole_body(program, *body, &mut |used| {
                         if let Use::Write(slot) = used {
@@ -304,19 +308,19 @@ impl Notes {
                 Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Copy(slot, _) | Step::Set(slot, _) => {
                     written.slots.insert(*slot);
                 }
-                Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfAsked => {}
+                Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfRequested => {}
             }
         }
         program.tables[id].keys.iter().all(|key| written.leaves(&key.expr))
     }
 
-    /// The note of a table.
-    pub fn of(&self, table: TableId) -> Option<Noted> {
-        self.tables.iter().find(|noted| noted.table == table).copied()
+    /// Returns the prefetch data of a table.
+    pub fn of(&self, table: TableId) -> Option<PrefetchedTable> {
+        self.tables.iter().find(|prefetched| prefetched.table == table).copied()
     }
 }
 
-/// Whether a scout does what an instruction of a parser does.
+/// Whether a scout executes this instruction of a parser.
 fn is_followed(program: &Program, op: &Op) -> bool {
     match op {
         Op::Assign(LValue::Slot(slot), _) | Op::Lookahead { dst: LValue::Slot(slot), .. } => {
@@ -327,30 +331,30 @@ fn is_followed(program: &Program, op: &Op) -> bool {
     }
 }
 
-/// Fields of headers, `None` for all of a header.
+/// Fields of headers; `None` stands for the whole header.
 type Fields = BTreeSet<(HeaderId, Option<u32>)>;
 
-/// The fields that anything in a program writes.
+/// Returns the fields that any instruction of a program writes.
 fn written_fields(program: &Program) -> Fields {
     let mut fields = Fields::new();
     for body in program.bodies.values() {
         walk::body(program, body, &mut |used| {
             if let Use::HeaderWrite(header, field) = used {
-                fields.extend(walk::meant(program, header).into_iter().map(|header| (header, field)));
+                fields.extend(walk::candidates(program, header).into_iter().map(|header| (header, field)));
             }
         });
     }
     fields
 }
 
-/// What is written.
-struct Written<'a> {
+/// The fields and slots that have been written.
+struct WriteSet<'a> {
     slots: BTreeSet<SlotId>,
     fields: &'a Fields,
 }
 
-impl Written<'_> {
-    /// Whether the value of an expression does not depend on any of it.
+impl WriteSet<'_> {
+    /// Whether the value of an expression depends on none of them.
     fn leaves(&self, value: &Expr) -> bool {
         let all = |parts: &[&Expr]| parts.iter().all(|part| self.leaves(part));
         match value {

@@ -1,9 +1,9 @@
-//! Programs for unit tests, from the text of the IR.
+//! IR programs for unit tests, parsed from text.
 
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;
 
-/// The program of a text.
+/// Parses a program from the text form of the IR.
 pub(crate) fn program(text: &str) -> Program {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let file = map.add("test.ir", text);

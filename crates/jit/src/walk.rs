@@ -1,4 +1,4 @@
-//! What bodies use: walks over the IR.
+//! Walks over the IR: uses of slots, headers and tables.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use ir::{
 use crate::Step;
 use crate::layout::TypeLayout;
 
-/// Something that code mentions.
+/// One use of a slot, a header or a table in code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Use<'a> {
     /// A slot is read.
@@ -19,7 +19,7 @@ pub(crate) enum Use<'a> {
     Write(SlotId),
     /// A header's validity, fields or width are read.
     Header(&'a HeaderRef),
-    /// A field of a header is written, or with `None` all of it.
+    /// A field of a header is written, or the whole header if `None`.
     HeaderWrite(&'a HeaderRef, Option<u32>),
     /// A header's validity is written.
     Validity(&'a HeaderRef),
@@ -63,8 +63,8 @@ pub(crate) fn slots_of(value: &Expr, into: &mut BTreeSet<SlotId>) {
     });
 }
 
-/// Adds the slots that decide which way a block ends.
-pub(crate) fn deciding(end: &Terminator, into: &mut BTreeSet<SlotId>) {
+/// Adds the slots on which the choice of a block's successor depends.
+pub(crate) fn branch_slots(end: &Terminator, into: &mut BTreeSet<SlotId>) {
     match end {
         Terminator::Branch { condition, .. } => slots_of(condition, into),
         Terminator::Switch { subject, .. } => slots_of(subject, into),
@@ -80,7 +80,7 @@ pub(crate) fn deciding(end: &Terminator, into: &mut BTreeSet<SlotId>) {
     }
 }
 
-/// The index of an element.
+/// Visits the index of a stack element.
 fn index<'a>(header: &'a HeaderRef, visit: Visit<'_, 'a>) {
     if let HeaderRef::Element(_, at) = header {
         expr(at, visit);
@@ -173,7 +173,7 @@ fn op<'a>(program: &'a Program, op_: &'a Op, visit: Visit<'_, 'a>) {
         Op::Request(Request::Digest(_, values)) => values.iter().for_each(|value| expr(value, visit)),
         Op::Request(Request::Resubmit(_) | Request::Recirculate(_)) => {}
         Op::BeginAtomic | Op::EndAtomic => {}
-        // A message is only put together for someone who watches, and then the interpreter runs.
+        // Log messages are formatted only for an observer, and then the interpreter runs.
         Op::Log(..) => {}
         Op::Assert(condition) => expr(condition, visit),
     }
@@ -200,18 +200,18 @@ fn terminator<'a>(end: &'a Terminator, visit: Visit<'_, 'a>) {
     }
 }
 
-/// Everything a block mentions.
+/// Visits every use in a block.
 pub(crate) fn block<'a>(program: &'a Program, block: &'a Block, visit: Visit<'_, 'a>) {
     block.instrs.iter().for_each(|instr| op(program, &instr.op, visit));
     terminator(&block.terminator, visit);
 }
 
-/// Everything a body mentions itself, the keys of the tables it applies included.
+/// Visits every use in a body itself, including the keys of the tables it applies.
 pub(crate) fn body<'a>(program: &'a Program, body: &'a Body, visit: Visit<'_, 'a>) {
     body.blocks.values().for_each(|one| block(program, one, visit));
 }
 
-/// A body, and those of the actions of the tables it applies.
+/// Returns a body and the bodies of the actions of the tables it applies.
 pub(crate) fn bodies(program: &Program, id: BodyId) -> Vec<BodyId> {
     let mut bodies = vec![id];
     body(program, &program.bodies[id], &mut |used| {
@@ -222,13 +222,13 @@ pub(crate) fn bodies(program: &Program, id: BodyId) -> Vec<BodyId> {
     bodies
 }
 
-/// The bodies that steps run, and those of the actions of the tables that they apply.
+/// Returns the bodies that steps run and those of the actions of the tables that they apply.
 pub(crate) fn bodies_of_steps<'p>(program: &'p Program, steps: &'p [Step]) -> impl Iterator<Item = BodyId> + 'p {
     let runs = steps.iter().filter_map(|step| if let Step::Run(body) = step { Some(*body) } else { None });
     runs.flat_map(|body| bodies(program, body))
 }
 
-/// The tables that steps apply, each once.
+/// Returns the tables that steps apply, each once.
 pub(crate) fn tables(program: &Program, steps: &[Step]) -> BTreeSet<TableId> {
     let mut tables = BTreeSet::new();
     for body in bodies_of_steps(program, steps) {
@@ -241,7 +241,7 @@ pub(crate) fn tables(program: &Program, steps: &[Step]) -> BTreeSet<TableId> {
     tables
 }
 
-/// Everything a body mentions, and the actions of the tables it applies.
+/// Visits every use in a body and in the actions of the tables it applies.
 pub(crate) fn whole_body<'a>(program: &'a Program, id: BodyId, visit: Visit<'_, 'a>) {
     let mut tables = Vec::new();
     body(program, &program.bodies[id], &mut |used| {
@@ -257,12 +257,12 @@ pub(crate) fn whole_body<'a>(program: &'a Program, id: BodyId, visit: Visit<'_, 
     }
 }
 
-/// Whether a body, with the actions of the tables it applies, reads a slot.
+/// Whether a body, including the actions of the tables it applies, reads a slot.
 pub fn reads(program: &Program, id: BodyId, slot: SlotId) -> bool {
     mentions(program, id, |used| matches!(used, Use::Read(read) if read == slot))
 }
 
-/// Whether a body, with the actions of the tables it applies, writes a slot.
+/// Whether a body, including the actions of the tables it applies, writes a slot.
 pub fn writes(program: &Program, id: BodyId, slot: SlotId) -> bool {
     mentions(program, id, |used| matches!(used, Use::Write(written) if written == slot))
 }
@@ -273,7 +273,7 @@ fn mentions(program: &Program, id: BodyId, is_meant: impl Fn(Use<'_>) -> bool) -
     found
 }
 
-/// Every reference to a header in the program.
+/// Visits every reference to a header in the program.
 pub(crate) fn headers<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a HeaderRef)) {
     for one in program.bodies.values() {
         body(program, one, &mut |used| match used {
@@ -285,8 +285,8 @@ pub(crate) fn headers<'a>(program: &'a Program, visit: &mut dyn FnMut(&'a Header
     }
 }
 
-/// The headers a reference can mean.
-pub(crate) fn meant(program: &Program, header: &HeaderRef) -> Vec<HeaderId> {
+/// Returns the headers that a reference can denote.
+pub(crate) fn candidates(program: &Program, header: &HeaderRef) -> Vec<HeaderId> {
     match header {
         HeaderRef::Header(header) => vec![*header],
         HeaderRef::Element(stack, _) => {
@@ -296,7 +296,7 @@ pub(crate) fn meant(program: &Program, header: &HeaderRef) -> Vec<HeaderId> {
     }
 }
 
-/// How many low bits of an expression are certainly zero.
+/// Returns the number of low bits of an expression that are certainly zero.
 fn low_zeros(expr: &Expr) -> u32 {
     match expr {
         Expr::Const(value) => (0..32).find(|bit| value.bit(*bit)).unwrap_or(32),
@@ -315,10 +315,10 @@ fn low_zeros(expr: &Expr) -> u32 {
     }
 }
 
-/// Whether a body leaves the parser's cursor on a byte if it was on one.
+/// Whether a body keeps the parser's cursor byte-aligned.
 pub(crate) fn keeps_to_bytes(program: &Program, types: &[TypeLayout], body: &Body) -> bool {
     body.blocks.values().flat_map(|block| &block.instrs).all(|instr| match &instr.op {
-        Op::Extract(header, _) => meant(program, header).iter().all(|header| {
+        Op::Extract(header, _) => candidates(program, header).iter().all(|header| {
             let ty = &types[program.headers[*header].ty.as_u32() as usize];
             ty.plain
         }),
@@ -327,7 +327,7 @@ pub(crate) fn keeps_to_bytes(program: &Program, types: &[TypeLayout], body: &Bod
     })
 }
 
-/// The blocks a terminator leads to.
+/// Visits the successors of a terminator.
 pub(crate) fn targets(end: &Terminator, visit: &mut dyn FnMut(BlockId)) {
     match end {
         Terminator::Goto(to) => visit(*to),
@@ -344,9 +344,10 @@ pub(crate) fn targets(end: &Terminator, visit: &mut dyn FnMut(BlockId)) {
     }
 }
 
-/// Whether a body can come to a block twice.
+/// Whether a body can reach a block twice.
 pub(crate) fn has_loop(body: &Body) -> bool {
-    // Blocks without ways in are taken away until none is left; what stays is on or behind a loop.
+    // Blocks without remaining predecessors are removed until none is left (Kahn's algorithm). The rest is on or behind
+    // a loop.
     let mut ways = vec![0u32; body.blocks.len()];
     for block in body.blocks.values() {
         targets(&block.terminator, &mut |to| ways[to.as_u32() as usize] += 1);

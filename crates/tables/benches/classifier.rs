@@ -1,15 +1,15 @@
 //! The classifier against a tuple-space search with priorities, over ClassBench-like rule sets.
 //!
 //! The baseline (Srinivasan, Suri, Varghese: Packet Classification using Tuple Space Search, 1999) has a hash table for
-//! each combination of masks, asks them in the order of the best priority that they have, and stops when none can have
-//! a better rule. It is written with the same care: packed keys, hashbrown, a fast hash. Of two variants the better
-//! counts, set by set: tuples of all five fields, and tuples of the two prefixes with chains of rules behind them.
+//! each combination of masks, searches them in the order of their best priority, and stops when none can have a better
+//! rule. It is written with the same care: packed keys, hashbrown, a fast hash. Of two variants the better one counts
+//! for each set: tuples of all five fields, and tuples of the two prefixes with chains of rules.
 //!
 //! ```text
 //! cargo bench -p tables --bench classifier [-- [acl] [fw] [ipc] [1000] [10000] [100000] [alone] [tuples]]
 //! ```
 //!
-//! `alone` leaves the baselines out, which take most of the time; `tuples` lists the merged tuples.
+//! `alone` skips the baselines, which take most of the time; `tuples` lists the merged tuples.
 
 mod support;
 
@@ -18,7 +18,7 @@ use std::time::Instant;
 use hashbrown::HashMap;
 use support::{compare, digest};
 use tables::classbench::{self, Family, FiveTuple};
-use tables::{Classifier, Layout, MISS, PackedLookup, Pattern, TupleMerge};
+use tables::{Classifier, KeyLayout, MISS, PackedLookup, RulePattern, TupleMerge};
 
 struct Entry {
     rule: FiveTuple,
@@ -29,14 +29,14 @@ struct Entry {
 struct Space {
     mask: [u64; 2],
     best: u64,
-    /// Chains are sorted, the best first.
+    /// Chains, sorted by priority, best first.
     chains: HashMap<[u64; 2], Vec<Entry>, foldhash::fast::FixedState>,
 }
 
 /// The baseline.
 struct TupleSpace(Vec<Space>);
 
-/// The bits in front that all values of a range share.
+/// Returns the mask of the leading bits that all values of a range share.
 fn cover((low, high): (u16, u16)) -> u64 {
     let free = 16 - (low ^ high).leading_zeros();
     u64::from(u16::MAX) << free & 0xffff
@@ -52,7 +52,7 @@ impl TupleSpace {
             let ports = cover(rule.ports[0]) | cover(rule.ports[1]) << 16;
             let protocol = if rule.protocol.is_some() { 0xff << 32 } else { 0 };
             let mask = [source | destination << 32, if with_ports { ports | protocol } else { 0 }];
-            let header = classbench::Header {
+            let header = classbench::PacketFields {
                 addresses: rule.addresses.map(|(value, _)| value),
                 ports: rule.ports.map(|(low, _)| low),
                 protocol: rule.protocol.unwrap_or(0),
@@ -71,7 +71,7 @@ impl TupleSpace {
         TupleSpace(spaces)
     }
 
-    fn lookup(&self, header: &classbench::Header) -> u32 {
+    fn lookup(&self, header: &classbench::PacketFields) -> u32 {
         let key = header.key();
         let (mut best, mut found) = (0, MISS);
         for space in &self.0 {
@@ -129,11 +129,11 @@ fn is_asked(word: &str) -> bool {
     std::env::args().any(|argument| argument == word)
 }
 
-fn measure(name: &str, family: Family, count: usize, layout: &Layout) {
+fn measure(name: &str, family: Family, count: usize, layout: &KeyLayout) {
     let rules = classbench::rules(family, count, 1);
     let headers = classbench::headers(&rules, 100_000, 2);
     let keys: Vec<u64> = headers.iter().flat_map(|header| header.key()).collect();
-    let patterns: Vec<Pattern> = rules.iter().map(|rule| rule.pattern(layout)).collect();
+    let patterns: Vec<RulePattern> = rules.iter().map(|rule| rule.pattern(layout)).collect();
     let full = TupleSpace::new(&rules, true);
     let pairs = TupleSpace::new(&rules, false);
     let mut merge = TupleMerge::new(layout);
@@ -147,7 +147,7 @@ fn measure(name: &str, family: Family, count: usize, layout: &Layout) {
     let mut found = vec![0; headers.len()];
     let mut one = vec![0; headers.len()];
     let (mut a, mut b) = (vec![0; headers.len()], vec![0; headers.len()]);
-    let mut ways: Vec<support::Way> = vec![
+    let mut ways: Vec<support::Contender> = vec![
         (
             "spaces",
             Box::new(|| {
@@ -204,8 +204,8 @@ fn measure(name: &str, family: Family, count: usize, layout: &Layout) {
     }
 }
 
-/// Some of the headers against a scan of all rules.
-fn check(rules: &[FiveTuple], headers: &[classbench::Header], merge: &TupleMerge) {
+/// Compares the results for some of the packets with a scan of all rules.
+fn check(rules: &[FiveTuple], headers: &[classbench::PacketFields], merge: &TupleMerge) {
     for header in headers.iter().take(2_000_000 / rules.len()) {
         let want = rules.iter().position(|rule| rule.matches(header)).map(|index| index as u32);
         assert_eq!(merge.lookup(&header.key()), want, "{header:?}");

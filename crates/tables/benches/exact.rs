@@ -1,7 +1,7 @@
 //! The exact table against hashbrown with a fast hash, for keys of one and two words.
 //!
-//! Both sides have the same packed keys. Half of the flows asked for are uniform, half follow Zipf's law (0.99); a
-//! tenth of the keys are not there.
+//! Both sides use the same packed keys. Half of the measurements look flows up uniformly, half follow Zipf's law
+//! (exponent 0.99); a tenth of the keys do not exist.
 
 mod support;
 
@@ -12,7 +12,7 @@ use tables::{Exact, MISS, PackedLookup};
 
 const LOOKUPS: usize = 400_000;
 
-/// Ranks by Zipf's law with exponent 0.99, by inverting its continuous form.
+/// Draws ranks by Zipf's law with exponent 0.99, by inverting its continuous form.
 fn zipf(rng: &mut SplitMix64, count: u64) -> u64 {
     let uniform = (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let end = (count as f64).powf(0.01);
@@ -41,7 +41,7 @@ fn measure<const N: usize>(count: u64, skewed: bool) {
     let keys: Vec<[u64; N]> = (0..LOOKUPS).map(|_| key(flow(&mut rng))).collect();
     let flat = keys.as_flattened();
     let (mut a, mut b, mut c) = (vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS]);
-    let mut ways: Vec<support::Way> = vec![
+    let mut ways: Vec<support::Contender> = vec![
         (
             "hashbrown",
             Box::new(|| {

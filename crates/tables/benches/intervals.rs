@@ -1,8 +1,8 @@
-//! Tables with one range beside exact fields against an index written by hand for such a table: a hash map from the exact
-//! fields to a sorted list of thresholds, searched by halving.
+//! Tables with one range beside exact fields against a hand-written index for such a table: a hash map from the exact
+//! fields to a sorted list of thresholds, with binary search.
 //!
-//! Ranges do not overlap and leave no gaps, as those of a compiled decision diagram, so that the list by hand needs no ends.
-//! Keys are uniform over all ranges; one of ten is in no group. The general classifier stands beside it for the smaller sets.
+//! Ranges neither overlap nor leave gaps, like those of a compiled decision diagram, so the hand-written list needs no
+//! ends. Keys are uniform over all ranges; one of ten is in no group. The smaller sets include the general classifier.
 
 mod support;
 
@@ -11,13 +11,13 @@ use std::time::Instant;
 use hashbrown::HashMap;
 use rng::SplitMix64;
 use support::{compare, digest};
-use tables::{Classifier, FieldKind, Intervals, Layout, MISS, PackedLookup, Pattern, Ternary};
+use tables::{Classifier, FieldKind, Intervals, KeyLayout, MISS, PackedLookup, RulePattern, Ternary};
 
 const LOOKUPS: usize = 400_000;
-/// The largest number that a range begins or ends with.
+/// The largest number at which a range begins or ends.
 const LAST: u64 = u32::MAX as u64;
 
-/// The index by hand. Thresholds in order, and the handle from each to the next.
+/// The hand-written index: thresholds in order, and the handle from each to the next.
 #[derive(Default)]
 struct ByHand(HashMap<u64, (Vec<u64>, Vec<u32>), foldhash::fast::FixedState>);
 
@@ -30,7 +30,7 @@ impl ByHand {
 }
 
 fn measure(entries: u64, groups: u64) {
-    let layout = Layout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
+    let layout = KeyLayout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
     let mut rng = SplitMix64::new(entries ^ groups);
     let each = entries / groups;
     let mut hand = ByHand::default();
@@ -48,7 +48,7 @@ fn measure(entries: u64, groups: u64) {
         let handles = (first..).take(thresholds.len()).collect();
         hand.0.insert(exact, (thresholds, handles));
     }
-    // They come in no order.
+    // They are inserted in random order.
     for at in (1..ranges.len()).rev() {
         ranges.swap(at, rng.below(at as u64 + 1) as usize);
     }
@@ -61,7 +61,7 @@ fn measure(entries: u64, groups: u64) {
     let rules = (entries <= 20_000).then(|| {
         let mut rules = Ternary::new(&layout);
         for (exact, low, high, handle) in &ranges {
-            let mut pattern = Pattern::any(&layout);
+            let mut pattern = RulePattern::any(&layout);
             pattern.exact(&layout, 0, &[*exact]);
             pattern.range(&layout, 1, &[*low], &[*high]);
             rules.insert(&pattern, 1, *handle);
@@ -75,7 +75,7 @@ fn measure(entries: u64, groups: u64) {
         })
         .collect();
     let (mut a, mut b, mut c, mut d) = (vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS], vec![0; LOOKUPS]);
-    let mut ways: Vec<support::Way> = vec![
+    let mut ways: Vec<support::Contender> = vec![
         (
             "by hand",
             Box::new(|| {
@@ -121,9 +121,9 @@ fn measure(entries: u64, groups: u64) {
     );
 }
 
-/// What ranges cost that do not touch: `length` numbers each at random places, in one group.
+/// Measures ranges that do not touch: `length` numbers each at random positions, in one group.
 fn apart(entries: u64, length: u64) {
-    let layout = Layout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
+    let layout = KeyLayout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
     let mut rng = SplitMix64::new(entries ^ length);
     let lows: Vec<u64> = (0..entries).map(|_| rng.below(LAST - length)).collect();
     let mut table = Intervals::new(&layout);
@@ -134,7 +134,7 @@ fn apart(entries: u64, length: u64) {
     }
     let insert_ns = each(start);
     let bytes = table.memory_bytes() / table.len();
-    // They go in another order than they came in.
+    // They are removed in another order than they were inserted.
     let mut order: Vec<u32> = (0..lows.len() as u32).collect();
     for at in (1..order.len()).rev() {
         order.swap(at, rng.below(at as u64 + 1) as usize);

@@ -1,14 +1,14 @@
-//! Prefix tables against a path-compressed binary trie, which is how most libraries keep prefixes.
+//! Prefix tables against a path-compressed binary trie, the usual structure of prefix libraries.
 //!
-//! IPv4 prefixes have the lengths of an Internet routing table (most are /24, few are longer or shorter than /16);
-//! IPv6 prefixes lie below 2000::/3, most of them /48 and /32. Keys lie in prefixes picked at random; one of 20 is
-//! random altogether.
+//! IPv4 prefixes have the lengths of an Internet routing table (most are /24, few are longer or shorter than /16). IPv6
+//! prefixes lie below 2000::/3, most of them /48 and /32. Keys lie in randomly selected prefixes; one of 20 is entirely
+//! random.
 
 mod support;
 
 use rng::SplitMix64;
 use support::{compare, digest};
-use tables::{FieldKind, Layout, Lpm, MISS, PackedLookup};
+use tables::{FieldKind, KeyLayout, Lpm, MISS, PackedLookup};
 
 /// A node of the baseline: a prefix, with a result if it is one of the table's.
 struct Node {
@@ -114,7 +114,7 @@ fn prefixes(width: u32, count: usize, rng: &mut SplitMix64) -> Vec<(u128, u32)> 
 fn measure(width: u32, count: usize) {
     let mut rng = SplitMix64::new(1);
     let prefixes = prefixes(width, count, &mut rng);
-    let layout = Layout::new([(width, FieldKind::Prefix)]);
+    let layout = KeyLayout::new([(width, FieldKind::Prefix)]);
     let pack = |value: u128| -> [u64; 2] {
         let value = value >> (128 - width);
         [value as u64, (value >> 64) as u64]
@@ -135,7 +135,7 @@ fn measure(width: u32, count: usize) {
         .collect();
     let keys: Vec<u64> = values.iter().flat_map(|value| pack(*value)[..layout.words()].to_vec()).collect();
     let (mut a, mut b, mut c) = (vec![0; lookups], vec![0; lookups], vec![0; lookups]);
-    let mut ways: Vec<support::Way> = vec![
+    let mut ways: Vec<support::Contender> = vec![
         (
             "patricia",
             Box::new(|| {

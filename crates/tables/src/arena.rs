@@ -1,11 +1,11 @@
-//! Many short arrays in one vector, for nodes whose numbers of children and results change.
+//! An arena of many short arrays in one vector, for nodes with varying numbers of children and results.
 //!
-//! An array has room for as many items as its size class says; a freed one waits for the next of its class.
+//! The capacity of an array is that of its size class; a released array is reused for the next one of its class.
 
-/// Capacities of the classes. 64 is the most an array can have.
+/// Capacities of the size classes. The maximum length of an array is 64.
 const CLASSES: [u32; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64];
 
-/// The class for every length from 0 (which has no array, and counts as class 0) to 64.
+/// Size class of every length from 0 (which has no array, and counts as class 0) to 64.
 const CLASS_OF: [u8; 65] = {
     let mut table = [0; 65];
     let mut len = 1;
@@ -35,7 +35,7 @@ impl<T: Copy + Default> Arena<T> {
         usize::from(CLASS_OF[len])
     }
 
-    /// A new array of `len` items (1 to 64), all of the default value.
+    /// Allocates an array of `len` items (1 to 64) with default values.
     pub(crate) fn allocate(&mut self, len: usize) -> u32 {
         let class = Self::class(len);
         if let Some(base) = self.free[class].pop() {
@@ -47,14 +47,14 @@ impl<T: Copy + Default> Arena<T> {
         base
     }
 
-    /// Gives an array of `len` items back.
+    /// Releases an array of `len` items.
     pub(crate) fn release(&mut self, base: u32, len: usize) {
         if len > 0 {
             self.free[Self::class(len)].push(base);
         }
     }
 
-    /// Inserts an item into an array of `len` (0 to 63) and returns where the array is now.
+    /// Inserts an item into an array of `len` items (0 to 63). Returns the new base of the array.
     pub(crate) fn insert(&mut self, base: u32, len: usize, at: usize, item: T) -> u32 {
         let mut to = base;
         if len == 0 || Self::class(len) != Self::class(len + 1) {
@@ -68,7 +68,7 @@ impl<T: Copy + Default> Arena<T> {
         to
     }
 
-    /// Takes an item out of an array of `len` (1 to 64) and returns where the array is now.
+    /// Removes an item from an array of `len` items (1 to 64). Returns the new base of the array.
     pub(crate) fn remove(&mut self, base: u32, len: usize, at: usize) -> u32 {
         self.items[base as usize..][..len].copy_within(at + 1.., at);
         if len > 1 && Self::class(len) == Self::class(len - 1) {

@@ -1,7 +1,7 @@
-//! Rule sets and headers like those of ClassBench (Taylor, Turner: ClassBench, 2007), for measurements and tests.
+//! ClassBench-like rule sets and packets (Taylor, Turner: ClassBench, 2007), for benchmarks and tests.
 //!
-//! Everything follows from a family, a size and a seed. The distributions are our own, after what the literature says
-//! of the three families:
+//! Everything is determined by a family, a size and a seed. The distributions are our own, following published
+//! descriptions of the three families:
 //!
 //! | family | addresses                                      | ports                                 | protocol    |
 //! |--------|------------------------------------------------|---------------------------------------|-------------|
@@ -9,56 +9,56 @@
 //! | fw     | one of the two often anything                  | ranges common, on both sides          | mostly      |
 //! | ipc    | like acl for most, like fw for some            | both sides exact, any or ranges       | mostly      |
 //!
-//! Addresses come from networks that hold subnets that hold hosts, some far more often than others, so that prefixes
-//! contain each other and pairs repeat with different ports, as in the sets that people write.
+//! Addresses come from networks that contain subnets that contain hosts, with a skewed distribution. So prefixes
+//! contain each other and address pairs repeat with different ports, as in real rule sets.
 
-use crate::layout::{FieldKind, Layout};
-use crate::pattern::Pattern;
+use crate::key_layout::{FieldKind, KeyLayout};
+use crate::pattern::RulePattern;
 use rng::SplitMix64;
 
-/// The kind of rule set.
+/// The family of a rule set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Access control lists.
     Acl,
     /// Firewalls.
     Fw,
-    /// Chains of Linux's packet filter.
+    /// IP chains, as in Linux's packet filter.
     Ipc,
 }
 
-/// A rule over the five fields. The first of a list that matches wins.
+/// A rule over the five fields. The first matching rule of a list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiveTuple {
-    /// Source and destination: address with zeros behind its prefix, and the prefix's length.
+    /// Source and destination: address, with zeros behind its prefix, and prefix length.
     pub addresses: [(u32, u8); 2],
     /// Source and destination: lowest and highest port.
     pub ports: [(u16, u16); 2],
-    /// The protocol, or any.
+    /// Protocol; `None` matches any.
     pub protocol: Option<u8>,
 }
 
-/// A packet's five fields.
+/// The five fields of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// Source and destination.
+pub struct PacketFields {
+    /// Source and destination address.
     pub addresses: [u32; 2],
-    /// Source and destination.
+    /// Source and destination port.
     pub ports: [u16; 2],
-    /// The protocol.
+    /// Protocol.
     pub protocol: u8,
 }
 
-/// How the five fields are packed: two words.
-pub fn layout() -> Layout {
+/// Returns the key layout of the five fields: two words.
+pub fn layout() -> KeyLayout {
     use FieldKind::{Masked, Prefix, Range};
-    Layout::new([(32, Prefix), (32, Prefix), (16, Range), (16, Range), (8, Masked)])
+    KeyLayout::new([(32, Prefix), (32, Prefix), (16, Range), (16, Range), (8, Masked)])
 }
 
 impl FiveTuple {
-    /// The rule as a pattern over [`layout`].
-    pub fn pattern(&self, layout: &Layout) -> Pattern {
-        let mut pattern = Pattern::any(layout);
+    /// Converts the rule to a pattern over [`layout`].
+    pub fn pattern(&self, layout: &KeyLayout) -> RulePattern {
+        let mut pattern = RulePattern::any(layout);
         for (field, (address, length)) in self.addresses.iter().enumerate() {
             pattern.prefix(layout, field, &[u64::from(*address)], u32::from(*length));
         }
@@ -71,8 +71,8 @@ impl FiveTuple {
         pattern
     }
 
-    /// Whether a header matches: the oracle.
-    pub fn matches(&self, header: &Header) -> bool {
+    /// Whether a packet matches; serves as test oracle.
+    pub fn matches(&self, header: &PacketFields) -> bool {
         let address = |((value, length), address): (&(u32, u8), &u32)| (value ^ address) & prefix_mask(*length) == 0;
         let port = |((low, high), port): (&(u16, u16), &u16)| (low..=high).contains(&port);
         self.addresses.iter().zip(&header.addresses).all(address)
@@ -80,7 +80,7 @@ impl FiveTuple {
             && self.protocol.is_none_or(|protocol| protocol == header.protocol)
     }
 
-    /// Bits that the rule fixes, ports counted by the logarithm of their range.
+    /// Returns the number of bits that the rule fixes, with port ranges counted by their logarithm.
     fn specificity(&self) -> u32 {
         let addresses: u32 = self.addresses.iter().map(|(_, length)| u32::from(*length)).sum();
         let ports: u32 = self.ports.iter().map(|(low, high)| 16 - (u32::from(high - low) + 1).ilog2()).sum();
@@ -88,8 +88,8 @@ impl FiveTuple {
     }
 }
 
-impl Header {
-    /// The key for [`layout`].
+impl PacketFields {
+    /// Packs a key for [`layout`].
     pub fn key(&self) -> [u64; 2] {
         let [source, destination] = self.addresses.map(u64::from);
         let ports = u64::from(self.ports[0]) | u64::from(self.ports[1]) << 16;
@@ -101,9 +101,9 @@ fn prefix_mask(length: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
 }
 
-/// The networks that a rule set speaks of.
+/// The networks that a rule set refers to.
 struct Networks {
-    /// Their first 16 bits.
+    /// First 16 bits of each network.
     sites: Vec<u32>,
     subnets_per_site: u64,
     hosts_per_subnet: u64,
@@ -111,7 +111,7 @@ struct Networks {
 }
 
 impl Networks {
-    /// More rules speak of more networks, but also more often of the same.
+    /// Draws networks; larger rule sets refer to more networks, and refer to each of them more often.
     fn new(rng: &mut SplitMix64, rules: usize) -> Self {
         let root = (rules as f64).sqrt();
         let sites = (0..(root / 4.0).max(4.0) as usize).map(|_| rng.next_u64() as u32 & 0xffff_0000).collect();
@@ -123,7 +123,7 @@ impl Networks {
         }
     }
 
-    /// One of `end`, the first far more often than the last.
+    /// Draws a number below `end`, with small ones far more frequent.
     fn skewed(rng: &mut SplitMix64, end: u64) -> u64 {
         let (a, b) = (rng.below(end), rng.below(end));
         a.min(b) * rng.below(4).min(1)
@@ -133,7 +133,7 @@ impl Networks {
         let site = Self::skewed(rng, self.sites.len() as u64);
         let subnet = Self::skewed(rng, self.subnets_per_site);
         let host = rng.below(self.hosts_per_subnet);
-        // Which subnets a site has and which hosts a subnet has is fixed, but not in order.
+        // The subnets of a site and the hosts of a subnet are fixed, but scattered.
         let scatter = |parts: &[u64]| {
             let seed = parts.iter().fold(self.salt, |seed, part| SplitMix64::new(seed ^ part).next_u64());
             seed as u32 & 0xff
@@ -143,7 +143,7 @@ impl Networks {
 
     fn prefix(&self, rng: &mut SplitMix64, lengths: &[(u64, u8)]) -> (u32, u8) {
         let length = rng.pick(lengths);
-        // Lengths between the usual ones are there, but rare.
+        // Lengths between the usual ones occur, but rarely.
         let length = if length % 8 == 4 { length - 3 + rng.below(7) as u8 } else { length };
         (self.address(rng) & prefix_mask(length), length)
     }
@@ -226,8 +226,8 @@ fn rule(family: Family, networks: &Networks, rng: &mut SplitMix64) -> FiveTuple 
     FiveTuple { addresses, ports, protocol }
 }
 
-/// `count` different rules, the more specific ones rather at the front, as whoever writes rules puts the exceptions
-/// before the rule. Fewer, if a small world of addresses does not have as many.
+/// Generates up to `count` different rules, with more specific ones rather at the front, as in real rule sets, where
+/// exceptions precede general rules. There are fewer if the address space is too small.
 pub fn rules(family: Family, count: usize, seed: u64) -> Vec<FiveTuple> {
     let mut rng = SplitMix64::new(seed ^ (family as u64) << 56);
     let networks = Networks::new(&mut rng, count);
@@ -247,9 +247,9 @@ pub fn rules(family: Family, count: usize, seed: u64) -> Vec<FiveTuple> {
     rules.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// Headers that each match a rule picked at random, anywhere in it; one of 20 is random altogether. There is no
-/// locality: a cache of flows would not help.
-pub fn headers(rules: &[FiveTuple], count: usize, seed: u64) -> Vec<Header> {
+/// Generates packets that each match a random rule at a random point; one of 20 is entirely random. There is no
+/// locality: a flow cache would not help.
+pub fn headers(rules: &[FiveTuple], count: usize, seed: u64) -> Vec<PacketFields> {
     let mut rng = SplitMix64::new(seed);
     let header = |_| {
         let rule = match rules.is_empty() || rng.percent(5) {
@@ -259,7 +259,7 @@ pub fn headers(rules: &[FiveTuple], count: usize, seed: u64) -> Vec<Header> {
         let addresses = rule.addresses.map(|(value, length)| value | rng.next_u64() as u32 & !prefix_mask(length));
         let ports = rule.ports.map(|(low, high)| low + rng.below(u64::from(high - low) + 1) as u16);
         let protocol = rule.protocol.unwrap_or_else(|| rng.pick(&[(6, 6), (3, 17), (1, 1)]));
-        Header { addresses, ports, protocol }
+        PacketFields { addresses, ports, protocol }
     };
     (0..count).map(header).collect()
 }

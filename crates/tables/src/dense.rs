@@ -1,28 +1,30 @@
-//! Handles by keys that are numbers close to each other: an array.
+//! Direct-indexed arrays of handles, for keys that form a dense range of numbers.
 //!
-//! States of a pipeline, ports and VLANs are such keys. One access finds the handle, where a hash needs a tag and a key
-//! besides. The array is beside a hash table that has all entries, and comes and goes with what the keys are like.
+//! States of a pipeline, ports and VLANs are such keys. One access finds the handle, where a hash table needs a tag and
+//! a key as well. The array supplements a hash table that holds all entries, and is created and dropped as the set of
+//! keys changes.
 
 use crate::MISS;
-use crate::in_place::CloseKeys;
+use crate::inline_lookup::DenseKeys;
 use crate::prefetch::prefetch;
 
-/// An array may have so many times as many places as there are entries.
-const SPREAD: u64 = 2;
-/// And so many more.
-const SPARE: u64 = 64;
+/// Maximum ratio of array slots to entries.
+const MAX_SPREAD: u64 = 2;
+/// Number of array slots allowed beyond that ratio.
+const SPARE_SLOTS: u64 = 64;
 
-/// Handles of keys from a first one on.
+/// Handles of a range of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Dense {
-    /// Low bits that are zero in every key; they are turned to the top, where others make a number too large.
+    /// Number of low bits that are zero in every key; keys are rotated right by it, so that other keys become large
+    /// numbers.
     shift: u32,
     first: u64,
     handles: Vec<u32>,
 }
 
 impl Dense {
-    /// The array of these keys, if they are close to each other.
+    /// Creates the array of these keys, if they form a dense range.
     pub fn new(keys: impl Iterator<Item = (u64, u32)> + Clone) -> Option<Dense> {
         let all = keys.clone().fold(0, |all, (key, _)| all | key);
         let shift = if all == 0 { 0 } else { all.trailing_zeros() };
@@ -30,7 +32,7 @@ impl Dense {
         for (key, _) in keys.clone() {
             (count, first, last) = (count + 1, first.min(key >> shift), last.max(key >> shift));
         }
-        if count == 0 || last - first >= SPREAD * count + SPARE {
+        if count == 0 || last - first >= MAX_SPREAD * count + SPARE_SLOTS {
             return None;
         }
         let mut dense = Dense { shift, first, handles: vec![MISS; (last - first + 1) as usize] };
@@ -42,8 +44,8 @@ impl Dense {
         self.handles.capacity() * size_of::<u32>()
     }
 
-    pub fn close_keys(&self) -> CloseKeys<'_> {
-        CloseKeys { shift: self.shift, first: self.first, handles: &self.handles }
+    pub fn dense_keys(&self) -> DenseKeys<'_> {
+        DenseKeys { shift: self.shift, first: self.first, handles: &self.handles }
     }
 
     #[inline(always)]
@@ -51,25 +53,25 @@ impl Dense {
         key.rotate_right(self.shift).wrapping_sub(self.first) as usize
     }
 
-    /// The handle of a key, or [`MISS`].
+    /// Returns the handle of a key, or [`MISS`].
     #[inline(always)]
     pub fn get(&self, key: u64) -> u32 {
         self.handles.get(self.place(key)).copied().unwrap_or(MISS)
     }
 
-    /// Asks for the memory of a key's handle.
+    /// Prefetches the handle of a key.
     #[inline(always)]
     pub fn prefetch(&self, key: u64) {
         prefetch(&self.handles, self.place(key));
     }
 
-    /// Gives a key that has a place a handle; [`MISS`] for none.
+    /// Sets the handle of a key that has a slot; [`MISS`] removes it.
     pub fn set(&mut self, key: u64, handle: u32) {
         let place = self.place(key);
         self.handles[place] = handle;
     }
 
-    /// Makes room for a key among so many entries. `false` if it is too far from the others.
+    /// Extends the array to a key, given the number of entries. Returns false if the key is too far from the others.
     pub fn reach(&mut self, key: u64, entries: usize) -> bool {
         let place = self.place(key);
         if place < self.handles.len() {
@@ -78,10 +80,10 @@ impl Dense {
         let number = key.rotate_right(self.shift);
         let (before, last) = (self.first, self.first + (self.handles.len() - 1) as u64);
         let span = number.max(last) - number.min(before);
-        if span >= SPREAD * entries as u64 + SPARE {
+        if span >= MAX_SPREAD * entries as u64 + SPARE_SLOTS {
             return false;
         }
-        // Half as much again on the side where keys come.
+        // Grow by another half on the side of the new key.
         let more = (self.handles.len() / 2) as u64;
         if number < before {
             self.first = number.saturating_sub(more);

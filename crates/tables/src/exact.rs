@@ -1,29 +1,29 @@
-//! Entries by their whole key: open addressing in groups of 16 slots.
+//! Exact match: open addressing in groups of 16 slots.
 //!
-//! Each slot has a tag of one byte in an array of its own: 7 bits of the hash, or that the slot is empty or was. A
-//! lookup compares the 16 tags of a group at once and then, mostly, one key; a miss mostly compares none. The tags of a
-//! million entries fit into a second-level cache, so a hit costs one access to far memory and a miss none. A group
-//! that has an empty slot ends the search, since a key goes on to the next group only when its own is full.
+//! Each slot has a tag of one byte in a separate array: 7 bits of the hash, or a mark for an empty or a deleted slot. A
+//! lookup compares the 16 tags of a group at once and then usually one key; a miss usually compares none. The tags of a
+//! million entries fit into a second-level cache, so a hit costs one access to distant memory and a miss none. A group
+//! with an empty slot ends the search, since a key overflows to the next group only when its own is full.
 //!
-//! An entry takes `8 * words + 9` bytes, divided by a load that is between 7/12 and 7/8 while a table grows,
-//! and 4 to 12 bytes more where keys are numbers close to each other.
+//! An entry takes `8 * words + 9` bytes, divided by the load factor, which is between 7/12 and 7/8 while a table grows.
+//! Keys in a dense range take 4 to 12 bytes more.
 //!
-//! Where keys are one word and close to each other, an array beside the table has their handles ([`Dense`]). Whether
-//! that is so is looked at whenever the table grows.
+//! If keys are one word and form a dense range, an additional array holds their handles ([`Dense`]). The table checks
+//! this condition whenever it grows.
 
 use crate::dense::Dense;
 use crate::hash::{hash_words, scale};
-use crate::in_place::{CloseKeys, HashedKeys, InPlace};
+use crate::inline_lookup::{DenseKeys, HashedKeys, InlineLookup};
 use crate::prefetch::prefetch;
 use crate::{BATCH, MISS, PackedLookup, for_words};
 
-/// Slots of a group.
+/// Number of slots in a group.
 pub const GROUP: usize = 16;
-/// A table of fewer words is in near caches, where asking for memory early only costs.
+/// Maximum size in words of a table that stays in near caches, where prefetching only costs time.
 const NEAR_WORDS: usize = 1 << 15;
-/// The tag of a slot that is empty.
+/// Tag of an empty slot.
 pub const EMPTY: u8 = 0xff;
-/// A slot whose entry is gone, in a group that was full: the search must go on.
+/// Tag of a deleted slot in a group that was full: the search has to continue.
 const GONE: u8 = 0x80;
 
 /// A hash table over packed keys.
@@ -31,23 +31,23 @@ const GONE: u8 = 0x80;
 pub struct Exact {
     words: usize,
     len: usize,
-    /// Slots that are not empty: entries, and those whose entries are gone.
+    /// Number of slots that are not empty, deleted ones included.
     used: usize,
-    /// One group at least.
+    /// Tags of each group; there is at least one group.
     tags: Vec<[u8; GROUP]>,
-    /// For each slot the key's words and the handle.
+    /// Words of the key and the handle, for each slot.
     slots: Vec<u64>,
     dense: Option<Dense>,
 }
 
-/// A bit for each of the 16 tags that is `tag`.
+/// Returns a bitmap of the 16 tags that equal `tag`.
 #[inline(always)]
 fn matching(tags: &[u8; GROUP], tag: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8};
-        // SAFETY: the load reads the 16 bytes of the array, at any alignment; SSE2, which the intrinsics need, is part of
-        // x86_64.
+        // SAFETY: the load reads the 16 bytes of the array, at any alignment; SSE2, which the intrinsics need, is part
+        // of x86_64.
         unsafe {
             let all = _mm_loadu_si128(tags.as_ptr().cast());
             _mm_movemask_epi8(_mm_cmpeq_epi8(all, _mm_set1_epi8(tag as i8))) as u32
@@ -63,12 +63,12 @@ fn tag_of(hash: u64) -> u8 {
 }
 
 impl Exact {
-    /// An empty table for keys of `words` words (0 is allowed: one key, the empty one).
+    /// Creates an empty table for keys of `words` words (0 is allowed: one key, the empty one).
     pub fn new(words: usize) -> Self {
         Self::with_capacity(words, 0)
     }
 
-    /// An empty table with room for `entries`.
+    /// Creates an empty table with capacity for `entries`.
     pub fn with_capacity(words: usize, entries: usize) -> Self {
         let groups = (entries * 8).div_ceil(GROUP * 7).max(1);
         assert!(u32::try_from(groups).is_ok(), "a table has fewer than 2^36 slots");
@@ -76,7 +76,7 @@ impl Exact {
         Exact { words, len: 0, used: 0, tags: vec![[EMPTY; GROUP]; groups], slots, dense: None }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -86,18 +86,18 @@ impl Exact {
         self.len == 0
     }
 
-    /// How keys are looked up in place; where there is no entry, keys of one word are close to each other.
-    pub fn in_place(&self) -> InPlace<'_> {
+    /// Describes the table for inline lookups. An empty table with keys of one word counts as dense.
+    pub fn inline_lookup(&self) -> InlineLookup<'_> {
         match &self.dense {
-            Some(dense) => InPlace::Close(dense.close_keys()),
+            Some(dense) => InlineLookup::Dense(dense.dense_keys()),
             None if self.words == 1 && self.is_empty() => {
-                InPlace::Close(CloseKeys { shift: 0, first: 0, handles: &[MISS] })
+                InlineLookup::Dense(DenseKeys { shift: 0, first: 0, handles: &[MISS] })
             }
-            None => InPlace::Hashed(HashedKeys { tags: &self.tags, slots: &self.slots }),
+            None => InlineLookup::Hashed(HashedKeys { tags: &self.tags, slots: &self.slots }),
         }
     }
 
-    /// The bytes that the table takes.
+    /// Returns the size of the table in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.tags.capacity() * GROUP + self.slots.capacity() * 8 + self.dense.as_ref().map_or(0, Dense::bytes)
     }
@@ -118,7 +118,7 @@ impl Exact {
         hash_words(self.count::<N>(), |at| key[at])
     }
 
-    /// The slot of a key in a group; `Err` says whether the search goes on.
+    /// Returns the slot of a key in a group; the value of `Err` is whether the search continues.
     #[inline(always)]
     fn locate_in_group<const N: usize>(&self, key: &[u64], hash: u64, group: usize) -> Result<usize, bool> {
         let words = self.count::<N>();
@@ -134,7 +134,7 @@ impl Exact {
         Err(matching(tags, EMPTY) == 0)
     }
 
-    /// The slot of a key.
+    /// Returns the slot of a key.
     #[inline(always)]
     fn locate<const N: usize>(&self, key: &[u64], hash: u64) -> Option<usize> {
         let group = scale(hash, self.tags.len());
@@ -145,7 +145,7 @@ impl Exact {
         }
     }
 
-    /// The slot of a key whose own group is full of others.
+    /// Returns the slot of a key that overflowed from its own group.
     #[cold]
     #[inline(never)]
     fn locate_behind(&self, key: &[u64], hash: u64, home: usize) -> Option<usize> {
@@ -175,14 +175,14 @@ impl Exact {
         }
     }
 
-    // A function of its own for each number of words keeps registers off the stack.
+    // A separate function for each number of words avoids register spills.
     #[inline(never)]
     fn lookup_hashed<const N: usize>(&self, key: &[u64]) -> Option<u32> {
         let slot = self.locate::<N>(key, self.hash::<N>(key))?;
         Some(self.slot::<N>(slot)[self.count::<N>()] as u32)
     }
 
-    /// First the tags of all are asked for, then the slots they point to, then the keys are compared.
+    /// Prefetches the tags of all keys, then the slots they select, then compares the keys.
     fn lookup_batch_in<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
         let words = self.count::<N>();
         if N == 1
@@ -220,7 +220,7 @@ impl Exact {
         }
     }
 
-    /// Gives a key a handle. Returns the one it had.
+    /// Sets the handle of a key. Returns its previous handle.
     pub fn insert(&mut self, key: &[u64], handle: u32) -> Option<u32> {
         assert_eq!(key.len(), self.words, "keys have the table's number of words");
         let hash = self.hash::<0>(key);
@@ -245,7 +245,7 @@ impl Exact {
         None
     }
 
-    /// Writes an entry that is not there into the first slot that is free.
+    /// Writes a new entry into the first free slot.
     fn place(&mut self, key: &[u64], hash: u64, handle: u32) {
         let mut group = scale(hash, self.tags.len());
         let at = loop {
@@ -264,7 +264,7 @@ impl Exact {
         slot[self.words] = u64::from(handle);
     }
 
-    /// Moves to a table half as large again, or to one of the same size if much of this one is slots of entries gone.
+    /// Rehashes into a table that is larger by half, or of the same size if many slots are marked as deleted.
     fn grow(&mut self) {
         let room =
             if self.len * 4 > self.used * 3 { self.len + self.len / 2 + 14 } else { self.len + self.len / 8 + 14 };
@@ -277,7 +277,7 @@ impl Exact {
         self.dense = self.beside();
     }
 
-    /// The array beside the table, if keys are such.
+    /// Creates the dense array, if the keys form a dense range.
     fn beside(&self) -> Option<Dense> {
         let stride = self.words + 1;
         let slots = self.tags.iter().flatten().zip(self.slots.chunks_exact(stride));
@@ -285,7 +285,7 @@ impl Exact {
         if self.words == 1 { Dense::new(keys) } else { None }
     }
 
-    /// Takes an entry away and returns its handle.
+    /// Removes an entry and returns its handle.
     pub fn remove(&mut self, key: &[u64]) -> Option<u32> {
         assert_eq!(key.len(), self.words, "keys have the table's number of words");
         let slot = self.locate::<0>(key, self.hash::<0>(key))?;

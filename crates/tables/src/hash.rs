@@ -1,19 +1,20 @@
 //! Hashing of packed words: folded multiplication, one for each two words.
 //!
-//! Keys of tables come from the control plane; packets only ask. A fixed seed keeps runs repeatable.
+//! Keys of tables come from the control plane, not from packets, so collisions cannot be provoked. A fixed seed keeps
+//! runs repeatable.
 
 /// Four words of random bits.
 pub const SECRET: [u64; 4] =
     [0x2d35_8dcc_aa6c_78a5, 0x8bb8_4b93_962e_acc9, 0x4b33_a62e_d433_d4a3, 0x4d5a_2da5_1de1_aa47];
 
-/// The product's high half over its low half: every input bit reaches the whole word.
+/// Returns the exclusive or of the product's halves: every input bit reaches the whole word.
 #[inline(always)]
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash of `count` words. Inlined where `count` is known, the loop is gone.
+/// Returns the hash of `count` words. The loop is unrolled where `count` is a constant.
 #[inline(always)]
 pub(crate) fn hash_words(count: usize, word: impl Fn(usize) -> u64) -> u64 {
     match count {

@@ -1,4 +1,4 @@
-//! Finds the entry of a table for a packet's key, fast.
+//! Match tables: finds the entry for a packet's key, fast.
 //!
 //! Four structures map packed keys to handles:
 //!
@@ -9,13 +9,14 @@
 //! | one range to 64 bits, the others exact | [`Intervals`]: a hash, then a B+ tree of thresholds       |
 //! | masks, ranges, several prefixes     | [`Ternary`]: a scan of a few rules, merged tuples for more   |
 //!
-//! A key is a slice of `u64` words; a [`Layout`] says where in them each field lies, and who packs keys writes them so.
-//! A handle is a `u32` that the caller chose; [`Intervals`] wants small ones that differ. Every structure answers through [`PackedLookup`], alone or in batches.
+//! A key is a slice of `u64` words; a [`KeyLayout`] gives the position of each field in them, and callers pack keys
+//! accordingly. A handle is a `u32` that the caller chooses; [`Intervals`] needs small ones that differ. Every
+//! structure answers through [`PackedLookup`], for single keys or batches.
 //!
 //! ```
-//! use tables::{FieldKind, Layout, Lpm, PackedLookup};
+//! use tables::{FieldKind, KeyLayout, Lpm, PackedLookup};
 //!
-//! let layout = Layout::new([(32, FieldKind::Prefix)]);
+//! let layout = KeyLayout::new([(32, FieldKind::Prefix)]);
 //! let mut routes = Lpm::new(&layout);
 //! routes.insert(&[0x0a00_0000], 8, 1);
 //! routes.insert(&[0x0a01_0000], 16, 2);
@@ -25,46 +26,50 @@
 //! assert_eq!(found, [1, tables::MISS]);
 //! ```
 //!
-//! # What a lookup costs
+//! # Cost of a lookup
 //!
-//! | structure                 | memory touched                                                | bytes an entry              |
-//! |---------------------------|---------------------------------------------------------------|-----------------------------|
-//! | [`Exact`]                 | a line of tags (1 byte an entry), the entry                   | 22 to 28 for one word, 8 more a word at a load of 1 |
-//! | [`Exact`], numbers close to each other | one word                                         | 4 to 12 more                |
-//! | [`Lpm`], small            | a node of 24 bytes for each 6 bits, the result                | about 100                   |
-//! | [`Lpm`], large, to 32 bits| one or two words                                              | 80 MB an index, and the trie |
-//! | [`Intervals`]             | the group, two cache lines for each 4 bits of its entries, three if the range has more than 32 bits | 100 to 145, and 145 a group |
-//! | [`Ternary`], to 64 rules  | all rules, eight a step                                       | about 100                   |
-//! | [`Ternary`]               | a filter word for each merged tuple, the rules where it hits  | about 120 for two words     |
+//! | structure                  | memory touched                                     | bytes per entry               |
+//! |----------------------------|----------------------------------------------------|-------------------------------|
+//! | [`Exact`]                  | a line of tags (1 byte per entry), the entry       | 22 to 28 (one-word keys)      |
+//! | [`Exact`], dense keys      | one word                                           | 4 to 12 more                  |
+//! | [`Lpm`], small             | a node of 24 bytes for each 6 bits, the result     | about 100                     |
+//! | [`Lpm`], large, to 32 bits | one or two words                                   | 80 MB per index, and the trie |
+//! | [`Intervals`]              | the group, 2 cache lines per 4 bits of its entries | 100 to 145, and 145 per group |
+//! | [`Ternary`], to 64 rules   | all rules, eight per step                          | about 100                     |
+//! | [`Ternary`]                | a filter word per merged tuple, rules on a hit     | about 120 for two words       |
 //!
-//! Benchmarks in `benches/` print times, ratios to baselines and bytes. Batches pay from about a megabyte on: what a key
-//! waits for is asked for while others are worked on.
+//! Each further word of a key adds 8 bytes to an entry of [`Exact`], divided by the load factor. [`Intervals`] touches
+//! three cache lines instead of two if the range has more than 32 bits.
+//!
+//! Benchmarks in `benches/` print times, ratios to baselines and bytes. Batches pay off from about one megabyte on: the
+//! memory of one key is prefetched while others are processed.
 //!
 //! # For executors
 //!
-//! Compiled code builds a key in the words of [`Layout`] on its stack (each field is a shift and an or; the places are
-//! known when it is compiled) and calls [`PackedLookup::lookup`], or collects the keys of a batch of packets, one after
-//! the other, for [`PackedLookup::lookup_batch`]. Code that is made while a program runs can do without a call:
-//! [`in_place`] says where [`Exact`] and [`Intervals`] lie and how keys are found there. The handle indexes whatever the
-//! caller keeps for entries. All structures are `Send + Sync`; lookups take `&self`.
+//! Compiled code builds a key in the words of [`KeyLayout`] on its stack (each field is a shift and an or; the
+//! positions are compile-time constants). It calls [`PackedLookup::lookup`], or collects the keys of a batch of
+//! packets, one behind the other, for [`PackedLookup::lookup_batch`]. A just-in-time compiler can avoid the call:
+//! [`inline_lookup`] describes the memory of [`Exact`] and [`Intervals`] and the search in it. The handle is an index
+//! into the caller's own entries. All structures are `Send + Sync`; lookups take `&self`.
 //!
-//! # Changes while others read
+//! # Concurrent changes
 //!
-//! Structures change in place and are plain data. To change one while other threads read it, put it (together with
-//! whatever its handles name, or a handle that is used again would name the wrong thing) into a [`publish::Writer`]:
-//! readers pin a version once a batch, never block, and see a batch of changes at once.
+//! Structures are plain data and change in place. To change one while other threads read it, put it into a
+//! [`publish::RcuWriter`], an RCU-style publication with two copies: readers pin a version once per batch, never block,
+//! and see a batch of changes at once. The data that handles refer to belong into the same version, or a reused handle
+//! would refer to the wrong data.
 //!
-//! The crate knows nothing of programs, packets or actions. Entries come from the control plane and are trusted to have
-//! been checked: a key of the wrong length asserts.
+//! The crate knows nothing of programs, packets or actions. Entries come from the control plane and must have been
+//! checked: a key of the wrong length panics.
 
 mod arena;
 pub mod classbench;
 mod dense;
 mod exact;
 mod hash;
-pub mod in_place;
+pub mod inline_lookup;
 mod intervals;
-mod layout;
+mod key_layout;
 mod lpm;
 mod pattern;
 mod prefetch;
@@ -74,36 +79,37 @@ mod ternary;
 
 pub use exact::Exact;
 pub use intervals::Intervals;
-pub use layout::{Field, FieldKind, Layout};
-pub use lpm::{DIRECT_FROM, DIRECT_MOST, DIRECT_UNTIL, HANDLE_END, Lpm};
-pub use pattern::Pattern;
+pub use key_layout::{FieldKind, KeyField, KeyLayout};
+pub use lpm::{DIRECT_FROM, DIRECT_UNTIL, HANDLE_END, Lpm, MAX_DIRECT};
+pub use pattern::RulePattern;
 pub use prefetch::prefetch;
-pub use ternary::{Classifier, SCAN_MOST, SmallScan, Ternary, TupleMerge};
+pub use ternary::{Classifier, SCAN_LIMIT, SmallScan, Ternary, TupleMerge};
 
-/// How many keys are looked up together; more are cut into batches of this size.
+/// Number of keys that are looked up together; longer batches are split into chunks of this size.
 pub const BATCH: usize = 32;
 
-/// What a batch lookup says for a key without an entry.
+/// Result of a batch lookup for a key without an entry.
 pub const MISS: u32 = u32::MAX;
 
-/// What an executor asks of a table: the narrow seam between match structures and the code that packs keys.
+/// The lookup interface between executors, which pack keys, and match structures.
 pub trait PackedLookup: std::fmt::Debug + Send + Sync {
-    /// The words of a key.
+    /// Returns the number of words of a key.
     fn words(&self) -> usize;
 
-    /// The handle of the entry for a key: of those that match, the one with the largest priority, of these the oldest.
+    /// Returns the handle of the entry for a key: of the matching ones, the one with the highest priority, and of these
+    /// the oldest.
     fn lookup(&self, key: &[u64]) -> Option<u32>;
 
-    /// Looks up as many keys as `found` is long, which lie one after the other in `keys`; [`MISS`] where there is no
-    /// entry.
+    /// Looks up `found.len()` keys, which lie one behind the other in `keys`. The result of a key without an entry is
+    /// [`MISS`].
     ///
     /// # Panics
-    /// If `keys` is shorter than that.
+    /// Panics if `keys` is too short.
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]);
 }
 
-/// Calls a method that is generic over the words of a key with their number where it is small, so that loops over them
-/// are unrolled, and with 0 where it is not.
+/// Calls a method that is generic over the number of words of a key. Small numbers are passed as constants, so that
+/// loops over words are unrolled; larger ones as 0.
 macro_rules! for_words {
     ($words:expr, $self:ident.$method:ident($($argument:expr),*)) => {
         match $words {

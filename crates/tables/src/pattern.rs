@@ -1,61 +1,61 @@
-//! What a rule asks of a key: bits under a mask, and ranges.
+//! The condition of a rule: bits under a mask, and ranges.
 
 use smallvec::SmallVec;
 
-use crate::layout::{Field, Layout, low_ones};
+use crate::key_layout::{KeyField, KeyLayout, low_ones};
 
-/// A few words, mostly without an allocation.
+/// A few words, usually without an allocation.
 pub(crate) type Words = SmallVec<[u64; 4]>;
 
-/// A range of a field. Arithmetic is modulo the field's width, so that a range from a negative to a positive number is
-/// a range like any other.
+/// A range of a field. Arithmetic is modulo the field's width, so a range from a negative to a positive number needs no
+/// special case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) field: Field,
+    pub(crate) field: KeyField,
     pub(crate) low: Words,
-    /// The highest value less the lowest.
+    /// Highest value minus lowest value.
     pub(crate) length: Words,
 }
 
-/// The condition of a rule over all fields of a key. Equal conditions that were built from the same kinds of field are
+/// The condition of a rule over all fields of a key. Equal conditions that were built with the same match kinds are
 /// equal patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct RulePattern {
     pub(crate) value: Words,
     pub(crate) mask: Words,
-    /// By field, for those whose range is more than a prefix.
+    /// Ranges that are not prefixes, by field.
     pub(crate) spans: SmallVec<[Span; 2]>,
 }
 
-impl Pattern {
-    /// Matches every key. Each field can be narrowed once.
-    pub fn any(layout: &Layout) -> Self {
+impl RulePattern {
+    /// Creates a pattern that matches every key. Each field can be narrowed once.
+    pub fn any(layout: &KeyLayout) -> Self {
         let zeros: Words = std::iter::repeat_n(0, layout.words()).collect();
-        Pattern { value: zeros.clone(), mask: zeros, spans: SmallVec::new() }
+        RulePattern { value: zeros.clone(), mask: zeros, spans: SmallVec::new() }
     }
 
-    /// The field has this value (low word first).
-    pub fn exact(&mut self, layout: &Layout, field: usize, value: &[u64]) {
+    /// Requires the field to have this value (low word first).
+    pub fn exact(&mut self, layout: &KeyLayout, field: usize, value: &[u64]) {
         let ones: Words = std::iter::repeat_n(u64::MAX, layout.fields()[field].words()).collect();
         self.masked(layout, field, value, &ones);
     }
 
-    /// The field has this value where the mask has ones.
-    pub fn masked(&mut self, layout: &Layout, field: usize, value: &[u64], mask: &[u64]) {
+    /// Requires the field to equal this value under the mask.
+    pub fn masked(&mut self, layout: &KeyLayout, field: usize, value: &[u64], mask: &[u64]) {
         let value: Words = value.iter().zip(mask).map(|(value, mask)| value & mask).collect();
         layout.put(&mut self.value, field, &value);
         layout.put(&mut self.mask, field, mask);
     }
 
-    /// The field begins with the first `length` bits of this value.
-    pub fn prefix(&mut self, layout: &Layout, field: usize, value: &[u64], length: u32) {
+    /// Requires the field to begin with the first `length` bits of this value.
+    pub fn prefix(&mut self, layout: &KeyLayout, field: usize, value: &[u64], length: u32) {
         let mask = prefix_mask(&layout.fields()[field], length);
         self.masked(layout, field, value, &mask);
     }
 
-    /// The field is in a range, both ends included. One whose low end is above its high end goes past the largest
-    /// value to 0 and on, which is what a range of signed numbers does.
-    pub fn range(&mut self, layout: &Layout, index: usize, low: &[u64], high: &[u64]) {
+    /// Requires the field to be in a range, both ends included. If the low end is above the high end, the range wraps
+    /// around from the largest value to 0, as ranges of signed numbers do.
+    pub fn range(&mut self, layout: &KeyLayout, index: usize, low: &[u64], high: &[u64]) {
         let field = layout.fields()[index];
         let part = |value: &[u64], at: usize| value.get(at).copied().unwrap_or(0) & field.ones(at);
         let count = field.words();
@@ -71,7 +71,7 @@ impl Pattern {
             return;
         }
         if !borrow {
-            // Up to the first bit where the ends differ, every value of the range agrees.
+            // All values of the range agree up to the first bit in which the ends differ.
             let differ = |at: usize| part(low, at) ^ part(high, at);
             let highest = (0..count).rev().find(|at| differ(*at) != 0);
             let free_bits = highest.map_or(0, |at| 64 * at as u32 + differ(at).ilog2() + 1);
@@ -95,8 +95,8 @@ impl Pattern {
     }
 }
 
-/// Ones for the first `length` bits of a field, not shifted to its place.
-fn prefix_mask(field: &Field, length: u32) -> Words {
+/// Returns the mask of the first `length` bits of a field, without the shift.
+fn prefix_mask(field: &KeyField, length: u32) -> Words {
     let spare = field.width - length.min(field.width);
     let below = |at: usize| low_ones(spare.saturating_sub(64 * at as u32).min(64));
     (0..field.words()).map(|at| field.ones(at) & !below(at)).collect()
@@ -112,7 +112,7 @@ impl Span {
             let (less, first) = value.overflowing_sub(self.low[at]);
             let (less, second) = less.overflowing_sub(u64::from(borrow));
             borrow = first || second;
-            // Higher words decide over lower ones.
+            // Higher words take precedence over lower ones.
             order = (less & ones).cmp(&self.length[at]).then(order);
         }
         order.is_le()

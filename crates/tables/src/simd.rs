@@ -1,19 +1,19 @@
-//! What SIMD the processor has. Loops are plain code, compiled several times; nothing else depends on this.
+//! Detection of SIMD extensions. The loops are plain code, compiled several times; nothing else depends on the result.
 
-/// The instructions that code is compiled for.
+/// The instruction set that code is compiled for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Level {
-    /// What every processor of the architecture has.
+    /// The baseline of the architecture.
     Baseline,
-    /// AVX2 and the bit instructions that came with it.
+    /// AVX2 and the bit manipulation instructions introduced with it.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-512 with its F, DQ, BW and VL parts, and what AVX2 stands for.
+    /// AVX-512 F, DQ, BW and VL, and everything in `Avx2`.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
-/// The best that this processor has.
+/// Returns the best level that this processor supports.
 pub(crate) fn level() -> Level {
     #[cfg(target_arch = "x86_64")]
     {

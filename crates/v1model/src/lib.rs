@@ -13,5 +13,5 @@ mod lower_packet;
 mod switch;
 
 pub use description::V1Model;
-pub use jit::{Part, Probe};
+pub use jit::{Probe, ProbedPart};
 pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, Switch};

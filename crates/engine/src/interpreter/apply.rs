@@ -1,18 +1,18 @@
-//! Applying a table: key, lookup, choice of an action, its body.
+//! Table application: key, lookup, choice of an action, and its body.
 
 use bits::Bits;
 use ir::{LocId, SlotId, TableId};
 use smallvec::SmallVec;
 
-use super::{Run, tell};
+use super::{Execution, report};
 use crate::objects::Colour;
 use crate::tables::Lookup;
 use crate::{Ending, Event, Watch};
 
-/// What the `action` slot of an application holds when no action ran: no action of the table.
+/// Value of the `action` slot of an application in which no action ran; no action has this index.
 const NO_ACTION: u64 = u32::MAX as u64;
 
-impl<W: Watch + ?Sized> Run<'_, W> {
+impl<W: Watch + ?Sized> Execution<'_, W> {
     pub(super) fn apply(
         &mut self,
         id: TableId,
@@ -38,7 +38,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
 
         let chosen = self.objects.choose(id, table, entry, &key);
         let call = chosen.call;
-        tell!(
+        report!(
             self,
             Event::Applied {
                 table: id,
@@ -51,7 +51,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             }
         );
         if let Some((meter, colour)) = table.meter.zip(colour) {
-            tell!(self, Event::Metered { meter, index: None, colour, loc });
+            report!(self, Event::Metered { meter, index: None, colour, loc });
         }
 
         let mut ran = NO_ACTION;

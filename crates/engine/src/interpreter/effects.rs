@@ -1,15 +1,15 @@
-//! Instructions that reach beyond the packet's headers and slots: arrays, hashes, the outgoing packet, requests.
+//! Instructions with effects beyond the packet's headers and slots: arrays, hashes, the outgoing packet, requests.
 
 use std::fmt::Write;
 
 use bits::Bits;
 use ir::{Algorithm, CounterId, Expr, HashInput, HeaderRef, LValue, LocId, MeterId, RegisterId, Request};
 
-use super::{Run, tell};
+use super::{Execution, report};
 use crate::objects::Colour;
 use crate::{BitString, Ending, Event, Requested, Watch};
 
-impl<W: Watch + ?Sized> Run<'_, W> {
+impl<W: Watch + ?Sized> Execution<'_, W> {
     pub(super) fn emit(&mut self, header: &HeaderRef, loc: LocId) -> Result<(), Ending> {
         let Some(id) = self.header(header) else { return Ok(()) };
         if !self.state.headers[id].valid {
@@ -19,21 +19,21 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         self.spend((bits / 1024) as u32, loc)?;
         let state = &mut *self.state;
         state.headers[id].fields.iter().for_each(|field| state.emitted.push(field));
-        tell!(self, Event::Emitted { header: id, bits, loc });
+        report!(self, Event::Emitted { header: id, bits, loc });
         Ok(())
     }
 
     pub(super) fn register_read(&mut self, place: &LValue, register: RegisterId, index: &Expr, loc: LocId) {
         let index = self.eval_number(index);
-        // What does not fit into 64 bits is beyond any end.
+        // An index of more than 64 bits is beyond the end of any array.
         let value = self.objects.read_register(register, index.unwrap_or(u64::MAX));
-        tell!(self, Event::RegisterRead { register, index, value: &value, loc });
+        report!(self, Event::RegisterRead { register, index, value: &value, loc });
         self.write(place, value, loc);
     }
 
     pub(super) fn register_write(&mut self, register: RegisterId, index: &Expr, value: &Expr, loc: LocId) {
         let (index, value) = (self.eval_number(index), self.eval(value));
-        tell!(self, Event::RegisterWritten { register, index, value: &value, loc });
+        report!(self, Event::RegisterWritten { register, index, value: &value, loc });
         if let Some(index) = index {
             self.objects.write_register(register, index, &value);
         }
@@ -41,7 +41,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
 
     pub(super) fn count(&mut self, counter: CounterId, index: &Expr, loc: LocId) {
         let index = self.eval_number(index);
-        tell!(self, Event::Counted { counter, index, loc });
+        report!(self, Event::Counted { counter, index, loc });
         if let Some(index) = index {
             self.objects.count(counter, index, self.state.data.len() as u64);
         }
@@ -51,7 +51,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         let index = self.eval_number(index);
         let bytes = self.state.data.len() as u64;
         let colour = index.map_or(Colour::Green, |index| self.objects.execute_meter(meter, index, bytes, self.now.ns));
-        tell!(self, Event::Metered { meter, index, colour, loc });
+        report!(self, Event::Metered { meter, index, colour, loc });
         self.write_colour(place, colour, loc);
     }
 
@@ -67,7 +67,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             self.cover(&mut covered, piece);
         }
         let value = self.objects.compute(algorithm, &covered, self.lvalue_width(place));
-        tell!(self, Event::Computed { algorithm, data: covered.as_bytes(), value: &value, loc });
+        report!(self, Event::Computed { algorithm, data: covered.as_bytes(), value: &value, loc });
         self.covered = covered;
         self.write(place, value, loc);
     }
@@ -94,12 +94,12 @@ impl<W: Watch + ?Sized> Run<'_, W> {
                 Requested::Digest(*digest, values.iter().map(|value| self.eval(value)).collect())
             }
         };
-        tell!(self, Event::Requested { request: &request, loc });
+        report!(self, Event::Requested { request: &request, loc });
         self.state.requests.push((request, loc));
         Ok(())
     }
 
-    /// The message is only put together for someone who reads it.
+    /// The message is formatted only if the observer wants events.
     pub(super) fn log(&mut self, text: &str, values: &[Expr], loc: LocId) {
         if !self.watch.wants_events() {
             return;

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 use bits::Bits;
 use ir::{BinaryOp, Expr, HeaderId, HeaderRef, LValue, LocId, StackId, UnaryOp};
 
-use super::{Run, tell};
-use crate::{Event, HeaderState, Watch, Written};
+use super::{Execution, report};
+use crate::{Event, HeaderState, Watch, WriteTarget};
 
-impl<W: Watch + ?Sized> Run<'_, W> {
+impl<W: Watch + ?Sized> Execution<'_, W> {
     pub(super) fn eval(&self, expr: &Expr) -> Bits {
         match expr {
             Expr::Const(value) => value.clone(),
@@ -41,12 +41,12 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         }
     }
 
-    /// The value as a number, if it fits into 64 bits.
+    /// Evaluates an expression to a number, if it fits into 64 bits.
     pub(super) fn eval_number(&self, expr: &Expr) -> Option<u64> {
         self.eval(expr).to_u64()
     }
 
-    /// The header, or nothing beyond the end of a stack.
+    /// Resolves a header reference; `None` beyond the end of a stack.
     pub(super) fn header(&self, header: &HeaderRef) -> Option<HeaderId> {
         match header {
             HeaderRef::Header(header) => Some(*header),
@@ -58,7 +58,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         }
     }
 
-    /// A variable field; empty beyond the end of a stack.
+    /// Returns a variable field; empty beyond the end of a stack.
     pub(super) fn varbit(&self, header: &HeaderRef, field: u32) -> Bits {
         match self.header(header) {
             Some(header) => self.state.headers[header].fields[field as usize].clone(),
@@ -78,7 +78,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         self.program.layout(header).fields[field as usize].width
     }
 
-    /// The width of what goes to a place.
+    /// Returns the width of a place.
     pub(super) fn lvalue_width(&self, place: &LValue) -> u32 {
         match place {
             LValue::Slot(slot) => self.program.slots[*slot].width,
@@ -89,22 +89,22 @@ impl<W: Watch + ?Sized> Run<'_, W> {
     pub(super) fn write(&mut self, place: &LValue, value: Bits, loc: LocId) {
         debug_assert_eq!(self.lvalue_width(place), value.width(), "the validator checks widths");
         let written = match place {
-            LValue::Slot(slot) => Written::Slot(*slot),
+            LValue::Slot(slot) => WriteTarget::Slot(*slot),
             LValue::Field(header, field) => {
-                self.header(header).map_or(Written::Nowhere, |header| Written::Field(header, *field))
+                self.header(header).map_or(WriteTarget::Nowhere, |header| WriteTarget::Field(header, *field))
             }
         };
-        tell!(self, Event::Assigned { place: written, value: &value, loc });
+        report!(self, Event::Assigned { place: written, value: &value, loc });
         match written {
-            Written::Slot(slot) => self.state.slots[slot] = value,
-            Written::Field(header, field) => self.state.headers[header].fields[field as usize] = value,
-            Written::Nowhere => {}
+            WriteTarget::Slot(slot) => self.state.slots[slot] = value,
+            WriteTarget::Field(header, field) => self.state.headers[header].fields[field as usize] = value,
+            WriteTarget::Nowhere => {}
         }
     }
 
     pub(super) fn copy_header(&mut self, to: &HeaderRef, from: &HeaderRef, loc: LocId) {
         let (to_id, from_id) = (self.header(to), self.header(from));
-        tell!(self, Event::Copied { to: to_id, from: from_id, loc });
+        report!(self, Event::Copied { to: to_id, from: from_id, loc });
         let Some(to_id) = to_id else { return };
         self.state.headers[to_id] = match from_id {
             Some(from) => self.state.headers[from].clone(),
@@ -115,8 +115,8 @@ impl<W: Watch + ?Sized> Run<'_, W> {
     pub(super) fn copy_varbit(&mut self, to: (&HeaderRef, u32), from: (&HeaderRef, u32), loc: LocId) {
         let value = self.varbit(from.0, from.1);
         let to = self.header(to.0).map(|header| (header, to.1));
-        let place = to.map_or(Written::Nowhere, |(header, field)| Written::Field(header, field));
-        tell!(self, Event::Assigned { place, value: &value, loc });
+        let place = to.map_or(WriteTarget::Nowhere, |(header, field)| WriteTarget::Field(header, field));
+        report!(self, Event::Assigned { place, value: &value, loc });
         if let Some((header, field)) = to {
             self.state.headers[header].fields[field as usize] = value;
         }
@@ -125,7 +125,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
     pub(super) fn set_validity(&mut self, header: &HeaderRef, valid: bool, loc: LocId) {
         if let Some(header) = self.header(header) {
             self.state.headers[header].valid = valid;
-            tell!(self, Event::Validity { header, valid, loc });
+            report!(self, Event::Validity { header, valid, loc });
         }
     }
 }

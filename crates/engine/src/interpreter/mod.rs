@@ -1,5 +1,5 @@
-//! The interpreter: the meaning of the IR, written to be read. One function evaluates an expression ([`eval`]), one
-//! executes an instruction ([`Run::instr`]), one follows a terminator.
+//! The interpreter: the definition of the IR's meaning, written to be read. One function evaluates an expression
+//! ([`eval`]), one executes an instruction ([`Execution::instr`]), one evaluates a terminator.
 
 mod apply;
 mod effects;
@@ -10,36 +10,38 @@ use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
 
 use crate::{BitString, Event, Objects, PacketState, Watch};
 
-/// The most blocks that one run of a body executes, those of the actions it applies included. What makes the packet
-/// grow costs as well, so that no loop exhausts memory: a block for each request, and for each 128 bytes emitted.
+/// Maximum number of blocks that one run of a body executes, including those of the actions it applies. Operations that
+/// grow the packet state consume fuel as well, so that no loop exhausts memory: one block for each request, and for
+/// each 128 bytes emitted.
 pub const FUEL_BLOCKS: u32 = 100_000;
 
-/// When a body runs.
+/// The time at which a body runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
-    /// Nanoseconds since whatever the caller counts from.
+    /// Nanoseconds since an epoch that the caller chooses.
     pub ns: u64,
 }
 
-/// How a body ended.
+/// The way in which a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// At its end; a parser accepted.
     Return,
     /// By `exit`.
     Exit,
-    /// The parser refused the packet; [`PacketState::parser_error`] says why.
+    /// The parser rejected the packet; [`PacketState::parser_error`] has the error.
     Reject,
-    /// After [`FUEL_BLOCKS`] blocks: the program has a loop that the packet did not end. The place is the last block's.
+    /// After [`FUEL_BLOCKS`] blocks: the packet did not terminate a loop of the program. The location is the last
+    /// block's.
     OutOfFuel(LocId),
-    /// A condition that the program relies on did not hold there.
+    /// An assertion of the program failed at this location.
     AssertFailed(LocId),
-    /// A table did not answer yet. What the body did before the lookup stays done; the caller runs it again on a copy
-    /// of the packet that it took before.
+    /// The result of a table lookup is pending. The effects before the lookup remain; the caller runs the body again on
+    /// a copy of the packet made before.
     Pending(TableId),
 }
 
-/// The executor that defines what programs mean.
+/// The executor that defines the meaning of programs.
 pub struct Interpreter;
 
 impl Interpreter {
@@ -54,7 +56,7 @@ impl Interpreter {
     ) -> Ending {
         objects.advance_clock(now.ns);
         let covered = BitString::new();
-        let mut run = Run { program, objects, state, now, watch, fuel_blocks: FUEL_BLOCKS, covered };
+        let mut run = Execution { program, objects, state, now, watch, fuel_blocks: FUEL_BLOCKS, covered };
         let ended = run.body(body);
         objects.end_all_atomics();
         match ended {
@@ -65,32 +67,32 @@ impl Interpreter {
 }
 
 /// One run of a body. Every step that can end it returns `Err` with the ending.
-struct Run<'a, W: ?Sized> {
+struct Execution<'a, W: ?Sized> {
     program: &'a Program,
     objects: &'a mut Objects,
     state: &'a mut PacketState,
     now: Now,
     watch: &'a mut W,
     fuel_blocks: u32,
-    /// What a checksum or hash covers; kept from one to the next for its memory.
+    /// Input of a checksum or hash; kept to reuse its memory.
     covered: BitString,
 }
 
-/// Tells the watcher, if there is one: the event is only put together then.
-macro_rules! tell {
+/// Reports an event to the observer; the event is constructed only if the observer wants events.
+macro_rules! report {
     ($run:expr, $event:expr) => {
         if $run.watch.wants_events() {
             $run.watch.event($run.program, $event);
         }
     };
 }
-use tell;
+use report;
 
-impl<W: Watch + ?Sized> Run<'_, W> {
+impl<W: Watch + ?Sized> Execution<'_, W> {
     fn body(&mut self, id: BodyId) -> Result<(), Ending> {
-        tell!(self, Event::BodyBegins { body: id });
+        report!(self, Event::BodyBegins { body: id });
         let result = self.blocks(id);
-        tell!(self, Event::BodyEnds { body: id, ending: result.err().unwrap_or(Ending::Return) });
+        report!(self, Event::BodyEnds { body: id, ending: result.err().unwrap_or(Ending::Return) });
         result
     }
 
@@ -102,7 +104,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             let block = &body.blocks[at];
             self.spend(1, block.loc)?;
             if block.is_state {
-                tell!(self, Event::State { body: id, block: at });
+                report!(self, Event::State { body: id, block: at });
             }
             for instr in &block.instrs {
                 self.instr(instr)?;
@@ -119,21 +121,21 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         Ok(())
     }
 
-    /// Where the body goes on; `None` at its end.
+    /// Returns the next block of the body; `None` at its end.
     fn terminator(&mut self, terminator: &Terminator, loc: LocId) -> Result<Option<BlockId>, Ending> {
         match terminator {
             Terminator::Goto(block) => Ok(Some(*block)),
             Terminator::Branch { condition, then, otherwise } => {
                 let condition = self.eval(condition).is_true();
                 let target = if condition { *then } else { *otherwise };
-                tell!(self, Event::Branched { condition, target, loc });
+                report!(self, Event::Branched { condition, target, loc });
                 Ok(Some(target))
             }
             Terminator::Switch { subject, cases, default } => {
                 let subject = self.eval(subject);
                 let case = cases.iter().find(|(value, _)| *value == subject);
                 let target = case.map_or(*default, |(_, block)| *block);
-                tell!(self, Event::Switched { subject: &subject, target, loc });
+                report!(self, Event::Switched { subject: &subject, target, loc });
                 Ok(Some(target))
             }
             Terminator::Select { keys, cases } => self.select(keys, cases, loc).map(Some),

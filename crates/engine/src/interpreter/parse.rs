@@ -1,18 +1,18 @@
-//! What only parsers do. Errors are those of `core.p4`, by name; an error ends the parser, and what was extracted
-//! before stays.
+//! Operations that only parsers have. Errors are those of `core.p4`, by name; an error ends the parser, and headers
+//! extracted before stay valid.
 
 use bits::Bits;
 use ir::{BlockId, Expr, HeaderRef, LValue, LocId, Match, SelectCase};
 use smallvec::SmallVec;
 
-use super::{Run, tell};
+use super::{Execution, report};
 use crate::packet::error_named;
 use crate::{Ending, Event, Watch};
 
-impl<W: Watch + ?Sized> Run<'_, W> {
+impl<W: Watch + ?Sized> Execution<'_, W> {
     fn raise(&mut self, error: u32, loc: LocId) -> Ending {
         self.state.error = error;
-        tell!(self, Event::ParserError { error, loc });
+        report!(self, Event::ParserError { error, loc });
         Ending::Reject
     }
 
@@ -21,12 +21,12 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         self.raise(error, loc)
     }
 
-    /// Bits of the packet behind the cursor.
+    /// Returns the number of bits behind the cursor.
     fn left_bits(&self) -> usize {
         self.state.data.len() * 8 - self.state.cursor_bits
     }
 
-    /// The order of the checks is BMv2's.
+    /// Extracts a header. The checks come in BMv2's order.
     pub(super) fn extract(
         &mut self,
         header: &HeaderRef,
@@ -56,7 +56,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             state.cursor_bits += width as usize;
         }
         header.valid = true;
-        tell!(self, Event::Extracted { header: id, at_bit, bits, loc });
+        report!(self, Event::Extracted { header: id, at_bit, bits, loc });
         Ok(())
     }
 
@@ -76,7 +76,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
             return Err(self.raise_named("PacketTooShort", loc));
         }
         self.state.cursor_bits += bits;
-        tell!(self, Event::Advanced { bits, loc });
+        report!(self, Event::Advanced { bits, loc });
         Ok(())
     }
 
@@ -92,7 +92,7 @@ impl<W: Watch + ?Sized> Run<'_, W> {
         let keys: SmallVec<[Bits; 4]> = keys.iter().map(|key| self.eval(key)).collect();
         let case = cases.iter().position(|case| self.case_matches(&case.matches, &keys));
         let case = case.map(|index| (index, cases[index].target));
-        tell!(self, Event::Selected { keys: &keys, case, loc });
+        report!(self, Event::Selected { keys: &keys, case, loc });
         match case {
             Some((_, target)) => Ok(target),
             None => Err(self.raise_named("NoMatch", loc)),

@@ -1,19 +1,19 @@
-//! The control plane's requests to registers, counters, meters and value sets.
+//! Control plane operations on registers, counters, meters and value sets.
 
 use bits::Bits;
 use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};
 
-use super::control::Change;
+use super::control::ControlChange;
 use super::metering::MeterArray;
 use super::{CounterValue, EntryError, MeterConfig, Objects};
 
 impl Objects {
-    /// The number of elements of a register array.
+    /// Returns the number of elements of a register array.
     pub fn register_size(&self, register: RegisterId) -> u64 {
         self.shared.registers[register].size()
     }
 
-    /// An element of a register array.
+    /// Returns an element of a register array.
     ///
     /// # Errors
     /// `BeyondEnd`.
@@ -22,7 +22,7 @@ impl Objects {
         registers.get(index, self.several).ok_or_else(|| registers.beyond(index))
     }
 
-    /// Sets an element of a register array, at once for all workers.
+    /// Sets an element of a register array, visible to all workers immediately.
     ///
     /// # Errors
     /// `BeyondEnd`, `ValueWidth`.
@@ -47,21 +47,21 @@ impl Objects {
         Ok(())
     }
 
-    /// Whether an element is inside a counter array.
+    /// Checks that an index is inside a counter array.
     fn check_counter(&self, counter: CounterId, index: u64) -> Result<(), EntryError> {
-        let size = self.facts.counters[counter].ok_or(EntryError::NoSuchResource)?;
+        let size = self.sizes.counters[counter].ok_or(EntryError::NoSuchResource)?;
         if index >= size { Err(EntryError::BeyondEnd { index, size }) } else { Ok(()) }
     }
 
-    /// The number of elements of a counter array; `None` for a direct counter.
+    /// Returns the number of elements of a counter array; `None` for a direct counter.
     pub fn counter_size(&self, counter: CounterId) -> Option<u64> {
-        self.facts.counters[counter]
+        self.sizes.counters[counter]
     }
 
-    /// An element of a counter array: what all workers have counted until now.
+    /// Returns an element of a counter array: the sum over all workers so far.
     ///
     /// # Errors
-    /// `BeyondEnd`; `NoSuchResource` for a direct counter, which entries have.
+    /// `BeyondEnd`; `NoSuchResource` for a direct counter, which belongs to entries.
     pub fn counter(&self, counter: CounterId, index: u64) -> Result<CounterValue, EntryError> {
         self.check_counter(counter, index)?;
         let others = self.tallies.iter().map(|tally| tally.counter(counter, index));
@@ -83,20 +83,20 @@ impl Objects {
         self.shared.meters[meter].as_ref().ok_or(EntryError::NoSuchResource)
     }
 
-    /// The number of elements of a meter array; `None` for a direct meter.
+    /// Returns the number of elements of a meter array; `None` for a direct meter.
     pub fn meter_size(&self, meter: MeterId) -> Option<u64> {
         self.shared.meters[meter].as_ref().map(MeterArray::size)
     }
 
-    /// The configuration of an element of a meter array.
+    /// Returns the configuration of an element of a meter array.
     ///
     /// # Errors
-    /// `BeyondEnd`; `NoSuchResource` for a direct meter, which entries have.
+    /// `BeyondEnd`; `NoSuchResource` for a direct meter, which belongs to entries.
     pub fn meter_config(&self, meter: MeterId, index: u64) -> Result<Option<MeterConfig>, EntryError> {
         self.meter_array(meter)?.config(index, self.several)
     }
 
-    /// Configures an element of a meter array, or takes its configuration away, at once for all workers.
+    /// Sets or removes the configuration of an element of a meter array, visible to all workers immediately.
     ///
     /// # Errors
     /// As [`Objects::meter_config`], and `PeakBelowCommitted`.
@@ -109,7 +109,7 @@ impl Objects {
         self.meter_array(meter)?.configure(index, config, self.several)
     }
 
-    /// Configures every element of a meter array, or takes the configurations away.
+    /// Sets or removes the configuration of every element of a meter array.
     ///
     /// # Errors
     /// `NoSuchResource` for a direct meter, `PeakBelowCommitted`.
@@ -117,7 +117,7 @@ impl Objects {
         self.meter_array(meter)?.fill(config)
     }
 
-    /// The members of a value set, a value for each of its fields.
+    /// Returns the members of a value set, each with one value per field.
     pub fn value_set(&self, set: ValueSetId) -> &[Vec<KeyValue>] {
         self.control().value_sets[set].members()
     }
@@ -125,25 +125,25 @@ impl Objects {
     /// Adds a member to a value set.
     ///
     /// # Errors
-    /// `Duplicate`, `Full`, and what can be wrong with a key.
+    /// `Duplicate`, `Full`, and all errors of a key.
     pub fn insert_value_set_member(&mut self, set: ValueSetId, member: Vec<KeyValue>) -> Result<(), EntryError> {
         let member = self.control().value_sets[set].new_member(member)?;
-        self.change(Change::AddToSet(set, member));
+        self.change(ControlChange::AddToSet(set, member));
         Ok(())
     }
 
-    /// Takes a member of a value set away.
+    /// Removes a member from a value set.
     ///
     /// # Errors
-    /// `NotFound`, and what can be wrong with a key.
+    /// `NotFound`, and all errors of a key.
     pub fn remove_value_set_member(&mut self, set: ValueSetId, member: Vec<KeyValue>) -> Result<(), EntryError> {
         let at = self.control().value_sets[set].find(member)?;
-        self.change(Change::TakeFromSet(set, at));
+        self.change(ControlChange::TakeFromSet(set, at));
         Ok(())
     }
 
-    /// Takes all members of a value set away.
+    /// Removes all members from a value set.
     pub fn clear_value_set(&mut self, set: ValueSetId) {
-        self.change(Change::ClearSet(set));
+        self.change(ControlChange::ClearSet(set));
     }
 }

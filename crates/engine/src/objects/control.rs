@@ -1,4 +1,5 @@
-//! What the control plane writes and packets only read: one version of it, and the changes that lead to the next.
+//! The state that the control plane writes and packets only read: one version of it, and the changes that lead to the
+//! next.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -13,33 +14,33 @@ use super::{ActionCall, ActionSpec, GroupMember, TableEntry, TableState, profile
 use crate::algorithm::Algorithms;
 use crate::tables::{Backend, Handle};
 
-/// A version. Workers see one from the begin of a batch to its end.
+/// A version. A worker sees the same version from the start of a batch to its end.
 #[derive(Clone, Debug)]
-pub(crate) struct Control {
+pub(crate) struct ControlState {
     pub(crate) tables: PrimaryMap<TableId, TableState>,
-    pub(crate) profiles: PrimaryMap<ProfileId, profile::Members>,
-    pub(crate) value_sets: PrimaryMap<ValueSetId, value_set::Members>,
-    /// Ports that are down, for the groups that watch them.
+    pub(crate) profiles: PrimaryMap<ProfileId, profile::ProfileMembers>,
+    pub(crate) value_sets: PrimaryMap<ValueSetId, value_set::ValueSetMembers>,
+    /// Ports that are down, for groups that watch them.
     pub(crate) down: BTreeSet<u32>,
     pub(crate) algorithms: Algorithms,
-    /// What an architecture keeps besides.
+    /// State that the architecture attaches.
     pub(crate) attached: Attached,
     pub(crate) revision: Revision,
 }
 
-/// A number that only this copy of a version has, and only until it is changed: memory that it was seen to have is
-/// where it was as long as the number is the same.
+/// A number that identifies one copy of a version until it is changed: addresses of its memory are valid as long as the
+/// number is the same.
 pub(crate) struct Revision(pub(crate) u64);
 
 impl Revision {
-    /// Another one than there ever was.
+    /// Creates a number that has never been used.
     pub(crate) fn new() -> Revision {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Revision(LAST.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 
-/// It is no part of what the control plane wrote.
+/// Prints no number, as it is no part of the control plane's state.
 impl std::fmt::Debug for Revision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Revision")
@@ -52,7 +53,7 @@ impl Clone for Revision {
     }
 }
 
-/// What an architecture publishes together with tables.
+/// State that an architecture publishes together with tables.
 #[derive(Clone)]
 pub(crate) struct Attached(pub(crate) Arc<dyn Any + Send + Sync>);
 
@@ -64,10 +65,10 @@ impl std::fmt::Debug for Attached {
 
 /// A request that has been checked.
 #[derive(Debug)]
-pub(crate) enum Change {
-    /// An entry, whether it is the program's own, and when it was written.
+pub(crate) enum ControlChange {
+    /// An entry, whether it is constant, and the time it was written.
     Add(TableId, Arc<TableEntry>, bool, u64),
-    /// Another entry in the place of one with its key, and when it was written.
+    /// The replacement of an entry with the same key, and the time it was written.
     Replace(TableId, Handle, Arc<TableEntry>, u64),
     Take(TableId, Handle),
     Default(TableId, ActionCall),
@@ -75,7 +76,7 @@ pub(crate) enum Change {
     InsertMember(ProfileId, u32, ActionCall),
     ModifyMember(ProfileId, u32, ActionCall),
     DeleteMember(ProfileId, u32),
-    /// Group, its members, its largest size.
+    /// Group, its members, and its maximum size.
     InsertGroup(ProfileId, u32, Vec<GroupMember>, u32),
     ModifyGroup(ProfileId, u32, Vec<GroupMember>),
     DeleteGroup(ProfileId, u32),
@@ -88,46 +89,46 @@ pub(crate) enum Change {
     Attach(Attached),
 }
 
-impl Absorb<Change> for Control {
-    fn absorb(&mut self, change: &Change) {
+impl Absorb<ControlChange> for ControlState {
+    fn absorb(&mut self, change: &ControlChange) {
         self.revision = Revision::new();
         match change {
-            Change::Add(table, entry, constant, now_ns) => {
+            ControlChange::Add(table, entry, constant, now_ns) => {
                 self.use_action(*table, &entry.action, true);
                 self.tables[*table].add(entry.clone(), *constant, *now_ns);
             }
-            Change::Replace(table, handle, entry, now_ns) => {
+            ControlChange::Replace(table, handle, entry, now_ns) => {
                 self.use_action(*table, &entry.action, true);
                 let before = self.tables[*table].replace(*handle, entry.clone(), *now_ns);
                 self.use_action(*table, &before.action, false);
             }
-            Change::Take(table, handle) => {
+            ControlChange::Take(table, handle) => {
                 let before = self.tables[*table].take(*handle);
                 self.use_action(*table, &before.action, false);
             }
-            Change::Default(table, call) => self.tables[*table].set_default(call.clone()),
-            Change::Backend(table, backend) => self.tables[*table].move_to(backend.copy()),
-            Change::InsertMember(id, member, call) => self.profiles[*id].insert_member(*member, call.clone()),
-            Change::ModifyMember(id, member, call) => self.profiles[*id].modify_member(*member, call.clone()),
-            Change::DeleteMember(id, member) => self.profiles[*id].delete_member(*member),
-            Change::InsertGroup(id, group, members, max) => {
+            ControlChange::Default(table, call) => self.tables[*table].set_default(call.clone()),
+            ControlChange::Backend(table, backend) => self.tables[*table].move_to(backend.copy()),
+            ControlChange::InsertMember(id, member, call) => self.profiles[*id].insert_member(*member, call.clone()),
+            ControlChange::ModifyMember(id, member, call) => self.profiles[*id].modify_member(*member, call.clone()),
+            ControlChange::DeleteMember(id, member) => self.profiles[*id].delete_member(*member),
+            ControlChange::InsertGroup(id, group, members, max) => {
                 self.profiles[*id].insert_group(*group, members.clone(), *max);
             }
-            Change::ModifyGroup(id, group, members) => self.profiles[*id].modify_group(*group, members.clone()),
-            Change::DeleteGroup(id, group) => self.profiles[*id].delete_group(*group),
-            Change::AddToSet(set, member) => self.value_sets[*set].add(member.clone()),
-            Change::TakeFromSet(set, at) => self.value_sets[*set].take(*at),
-            Change::ClearSet(set) => self.value_sets[*set].clear(),
-            Change::Port(port, true) => _ = self.down.remove(port),
-            Change::Port(port, false) => _ = self.down.insert(*port),
-            Change::Algorithms(algorithms) => self.algorithms = (**algorithms).clone(),
-            Change::Attach(attached) => self.attached = attached.clone(),
+            ControlChange::ModifyGroup(id, group, members) => self.profiles[*id].modify_group(*group, members.clone()),
+            ControlChange::DeleteGroup(id, group) => self.profiles[*id].delete_group(*group),
+            ControlChange::AddToSet(set, member) => self.value_sets[*set].add(member.clone()),
+            ControlChange::TakeFromSet(set, at) => self.value_sets[*set].take(*at),
+            ControlChange::ClearSet(set) => self.value_sets[*set].clear(),
+            ControlChange::Port(port, true) => _ = self.down.remove(port),
+            ControlChange::Port(port, false) => _ = self.down.insert(*port),
+            ControlChange::Algorithms(algorithms) => self.algorithms = (**algorithms).clone(),
+            ControlChange::Attach(attached) => self.attached = attached.clone(),
         }
     }
 }
 
-impl Control {
-    /// Counts what an entry refers to as used once more, or once less.
+impl ControlState {
+    /// Increments or decrements the use counts of everything an entry refers to.
     fn use_action(&mut self, table: TableId, spec: &ActionSpec, more: bool) {
         let profile = self.tables[table].profile.map(|profile| &mut self.profiles[profile]);
         match (spec, profile) {

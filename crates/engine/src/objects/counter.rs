@@ -1,9 +1,9 @@
-//! What counters count.
+//! Counter values.
 
 use ir::Unit;
 
-/// What a counter has counted. Both numbers are kept whatever the counter's unit; the unit says which of them mean
-/// something to the control plane.
+/// The value of a counter. Both numbers are kept for every counter; its unit decides which of them the control plane
+/// sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterValue {
     /// Packets.
@@ -20,7 +20,7 @@ impl CounterValue {
         self.bytes = self.bytes.wrapping_add(bytes);
     }
 
-    /// The value with the numbers that are not counted in this unit set to 0.
+    /// Returns the value with the numbers that this unit does not count set to 0.
     pub fn in_unit(self, unit: Unit) -> CounterValue {
         match unit {
             Unit::Packets => CounterValue { bytes: 0, ..self },

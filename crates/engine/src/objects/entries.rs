@@ -1,10 +1,10 @@
-//! The control plane's requests to tables.
+//! Control plane operations on tables.
 
 use std::sync::Arc;
 
 use ir::{KeyValue, TableId};
 
-use super::control::Change;
+use super::control::ControlChange;
 use super::profile::check_weights;
 use super::table::Stored;
 use super::{ActionCall, ActionSpec, CounterValue, EntryError, Installed, MeterConfig, Objects, TableEntry};
@@ -14,8 +14,8 @@ impl Objects {
     /// Adds an entry.
     ///
     /// # Errors
-    /// Everything that [`EntryError`] says of entries, `Duplicate` if one with this key and priority is there, and
-    /// `Full` at [`Objects::capacity`].
+    /// All errors of an entry, `Duplicate` if there is an entry with this key and priority, and `Full` at
+    /// [`Objects::capacity`].
     pub fn insert(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
@@ -24,11 +24,11 @@ impl Objects {
         self.add_checked(table, entry)
     }
 
-    /// Gives an entry another action, metadata and idle timeout. Counter and meter go on.
+    /// Sets another action, metadata and idle timeout of an entry. Counter and meter keep their values.
     ///
     /// # Errors
     /// As [`Objects::insert`]; `NotFound` if there is no entry with this key and priority, `ConstEntry` if the program
-    /// gave it to stay.
+    /// declares it constant.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
@@ -37,25 +37,25 @@ impl Objects {
         let state = &self.control().tables[table];
         let handle = state.backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
         state.check_may_change(table, handle)?;
-        self.change(Change::Replace(table, handle, Arc::new(entry), self.now_ns));
+        self.change(ControlChange::Replace(table, handle, Arc::new(entry), self.now_ns));
         Ok(())
     }
 
-    /// Takes an entry away.
+    /// Removes an entry.
     ///
     /// # Errors
-    /// `NotFound`, `ConstEntries`, `ConstEntry`, and what can be wrong with a key.
+    /// `NotFound`, `ConstEntries`, `ConstEntry`, and all errors of a key.
     pub fn delete(&mut self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<(), EntryError> {
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
         let handle = self.find(table, keys, priority)?;
         self.control().tables[table].check_may_change(table, handle)?;
-        self.change(Change::Take(table, handle));
+        self.change(ControlChange::Take(table, handle));
         Ok(())
     }
 
-    /// Takes all entries away but those that the program gave to stay.
+    /// Removes all entries except those that the program declares constant.
     ///
     /// # Errors
     /// `ConstEntries`.
@@ -65,26 +65,26 @@ impl Objects {
             return Err(EntryError::ConstEntries(table));
         }
         let all: Vec<_> = state.iter().filter(|(_, stored)| !stored.constant).map(|(handle, _)| handle).collect();
-        all.into_iter().for_each(|handle| self.change(Change::Take(table, handle)));
+        all.into_iter().for_each(|handle| self.change(ControlChange::Take(table, handle)));
         Ok(())
     }
 
-    /// The entry with this key and priority.
+    /// Returns the entry with this key and priority.
     ///
     /// # Errors
-    /// `NotFound`, and what can be wrong with a key.
+    /// `NotFound`, and all errors of a key.
     pub fn get(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Installed<'_>, EntryError> {
         let handle = self.find(table, keys, priority)?;
         Ok(self.installed(table, handle, self.control().tables[table].stored(handle)))
     }
 
-    /// All entries, in no particular order.
+    /// Returns all entries, in no particular order.
     pub fn entries(&self, table: TableId) -> impl Iterator<Item = Installed<'_>> {
         let entries = self.control().tables[table].iter();
         entries.map(move |(handle, stored)| self.installed(table, handle, stored))
     }
 
-    /// An entry with what is counted, metered and timed with it.
+    /// Returns an entry with its counter, meter and time of last hit.
     fn installed<'a>(&'a self, table: TableId, handle: Handle, stored: &'a Stored) -> Installed<'a> {
         let generation = u64::from(stored.generation);
         let (mut counter, mut last_hit_ns) = (CounterValue::default(), stored.written_ns);
@@ -98,28 +98,29 @@ impl Objects {
         Installed { entry: &stored.entry, constant: stored.constant, counter, meter_config, last_hit_ns }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn entry_count(&self, table: TableId) -> usize {
         self.control().tables[table].len()
     }
 
-    /// How many entries there can be: the table's size, 1024 if it has none, or what the program brings if that is more.
+    /// Returns the maximum number of entries: the table's size (1024 if it has none), or the number of the program's
+    /// own entries if that is larger.
     pub fn capacity(&self, table: TableId) -> u64 {
         self.control().tables[table].capacity
     }
 
-    /// What a miss runs.
+    /// Returns the action of a miss.
     pub fn default_action(&self, table: TableId) -> &ActionCall {
         &self.control().tables[table].default
     }
 
-    /// Sets what a miss runs.
+    /// Sets the action of a miss.
     ///
     /// # Errors
-    /// `ConstDefault`, `ActionNotInTable`, `TableOnly`, and what can be wrong with arguments.
+    /// `ConstDefault`, `ActionNotInTable`, `TableOnly`, and all errors of arguments.
     pub fn set_default_action(&mut self, table: TableId, call: ActionCall) -> Result<(), EntryError> {
         let state = &self.control().tables[table];
-        // P4Runtime allows to set a constant default to what it is already.
+        // P4Runtime allows setting a constant default action to its current value.
         if state.const_default && state.default != call {
             return Err(EntryError::ConstDefault(table));
         }
@@ -129,20 +130,20 @@ impl Objects {
             return Err(EntryError::TableOnly(call.action));
         }
         self.check_args(&call)?;
-        self.change(Change::Default(table, call));
+        self.change(ControlChange::Default(table, call));
         Ok(())
     }
 
-    /// Sets what a miss runs back to what the program says.
+    /// Resets the action of a miss to the program's.
     pub fn reset_default_action(&mut self, table: TableId) {
         let initial = self.control().tables[table].initial_default.clone();
-        self.change(Change::Default(table, initial));
+        self.change(ControlChange::Default(table, initial));
     }
 
     /// Sets the direct counter of an entry.
     ///
     /// # Errors
-    /// `NoSuchResource` if the table has no direct counter, `NotFound`, and what can be wrong with a key.
+    /// `NoSuchResource` if the table has no direct counter, `NotFound`, and all errors of a key.
     pub fn set_entry_counter(
         &mut self,
         table: TableId,
@@ -162,8 +163,7 @@ impl Objects {
     /// Configures the direct meter of an entry.
     ///
     /// # Errors
-    /// `NoSuchResource` if the table has no direct meter, `NotFound`, `PeakBelowCommitted`, and what can be wrong
-    /// with a key.
+    /// `NoSuchResource` if the table has no direct meter, `NotFound`, `PeakBelowCommitted`, and all errors of a key.
     pub fn configure_entry_meter(
         &mut self,
         table: TableId,
@@ -177,30 +177,30 @@ impl Objects {
         self.shared.direct[table].configure_direct(handle.0, generation, config, self.several)
     }
 
-    /// Entries that have gone without a hit for longer than they may.
+    /// Returns the entries that have exceeded their idle timeout.
     pub fn idle_entries(&self, table: TableId, now_ns: u64) -> impl Iterator<Item = Installed<'_>> {
         let aging = self.control().tables[table].iter().filter(|(_, stored)| stored.entry.idle_timeout_ns > 0);
         let aging = aging.map(move |(handle, stored)| self.installed(table, handle, stored));
         aging.filter(move |it| now_ns.saturating_sub(it.last_hit_ns) >= it.entry.idle_timeout_ns)
     }
 
-    /// Whether a table has an entry that ages.
+    /// Whether a table has an entry with an idle timeout.
     pub fn has_aging_entries(&self, table: TableId) -> bool {
         self.control().tables[table].iter().any(|(_, stored)| stored.entry.idle_timeout_ns > 0)
     }
 
-    /// The key elements of a table that are matched, which leaves out selectors.
+    /// Returns the key elements of a table that are matched, without selectors.
     pub fn key_shape(&self, table: TableId) -> &[KeyShape] {
         &self.control().tables[table].keys
     }
 
-    /// Keeps a table's entries in another backend from now on, which gets those that are there. Machine code does not
-    /// ask it for a small table that nobody can change: it compares with the entries by itself.
+    /// Moves a table's entries to another backend and uses that from now on. Compiled code does not use the backend of
+    /// a small constant table: it compares with the entries itself.
     pub fn set_backend(&mut self, table: TableId, backend: Box<dyn Backend>) {
-        self.change(Change::Backend(table, backend));
+        self.change(ControlChange::Backend(table, backend));
     }
 
-    /// Loads the entries that the program gives. The validator has seen them; of two with one key the first stays,
+    /// Loads the program's own entries, which the validator has checked. Of two with the same key the first one stays,
     /// since the second could never be hit.
     pub(super) fn load_program_entries(&mut self, id: TableId, table: &ir::Table) {
         for given in &table.entries {
@@ -216,7 +216,7 @@ impl Objects {
             };
             if self.control().tables[id].backend.find(&entry.keys, entry.priority).is_none() {
                 let constant = table.const_entries || given.constant;
-                self.change(Change::Add(id, Arc::new(entry), constant, 0));
+                self.change(ControlChange::Add(id, Arc::new(entry), constant, 0));
             }
         }
     }
@@ -229,7 +229,7 @@ impl Objects {
         if state.len() as u64 >= state.capacity {
             return Err(EntryError::Full(state.capacity));
         }
-        self.change(Change::Add(table, Arc::new(entry), false, self.now_ns));
+        self.change(ControlChange::Add(table, Arc::new(entry), false, self.now_ns));
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl Objects {
         state.backend.find(&keys, priority).ok_or(EntryError::NotFound)
     }
 
-    /// The entry with its values in their canonical form, if nothing is wrong with it.
+    /// Returns the entry with its values in canonical form, if it has no error.
     fn checked_entry(&self, table: TableId, mut entry: TableEntry) -> Result<TableEntry, EntryError> {
         let state = &self.control().tables[table];
         if state.keys.is_empty() && !state.has_selectors {

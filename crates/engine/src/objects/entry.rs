@@ -1,4 +1,4 @@
-//! Table entries as the control plane writes them, and everything that can be wrong with one.
+//! Table entries as the control plane writes them, and all errors they can have.
 
 use bits::Bits;
 use ir::{ActionId, KeyValue, MatchKind, ProfileId, TableId};
@@ -8,7 +8,7 @@ use ir::{ActionId, KeyValue, MatchKind, ProfileId, TableId};
 pub struct ActionCall {
     /// The action.
     pub action: ActionId,
-    /// An argument for each of its parameters, of the parameter's width.
+    /// An argument for each of the action's parameters, of the parameter's width.
     pub args: Vec<Bits>,
 }
 
@@ -17,16 +17,16 @@ pub struct ActionCall {
 pub struct WeightedCall {
     /// The action.
     pub call: ActionCall,
-    /// Its share; at least 1.
+    /// Its weight in the group; at least 1.
     pub weight: u32,
-    /// The port that must be up for it to be chosen.
+    /// Port that must be up for the action to be chosen.
     pub watch_port: Option<u32>,
 }
 
-/// What an entry does.
+/// The action of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionSpec {
-    /// Runs an action. For tables without a profile.
+    /// Runs an action; for tables without a profile.
     Direct(ActionCall),
     /// Runs a member of the table's profile.
     Member(u32),
@@ -39,37 +39,37 @@ pub enum ActionSpec {
 /// An entry of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
-    /// One value for each key element of the table, selectors excepted. [`KeyValue::Any`] is accepted for every kind
-    /// but exact; entries that are read back have the kind's own form.
+    /// One value for each key element of the table, selectors excepted. [`KeyValue::Any`] is accepted for every match
+    /// kind but exact; entries that are read back have the canonical form of the kind.
     pub keys: Vec<KeyValue>,
-    /// Larger wins. Greater than 0 if the table has a ternary, range or optional key, else 0.
+    /// Priority; higher wins. Greater than 0 if the table has a ternary, range or optional key, else 0.
     pub priority: i32,
-    /// What it does.
+    /// Action.
     pub action: ActionSpec,
-    /// Whatever the control plane wants to find again with the entry.
+    /// Opaque data of the control plane, returned with the entry.
     pub metadata: Vec<u8>,
-    /// How long the entry may go without a hit before [`crate::Objects::idle_entries`] names it; 0 for ever.
+    /// Idle timeout in nanoseconds, after which [`crate::Objects::idle_entries`] returns the entry; 0 for none.
     pub idle_timeout_ns: u64,
 }
 
 impl TableEntry {
-    /// An entry that runs an action.
+    /// Creates an entry that runs an action.
     pub fn new(keys: Vec<KeyValue>, priority: i32, action: ActionId, args: Vec<Bits>) -> Self {
         let action = ActionSpec::Direct(ActionCall { action, args });
         TableEntry { keys, priority, action, metadata: Vec::new(), idle_timeout_ns: 0 }
     }
 }
 
-/// Why the control plane cannot have what it asked for. Nothing has changed.
+/// The reason for rejecting a control plane request. A rejected request has changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// A const table's entries stay as they are.
+    /// A const table's entries cannot be changed.
     #[error("the entries of {0} are constant")]
     ConstEntries(TableId),
-    /// An entry that the program marks `const` stays as it is.
+    /// An entry that the program marks `const` cannot be changed.
     #[error("the program gives this entry of {0} as constant")]
     ConstEntry(TableId),
-    /// A const default action stays as it is.
+    /// A const default action cannot be changed.
     #[error("the default action of {0} is constant")]
     ConstDefault(TableId),
     /// A table without a key has no entries.
@@ -83,15 +83,15 @@ pub enum EntryError {
         /// Elements given.
         got: usize,
     },
-    /// A key value of a kind that does not go with the key.
+    /// The kind of a key value does not fit the match kind.
     #[error("key element {key} is matched as {kind:?}, another kind of value is given")]
     KeyKind {
         /// Index of the element among those that are matched.
         key: usize,
-        /// How it is matched.
+        /// Match kind.
         kind: MatchKind,
     },
-    /// A key value of another width.
+    /// A key value has another width.
     #[error("key element {key} has {want} bits, {got} are given")]
     KeyWidth {
         /// Index of the element among those that are matched.
@@ -101,7 +101,7 @@ pub enum EntryError {
         /// The value's width in bits.
         got: u32,
     },
-    /// A prefix longer than the key.
+    /// The prefix is longer than the key element.
     #[error("key element {key} has {width} bits, the prefix {got}")]
     PrefixTooLong {
         /// Index of the element among those that are matched.
@@ -123,10 +123,10 @@ pub enum EntryError {
         /// Index of the element among those that are matched.
         key: usize,
     },
-    /// The key needs a priority greater than 0.
+    /// The key requires a priority greater than 0.
     #[error("a priority greater than 0 is needed, {0} is given")]
     PriorityMissing(i32),
-    /// The key leaves nothing for a priority to decide.
+    /// The key does not allow a priority.
     #[error("the table's key needs no priority, {0} is given")]
     PriorityNeedless(i32),
     /// The action is not one of the table's.
@@ -137,7 +137,7 @@ pub enum EntryError {
         /// The action.
         action: ActionId,
     },
-    /// The action is not one that entries of all tables of the profile may use.
+    /// The action is not available to entries of all tables of the profile.
     #[error("{action} is no action of {profile}")]
     ActionNotInProfile {
         /// The profile.

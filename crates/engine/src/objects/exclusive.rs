@@ -1,22 +1,23 @@
-//! `@atomic` blocks: one lock for all of a program's, which a packet holds from the begin of a block to its end.
+//! The lock of `@atomic` blocks: one per program, held by a packet from the start of a block to its end.
 //!
-//! One lock cannot be taken in a wrong order, and is held for a few accesses of memory. So it spins; a thread that finds it
-//! taken for longer gives its processor away, since the one that holds it may wait for just that. It is a flag and no mutex
-//! because machine code begins and ends blocks by calls of their own, between which no guard could be kept.
+//! A single lock cannot be acquired in a wrong order, and it is held only for a few memory accesses, so it spins. A
+//! thread that finds it taken for longer yields its processor, since the holder may be waiting for just that. The lock
+//! is a flag rather than a mutex because compiled code begins and ends blocks by separate calls, which could not keep a
+//! guard between them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Objects;
 
-/// How often a thread looks before it gives its processor away.
+/// Number of attempts before a thread yields its processor.
 const SPINS: u32 = 100;
 
 /// A worker's side of the lock.
 #[derive(Debug)]
 pub(crate) struct Exclusive {
     is_taken: Arc<AtomicBool>,
-    /// Blocks that this worker is in, one within the other.
+    /// Nesting depth of this worker's blocks.
     depth: u32,
 }
 
@@ -25,7 +26,7 @@ impl Exclusive {
         Exclusive { is_taken: Arc::default(), depth: 0 }
     }
 
-    /// The same lock for another worker.
+    /// Returns another worker's side of the same lock.
     pub(crate) fn another(&self) -> Exclusive {
         Exclusive { is_taken: Arc::clone(&self.is_taken), depth: 0 }
     }
@@ -43,7 +44,7 @@ impl Exclusive {
         self.depth += 1;
     }
 
-    /// Ends as many blocks.
+    /// Ends the innermost `blocks` blocks.
     fn end(&mut self, blocks: u32) {
         if self.depth > 0 {
             self.depth = self.depth.saturating_sub(blocks);
@@ -54,7 +55,7 @@ impl Exclusive {
     }
 }
 
-/// A worker that is gone, though it ended in a panic, keeps nobody out.
+/// Releases the lock when a worker is dropped, even by a panic.
 impl Drop for Exclusive {
     fn drop(&mut self) {
         self.end(u32::MAX);
@@ -62,8 +63,8 @@ impl Drop for Exclusive {
 }
 
 impl Objects {
-    /// A block begins that no other worker's may overlap. Waits until none does; blocks within the block are part of it. Costs
-    /// nothing as long as there is no other worker.
+    /// Begins a block that must not overlap with a block of another worker, and waits until there is none. Nested
+    /// blocks are part of the outer one. Costs nothing while there is no other worker.
     #[inline]
     pub fn begin_atomic(&mut self) {
         if self.several {
@@ -71,13 +72,13 @@ impl Objects {
         }
     }
 
-    /// Ends the block that began last, if any is open.
+    /// Ends the innermost block, if any is open.
     #[inline]
     pub fn end_atomic(&mut self) {
         self.exclusive.end(1);
     }
 
-    /// Ends all blocks: an executor does so at the end of what it ran, however that ended.
+    /// Ends all blocks. An executor calls this at the end of a run, however it ended.
     #[inline]
     pub fn end_all_atomics(&mut self) {
         self.exclusive.end(u32::MAX);

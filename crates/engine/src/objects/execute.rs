@@ -1,4 +1,4 @@
-//! What executors other than the interpreter ask of objects while a packet runs.
+//! Operations for executors other than the interpreter.
 
 use bits::Bits;
 use ir::{Algorithm, CounterId, MeterId, RegisterId, ValueSetId};
@@ -7,54 +7,54 @@ use super::{Colour, Objects};
 use crate::BitString;
 
 impl Objects {
-    /// Counts a packet of so many bytes; beyond the end, and for direct counters, nothing.
+    /// Counts a packet of `bytes` bytes; does nothing beyond the end, and for direct counters.
     #[inline]
     pub fn count(&mut self, counter: CounterId, index: u64, bytes: u64) {
-        if self.facts.counters[counter].is_some_and(|size| index < size) {
+        if self.sizes.counters[counter].is_some_and(|size| index < size) {
             self.tally.count(counter, index, bytes);
         }
     }
 
-    /// Meters a packet of so many bytes; green beyond the end, and for direct meters.
+    /// Meters a packet of `bytes` bytes; green beyond the end, and for direct meters.
     pub fn execute_meter(&mut self, meter: MeterId, index: u64, bytes: u64, now_ns: u64) -> Colour {
         let array = self.shared.meters[meter].as_ref();
         array.map_or(Colour::Green, |array| array.execute(index, bytes, now_ns, self.several))
     }
 
-    /// An element of a register array of at most 64 bits; 0 beyond the end.
+    /// Returns an element of a register array of at most 64 bits; 0 beyond the end.
     #[inline]
     pub fn register_word(&self, register: RegisterId, index: u64) -> u64 {
         self.shared.registers[register].word(index)
     }
 
-    /// Sets an element of a register array of at most 64 bits to a value, cut to its width; nothing beyond the end.
+    /// Sets an element of a register array of at most 64 bits, truncated to its width; does nothing beyond the end.
     #[inline]
     pub fn set_register_word(&mut self, register: RegisterId, index: u64, value: u64) {
         self.shared.registers[register].set_word(index, value);
     }
 
-    /// An element of a register array; 0 beyond the end.
+    /// Returns an element of a register array; 0 beyond the end.
     pub fn read_register(&self, register: RegisterId, index: u64) -> Bits {
         let registers = &self.shared.registers[register];
         registers.get(index, self.several).unwrap_or_else(|| Bits::zero(registers.width()))
     }
 
-    /// Sets an element of a register array to a value of its width; nothing beyond the end.
+    /// Sets an element of a register array to a value of its width; does nothing beyond the end.
     pub fn write_register(&mut self, register: RegisterId, index: u64, value: &Bits) {
         self.shared.registers[register].set(index, value, self.several);
     }
 
-    /// The next random number from `low` to `high`.
+    /// Returns the next random number from `low` to `high`.
     pub fn random_between(&mut self, low: &Bits, high: &Bits) -> Bits {
         self.random.between(low, high)
     }
 
-    /// A checksum or hash, zero-extended or cut to `width` bits.
+    /// Computes a checksum or hash, zero-extended or truncated to `width` bits.
     pub fn compute(&self, algorithm: Algorithm, data: &BitString, width: u32) -> Bits {
         self.control().algorithms.compute_to_width(algorithm, data, width)
     }
 
-    /// Whether a value set has a member that these values match.
+    /// Whether these values match a member of a value set.
     pub fn value_set_contains(&self, set: ValueSetId, values: &[Bits]) -> bool {
         self.control().value_sets[set].contains(values)
     }

@@ -1,4 +1,4 @@
-//! What executors ask of tables: which entry, which action.
+//! Table lookups for executors: choice of the entry and of the action.
 
 use bits::Bits;
 use ir::{MatchKind, ProfileId, TableId};
@@ -8,12 +8,12 @@ use super::{ActionCall, ActionSpec, Colour, Objects, TableState, choose};
 use crate::BitString;
 use crate::tables::{Handle, Lookup};
 
-/// What a lookup makes a table run.
+/// The result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chosen<'a> {
-    /// The action; `None` if the entry's group has no member whose port is up.
+    /// Action; `None` if the entry's group has no member whose port is up.
     pub(crate) call: Option<&'a ActionCall>,
-    /// The member of the table's profile that gave it.
+    /// The member of the table's profile that provided the action.
     pub(crate) member: Option<(ProfileId, u32)>,
 }
 
@@ -38,7 +38,7 @@ impl Objects {
         self.note_hit(id, state, handle, bytes, now_ns)
     }
 
-    /// The same for a table whose hits are noted.
+    /// Counts and meters a hit in a table that records hits.
     #[inline]
     pub(crate) fn note_hit(
         &self,
@@ -53,7 +53,7 @@ impl Objects {
         state.meter.map(|_| self.shared.direct[id].execute_direct(handle.0, generation, bytes, now_ns, self.several))
     }
 
-    /// The action to run for an entry, or for a miss.
+    /// Returns the action to run for an entry, or for a miss.
     pub(crate) fn choose(&self, id: TableId, table: &ir::Table, entry: Option<Handle>, key: &[Bits]) -> Chosen<'_> {
         let state = &self.control().tables[id];
         let Some(entry) = entry else { return Chosen { call: Some(&state.default), member: None } };
@@ -85,8 +85,8 @@ impl Objects {
         }
     }
 
-    /// The hash of the selector elements of the key, joined bit by bit. As in BMv2 its whole width counts, whatever
-    /// width the program asks the selector for.
+    /// Returns the hash of the selector elements of the key, concatenated bit by bit. As in BMv2, its whole width is
+    /// used, regardless of the width that the program declares for the selector.
     fn selector_hash(&self, profile: ProfileId, table: &ir::Table, key: &[Bits]) -> u64 {
         let Some(algorithm) = self.control().profiles[profile].selector else { return 0 };
         let mut data = BitString::new();

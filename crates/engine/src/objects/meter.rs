@@ -4,14 +4,14 @@
 //! begin full. A packet of B units (bytes, or 1) is *red* if P holds less than B; else *yellow* if C holds less than
 //! B, and takes B from P; else *green*, and takes B from both.
 //!
-//! Tokens are counted in 10^-9 units, so that a rate in units per second times a time in nanoseconds is a whole
-//! number and nothing is lost to rounding, however often the meter is asked.
+//! Tokens are counted in units of 10^-9, so that a rate in units per second times a time in nanoseconds is an integer
+//! and nothing is lost to rounding, however often the meter is executed.
 
 use ir::Unit;
 
 use super::EntryError;
 
-/// What a meter says of a packet; the numbers are those that programs see.
+/// The colour of a packet; the numbers are those that programs see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colour {
     /// Within the committed rate.
@@ -19,7 +19,7 @@ pub enum Colour {
     Green = 0,
     /// Within the peak rate.
     Yellow = 1,
-    /// Beyond.
+    /// Beyond the peak rate.
     Red = 2,
 }
 
@@ -36,7 +36,7 @@ pub struct MeterConfig {
     pub pbs: u64,
 }
 
-/// Words of a meter's state.
+/// Number of words of a meter's state.
 pub(crate) const WORDS: usize = 10;
 
 const NANO: u128 = 1_000_000_000;
@@ -77,13 +77,13 @@ struct Buckets {
 }
 
 impl Meter {
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> Option<MeterConfig> {
         self.buckets.as_ref().map(|buckets| buckets.config)
     }
 
-    /// Sets or (`None`) takes away the configuration. The buckets are full afterwards and their time begins with the
-    /// next packet.
+    /// Sets or (`None`) removes the configuration. The buckets are full afterwards, and their time starts with the next
+    /// packet.
     pub fn configure(&mut self, config: Option<MeterConfig>) -> Result<(), EntryError> {
         if config.is_some_and(|config| config.pir < config.cir) {
             return Err(EntryError::PeakBelowCommitted);
@@ -98,7 +98,7 @@ impl Meter {
         Ok(())
     }
 
-    /// The meter in words, for memory that several threads share.
+    /// Returns the meter as words, for memory that several threads share.
     pub(crate) fn to_words(&self) -> [u64; WORDS] {
         let Some(buckets) = &self.buckets else { return [0; WORDS] };
         let MeterConfig { cir, cbs, pir, pbs } = buckets.config;
@@ -108,7 +108,7 @@ impl Meter {
         [flags, cir, cbs, pir, pbs, halves[0], halves[1], halves[2], halves[3], buckets.filled_ns]
     }
 
-    /// The meter that [`Meter::to_words`] gave.
+    /// Restores a meter from the words of [`Meter::to_words`].
     pub(crate) fn from_words(words: [u64; WORDS]) -> Self {
         let [flags, cir, cbs, pir, pbs, committed_low, committed_high, peak_low, peak_high, filled_ns] = words;
         if flags == 0 {
@@ -121,7 +121,7 @@ impl Meter {
         Meter { buckets: Some(Buckets { config, committed, peak, filled_ns, started: flags & 2 != 0 }) }
     }
 
-    /// Meters a packet of so many bytes. A clock that goes back counts as one that stands still.
+    /// Meters a packet of `bytes` bytes. A clock that goes back counts as standing still.
     pub fn execute(&mut self, unit: Unit, bytes: u64, now_ns: u64) -> Colour {
         let Some(buckets) = &mut self.buckets else { return Colour::Green };
         let elapsed_ns = if buckets.started { now_ns.saturating_sub(buckets.filled_ns) } else { 0 };

@@ -11,15 +11,15 @@ use super::paged::Paged;
 use super::shared::Locks;
 use super::{Colour, EntryError, Meter, MeterConfig};
 
-/// The state of a meter, and for which use of its place.
+/// The state of a meter, and the use of its slot that it belongs to.
 #[derive(Debug, Default)]
-struct Cell {
-    /// Of a direct meter the generation of its entry, of others how often the array had been filled.
+struct MeterCell {
+    /// Generation of the entry (direct meters), or number of fills of the array at that time (others).
     round: AtomicU64,
     words: [AtomicU64; WORDS],
 }
 
-impl Cell {
+impl MeterCell {
     fn load(&self) -> Meter {
         Meter::from_words(self.words.each_ref().map(|word| word.load(Relaxed)))
     }
@@ -32,13 +32,13 @@ impl Cell {
     }
 }
 
-/// Meters of one unit. Each execution is whole, whatever other workers do.
+/// Meters of one unit. Each execution is atomic.
 #[derive(Debug)]
 pub(crate) struct MeterArray {
     size: u64,
     unit: Unit,
-    cells: Paged<Cell>,
-    /// How often all were configured at once, and how the last time.
+    cells: Paged<MeterCell>,
+    /// Number of times all meters were configured at once, and the latest such configuration.
     fills: AtomicU64,
     filled: RwLock<Option<MeterConfig>>,
     locks: Locks,
@@ -54,7 +54,7 @@ impl MeterArray {
         self.size
     }
 
-    /// As the last [`MeterArray::fill`] left it.
+    /// Returns a meter in the state that the last [`MeterArray::fill`] set.
     fn fresh(&self) -> Meter {
         let mut meter = Meter::default();
         let config = *self.filled.read().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl MeterArray {
     #[inline]
     pub(crate) fn execute(&self, index: u64, bytes: u64, now_ns: u64, several: bool) -> Colour {
         let fills = self.fills.load(Relaxed);
-        // Where nothing was ever configured there is nothing to ask.
+        // If nothing was ever configured, every packet is green.
         if index >= self.size || (fills == 0 && self.cells.get(index).is_none()) {
             return Colour::Green;
         }
@@ -83,7 +83,7 @@ impl MeterArray {
         let fills = self.fills.load(Relaxed);
         let _whole = self.locks.hold(several, index);
         let cell = self.cells.get(index).filter(|cell| cell.round.load(Relaxed) == fills);
-        Ok(cell.map_or_else(|| self.fresh(), Cell::load).config())
+        Ok(cell.map_or_else(|| self.fresh(), MeterCell::load).config())
     }
 
     pub(crate) fn configure(&self, index: u64, config: Option<MeterConfig>, several: bool) -> Result<(), EntryError> {
@@ -95,7 +95,7 @@ impl MeterArray {
         Ok(())
     }
 
-    /// Configures all.
+    /// Configures all meters.
     pub(crate) fn fill(&self, config: Option<MeterConfig>) -> Result<(), EntryError> {
         Meter::default().configure(config)?;
         let mut filled = self.filled.write().unwrap_or_else(PoisonError::into_inner);

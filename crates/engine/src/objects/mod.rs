@@ -1,7 +1,7 @@
-//! The state of a program that outlives its packets, and what the control plane may do to it.
+//! Objects: the state of a program that outlives its packets, and the control plane's operations on it.
 //!
-//! [`Objects`] keeps what it needs to know of the program, so that a control request is checked without it. Every
-//! request either takes effect as a whole or returns an [`EntryError`] and changes nothing.
+//! [`Objects`] copies the properties of the program that it needs, so that control requests are checked without the
+//! program. Every request either takes effect as a whole or returns an [`EntryError`] and changes nothing.
 
 mod arrays;
 mod batch;
@@ -29,7 +29,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use ::tables::publish::{Reader, Writer};
+use ::tables::publish::{RcuReader, RcuWriter};
 use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, ProfileId, Program, TableId};
 
@@ -41,72 +41,72 @@ pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_p
 pub use table::Installed;
 
 pub(crate) use profile::choose;
-pub(crate) use random::Random;
+pub(crate) use random::RandomStream;
 pub(crate) use table::TableState;
 
 use crate::algorithm::{Algorithms, CrcParams};
-use control::{Attached, Change, Control, Revision};
+use control::{Attached, ControlChange, ControlState, Revision};
 use exclusive::Exclusive;
-use shared::Shared;
+use shared::SharedArrays;
 use tally::Tally;
 
-/// Hash maps with a fixed seed: the same program and requests give the same run. Keys come from the control plane
-/// only, so that packets cannot choose them to collide.
+/// Hash map with a fixed seed, so that the same program and requests give the same run. Keys come from the control
+/// plane only, so packets cannot provoke collisions.
 pub(crate) type FoldMap<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
 /// The state of one instance of a program: tables, profiles, arrays, value sets, and the seed of its random numbers.
 ///
-/// It is what one worker sees of it: the owner's, whom the control plane speaks to and who may run packets, or that of
-/// a worker that [`Objects::worker`] made to run packets beside the owner.
+/// A value of this type is one worker's view of the state. The owner's view serves the control plane and may run
+/// packets; [`Objects::worker`] creates further views that run packets beside the owner.
 ///
-/// | state | who writes it | how workers share it |
+/// | state | written by | sharing between workers |
 /// |---|---|---|
-/// | tables, profiles, value sets, ports that are up, algorithms | owner | versions: [`Objects::publish`], [`Objects::pin`] |
-/// | counters, hits and ages of entries | packets | each worker counts for itself; the owner adds up when it is asked |
-/// | registers, meters | packets, owner | all reach the same elements, and each access is whole; what is to be one step begins with [`Objects::begin_atomic`] |
-/// | random numbers | packets | each worker has a stream of its own |
+/// | tables, profiles, value sets, port states, algorithms | owner | versions: [`Objects::publish`], [`Objects::pin`] |
+/// | counters, hits and ages of entries | packets | each worker counts separately; the owner adds up on a read |
+/// | registers, meters | packets, owner | shared, each access atomic; longer steps use [`Objects::begin_atomic`] |
+/// | random numbers | packets | each worker has its own stream |
 ///
-/// Until there is a worker, all of this costs nothing: one copy, changed in place, no lock.
+/// Without workers, sharing costs nothing: one copy, changed in place, no lock.
 pub struct Objects {
-    side: Side,
-    facts: Arc<Facts>,
-    /// What this worker counts.
+    side: ViewRole,
+    sizes: Arc<ProgramSizes>,
+    /// Counts of this worker.
     tally: Arc<Tally>,
-    /// At the owner, what the workers count.
+    /// Counts of the workers; used by the owner.
     tallies: Vec<Arc<Tally>>,
-    shared: Arc<Shared>,
-    /// Whether others may be at work.
+    shared: Arc<SharedArrays>,
+    /// Whether there may be other workers.
     several: bool,
-    /// What `@atomic` blocks hold.
+    /// The lock of `@atomic` blocks, with this worker's nesting depth.
     exclusive: Exclusive,
-    /// Records of what profiles chose last: memory that is lent for the length of one action, and no state.
+    /// Records of the latest profile choices: scratch memory that is valid for the duration of one action.
     chosen: PrimaryMap<TableId, Vec<u64>>,
-    random: Random,
+    random: RandomStream,
     seed: u64,
-    /// How many workers have been made.
+    /// Number of workers created so far.
     workers: u64,
-    /// The latest time seen.
+    /// Latest time seen.
     now_ns: u64,
 }
 
-/// Who changes what the control plane writes, and who sees it version by version.
-enum Side {
-    Owner(Writer<Control, Change>),
-    Worker(Reader<Control>),
+/// The role of a view: the owner writes the control plane's state, workers read published versions of it.
+enum ViewRole {
+    Owner(RcuWriter<ControlState, ControlChange>),
+    Worker(RcuReader<ControlState>),
 }
 
-/// What objects know of the program.
+/// The properties of the program that the objects need.
 #[derive(Debug)]
-struct Facts {
-    /// Widths of each action's parameters.
+struct ProgramSizes {
+    /// Widths of each action's parameters in bits.
     params: PrimaryMap<ActionId, Vec<u32>>,
-    /// Elements of arrays; a direct counter has none.
+    /// Number of elements of counter arrays; `None` for a direct counter.
     counters: PrimaryMap<CounterId, Option<u64>>,
 }
 
 impl Objects {
-    /// The state of a program that has seen no packet: the program's own entries and default actions, arrays of
-    /// zeros. Random numbers are those of seed 0.
+    /// Creates the state of a program before the first packet: the program's own entries and default actions, and
+    /// arrays of zeros. The random seed is 0.
     pub fn new(program: &Program) -> Self {
         let profile_actions = |profile: ProfileId| {
             let mut tables = program.tables.values().filter(|table| table.profile == Some(profile));
@@ -126,23 +126,23 @@ impl Objects {
         let mut objects = Objects {
             tally: Arc::new(Tally::new(counters.len(), tables.len())),
             tallies: Vec::new(),
-            shared: Arc::new(Shared::new(program)),
+            shared: Arc::new(SharedArrays::new(program)),
             several: false,
             exclusive: Exclusive::new(),
             chosen: tables.values().map(|table| table.records.blank()).collect(),
-            facts: Arc::new(Facts { params, counters }),
-            random: Random::new(0),
+            sizes: Arc::new(ProgramSizes { params, counters }),
+            random: RandomStream::new(0),
             seed: 0,
             workers: 0,
             now_ns: 0,
-            side: Side::Owner(Writer::new(Control {
+            side: ViewRole::Owner(RcuWriter::new(ControlState {
                 tables,
                 profiles: program
                     .profiles
                     .iter()
-                    .map(|(id, profile)| profile::Members::new(profile, profile_actions(id)))
+                    .map(|(id, profile)| profile::ProfileMembers::new(profile, profile_actions(id)))
                     .collect(),
-                value_sets: program.value_sets.values().map(value_set::Members::new).collect(),
+                value_sets: program.value_sets.values().map(value_set::ValueSetMembers::new).collect(),
                 down: BTreeSet::new(),
                 algorithms: Algorithms::default(),
                 attached: Attached(Arc::new(())),
@@ -155,49 +155,50 @@ impl Objects {
         objects
     }
 
-    /// The version of what the control plane writes that packets see now.
+    /// Returns the version of the control plane's state that packets see now.
     #[inline]
-    pub(crate) fn control(&self) -> &Control {
+    pub(crate) fn control(&self) -> &ControlState {
         match &self.side {
-            Side::Owner(writer) => writer.latest(),
-            Side::Worker(reader) => reader.pinned(),
+            ViewRole::Owner(writer) => writer.latest(),
+            ViewRole::Worker(reader) => reader.pinned(),
         }
     }
 
-    /// A number, not 0, that says which version of tables packets see now, and which copy of it: as long as it is the
-    /// same, tables and records are where they were. Other objects only have it while they see the very same copy.
+    /// Returns a number other than 0 that identifies the version of the tables that packets see now, and its copy in
+    /// memory: as long as it is the same, the addresses of tables and records are valid. Other views have the same
+    /// number only while they see the same copy.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.control().revision.0
     }
 
-    /// Makes a checked change.
-    fn change(&mut self, change: Change) {
+    /// Applies a checked change.
+    fn change(&mut self, change: ControlChange) {
         match &mut self.side {
-            Side::Owner(writer) => writer.change(change),
-            Side::Worker(_) => panic!("the control plane speaks to the owner of the objects"),
+            ViewRole::Owner(writer) => writer.change(change),
+            ViewRole::Worker(_) => panic!("the control plane speaks to the owner of the objects"),
         }
     }
 
-    /// Starts the random numbers anew, and those of workers to come.
+    /// Seeds the random numbers, and those of later workers.
     pub fn seed(&mut self, seed: u64) {
-        (self.seed, self.random) = (seed, Random::new(seed));
+        (self.seed, self.random) = (seed, RandomStream::new(seed));
     }
 
-    /// Tells the time, for entries that are written before the next packet. Time that goes back is ignored.
+    /// Advances the clock, for entries that are written before the next packet. A time in the past is ignored.
     #[inline]
     pub fn advance_clock(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// Tells whether a port is up, for the groups whose members watch ports. Every port is up to begin with.
+    /// Sets the state of a port, for groups whose members watch ports. Every port is initially up.
     pub fn set_port_up(&mut self, port: u32, up: bool) {
         if self.control().down.contains(&port) == up {
-            self.change(Change::Port(port, up));
+            self.change(ControlChange::Port(port, up));
         }
     }
 
-    /// The checksums and hashes.
+    /// Returns the checksum and hash algorithms.
     pub fn algorithms(&self) -> &Algorithms {
         &self.control().algorithms
     }
@@ -206,20 +207,20 @@ impl Objects {
     pub fn set_crc16_custom(&mut self, params: CrcParams) {
         let mut algorithms = self.algorithms().clone();
         algorithms.set_crc16_custom(params);
-        self.change(Change::Algorithms(Box::new(algorithms)));
+        self.change(ControlChange::Algorithms(Box::new(algorithms)));
     }
 
     /// Sets the parameters of the custom CRC of 32 bits.
     pub fn set_crc32_custom(&mut self, params: CrcParams) {
         let mut algorithms = self.algorithms().clone();
         algorithms.set_crc32_custom(params);
-        self.change(Change::Algorithms(Box::new(algorithms)));
+        self.change(ControlChange::Algorithms(Box::new(algorithms)));
     }
 
     /// Checks the arguments of an action.
     fn check_args(&self, call: &ActionCall) -> Result<(), EntryError> {
         let action = call.action;
-        let params = self.facts.params.get(action).map(Vec::as_slice).unwrap_or_default();
+        let params = self.sizes.params.get(action).map(Vec::as_slice).unwrap_or_default();
         if params.len() != call.args.len() {
             return Err(EntryError::ArgCount { action, want: params.len(), got: call.args.len() });
         }
@@ -232,7 +233,7 @@ impl Objects {
     }
 }
 
-/// Everything that tells two states apart, and nothing else.
+/// Shows exactly the state that distinguishes two values.
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Objects")

@@ -1,8 +1,8 @@
-//! Arrays that several threads reach without locks, and that take memory page by page.
+//! Lock-free arrays for several threads, with memory allocated page by page.
 //!
-//! A program may declare millions of registers, and a table grows as it likes: elements get their memory with 255
-//! others when one of them is first written. Pages never move, so that whoever counts and whoever reads need nothing
-//! but atomic elements.
+//! A program may declare millions of registers, and a table grows without a fixed limit. A page of 256 elements is
+//! allocated when one of them is first written. Pages never move, so readers and writers need nothing but atomic
+//! elements.
 //!
 //! ```text
 //! segments   0: page 0    1: pages 1, 2    2: pages 3 to 6    ...
@@ -11,15 +11,15 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-/// Elements that get their memory together.
+/// Number of elements of a page.
 const PAGE: u64 = 256;
 
-/// Segments of pages; more than 2^32 elements are never asked for.
+/// Number of segments of pages, which suffices for 2^32 elements.
 const SEGMENTS: usize = 25;
 
 type Page<T> = OnceLock<Box<[T]>>;
 
-/// An array without an end. Elements are as [`Default`] makes them until someone writes them.
+/// An array without an end. Elements have their [`Default`] value until they are written.
 pub(crate) struct Paged<T> {
     segments: [OnceLock<Box<[Page<T>]>>; SEGMENTS],
 }
@@ -29,7 +29,7 @@ impl<T: Default> Paged<T> {
         Paged { segments: [const { OnceLock::new() }; SEGMENTS] }
     }
 
-    /// Segment, and page in it.
+    /// Returns the segment of an element, and the page in it.
     #[inline]
     fn place(index: u64) -> (usize, usize) {
         let page = index / PAGE + 1;
@@ -37,7 +37,7 @@ impl<T: Default> Paged<T> {
         (segment as usize, (page - (1 << segment)) as usize)
     }
 
-    /// The element, if its page has been written to.
+    /// Returns an element, if its page has been allocated.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<&T> {
         let (segment, page) = Self::place(index);
@@ -45,7 +45,7 @@ impl<T: Default> Paged<T> {
         Some(&page[(index % PAGE) as usize])
     }
 
-    /// The element, to write.
+    /// Returns an element for writing.
     #[inline]
     pub(crate) fn at(&self, index: u64) -> &T {
         match self.get(index) {
@@ -62,7 +62,7 @@ impl<T: Default> Paged<T> {
         &page[(index % PAGE) as usize]
     }
 
-    /// The elements that have memory, and their indices.
+    /// Returns the elements of allocated pages, with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         let pages = self.segments.iter().enumerate().flat_map(|(segment, pages)| {
             let first = (1u64 << segment) - 1;
@@ -72,7 +72,7 @@ impl<T: Default> Paged<T> {
     }
 }
 
-/// Elements that are not as they were made, so that equal states look equal whatever pages they have.
+/// Shows only elements that differ from their default, so that equal states look equal whatever pages they have.
 impl<T: Default + fmt::Debug> fmt::Debug for Paged<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fresh = format!("{:?}", T::default());

@@ -1,4 +1,4 @@
-//! Action profiles: members that entries share, and groups of members from which a hash chooses.
+//! Action profiles: members that entries share, and groups of members with selection by hash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,23 +9,23 @@ use super::{ActionCall, EntryError};
 /// A member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMember {
-    /// The member.
+    /// Id of the member.
     pub member: u32,
-    /// Its share; at least 1.
+    /// Weight; at least 1.
     pub weight: u32,
-    /// The port that must be up for it to be chosen.
+    /// Port that must be up for the member to be chosen.
     pub watch_port: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
-struct Member {
+struct SelectorMember {
     call: ActionCall,
     users: u32,
 }
 
 #[derive(Clone, Debug)]
-struct Group {
-    /// In the order of their ids, so that the choice does not depend on the order of writes.
+struct SelectorGroup {
+    /// ProfileMembers in the order of their ids, so that the choice does not depend on the order of writes.
     members: Vec<GroupMember>,
     max_size: u32,
     users: u32,
@@ -33,16 +33,16 @@ struct Group {
 
 /// The state of a profile.
 #[derive(Clone, Debug)]
-pub(crate) struct Members {
+pub(crate) struct ProfileMembers {
     pub(crate) selector: Option<Algorithm>,
-    /// Actions that every table of the profile has for its entries.
+    /// Actions that entries of every table of the profile may use.
     pub(crate) actions: Vec<ActionId>,
     capacity: u64,
-    members: BTreeMap<u32, Member>,
-    groups: BTreeMap<u32, Group>,
+    members: BTreeMap<u32, SelectorMember>,
+    groups: BTreeMap<u32, SelectorGroup>,
 }
 
-/// Something with a share of a hash's values.
+/// A choice with a share of the hash values.
 pub(crate) trait Share {
     fn weight(&self) -> u32;
     fn watch_port(&self) -> Option<u32>;
@@ -66,8 +66,8 @@ impl Share for super::WeightedCall {
     }
 }
 
-/// The hash modulo the sum of the weights of those whose port is up, counted off from the first; with weights of 1
-/// the hash modulo their number, as in BMv2. `None` if every port is down.
+/// Chooses by the hash modulo the sum of the weights of the choices whose port is up, counted off from the first; with
+/// weights of 1 this is the hash modulo their number, as in BMv2. Returns `None` if every port is down.
 pub(crate) fn choose<'a, T: Share>(all: &'a [T], hash: u64, down: &BTreeSet<u32>) -> Option<&'a T> {
     let up = || all.iter().filter(|share| share.watch_port().is_none_or(|port| !down.contains(&port)));
     let total: u64 = up().map(|share| u64::from(share.weight())).sum();
@@ -82,7 +82,7 @@ pub(crate) fn choose<'a, T: Share>(all: &'a [T], hash: u64, down: &BTreeSet<u32>
     None
 }
 
-/// Weights are at least 1 and their sum fits into 32 bits.
+/// Checks that weights are at least 1 and that their sum fits into 32 bits.
 pub(crate) fn check_weights<T: Share>(all: &[T]) -> Result<(), EntryError> {
     let total: u64 = all.iter().map(|share| u64::from(share.weight())).sum();
     match all.iter().any(|share| share.weight() == 0) || total > u64::from(u32::MAX) {
@@ -91,9 +91,9 @@ pub(crate) fn check_weights<T: Share>(all: &[T]) -> Result<(), EntryError> {
     }
 }
 
-impl Members {
+impl ProfileMembers {
     pub(crate) fn new(profile: &ir::Profile, actions: Vec<ActionId>) -> Self {
-        Members {
+        ProfileMembers {
             selector: profile.selector,
             actions,
             capacity: profile.size.max(1024),
@@ -118,7 +118,7 @@ impl Members {
         self.groups.iter().map(|(id, group)| (*id, group.members.as_slice(), group.max_size))
     }
 
-    /// Whether a member with this id may be added.
+    /// Checks that a member with this id may be added.
     pub(crate) fn may_insert_member(&self, id: u32) -> Result<(), EntryError> {
         if self.members.contains_key(&id) {
             return Err(EntryError::Duplicate);
@@ -130,14 +130,14 @@ impl Members {
     }
 
     pub(crate) fn insert_member(&mut self, id: u32, call: ActionCall) {
-        self.members.insert(id, Member { call, users: 0 });
+        self.members.insert(id, SelectorMember { call, users: 0 });
     }
 
     pub(crate) fn modify_member(&mut self, id: u32, call: ActionCall) {
         self.members.get_mut(&id).expect("it was checked").call = call;
     }
 
-    /// Whether a member is there and nothing refers to it.
+    /// Checks that a member exists and that nothing refers to it.
     pub(crate) fn may_delete_member(&self, id: u32) -> Result<(), EntryError> {
         match self.members.get(&id).ok_or(EntryError::NotFound)?.users {
             0 => Ok(()),
@@ -149,7 +149,7 @@ impl Members {
         self.members.remove(&id);
     }
 
-    /// The members of a group, checked and in order. A `max_size` of 0 is no limit.
+    /// Checks the members of a group and sorts them by id. A `max_size` of 0 means no limit.
     fn checked(&self, mut members: Vec<GroupMember>, max_size: u32) -> Result<Vec<GroupMember>, EntryError> {
         if self.selector.is_none() {
             return Err(EntryError::NoSelector);
@@ -168,7 +168,7 @@ impl Members {
         Ok(members)
     }
 
-    /// The members of a group that may be added.
+    /// Returns the checked members of a group that may be added.
     pub(crate) fn new_group(
         &self,
         id: u32,
@@ -187,10 +187,10 @@ impl Members {
 
     pub(crate) fn insert_group(&mut self, id: u32, members: Vec<GroupMember>, max_size: u32) {
         members.iter().for_each(|member| self.use_member(member.member, true));
-        self.groups.insert(id, Group { members, max_size, users: 0 });
+        self.groups.insert(id, SelectorGroup { members, max_size, users: 0 });
     }
 
-    /// The members that a group may get instead of its own.
+    /// Returns the checked members that may replace those of a group.
     pub(crate) fn other_members(&self, id: u32, members: Vec<GroupMember>) -> Result<Vec<GroupMember>, EntryError> {
         let max_size = self.groups.get(&id).ok_or(EntryError::NotFound)?.max_size;
         self.checked(members, max_size)
@@ -203,7 +203,7 @@ impl Members {
         before.iter().for_each(|member| self.use_member(member.member, false));
     }
 
-    /// Whether a group is there and no entry refers to it.
+    /// Checks that a group exists and that no entry refers to it.
     pub(crate) fn may_delete_group(&self, id: u32) -> Result<(), EntryError> {
         match self.groups.get(&id).ok_or(EntryError::NotFound)?.users {
             0 => Ok(()),
@@ -216,13 +216,13 @@ impl Members {
         group.members.iter().for_each(|member| self.use_member(member.member, false));
     }
 
-    /// Counts one user more or less of a member.
+    /// Increments or decrements the use count of a member.
     pub(crate) fn use_member(&mut self, id: u32, more: bool) {
         let users = &mut self.members.get_mut(&id).expect("members in use exist").users;
         *users = if more { *users + 1 } else { *users - 1 };
     }
 
-    /// Counts one user more or less of a group.
+    /// Increments or decrements the use count of a group.
     pub(crate) fn use_group(&mut self, id: u32, more: bool) {
         let users = &mut self.groups.get_mut(&id).expect("groups in use exist").users;
         *users = if more { *users + 1 } else { *users - 1 };

@@ -5,23 +5,23 @@ use rng::SplitMix64;
 
 /// The generator behind `random()`.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(SplitMix64);
+pub(crate) struct RandomStream(SplitMix64);
 
-impl Random {
+impl RandomStream {
     pub(crate) fn new(seed: u64) -> Self {
-        Random(SplitMix64::new(seed))
+        RandomStream(SplitMix64::new(seed))
     }
 
-    /// Another generator, whose numbers do not repeat these: that of worker `number` of those with this seed.
+    /// Creates the generator of worker `number`, whose numbers do not repeat those of this seed's other generators.
     pub(crate) fn stream(seed: u64, number: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         (0..number).for_each(|_| _ = random.next_u64());
-        // Where a generator begins is what another one gave, as Steele, Lea and Flood split them.
-        Random(SplitMix64::new(random.next_u64().rotate_left(32) ^ number))
+        // The starting point is an output of another generator, as Steele, Lea and Flood split them.
+        RandomStream(SplitMix64::new(random.next_u64().rotate_left(32) ^ number))
     }
 
-    /// A number from `low` to `high`, both included, which have one width; `low` if they are the wrong way round.
-    /// With 64 bits more than the span needs, the remainder's bias is below 2^-64.
+    /// Returns a number from `low` to `high`, both included, which have the same width; `low` if `high` is smaller.
+    /// With 64 bits more than the span needs, the bias of the remainder is below 2^-64.
     pub(crate) fn between(&mut self, low: &Bits, high: &Bits) -> Bits {
         let width = low.width();
         if width == 0 || high.unsigned_cmp(low).is_le() {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn stays_inside_and_reaches_both_ends() {
-        let mut random = Random::new(1);
+        let mut random = RandomStream::new(1);
         let (low, high) = (Bits::new(3, 8), Bits::new(6, 8));
         let mut seen = [false; 256];
         for _ in 0..200 {
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_numbers() {
         let run = |seed| {
-            let mut random = Random::new(seed);
+            let mut random = RandomStream::new(seed);
             (0..10).map(|_| random.between(&Bits::zero(64), &Bits::ones(64)).low_u64()).collect::<Vec<_>>()
         };
         assert_eq!(run(7), run(7));

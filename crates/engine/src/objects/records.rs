@@ -1,33 +1,33 @@
-//! What a lookup gives to compiled code: the action and its arguments as words, ready to be loaded.
+//! Records: the result of a lookup for compiled code, with the action and its arguments as words, ready to be loaded.
 //!
 //! ```text
 //! bits 0..14    index of the action in the table's list, all ones for none
-//! bit 14        set if a profile has to be asked for the action
+//! bit 14        set if the action comes from a profile
 //! bit 15        set for a hit
-//! bits 16..     the arguments in order, as [`record_places`] says
+//! bits 16..     the arguments in order, as [`record_places`] returns
 //! ```
 
 use bits::Bits;
 use ir::{MatchKind, MeterId, TableId};
 use smallvec::SmallVec;
 
-use super::{ActionCall, ActionSpec, Colour, Objects, Side};
+use super::{ActionCall, ActionSpec, Colour, Objects, ViewRole};
 use crate::tables::{Handle, Lookup};
 
-/// The bit of a record's first word that says that an entry was hit.
+/// Bit of a record's first word that is set for a hit.
 pub const RECORD_HIT: u64 = 1 << 15;
-/// The bit that says that the entry's action is to be had from a profile; compiled code never sees it.
+/// Bit that is set if the entry's action comes from a profile; compiled code never sees it.
 const RECORD_INDIRECT: u64 = 1 << 14;
-/// The bits of the action index.
+/// Mask of the action index.
 pub const RECORD_ACTION: u64 = (1 << 14) - 1;
-/// The action index of a hit that runs no action, or of an action beyond the largest number that there is room for.
+/// Action index of a hit that runs no action, or of an action whose index exceeds the field.
 pub const RECORD_NO_ACTION: u64 = RECORD_ACTION;
 
-/// Fewer words than this are in near caches: 64 KiB.
+/// Maximum size in words of records that stay in near caches: 64 KiB.
 const NEAR_WORDS: usize = 1 << 13;
 
-/// Where the arguments of an action lie in its records: word and lowest bit of each. Arguments of up to 64 bits share
-/// words where they fit, wider ones begin a word and go on in those that follow.
+/// Returns the position of each argument of an action in its records: word and lowest bit. Arguments of up to 64 bits
+/// share words where they fit; wider ones begin a word and continue in the following ones.
 pub fn record_places(widths: &[u32]) -> Vec<(usize, u32)> {
     let mut next = 16u64;
     let place = |width: &u32| {
@@ -48,7 +48,7 @@ pub(crate) struct Records {
     words: Vec<u64>,
 }
 
-/// Words of a record with arguments of these widths.
+/// Returns the number of words of a record with arguments of these widths.
 fn words_of(widths: &[u32]) -> usize {
     let last = record_places(widths).into_iter().zip(widths).next_back();
     last.map_or(1, |((word, bit), width)| (word + (bit + width).div_ceil(64) as usize).max(1))
@@ -75,7 +75,7 @@ impl Records {
         write(&mut self.words[..self.stride], index as u64, &call.args);
     }
 
-    /// Notes what an entry does; `index` gives the place of an action in the table's list.
+    /// Writes the record of an entry; `index` returns the index of an action in the table's list.
     pub(crate) fn set(&mut self, handle: Handle, spec: &ActionSpec, index: impl Fn(&ActionCall) -> usize) {
         let start = (handle.0 as usize + 1) * self.stride;
         if self.words.len() < start + self.stride {
@@ -88,18 +88,18 @@ impl Records {
         }
     }
 
-    /// Memory for one record.
+    /// Allocates memory for one record.
     pub(crate) fn blank(&self) -> Vec<u64> {
         vec![0; self.stride]
     }
 
-    /// How many bytes they take.
+    /// Returns the total size in bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.words[..])
     }
 
-    /// Whether they are few enough to be in near caches, where asking for memory early only costs.
+    /// Whether all records fit in near caches, where prefetching only costs time.
     #[inline]
     pub(crate) fn are_near(&self) -> bool {
         self.words.len() < NEAR_WORDS
@@ -112,17 +112,17 @@ impl Records {
     }
 }
 
-/// What a lookup gives: the record of what is to run, and the colour that the table's direct meter gave the packet.
+/// Result of a lookup: the record to run, and the packet's colour from the table's direct meter.
 pub type Applied<'a> = (&'a [u64], Option<(MeterId, Colour)>);
 
 impl Objects {
-    /// The words of the key of a table, selectors included: what [`Objects::apply_words`] takes.
+    /// Returns the packing of a table's key, selectors included, for [`Objects::apply_words`].
     pub fn key_words(table: &ir::Table) -> crate::tables::KeyWords {
         crate::tables::KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind)))
     }
 
-    /// Looks a key up that is given in words, counts and meters a hit, and gives the record of what is to run; `None`
-    /// if the table does not answer yet. A direct meter's colour is `Green` on a miss.
+    /// Looks up a packed key, counts and meters a hit, and returns the record to run; `None` if the result is pending.
+    /// A direct meter's colour is `Green` on a miss.
     #[inline]
     pub fn apply_words(
         &mut self,
@@ -133,8 +133,8 @@ impl Objects {
         now_ns: u64,
     ) -> Option<Applied<'_>> {
         let control = match &self.side {
-            Side::Owner(writer) => writer.latest(),
-            Side::Worker(reader) => reader.pinned(),
+            ViewRole::Owner(writer) => writer.latest(),
+            ViewRole::Worker(reader) => reader.pinned(),
         };
         let state = &control.tables[id];
         let found = match state.backend.lookup_words(&key[..state.words.matched.min(key.len())]) {
@@ -158,7 +158,8 @@ impl Objects {
         }
         let record = state.records.get(handle);
         if state.profile.is_some() && record[0] & RECORD_INDIRECT != 0 {
-            // What a profile chooses has no record of its own: this one is lent for the length of one action.
+            // An action from a profile has no record of its own: this scratch record is valid for the duration of one
+            // action.
             let mut record = std::mem::take(&mut self.chosen[id]);
             let chosen = self.choose(id, table, handle, &state.words.unpack(key)).call;
             let (head, args) = chosen.map_or((RECORD_NO_ACTION, [].as_slice()), |call| {

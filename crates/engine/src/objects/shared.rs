@@ -1,7 +1,7 @@
-//! What the packets of all workers read and write: registers and meters.
+//! State that the packets of all workers read and write: registers and meters.
 //!
-//! Elements are words, each read and written whole. Where more than one word makes an element (a register wider than 64
-//! bits, a meter) a lock keeps it whole, which is taken only once there are several workers.
+//! Elements are words, each read and written atomically. A lock protects elements of several words (a register wider
+//! than 64 bits, a meter); it is taken only while there are several workers.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,19 +16,19 @@ use super::paged::Paged;
 
 /// Registers and meters.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedArrays {
     pub(crate) registers: PrimaryMap<RegisterId, Registers>,
-    /// Arrays; a direct meter has none.
+    /// Meter arrays; `None` for a direct meter.
     pub(crate) meters: PrimaryMap<MeterId, Option<MeterArray>>,
-    /// The direct meters of tables, by handle.
+    /// Direct meters of tables, by handle.
     pub(crate) direct: PrimaryMap<TableId, MeterArray>,
 }
 
-impl Shared {
+impl SharedArrays {
     pub(crate) fn new(program: &Program) -> Self {
         let array = |meter: &ir::Meter| meter.size.map(|size| MeterArray::new(size, meter.unit));
         let unit = |table: &ir::Table| table.meter.map_or(ir::Unit::Packets, |meter| program.meters[meter].unit);
-        Shared {
+        SharedArrays {
             registers: program.registers.values().map(Registers::new).collect(),
             meters: program.meters.values().map(array).collect(),
             direct: program.tables.values().map(|table| MeterArray::new(u64::MAX, unit(table))).collect(),
@@ -36,7 +36,7 @@ impl Shared {
     }
 }
 
-/// Locks for the elements of an array; elements far apart may have one in common.
+/// Locks for the elements of an array; distant elements may share one.
 pub(crate) struct Locks([Mutex<()>; 32]);
 
 impl std::fmt::Debug for Locks {
@@ -50,19 +50,19 @@ impl Locks {
         Locks([const { Mutex::new(()) }; 32])
     }
 
-    /// Keeps others from an element, where there are others.
+    /// Locks an element, if there are several workers.
     #[inline]
     pub(crate) fn hold(&self, several: bool, index: u64) -> Option<MutexGuard<'_, ()>> {
-        // What a lock guards here is whole whenever a thread can end.
+        // The guarded data is consistent wherever a thread can end.
         several.then(|| self.0[(index % 32) as usize].lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A register array: values of one width, 0 at first.
+/// A register array: values of one width, initially 0.
 #[derive(Debug)]
 pub(crate) struct Registers {
     width: u32,
-    /// Words of an element.
+    /// Number of words per element.
     stride: u64,
     size: u64,
     words: Paged<AtomicU64>,
@@ -83,7 +83,7 @@ impl Registers {
         self.width
     }
 
-    /// An element of at most 64 bits; 0 beyond the end.
+    /// Returns an element of at most 64 bits; 0 beyond the end.
     #[inline]
     pub(crate) fn word(&self, index: u64) -> u64 {
         debug_assert!(self.width <= 64, "elements of one word");
@@ -93,7 +93,7 @@ impl Registers {
         self.words.get(index).map_or(0, |word| word.load(Relaxed))
     }
 
-    /// Sets an element of at most 64 bits; nothing beyond the end.
+    /// Sets an element of at most 64 bits; does nothing beyond the end.
     #[inline]
     pub(crate) fn set_word(&self, index: u64, value: u64) {
         debug_assert!(self.width <= 64, "elements of one word");
@@ -102,7 +102,7 @@ impl Registers {
         }
     }
 
-    /// An element; `None` beyond the end.
+    /// Returns an element; `None` beyond the end.
     pub(crate) fn get(&self, index: u64, several: bool) -> Option<Bits> {
         if index >= self.size {
             return None;
@@ -117,7 +117,7 @@ impl Registers {
         Some(Bits::from_words(&words, self.width))
     }
 
-    /// Sets an element, which has the width of the array; nothing beyond the end.
+    /// Sets an element to a value of the array's width; does nothing beyond the end.
     pub(crate) fn set(&self, index: u64, value: &Bits, several: bool) {
         if self.stride <= 1 {
             return self.set_word(index, value.low_u64());
@@ -130,7 +130,7 @@ impl Registers {
         }
     }
 
-    /// Sets every element. Those that were never written take no memory for a 0.
+    /// Sets every element. Elements that were never written take no memory for a 0.
     pub(crate) fn fill(&self, value: &Bits, several: bool) {
         let zero = *value == Bits::zero(self.width);
         match zero && self.stride <= 1 {
@@ -152,7 +152,7 @@ impl Registers {
         EntryError::BeyondEnd { index, size: self.size }
     }
 
-    /// A value that may be written from outside.
+    /// Checks a value written by the control plane.
     pub(crate) fn check(&self, value: &Bits) -> Result<(), EntryError> {
         match value.width() == self.width {
             true => Ok(()),

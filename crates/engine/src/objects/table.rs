@@ -1,4 +1,4 @@
-//! The state of one table: its entries and what is counted with each.
+//! The state of one table: its entries and their counts.
 
 use std::sync::Arc;
 
@@ -9,45 +9,46 @@ use super::records::Records;
 use super::{ActionCall, ActionSpec, CounterValue, EntryError, MeterConfig, TableEntry};
 use crate::tables::{Backend, Handle, KeyShape, KeyWords, backend_for};
 
-/// An entry that is in a table, with what all workers have made of it until now.
+/// An entry of a table, with the sums over all workers so far.
 #[derive(Clone, Debug)]
 pub struct Installed<'a> {
     /// The entry.
     pub entry: &'a TableEntry,
-    /// Whether the program gave it and the control plane may not touch it.
+    /// Whether the program declares it constant, so that the control plane cannot change it.
     pub constant: bool,
-    /// Its direct counter: hits and their bytes. Counts if the table has a direct counter, a direct meter or entries
-    /// that age.
+    /// Direct counter: hits and their bytes. It counts if the table has a direct counter, a direct meter or entries
+    /// with an idle timeout.
     pub counter: CounterValue,
-    /// The configuration of its direct meter.
+    /// Configuration of the direct meter.
     pub meter_config: Option<MeterConfig>,
-    /// When it was last hit (in the tables whose hits are counted), or written.
+    /// Time of the last hit (in tables that record hits), or of the write.
     pub last_hit_ns: u64,
 }
 
-/// An entry as a version of a table keeps it; versions share what does not change.
+/// An entry as stored in a version of a table; versions share entries that do not change.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) entry: Arc<TableEntry>,
     pub(crate) constant: bool,
-    /// How many entries have had this handle, this one included; what workers count is of one of them.
+    /// Number of entries that have had this handle, including this one; a worker's counts belong to one of them.
     pub(crate) generation: u32,
     pub(crate) written_ns: u64,
 }
 
-/// Entries of a table that does not say how many it is to have room for.
+/// Capacity of a table that declares no size.
 const DEFAULT_CAPACITY: u64 = 1024;
 
-/// A table: facts of the program that the control plane is held to, and state.
+/// A table: properties from the program that restrict the control plane, and state.
 #[derive(Debug)]
 pub(crate) struct TableState {
-    /// The key elements that are matched, which leaves out selectors.
+    /// Key elements that are matched, without selectors.
     pub(crate) keys: Vec<KeyShape>,
     pub(crate) has_selectors: bool,
     pub(crate) actions: Vec<TableAction>,
     pub(crate) const_entries: bool,
     pub(crate) const_default: bool,
-    /// As many as the program asks for, and never fewer than it brings: what is taken away can come back.
+    /// The size that the program declares, but at least the number of its own entries, so that removed ones can be
+    /// added again.
     pub(crate) capacity: u64,
     pub(crate) profile: Option<ProfileId>,
     pub(crate) counter: Option<CounterId>,
@@ -55,14 +56,14 @@ pub(crate) struct TableState {
     pub(crate) initial_default: ActionCall,
     pub(crate) default: ActionCall,
     pub(crate) backend: Box<dyn Backend>,
-    /// The key in words, selectors included.
+    /// Packing of the key, selectors included.
     pub(crate) words: KeyWords,
-    /// What entries and the default action run, in words.
+    /// Records of entries and the default action.
     pub(crate) records: Records,
     /// Whether hits are counted, metered or timed.
     pub(crate) records_hits: bool,
     entries: Vec<Option<Stored>>,
-    /// Handles that may be used again, and their generations.
+    /// Handles available for reuse, and their generations.
     free: Vec<(Handle, u32)>,
 }
 
@@ -136,12 +137,12 @@ impl TableState {
     }
 
     /// # Errors
-    /// `ConstEntry` if the program gave the entry to stay.
+    /// `ConstEntry` if the program declares the entry constant.
     pub(crate) fn check_may_change(&self, table: TableId, handle: Handle) -> Result<(), EntryError> {
         if self.stored(handle).constant { Err(EntryError::ConstEntry(table)) } else { Ok(()) }
     }
 
-    /// Adds a checked entry that is not there yet.
+    /// Adds a checked entry with a new key.
     pub(crate) fn add(&mut self, entry: Arc<TableEntry>, constant: bool, written_ns: u64) {
         let (handle, before) = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -162,7 +163,7 @@ impl TableState {
         self.records.set(handle, spec, index);
     }
 
-    /// Puts another entry in the place of one with the same key and priority, and returns that.
+    /// Replaces an entry with the same key and priority. Returns the previous entry.
     pub(crate) fn replace(&mut self, handle: Handle, entry: Arc<TableEntry>, written_ns: u64) -> Arc<TableEntry> {
         self.note(handle, &entry.action);
         let stored = self.entries[handle.0 as usize].as_mut().expect("the entry is there");
@@ -170,14 +171,14 @@ impl TableState {
         std::mem::replace(&mut stored.entry, entry)
     }
 
-    /// Sets what a miss runs, which is checked.
+    /// Sets the checked default action.
     pub(crate) fn set_default(&mut self, call: ActionCall) {
         let index = self.action_index(call.action).expect("the default is one of the table's actions");
         self.records.set_default(index, &call);
         self.default = call;
     }
 
-    /// Takes an entry away.
+    /// Removes an entry.
     pub(crate) fn take(&mut self, handle: Handle) -> Arc<TableEntry> {
         let Stored { entry, generation, .. } = self.entries[handle.0 as usize].take().expect("the entry is there");
         let removed = self.backend.remove(&entry.keys, entry.priority);
@@ -194,7 +195,7 @@ impl TableState {
         self.backend = backend;
     }
 
-    /// The index of an action in the table's list.
+    /// Returns the index of an action in the table's list.
     pub(crate) fn action_index(&self, action: ActionId) -> Option<usize> {
         self.actions.iter().position(|candidate| candidate.action == action)
     }

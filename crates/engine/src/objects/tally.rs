@@ -1,7 +1,7 @@
-//! What one worker counts: hits of entries and elements of counter arrays.
+//! Counts of one worker: hits of entries and elements of counter arrays.
 //!
-//! Each worker has a tally that it alone writes, so that counting costs no more than adding; whoever reads adds up those
-//! of all workers. Elements are atomic only to be read meanwhile: a plain load and a plain store on every machine.
+//! Only the owning worker writes a tally, so counting costs no more than an addition; readers add up the tallies of all
+//! workers. Elements are atomic only to allow concurrent reads: a plain load and a plain store on every machine.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,7 +12,7 @@ use super::CounterValue;
 use super::paged::Paged;
 use crate::tables::Handle;
 
-/// The numbers of one worker.
+/// The counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Tally {
     counters: PrimaryMap<CounterId, Paged<Count>>,
@@ -29,8 +29,8 @@ struct Count {
 /// The hits of an entry.
 #[derive(Debug, Default)]
 struct Hits {
-    /// Which of the entries that have had this handle one after the other it is: a worker that is a version behind
-    /// may still hit one that is gone, and that does not count for the next.
+    /// Generation of the entry among all that have had this handle. A worker that is a version behind may still hit a
+    /// removed entry, which must not count for its successor.
     generation: AtomicU64,
     count: Count,
     last_ns: AtomicU64,
@@ -54,7 +54,7 @@ impl Count {
 }
 
 impl Tally {
-    /// For so many counter arrays and tables.
+    /// Creates counts for the given numbers of counter arrays and tables.
     pub(crate) fn new(counters: usize, tables: usize) -> Self {
         Tally {
             counters: (0..counters).map(|_| Paged::new()).collect(),
@@ -62,7 +62,7 @@ impl Tally {
         }
     }
 
-    /// Counts a packet with an element of an array, which is inside.
+    /// Counts a packet with an element of an array; the index is inside the array.
     #[inline]
     pub(crate) fn count(&self, counter: CounterId, index: u64, bytes: u64) {
         self.counters[counter].at(index).add(bytes);
@@ -76,7 +76,7 @@ impl Tally {
         self.counters[counter].at(index).set(value);
     }
 
-    /// The hits of an entry, to write.
+    /// Returns the hits of an entry for writing.
     #[inline]
     fn of_entry(&self, table: TableId, handle: Handle, generation: u64) -> &Hits {
         let hits = self.hits[table].at(u64::from(handle.0));
@@ -99,7 +99,7 @@ impl Tally {
         self.of_entry(table, handle, generation).count.set(value);
     }
 
-    /// The count of an entry, and when it was last hit, if it was.
+    /// Returns the count of an entry, and the time of its last hit, if any.
     pub(crate) fn hits(&self, table: TableId, handle: Handle, generation: u64) -> Option<(CounterValue, u64)> {
         let hits = self.hits[table].get(u64::from(handle.0))?;
         let same = hits.generation.load(std::sync::atomic::Ordering::Acquire) == generation;

@@ -1,4 +1,4 @@
-//! Value sets: what a parser's `select` holds its keys against, filled by the control plane.
+//! Value sets: sets of keys that a parser's `select` matches, filled by the control plane.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
@@ -8,24 +8,28 @@ use crate::tables::{KeyShape, canonical, matches};
 
 /// The members of a value set.
 #[derive(Clone, Debug)]
-pub(crate) struct Members {
+pub(crate) struct ValueSetMembers {
     fields: Vec<KeyShape>,
     capacity: u64,
     members: Vec<Vec<KeyValue>>,
 }
 
-impl Members {
+impl ValueSetMembers {
     pub(crate) fn new(set: &ir::ValueSet) -> Self {
         let shape =
             |(_, width, kind): &(String, u32, MatchKind)| KeyShape { width: *width, kind: *kind, signed: false };
-        Members { fields: set.fields.iter().map(shape).collect(), capacity: set.size.max(1024), members: Vec::new() }
+        ValueSetMembers {
+            fields: set.fields.iter().map(shape).collect(),
+            capacity: set.size.max(1024),
+            members: Vec::new(),
+        }
     }
 
     pub(crate) fn members(&self) -> &[Vec<KeyValue>] {
         &self.members
     }
 
-    /// The canonical form of a member that may be added.
+    /// Returns the canonical form of a member that may be added.
     pub(crate) fn new_member(&self, member: Vec<KeyValue>) -> Result<Vec<KeyValue>, EntryError> {
         let member = canonical(&self.fields, member)?;
         if self.members.contains(&member) {
@@ -41,7 +45,7 @@ impl Members {
         self.members.push(member);
     }
 
-    /// Where a member is.
+    /// Returns the index of a member.
     pub(crate) fn find(&self, member: Vec<KeyValue>) -> Result<usize, EntryError> {
         let member = canonical(&self.fields, member)?;
         self.members.iter().position(|other| *other == member).ok_or(EntryError::NotFound)
@@ -55,7 +59,7 @@ impl Members {
         self.members.clear();
     }
 
-    /// How many keys of a `select` the set covers.
+    /// Returns the number of keys of a `select` that the set covers.
     pub(crate) fn field_count(&self) -> usize {
         self.fields.len()
     }

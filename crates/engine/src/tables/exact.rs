@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tables::PackedLookup;
 
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, InPlace, KeyShape, Lookup};
+use super::{Backend, Handle, InlineLookup, KeyShape, Lookup};
 
 #[derive(Clone, Debug)]
 pub(super) struct Exact {
@@ -49,8 +49,8 @@ impl Backend for Exact {
         true
     }
 
-    fn in_place(&self) -> Option<InPlace<'_>> {
-        Some(self.entries.in_place())
+    fn inline_lookup(&self) -> Option<InlineLookup<'_>> {
+        Some(self.entries.inline_lookup())
     }
 
     fn find(&self, keys: &[KeyValue], _: i32) -> Option<Handle> {

@@ -3,10 +3,10 @@
 use bits::Bits;
 use ir::KeyValue;
 use smallvec::SmallVec;
-use tables::{Layout, PackedLookup};
+use tables::{KeyLayout, PackedLookup};
 
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, InPlace, KeyShape, Lookup};
+use super::{Backend, Handle, InlineLookup, KeyShape, Lookup};
 
 #[derive(Clone, Debug)]
 pub(super) struct Intervals {
@@ -21,7 +21,7 @@ impl Intervals {
     }
 
     pub(super) fn new(shape: &[KeyShape]) -> Self {
-        let layout: Layout = KeyWords::layout(shape);
+        let layout: KeyLayout = KeyWords::layout(shape);
         let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
         Intervals { words, entries: tables::Intervals::new(&layout) }
     }
@@ -65,8 +65,8 @@ impl Backend for Intervals {
         true
     }
 
-    fn in_place(&self) -> Option<InPlace<'_>> {
-        Some(self.entries.in_place())
+    fn inline_lookup(&self) -> Option<InlineLookup<'_>> {
+        Some(self.entries.inline_lookup())
     }
 
     fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle> {

@@ -1,28 +1,29 @@
-//! Where table entries live: backends that find the entry for a key.
+//! Backends: the storage of table entries, and the search for the entry of a key.
 //!
-//! A backend knows keys, priorities and handles, and nothing of actions. It may answer *not yet*: a table in another
-//! machine's memory does. Those here answer at once:
+//! A backend knows keys, priorities and handles, but no actions. Its result may be *pending*: this is for tables in
+//! another machine's memory. The backends here return a result at once:
 //!
-//! | the key has                                       | backend     | what it is in the `tables` crate    |
+//! | key elements                                      | backend     | structure in the `tables` crate     |
 //! |---------------------------------------------------|-------------|-------------------------------------|
 //! | only `exact`                                      | `exact`     | a hash table                        |
 //! | one `lpm`, otherwise only `exact`                 | `lpm`       | a multibit trie                     |
 //! | one `range` of to 64 bits, otherwise only `exact` | `intervals` | a hash and a search of thresholds   |
-//! | anything else                                     | `rules`     | a scan of a few, else merged tuples |
+//! | any other combination                             | `ternary`   | a scan of a few, else merged tuples |
 //!
-//! [`Scan`] compares with each entry; it says what those mean, and tests hold them to it.
+//! [`Scan`] compares with each entry. It defines the expected results, and tests compare the others with it.
 
 mod exact;
 mod intervals;
 mod lpm;
-mod rules;
+
 mod scan;
+mod ternary;
 mod words;
 
 pub use ::tables::MISS;
-pub use ::tables::in_place::{self, InPlace};
-pub use rules::LISTED_BITS;
+pub use ::tables::inline_lookup::{self, InlineLookup};
 pub use scan::Scan;
+pub use ternary::LISTED_BITS;
 pub use words::{KeyWords, WordPlace, Words};
 
 use bits::Bits;
@@ -34,14 +35,14 @@ use crate::objects::EntryError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(pub u32);
 
-/// What a backend answers.
+/// The result of a lookup in a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// This entry.
+    /// The handle of the matching entry.
     Hit(Handle),
-    /// No entry.
+    /// No entry matches.
     Miss,
-    /// Not known yet; the packet has to wait.
+    /// The result is not known yet; the packet has to wait.
     Pending,
 }
 
@@ -52,56 +53,56 @@ impl From<Option<u32>> for Lookup {
 }
 
 /// The storage of a table's entries. Keys have one element for each of the table's, selectors excepted; values are in
-/// the form that [`canonical`] gives.
+/// the form that [`canonical`] returns.
 pub trait Backend: std::fmt::Debug + Send + Sync {
-    /// The entry for a key: of those that match the one with the largest priority, of these the one with the longest
-    /// prefixes, of these the oldest.
+    /// Looks a key up: of the matching entries, the one with the highest priority wins, then the one with the longest
+    /// prefixes, then the oldest.
     fn lookup(&self, key: &[Bits]) -> Lookup;
 
-    /// The same for a key in words, which are those that [`KeyWords`] gives the elements without selectors; `None` if
-    /// the backend has no faster way than [`Backend::lookup`].
+    /// Looks up a key packed by [`KeyWords`] from the elements without selectors; `None` if the backend has no faster
+    /// method than [`Backend::lookup`].
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
         _ = key;
         None
     }
 
-    /// The same for several keys that lie one after the other: handles, [`tables::MISS`] where there is no entry. False,
-    /// and nothing found, if the backend has no way to answer many at once.
+    /// Looks up several keys that lie one behind the other. Results are handles, or [`tables::MISS`] where no entry
+    /// matches. Returns false, without results, if the backend does not support batches.
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
         _ = (keys, found);
         false
     }
 
-    /// How keys in words are looked up in place, if there is a way; it answers as lookups do.
-    fn in_place(&self) -> Option<InPlace<'_>> {
+    /// Describes inline lookups of packed keys, if the backend supports them; their results equal those of lookups.
+    fn inline_lookup(&self) -> Option<InlineLookup<'_>> {
         None
     }
 
-    /// The entry with exactly these values and this priority.
+    /// Returns the entry with exactly these values and this priority.
     fn find(&self, keys: &[KeyValue], priority: i32) -> Option<Handle>;
 
-    /// Adds an entry, which is not there yet.
+    /// Adds an entry, which must not exist yet.
     fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle);
 
-    /// Another backend with the same entries, which answers alike.
+    /// Copies the backend with its entries.
     fn copy(&self) -> Box<dyn Backend>;
 
-    /// Takes an entry away and returns its handle.
+    /// Removes an entry and returns its handle.
     fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle>;
 }
 
-/// What a backend must know of a key element.
+/// The properties of a key element that a backend depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyShape {
-    /// Bits.
+    /// Width in bits.
     pub width: u32,
-    /// How it is matched; not [`MatchKind::Selector`].
+    /// Match kind; not [`MatchKind::Selector`].
     pub kind: MatchKind,
-    /// Whether ranges compare signed.
+    /// Whether ranges are signed.
     pub signed: bool,
 }
 
-/// The backend for a key.
+/// Creates the backend for a key.
 pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
     let lpm = shape.iter().filter(|key| key.kind == MatchKind::Lpm).count();
     let exact = shape.iter().filter(|key| key.kind == MatchKind::Exact).count();
@@ -112,7 +113,7 @@ pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
     } else if intervals::Intervals::fits(shape) {
         Box::new(intervals::Intervals::new(shape))
     } else {
-        Box::new(rules::Rules::new(shape))
+        Box::new(ternary::RuleTable::new(shape))
     }
 }
 
@@ -121,7 +122,8 @@ pub(crate) fn needs_priority(shape: &[KeyShape]) -> bool {
     shape.iter().any(|key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional))
 }
 
-/// The values in the one form that each kind has, so that equal entries are equal values; or why they do not fit.
+/// Converts values to the canonical form of their match kind, so that equal entries have equal values; or returns the
+/// reason why they do not fit.
 pub fn canonical(shape: &[KeyShape], values: Vec<KeyValue>) -> Result<Vec<KeyValue>, EntryError> {
     if values.len() != shape.len() {
         return Err(EntryError::KeyCount { want: shape.len(), got: values.len() });
@@ -180,7 +182,7 @@ fn canonical_value(key: usize, shape: &KeyShape, value: KeyValue) -> Result<KeyV
     Ok(value)
 }
 
-/// Ones for the first `prefix` of `width` bits.
+/// Returns the mask of the first `prefix` of `width` bits.
 pub(crate) fn prefix_mask(width: u32, prefix: u32) -> Bits {
     Bits::ones(width).shl(width - prefix)
 }
@@ -192,7 +194,7 @@ fn within(signed: bool, value: &Bits, low: &Bits, high: &Bits) -> bool {
     }
 }
 
-/// Whether a key matches an entry's values: the meaning of every match kind.
+/// Whether a key matches an entry's values; this defines every match kind.
 pub fn matches(shape: &[KeyShape], values: &[KeyValue], key: &[Bits]) -> bool {
     let one = |((shape, value), key): ((&KeyShape, &KeyValue), &Bits)| match value {
         KeyValue::Exact(value) => key == value,

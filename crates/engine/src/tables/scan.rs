@@ -1,4 +1,4 @@
-//! Entries of any kind, asked one after the other from the one that would win over all others.
+//! A linear scan over entries of any kind, in the order of their rank.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,11 +9,12 @@ use ir::KeyValue;
 use super::{Backend, Handle, KeyShape, Lookup, matches};
 use crate::objects::FoldMap;
 
-/// Priority, then the lengths of all prefixes together (where there is no priority, several prefixes), then age.
+/// The rank of an entry: priority, then total length of all prefixes (for several prefixes without a priority), then
+/// age.
 type Rank = (Reverse<i32>, Reverse<u32>, u64);
 
 #[derive(Clone, Debug)]
-/// Entries in the order in which they would win.
+/// Entries in the order of their rank; the reference for the other backends.
 pub struct Scan {
     shape: Vec<KeyShape>,
     rules: BTreeMap<Rank, (Box<[KeyValue]>, Handle)>,
@@ -22,7 +23,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// An empty table with a key of this shape.
+    /// Creates an empty table with a key of this shape.
     pub fn new(shape: &[KeyShape]) -> Self {
         Scan { shape: shape.to_vec(), rules: BTreeMap::new(), ranks: FoldMap::default(), inserted: 0 }
     }

@@ -1,18 +1,18 @@
-//! Every backend against a scan of all entries that says what the winner is in one line.
+//! Every backend against a scan of all entries that selects the winner in one expression.
 
 use std::cmp::Reverse;
 
 use ir::MatchKind::{Exact, Lpm, Optional, Range, Ternary};
 
-use super::in_place::{EMPTY, GROUP, HashedKeys, SECRET};
+use super::inline_lookup::{EMPTY, GROUP, HashedKeys, SECRET};
 use super::*;
-use crate::objects::Random;
+use crate::objects::RandomStream;
 
 fn shape(kinds: &[MatchKind], width: u32, signed: bool) -> Vec<KeyShape> {
     kinds.iter().map(|kind| KeyShape { width, kind: *kind, signed: signed && *kind == Range }).collect()
 }
 
-struct RandomEntries(Random);
+struct RandomEntries(RandomStream);
 
 impl RandomEntries {
     fn bits(&mut self, width: u32) -> Bits {
@@ -58,15 +58,15 @@ fn winner(shape: &[KeyShape], rules: &[Rule], key: &[Bits]) -> Lookup {
     best.map_or(Lookup::Miss, |(.., handle)| Lookup::Hit(*handle))
 }
 
-/// What whoever looks up in place finds, by what is said of each way.
-fn in_place(way: &InPlace<'_>, key: &[u64]) -> Option<u32> {
+/// Looks a key up by the description of an inline lookup.
+fn inline_lookup(way: &InlineLookup<'_>, key: &[u64]) -> Option<u32> {
     match way {
-        InPlace::Close(keys) => {
+        InlineLookup::Dense(keys) => {
             let place = key[0].rotate_right(keys.shift).wrapping_sub(keys.first);
             keys.handles.get(place as usize).copied().filter(|found| *found != MISS)
         }
-        InPlace::Hashed(keys) => hashed(keys, key),
-        InPlace::Called(table) => table.call(key),
+        InlineLookup::Hashed(keys) => hashed(keys, key),
+        InlineLookup::Called(table) => table.call(key),
     }
 }
 
@@ -121,7 +121,7 @@ fn backends_agree_with_a_linear_scan() {
     for (seed, kinds) in kinds.iter().enumerate() {
         for (width, signed) in [(3, false), (4, true), (9, false)] {
             let shape = shape(kinds, width, signed);
-            let mut rng = RandomEntries(Random::new(seed as u64));
+            let mut rng = RandomEntries(RandomStream::new(seed as u64));
             let mut backend = backend_for(&shape);
             let mut rules: Vec<Rule> = Vec::new();
             for step in 0..400 {
@@ -147,14 +147,14 @@ fn backends_agree_with_a_linear_scan() {
                     let want = winner(&shape, &rules, &key);
                     assert_eq!(backend.lookup(&key), want, "{what} key {key:?}");
                     hits += u32::from(want != Lookup::Miss);
-                    if let Some(way) = backend.in_place().filter(|_| !kinds.is_empty()) {
+                    if let Some(way) = backend.inline_lookup().filter(|_| !kinds.is_empty()) {
                         let words = KeyWords::new(kinds.iter().map(|kind| (width, *kind))).pack(&key);
-                        let found = in_place(&way, &words);
+                        let found = inline_lookup(&way, &words);
                         assert_eq!(Lookup::from(found), want, "{what} key {key:?} by {way:?}");
                         let is = [
-                            matches!(way, InPlace::Close(_)),
-                            matches!(way, InPlace::Hashed(_)),
-                            matches!(way, InPlace::Called(_)),
+                            matches!(way, InlineLookup::Dense(_)),
+                            matches!(way, InlineLookup::Hashed(_)),
+                            matches!(way, InlineLookup::Called(_)),
                         ];
                         ways.iter_mut().zip(is).for_each(|(count, this)| *count += u32::from(this));
                     }

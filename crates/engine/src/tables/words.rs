@@ -1,20 +1,20 @@
-//! Keys as machine words: the form in which fast executors ask, and hashing backends keep them.
+//! Keys as machine words, for fast executors and for hashing backends.
 //!
-//! The packing is that of the `tables` crate ([`tables::Layout`]): elements of up to 64 bits share words in order as long
-//! as they fit whole, wider ones begin a word. What is matched comes first, selectors begin a new word behind.
+//! The packing is that of the `tables` crate ([`tables::KeyLayout`]): elements of up to 64 bits share words in order as
+//! long as they fit, wider ones begin a word. The matched elements come first; selectors begin a new word behind them.
 
 use bits::Bits;
 use ir::MatchKind;
 use smallvec::SmallVec;
-use tables::{FieldKind, Layout};
+use tables::{FieldKind, KeyLayout};
 
 /// A key in words.
 pub type Words = SmallVec<[u64; 4]>;
 
-/// Where a key element lies.
+/// The position of a key element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordPlace {
-    /// Its first word.
+    /// Index of its first word.
     pub word: usize,
     /// Its lowest bit in that word; 0 for elements of more than 64 bits.
     pub shift: u32,
@@ -23,12 +23,12 @@ pub struct WordPlace {
 }
 
 impl WordPlace {
-    /// How many words it touches.
+    /// Returns the number of words that hold a part of it.
     pub fn words(&self) -> usize {
         (self.width as usize).div_ceil(64)
     }
 
-    /// Puts a value there; the bits must be clear.
+    /// Stores a value there; the bits must be clear.
     pub fn put(&self, words: &mut [u64], value: &Bits) {
         if self.width <= 64 {
             if self.width > 0 {
@@ -41,7 +41,7 @@ impl WordPlace {
         }
     }
 
-    /// The value that is there.
+    /// Returns the value that is stored there.
     pub fn get(&self, words: &[u64]) -> Bits {
         match self.width {
             0 => Bits::zero(0),
@@ -51,18 +51,18 @@ impl WordPlace {
     }
 }
 
-/// Where the elements of a key lie.
+/// The positions of a key's elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyWords {
-    /// One place for each element, in the order of the elements.
+    /// Positions, in the order of the elements.
     pub places: Vec<WordPlace>,
-    /// Words of what is matched; they come first.
+    /// Number of words of the matched elements, which come first.
     pub matched: usize,
-    /// All words.
+    /// Total number of words.
     pub words: usize,
 }
 
-/// How the `tables` crate matches a kind of key.
+/// Returns the field kind of the `tables` crate for a match kind.
 fn field_kind(kind: MatchKind) -> FieldKind {
     match kind {
         MatchKind::Exact | MatchKind::Selector => FieldKind::Exact,
@@ -73,12 +73,12 @@ fn field_kind(kind: MatchKind) -> FieldKind {
 }
 
 impl KeyWords {
-    /// The packing of what is matched, for the `tables` crate.
-    pub(super) fn layout(shape: &[super::KeyShape]) -> Layout {
-        Layout::new(shape.iter().map(|key| (key.width, field_kind(key.kind))))
+    /// Returns the layout of the matched elements, for the `tables` crate.
+    pub(super) fn layout(shape: &[super::KeyShape]) -> KeyLayout {
+        KeyLayout::new(shape.iter().map(|key| (key.width, field_kind(key.kind))))
     }
 
-    /// For elements of these widths and kinds.
+    /// Lays out elements of these widths and kinds.
     pub fn new(elements: impl IntoIterator<Item = (u32, MatchKind)>) -> Self {
         let elements: Vec<_> = elements.into_iter().collect();
         let mut places = vec![WordPlace { word: 0, shift: 0, width: 0 }; elements.len()];
@@ -86,7 +86,7 @@ impl KeyWords {
         for selectors in [false, true] {
             let these: Vec<usize> =
                 (0..elements.len()).filter(|at| (elements[*at].1 == MatchKind::Selector) == selectors).collect();
-            let layout = Layout::new(these.iter().map(|at| (elements[*at].0, field_kind(elements[*at].1))));
+            let layout = KeyLayout::new(these.iter().map(|at| (elements[*at].0, field_kind(elements[*at].1))));
             for (at, field) in these.into_iter().zip(layout.fields()) {
                 places[at] = WordPlace { word: words + field.word, shift: field.shift, width: field.width };
             }
@@ -98,7 +98,7 @@ impl KeyWords {
         KeyWords { places, matched, words }
     }
 
-    /// A key's values in words.
+    /// Packs the values of a key into words.
     pub fn pack<'a>(&self, values: impl IntoIterator<Item = &'a Bits>) -> Words {
         let mut words: Words = SmallVec::from_elem(0, self.words);
         for (place, value) in self.places.iter().zip(values) {
@@ -107,7 +107,7 @@ impl KeyWords {
         words
     }
 
-    /// The values of a key in words.
+    /// Unpacks the values of a key from words.
     pub fn unpack(&self, words: &[u64]) -> SmallVec<[Bits; 4]> {
         self.places.iter().map(|place| place.get(words)).collect()
     }

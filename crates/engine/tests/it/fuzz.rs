@@ -1,4 +1,4 @@
-//! Random packets through a program that uses most of what there is: nothing panics, and what comes out is right.
+//! Random packets through a program that uses most instructions: no panics, and correct output.
 
 use crate::world::World;
 use bits::Bits;
@@ -6,7 +6,7 @@ use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableE
 use ir::KeyValue;
 use rng::SplitMix64;
 
-/// A small generator, so that a failing seed is enough to see the failure again.
+/// A small generator, so that a failing seed reproduces the failure.
 struct RandomPackets(SplitMix64);
 
 impl RandomPackets {
@@ -18,7 +18,7 @@ impl RandomPackets {
         (self.next() >> 8) % end
     }
 
-    /// A packet that is somewhat likely to be Ethernet, VLAN and IPv4.
+    /// Draws a packet that is likely to be Ethernet, VLAN and IPv4.
     fn packet(&mut self) -> Vec<u8> {
         let mut packet: Vec<u8> = (0..self.below(120)).map(|_| self.next() as u8).collect();
         let mut at = 12;
@@ -86,7 +86,7 @@ fn random_packets_never_panic_and_come_out_whole() {
         *endings.entry(error.to_owned()).or_insert(0) += 1;
         let before = world.fields("hdr.ipv4");
         if parsed == Ending::Reject {
-            // What was parsed and what was not are the packet, bit by bit, whatever the parser thinks of it.
+            // The parsed and the unparsed part are together the packet, bit by bit, whatever the parser decides.
             world.go_on("RouterDeparser");
             assert_eq!(world.state.finish(), packet, "step {step}");
             continue;
@@ -106,7 +106,7 @@ fn random_packets_never_panic_and_come_out_whole() {
             assert_eq!(checksum(&out[start..at]), 0, "step {step}");
         }
     }
-    // Every way through the program was taken.
+    // Every path through the program was taken.
     for way in [
         "PacketTooShort",
         "StackOutOfBounds",

@@ -1,4 +1,4 @@
-//! Parsers: extraction, lookahead, selection, and every way to refuse a packet.
+//! Parsers: extraction, lookahead, selection, and every cause of rejection.
 
 use crate::world::{World, byte};
 use engine::Ending;

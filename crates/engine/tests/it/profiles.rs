@@ -90,7 +90,7 @@ impl Fixture {
         self.world.objects.insert(self.world.table(table), entry)
     }
 
-    /// What the table makes of flow numbers 0, 1, 2, ...
+    /// Returns the table's results for flow numbers 0, 1, 2, ...
     fn flows(&mut self, count: u64) -> Vec<u64> {
         let one = |flow| {
             self.world.run("idle", &[]);

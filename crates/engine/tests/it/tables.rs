@@ -1,4 +1,4 @@
-//! Tables as programs see them, and the control plane's requests to them.
+//! Tables as programs see them, and control plane operations on them.
 
 use crate::world::{World, byte};
 use bits::Bits;
@@ -140,7 +140,7 @@ fn world() -> World {
 }
 
 impl World {
-    /// Applies the table in the control of the same name to a packet of 10 bytes and says what came out.
+    /// Applies the table in the control of the same name to a packet of 10 bytes. Returns the result.
     fn apply(&mut self, table: &str, a: u8, b: u8) -> u64 {
         self.state.restart(&self.program, vec![0; 10]);
         self.set("a", a.into());
@@ -414,7 +414,7 @@ fn one_shots_need_a_profile() {
     assert_eq!(world.objects.insert(lpm, entry), Err(EntryError::NoProfile(lpm)));
 }
 
-/// Finds the first entry it was given for every key, or is never ready.
+/// A backend that finds its first entry for every key, or is always pending.
 #[derive(Clone, Debug)]
 struct Remote {
     entries: Vec<Handle>,

@@ -1,4 +1,4 @@
-//! Packets on several threads, over one state.
+//! Packets on several threads, with shared state.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -158,7 +158,7 @@ fn entry(world: &World, key: Vec<KeyValue>, action: &str, value: u64) -> TableEn
     TableEntry::new(key, 0, world.action(action), vec![Bits::new(value.into(), 32)])
 }
 
-/// Whoever keeps addresses of tables keeps them as long as the revision is the same.
+/// Addresses of tables are valid as long as the revision is the same.
 #[test]
 fn every_change_gives_another_revision() {
     let mut world = World::new(PROGRAM);
@@ -189,8 +189,8 @@ fn every_change_gives_another_revision() {
     is_new(&world.objects);
 }
 
-/// A control batch writes what stands under each key in two tables, and what a miss gives. Whatever packets see of it,
-/// they see all of it, and the same one within a batch of packets.
+/// A control batch writes the same data to two tables and to the default actions. Packets see all of a batch or
+/// nothing, and the same version within a batch of packets.
 #[test]
 fn no_packet_sees_half_of_a_control_batch() {
     const KEYS: u64 = 64;
@@ -226,7 +226,7 @@ fn no_packet_sees_half_of_a_control_batch() {
         }
         let write = |world: &mut World, version: u64| {
             for at in 0..KEYS {
-                // Half of the keys are there in each version; hits are odd.
+                // Half of the keys exist in each version; hits are odd.
                 let there = world.objects.get(one, &key(at), 0).is_ok();
                 let wanted = !(at + version).is_multiple_of(3);
                 for (table, action) in [(one, "first"), (two, "second")] {
@@ -289,7 +289,7 @@ fn what_workers_count_is_added_up_and_belongs_to_its_entry() {
     assert_eq!(counted(&world), (value(101), 80));
     assert_eq!(world.objects.counter(counter, 599), Ok(value(3)));
 
-    // Another entry in its place begins at 0, although workers go on with the version that has the first.
+    // The successor of an entry starts at 0, although workers continue with the version that has the predecessor.
     world.objects.delete(table, &key(1), 0).unwrap();
     world.objects.insert(table, entry(&world, key(1), "first", 2)).unwrap();
     assert_eq!(counted(&world).0, value(0));
@@ -303,7 +303,7 @@ fn what_workers_count_is_added_up_and_belongs_to_its_entry() {
     assert_eq!(counted(&world), (value(2), 95));
     assert_eq!(world.objects.counter(counter, 599), Ok(value(20)));
 
-    // What a worker has counted stays when it goes, and who takes its place goes on.
+    // The counts of a dropped worker remain, and its successor continues them.
     drop(workers);
     let mut next = Worker::new(&program, world.objects.worker());
     assert!(next.objects.pin());
@@ -326,10 +326,11 @@ fn registers_lose_no_update_of_a_flow_and_are_never_torn() {
                 worker.objects.pin();
                 let wide = program.slot_named("wide").unwrap();
                 for at in 0..TIMES {
-                    // Cells of this worker's flows lie between those of the others.
+                    // Cells of this worker's flows alternate with those of the others.
                     worker.set("i", (at % 10) * WORKERS + number as u64);
                     worker.run("increment");
-                    // All write one wide cell, each a pattern of its own, and read what one of them wrote.
+                    // All workers write one wide cell, each a distinct pattern, and read a complete pattern of one of
+                    // them.
                     worker.set("i", 999);
                     worker.state.set_slot(wide, Bits::from_be_bytes(&[number as u8 + 1; 25], 200));
                     worker.run("put");
@@ -354,7 +355,7 @@ fn an_atomic_block_is_one_step_for_all_workers_and_ends_with_its_body() {
     let program = world.program.clone();
     let together = std::sync::Barrier::new(WORKERS as usize);
     let mut workers: Vec<Objects> = (0..WORKERS).map(|_| world.objects.worker()).collect();
-    // One that is gone in the middle of a block keeps nobody out.
+    // A worker that is dropped within a block does not lock others out.
     let mut gone = world.objects.worker();
     gone.begin_atomic();
     drop(gone);
@@ -384,7 +385,7 @@ fn a_meter_gives_all_workers_together_what_it_gives_one() {
     let config = Some(MeterConfig { cir: 1, cbs: 1000, pir: 2, pbs: 1500 });
     let table = world.table("metered");
     world.objects.insert(table, entry(&world, key(1), "first", 1)).unwrap();
-    // Rates are given while a worker is there already.
+    // Rates are set after a worker exists.
     let worker = world.objects.worker();
     world.objects.configure_meters(meter, config).unwrap();
     world.objects.configure_entry_meter(table, &key(1), 0, config).unwrap();

@@ -1,16 +1,16 @@
-//! How costs grow: with headers that nobody uses, with entries, with rules, and with the program.
+//! Growth of costs with unused headers, entries, rules and program size.
 
 use std::fmt::Write;
 use std::time::Instant;
 
 use engine::Objects;
-use jit::{Compiled, Speed};
+use jit::{NativeProgram, Speed};
 use rng::SplitMix64;
 
 use crate::lab::{self, Case};
 use crate::{l2, l3};
 
-/// A layer 2 switch whose packets have so many more headers, which it parses and puts back.
+/// Builds a layer 2 switch whose packets have `count` additional headers, which it parses and emits.
 fn with_headers(count: usize) -> Case {
     let (base, _) = l2::switch(10_000);
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs/l2.p4"));
@@ -45,7 +45,7 @@ fn with_headers(count: usize) -> Case {
     case
 }
 
-/// Another program with the same stations and packets.
+/// Builds another program with the same stations and packets.
 fn like(base: Case, text: &str) -> Case {
     let program = lab::compile_p4("like.p4", text);
     let mut objects = Objects::new(&program);
@@ -60,8 +60,8 @@ fn like(base: Case, text: &str) -> Case {
     Case { program, objects, load: base.load, ingress_port: 1 }
 }
 
-/// A layer 2 switch that asks a table of the program's own entries for each packet's type, three times; `entries` is what
-/// the table's list of entries is called, none for no such table.
+/// Builds a layer 2 switch that looks each packet's type up three times in a table of constant entries; `entries` is
+/// the name of the table's list of entries, or `None` for no such table.
 fn with_types(entries: Option<(&str, &str)>) -> Case {
     let (mut base, _) = l2::switch(10_000);
     for packet in base.load.packets.chunks_exact_mut(base.load.length) {
@@ -132,7 +132,7 @@ pub fn rules() {
     }
 }
 
-/// A program with 30 tables of three actions each, one behind the other, over the fields of IPv4.
+/// Returns a program with 30 tables of three actions each, one behind the other, over the fields of IPv4.
 fn thirty_tables() -> String {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs/acl.p4"));
     let text = text.expect("the program is there");
@@ -169,7 +169,7 @@ pub fn compile_time() {
     for speed in [Speed::Compile, Speed::Run] {
         let times = (0..lab::rounds()).map(|_| {
             let begin = Instant::now();
-            std::hint::black_box(Compiled::new(&program, &lab::plan(&program), speed).expect("it compiles"));
+            std::hint::black_box(NativeProgram::new(&program, &lab::plan(&program), speed).expect("it compiles"));
             begin.elapsed().as_secs_f64() * 1000.0
         });
         let ms = lab::median(times.collect());

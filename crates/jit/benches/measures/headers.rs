@@ -1,17 +1,17 @@
-//! Headers added and removed.
+//! Adding and removing headers.
 
 use bits::Bits;
 use engine::Objects;
 use ir::KeyValue;
 use rng::SplitMix64;
-use tables::{Exact, FieldKind, Layout, Lpm, MISS, PackedLookup};
+use tables::{Exact, FieldKind, KeyLayout, Lpm, MISS, PackedLookup};
 
-use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Output};
 use crate::packets::{self, ETHERNET, IPV4};
 
 const ENTRIES: usize = 1000;
 const ROOM: usize = 64;
-/// Outer Ethernet, IPv4, UDP and VXLAN.
+/// Size in bytes of the outer Ethernet, IPv4, UDP and VXLAN headers.
 const OUTER: usize = 50;
 
 /// Pushes 12 bytes behind the UDP header.
@@ -20,7 +20,7 @@ pub fn telemetry() -> (Case, impl ByHand) {
     let table = lab::table(&program, "watched");
     let mut objects = Objects::new(&program);
     let mut rng = SplitMix64::new(7);
-    let mut watched = Lpm::new(&Layout::new([(32, FieldKind::Prefix)]));
+    let mut watched = Lpm::new(&KeyLayout::new([(32, FieldKind::Prefix)]));
     let (mut nodes, mut prefixes) = (Vec::new(), Vec::new());
     while nodes.len() < ENTRIES {
         let prefix = rng.next_u64() as u32 & !0xff;
@@ -40,7 +40,7 @@ pub fn telemetry() -> (Case, impl ByHand) {
         bytes.extend(packets::ipv4(&mut rng, 64, [1, destination], 17, ports));
     }
     let load = lab::Load::new(bytes, ROOM);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
         for (number, buffer) in batch.iter_mut().enumerate() {
@@ -67,7 +67,7 @@ pub fn telemetry() -> (Case, impl ByHand) {
     (Case { program, objects, load, ingress_port: 3 }, by_hand)
 }
 
-/// Returns where the packet begins then.
+/// Pushes the telemetry header. Returns the new start of the packet.
 #[inline]
 fn push(buffer: &mut [u8], node: u32, port: u16) -> Option<usize> {
     let start = ROOM.checked_sub(12)?;
@@ -103,7 +103,7 @@ struct Site {
     port: u16,
 }
 
-/// Puts packets into a tunnel.
+/// Encapsulates packets in a tunnel.
 pub fn encapsulation() -> (Case, impl ByHand) {
     let program = lab::p4_program("tunnel.p4");
     let table = lab::table(&program, "remote");
@@ -139,7 +139,7 @@ pub fn encapsulation() -> (Case, impl ByHand) {
         bytes.extend(packets::ipv4(&mut rng, 64, [source, destination], 17, [1000, 2000]));
     }
     let load = lab::Load::new(bytes, ROOM);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
         for (number, buffer) in batch.iter_mut().enumerate() {
@@ -191,7 +191,7 @@ impl Site {
     }
 }
 
-/// Takes packets out of a tunnel.
+/// Decapsulates packets from a tunnel.
 pub fn decapsulation() -> (Case, impl ByHand) {
     let program = lab::p4_program("tunnel.p4");
     let table = lab::table(&program, "networks");
@@ -219,7 +219,7 @@ pub fn decapsulation() -> (Case, impl ByHand) {
         bytes.extend(packet);
     }
     let load = lab::Load::new(bytes, ROOM);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; 2 * BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
         for (number, buffer) in batch.iter_mut().enumerate() {

@@ -6,10 +6,10 @@ use ir::KeyValue;
 use rng::SplitMix64;
 use tables::{Exact, MISS, PackedLookup};
 
-use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Output};
 use crate::packets;
 
-/// A switch that knows so many stations, in the tables of both sides.
+/// Builds a switch that knows this many stations, in the tables of both sides.
 pub fn switch(stations: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("l2.p4");
     let table = lab::table(&program, "stations");
@@ -34,7 +34,7 @@ pub fn switch(stations: usize) -> (Case, impl ByHand) {
         bytes.extend_from_slice(&packet);
     }
     let load = lab::Load::new(bytes, 0);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut found) = ([0; BATCH], [MISS; BATCH]);
         for (key, buffer) in keys.iter_mut().zip(batch.iter()) {
             *key = buffer.first_chunk::<14>().map_or(u64::MAX, |ethernet| packets::mac(ethernet));

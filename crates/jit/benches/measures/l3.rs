@@ -5,9 +5,9 @@ use engine::Objects;
 use ir::{KeyValue, Program, TableId};
 use rng::SplitMix64;
 use tables::classbench::{self, Family};
-use tables::{Classifier, FieldKind, Layout, Lpm, MISS, PackedLookup, Ternary};
+use tables::{Classifier, FieldKind, KeyLayout, Lpm, MISS, PackedLookup, Ternary};
 
-use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Output};
 use crate::packets::{self, ETHERNET, IPV4};
 
 #[derive(Clone, Copy)]
@@ -17,16 +17,16 @@ struct NextHop {
     port: u16,
 }
 
-/// Routes in both tables; `addresses` are some that have one.
+/// Routes in the tables of both sides; `addresses` are some that have a route.
 struct Routes {
     lpm: Lpm,
     hops: Vec<NextHop>,
     addresses: Vec<u32>,
 }
 
-/// Lengths of prefixes as in the tables of the Internet, nearly: half of them are 24 bits long.
+/// Draws prefix lengths that resemble those of the Internet: half of them are 24 bits long.
 fn routes(rng: &mut SplitMix64, program: &Program, table: TableId, objects: &mut Objects, count: usize) -> Routes {
-    let mut lpm = Lpm::new(&Layout::new([(32, FieldKind::Prefix)]));
+    let mut lpm = Lpm::new(&KeyLayout::new([(32, FieldKind::Prefix)]));
     let (mut hops, mut addresses) = (Vec::new(), Vec::new());
     while hops.len() < count {
         let length = [16, 18, 20, 22, 24, 24, 24, 28][rng.below(8) as usize];
@@ -56,7 +56,7 @@ impl NextHop {
     }
 }
 
-/// A router with so many prefixes.
+/// Builds a router with this many prefixes.
 pub fn router(prefixes: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("l3.p4");
     let table = lab::table(&program, "routes");
@@ -70,7 +70,7 @@ pub fn router(prefixes: usize) -> (Case, impl ByHand) {
         bytes.extend(packets::ipv4(&mut rng, 64, [source, destination], 17, [1000, 2000]));
     }
     let load = lab::Load::new(bytes, 0);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
         for (number, buffer) in batch.iter_mut().enumerate() {
@@ -96,7 +96,7 @@ pub fn router(prefixes: usize) -> (Case, impl ByHand) {
     (Case { program, objects, load, ingress_port: 1 }, by_hand)
 }
 
-/// A router with 100 K prefixes behind an access list of so many rules.
+/// Builds a router with 100 K prefixes behind an access list of this many rules.
 pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
     let program = lab::p4_program("acl.p4");
     let (list, table) = (lab::table(&program, "rules"), lab::table(&program, "routes"));
@@ -127,13 +127,13 @@ pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
         let action = if denies { deny } else { permit };
         let entry = engine::TableEntry::new(keys, priority, action, Vec::new());
         if objects.insert(list, entry).is_ok() {
-            // The same handles as the other side's; what is equal but for its age is there once.
+            // The same handles as on the other side, where entries that differ only in age are stored once.
             classifier.insert(&rule.pattern(&layout), (priority as u64) << 32, denied.len() as u32);
             denied.push(denies);
         }
     }
     let routes = routes(&mut rng, &program, table, &mut objects, 100_000);
-    // All have a route, through the one that stands for everywhere else.
+    // Every address has a route, through the default route.
     let keys = vec![KeyValue::Lpm(Bits::zero(32), 0)];
     let entry = lab::entry(&program, table, keys, &[(1, 48), (2, 48), (3, 9)]);
     objects.insert(table, entry).expect("there is room for a default route");
@@ -147,7 +147,7 @@ pub fn guarded_router(rules: usize) -> (Case, impl ByHand) {
         bytes.extend(packets::ipv4(&mut rng, 64, header.addresses, header.protocol, ports));
     }
     let load = lab::Load::new(bytes, 0);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; 2 * BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
         for (number, buffer) in batch.iter_mut().enumerate() {

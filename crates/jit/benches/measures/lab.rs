@@ -1,4 +1,4 @@
-//! What the measures share: programs from P4 source, the units of a switch, packets, and measuring in turns.
+//! Shared parts of the measures: programs from P4 source, the units of a switch, packets, and interleaved measurement.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -9,22 +9,22 @@ use std::time::Instant;
 use compiler::Source;
 use engine::{Interpreter, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, Program, TableId};
-use jit::{Compiled, Ended, Outcome, Plan, Progress, Speed, Step, Unit};
+use jit::{FinishedPacket, NativeProgram, Plan, Progress, Speed, Step, Unit, UnitOutcome};
 
-/// Packets of a batch.
+/// Number of packets in a batch.
 pub const BATCH: usize = 32;
-/// The port of a packet that does not leave.
+/// The port of a packet that is dropped.
 pub const NOWHERE: u16 = 511;
 
-/// A packet's way out: where it begins in its buffer, and its port.
-pub type Sent = (usize, u16);
+/// The output of a packet: its offset in the buffer, and its port.
+pub type Output = (usize, u16);
 
-/// What somebody wrote by hand: gets a batch of packets as they come in, and says where each of them goes.
-pub trait ByHand: FnMut(&mut [Vec<u8>], &mut [Sent; BATCH]) {}
+/// A hand-written program: gets a batch of incoming packets and reports the output of each.
+pub trait ByHand: FnMut(&mut [Vec<u8>], &mut [Output; BATCH]) {}
 
-impl<F: FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])> ByHand for F {}
+impl<F: FnMut(&mut [Vec<u8>], &mut [Output; BATCH])> ByHand for F {}
 
-/// Compiles P4 source; programs of `benches/programs` can be included.
+/// Compiles P4 source, which can include programs of `benches/programs`.
 pub fn compile_p4(name: &str, text: &str) -> Arc<Program> {
     let include_dirs = [programs().into()];
     let source = Source { include_dirs: &include_dirs, ..Source::new(name, text) };
@@ -42,8 +42,8 @@ fn programs() -> &'static str {
     concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs")
 }
 
-/// A switch's way with a packet for one port: all blocks from parser to deparser as one unit, with what happens between
-/// ingress and egress if nothing holds the packet up.
+/// Returns the plan of a switch for a packet with one output port: all blocks from parser to deparser as one unit, with
+/// the work between ingress and egress for a packet that is not held up.
 pub fn plan(program: &Program) -> Plan {
     let body = |role: &str| Step::Run(program.blocks[role]);
     let slot = |name: &str| program.slot_named(&format!("standard_metadata.{name}"));
@@ -62,14 +62,14 @@ pub fn plan(program: &Program) -> Plan {
     let mut steps: Vec<Step> = slot("packet_length").map(Step::LengthTo).into_iter().collect();
     steps.push(body("parser"));
     steps.extend(slot("parser_error").map(Step::ErrorTo));
-    steps.extend([body("verify_checksum"), body("ingress"), Step::StopIfAsked]);
+    steps.extend([body("verify_checksum"), body("ingress"), Step::StopIfRequested]);
     steps.extend(slot("mcast_grp").map(|group| Step::StopUnless(group, 0)));
     steps.extend([
         Step::DropIf(needed("egress_spec"), u64::from(NOWHERE)),
         Step::Copy(needed("egress_port"), needed("egress_spec")),
         Step::Set(needed("egress_spec"), 0),
         body("egress"),
-        Step::StopIfAsked,
+        Step::StopIfRequested,
         Step::DropIf(needed("egress_spec"), u64::from(NOWHERE)),
         body("compute_checksum"),
         body("deparser"),
@@ -82,21 +82,21 @@ pub fn plan(program: &Program) -> Plan {
     }
 }
 
-/// A table by its name in the program.
+/// Returns a table by its name in the program.
 pub fn table(program: &Program, name: &str) -> TableId {
     let ending = format!(".{name}");
     let mut found = program.tables.iter().filter(|(_, table)| table.name.ends_with(&ending) || table.name == name);
     found.next().expect("the table is there").0
 }
 
-/// An entry with the table's first action.
+/// Creates an entry with the table's first action.
 pub fn entry(program: &Program, table: TableId, keys: Vec<KeyValue>, args: &[(u128, u32)]) -> TableEntry {
     let action = program.tables[table].actions[0].action;
     let args = args.iter().map(|(value, width)| bits::Bits::new(*value, *width)).collect();
     TableEntry::new(keys, 0, action, args)
 }
 
-/// A program at work on packets of one length.
+/// A program with packets of one length.
 pub struct Case {
     pub program: Arc<Program>,
     pub objects: Objects,
@@ -104,23 +104,23 @@ pub struct Case {
     pub ingress_port: u64,
 }
 
-/// Packets as they come in.
+/// Incoming packets.
 pub struct Load {
-    /// One after the other.
+    /// Packets, one behind the other.
     pub packets: Vec<u8>,
     pub length: usize,
-    /// Bytes in front of a packet in its buffer.
+    /// Headroom in bytes in front of a packet in its buffer.
     pub room: usize,
     next: Cell<usize>,
 }
 
-/// Nanoseconds a packet.
+/// Results in nanoseconds per packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     pub compiled: f64,
     pub by_hand: f64,
     pub interpreted: f64,
-    /// The medians of the ratios in each round: compiled to by hand, interpreted to compiled.
+    /// Medians over the rounds of the ratios compiled to hand-written, and interpreted to compiled.
     pub ratio: f64,
     pub faster: f64,
 }
@@ -130,31 +130,31 @@ pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// How often the sides are measured in turns: `ROUNDS`, or 101. Many short rounds stand the work of others on the
-/// machine better than a few long ones.
+/// Returns the number of interleaved rounds: `ROUNDS`, or 101. Many short rounds are more robust against other load on
+/// the machine than a few long ones.
 pub fn rounds() -> usize {
     number("ROUNDS", 101)
 }
 
-/// How many packets a round has: `PACKETS`, or 8192; of the interpreter, a sixteenth of that.
+/// Returns the number of packets per round: `PACKETS`, or 8192; the interpreter gets a sixteenth of that.
 fn packets_a_round() -> usize {
     number("PACKETS", 1 << 13)
 }
 
-/// Buffers that packets come to in turn, as in the rings of an interface.
+/// Buffers that receive packets in turn, like the rings of an interface.
 struct Ring {
     buffers: Vec<Vec<u8>>,
-    sent: [Sent; BATCH],
+    sent: [Output; BATCH],
     at: usize,
 }
 
 impl Load {
-    /// Packets of 64 bytes that lie one after the other, with `room` bytes in front of each when it has come in.
+    /// Creates a load of 64-byte packets that lie one behind the other, with `room` bytes of headroom on arrival.
     pub fn new(packets: Vec<u8>, room: usize) -> Load {
         Load { packets, length: 64, room, next: Cell::new(0) }
     }
@@ -168,11 +168,11 @@ impl Load {
         Ring { buffers, sent: [(0, 0); BATCH], at: 0 }
     }
 
-    /// Times `work`, which is given batch after batch of packets as they come in.
-    fn timed(&self, packets: usize, mut work: impl FnMut(&mut [Vec<u8>], &mut [Sent; BATCH])) -> f64 {
+    /// Times `work`, which receives batch after batch of incoming packets.
+    fn timed(&self, packets: usize, mut work: impl FnMut(&mut [Vec<u8>], &mut [Output; BATCH])) -> f64 {
         let mut ring = self.ring();
         let all = self.count();
-        // Every round goes on where the one before stopped, so that all packets have their turn.
+        // Every round continues where the previous one stopped, so that all packets are used.
         let (mut next, mut done) = (self.next.get(), 0);
         let begin = Instant::now();
         while done < packets {
@@ -194,12 +194,12 @@ impl Load {
 }
 
 impl Case {
-    /// The nanoseconds of putting a packet into its buffer, which all sides do.
+    /// Returns the nanoseconds for copying a packet into its buffer, which all sides do.
     pub fn renewing_ns(&self) -> f64 {
         median((0..rounds()).map(|_| self.load.timed(packets_a_round(), |_, _| {})).collect())
     }
 
-    fn compiled_ns(&mut self, compiled: &Compiled, packets: usize) -> f64 {
+    fn compiled_ns(&mut self, compiled: &NativeProgram, packets: usize) -> f64 {
         let mut runner = Runner::new(compiled, self.load.room, self.ingress_port);
         self.load.timed(packets, |batch, sent| runner.run(&mut self.objects, batch, sent))
     }
@@ -225,8 +225,8 @@ impl Case {
         begin.elapsed().as_nanos() as f64 / packets as f64
     }
 
-    /// Panics unless machine code does with packets what `by_hand` does.
-    fn check(&mut self, compiled: &Compiled, by_hand: &mut impl ByHand) {
+    /// Panics unless machine code and `by_hand` process packets identically.
+    fn check(&mut self, compiled: &NativeProgram, by_hand: &mut impl ByHand) {
         let (mut ours, mut theirs) = (self.load.ring(), self.load.ring());
         let mut runner = Runner::new(compiled, self.load.room, self.ingress_port);
         let mut left = 0;
@@ -254,7 +254,7 @@ impl Case {
 
     /// Measures all sides in turns.
     pub fn measure(&mut self, mut by_hand: impl ByHand) -> Figures {
-        let compiled = Compiled::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
+        let compiled = NativeProgram::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
         self.check(&compiled, &mut by_hand);
         let (mut fast, mut hand, mut slow) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds() {
@@ -272,37 +272,37 @@ impl Case {
         }
     }
 
-    /// The nanoseconds of machine code alone.
+    /// Returns the nanoseconds of machine code alone.
     pub fn alone(&mut self) -> f64 {
-        let compiled = Compiled::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
+        let compiled = NativeProgram::new(&self.program, &plan(&self.program), Speed::Run).expect("it compiles");
         median((0..rounds()).map(|_| self.compiled_ns(&compiled, packets_a_round())).collect())
     }
 }
 
-/// What a switch asks of a packet that has run: how it ended, and if it leaves, from where and by which port.
+/// Returns the result of a packet as a switch reads it: if it leaves, its offset and its port.
 #[inline(always)]
-fn way_out(ended: Ended<'_>) -> Sent {
+fn way_out(ended: FinishedPacket<'_>) -> Output {
     match (ended.outcome(), ended.output_start()) {
-        (Outcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
+        (UnitOutcome::Done(_), Some(start)) => (start, ended.result(0) as u16),
         _ => (0, NOWHERE),
     }
 }
 
 /// Runs batches through machine code.
 struct Runner<'a> {
-    compiled: &'a Compiled,
+    compiled: &'a NativeProgram,
     packet: jit::Packet,
     room: usize,
     ingress_port: (ir::SlotId, u64),
 }
 
 impl<'a> Runner<'a> {
-    fn new(compiled: &'a Compiled, room: usize, ingress_port: u64) -> Self {
+    fn new(compiled: &'a NativeProgram, room: usize, ingress_port: u64) -> Self {
         let slot = compiled.program().slot_named("standard_metadata.ingress_port").expect("a v1model program");
         Runner { compiled, packet: compiled.packet(Vec::new()), room, ingress_port: (slot, ingress_port) }
     }
 
-    fn run(&mut self, objects: &mut Objects, batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]) {
+    fn run(&mut self, objects: &mut Objects, batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]) {
         let now = Now { ns: 0 };
         let mut packets = self.compiled.batch(0, &mut self.packet);
         packets.set_slot_to(self.ingress_port.0, self.ingress_port.1);
@@ -312,11 +312,11 @@ impl<'a> Runner<'a> {
         while next < count {
             let Progress { done, stopped } = packets.run(objects, now);
             next = done.end + usize::from(stopped);
-            for (sent, ended) in sent[done.clone()].iter_mut().zip(packets.ended_all(done.clone())) {
+            for (sent, ended) in sent[done.clone()].iter_mut().zip(packets.finished_all(done.clone())) {
                 *sent = way_out(ended);
             }
             if stopped {
-                sent[done.end] = way_out(packets.ended(done.end));
+                sent[done.end] = way_out(packets.finished(done.end));
             }
         }
     }

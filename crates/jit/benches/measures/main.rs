@@ -1,11 +1,10 @@
-//! What machine code costs beside the same written by hand, and beside the interpreter: the measures of
-//! docs/performance.md.
+//! Cost of machine code compared with hand-written code and with the interpreter: the measures of docs/performance.md.
 //!
-//! `cargo bench -p jit --bench measures`, with names of measures behind `--` for some of them. Every program is P4
-//! source in `benches/programs`, and runs as in the switch, from parser to deparser. The side by hand uses the same
-//! tables, in batches of the same size, makes the same checks and leaves the same bytes, which is asserted first. All
-//! sides run on one core and in turns; figures are medians. Packets have 64 bytes; putting one into its buffer is part of
-//! every figure.
+//! Run `cargo bench -p jit --bench measures`, with names of measures behind `--` to select some. Every program is P4
+//! source in `benches/programs`, and runs as in the switch, from parser to deparser. The hand-written side uses the
+//! same tables and the same batch size, makes the same checks and produces the same bytes, which is asserted first. All
+//! sides run on one core and in turns; figures are medians. Packets have 64 bytes; copying one into its buffer is part
+//! of every figure.
 
 mod growth;
 mod headers;
@@ -18,10 +17,10 @@ mod packets;
 use lab::{ByHand, Case};
 use nat::Popularity;
 
-/// How much faster than the interpreter.
+/// Required speedup over the interpreter.
 const FASTER: f64 = 20.0;
 
-/// Whether a bound holds, in a word.
+/// Returns whether a bound holds, as a word.
 pub fn verdict(holds: bool) -> &'static str {
     if holds { "holds" } else { "MISSED" }
 }

@@ -6,14 +6,14 @@ use ir::KeyValue;
 use rng::SplitMix64;
 use tables::{Exact, MISS, PackedLookup};
 
-use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Sent};
+use crate::lab::{self, BATCH, ByHand, Case, NOWHERE, Output};
 use crate::packets::{self, ETHERNET, IPV4};
 
-/// Which flows packets belong to.
+/// Distribution of packets over flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Popularity {
     Uniform,
-    /// The flow of rank r has a share of 1 / r^0.99.
+    /// The flow of rank r has a share proportional to 1 / r^0.99.
     Zipf,
 }
 
@@ -25,13 +25,13 @@ struct Translation {
     next_hop: [u8; 6],
 }
 
-/// The place of the first of some sums that a number is below.
+/// Returns the index of the first cumulative sum that exceeds a random number.
 fn draw(rng: &mut SplitMix64, sums: &[f64]) -> usize {
     let number = rng.next_u64() as f64 / 2f64.powi(64) * sums[sums.len() - 1];
     sums.partition_point(|sum| *sum <= number).min(sums.len() - 1)
 }
 
-/// A NAT with so many flows.
+/// Builds a NAT with this many flows.
 pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl ByHand) {
     let program = lab::p4_program("nat.p4");
     let table = lab::table(&program, "flows");
@@ -79,7 +79,7 @@ pub fn nat(flows: usize, popularity: Popularity) -> (Case, impl ByHand) {
     }
     drop(tuples);
     let load = lab::Load::new(bytes, 0);
-    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Sent; BATCH]| {
+    let by_hand = move |batch: &mut [Vec<u8>], sent: &mut [Output; BATCH]| {
         let (mut keys, mut who, mut found) = ([0; 2 * BATCH], [0u8; BATCH], [MISS; BATCH]);
         let mut count = 0;
         for (number, buffer) in batch.iter_mut().enumerate() {

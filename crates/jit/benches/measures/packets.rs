@@ -1,11 +1,11 @@
-//! Packets, and what is done to them by hand.
+//! Packets, and hand-written operations on them.
 
 use rng::SplitMix64;
 
 pub const ETHERNET: usize = 14;
 pub const IPV4: usize = 20;
 
-/// The Internet checksum of a header (RFC 1071).
+/// Computes the Internet checksum of a header (RFC 1071).
 pub fn checksum(header: &[u8; IPV4]) -> u16 {
     let mut sum = 0u64;
     for word in header.chunks_exact(4) {
@@ -18,14 +18,15 @@ pub fn checksum(header: &[u8; IPV4]) -> u16 {
     u16::from_be(!(sum as u16))
 }
 
-/// What a checksum becomes when a word that it covers changes (RFC 1624, equation 3).
+/// Updates a checksum after a change of a word that it covers (RFC 1624, equation 3).
 pub fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
     let sum = (sum >> 16) + (sum & 0xffff);
     !(((sum >> 16) + sum) as u16)
 }
 
-/// An IPv4 header that is whole, without options and with the right checksum.
+/// Returns Ethernet header, IPv4 header and rest of a packet with a complete IPv4 header, without options and with a
+/// correct checksum.
 #[inline]
 pub fn checked_ipv4(packet: &mut [u8]) -> Option<(&mut [u8; ETHERNET], &mut [u8; IPV4], &mut [u8])> {
     let (ethernet, rest) = packet.split_first_chunk_mut::<ETHERNET>()?;
@@ -45,19 +46,19 @@ pub fn decrement_ttl(ip: &mut [u8; IPV4]) {
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Four bytes of a header.
+/// Returns four bytes of a header as a number.
 #[inline]
 pub fn word(header: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(header[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Two bytes of a header.
+/// Returns two bytes of a header as a number.
 #[inline]
 pub fn half(header: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([header[at], header[at + 1]])
 }
 
-/// A MAC address as the number that tables know it by.
+/// Returns a MAC address as the number that tables use as key.
 #[inline]
 pub fn mac(bytes: &[u8]) -> u64 {
     let mut mac = [0; 8];
@@ -65,12 +66,12 @@ pub fn mac(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(mac)
 }
 
-/// The bytes of a MAC address.
+/// Returns the bytes of a MAC address.
 pub fn mac_bytes(mac: u64) -> [u8; 6] {
     mac.to_be_bytes()[2..].try_into().expect("six bytes")
 }
 
-/// An IPv4 packet with random MAC addresses.
+/// Builds an IPv4 packet with random MAC addresses.
 pub fn ipv4(rng: &mut SplitMix64, length: usize, addresses: [u32; 2], protocol: u8, ports: [u16; 2]) -> Vec<u8> {
     let mut packet = vec![0u8; length];
     packet[..8].copy_from_slice(&rng.next_u64().to_be_bytes());

@@ -14,7 +14,7 @@ impl Emit<'_, '_> {
     pub(super) fn unary(&mut self, op: UnaryOp, a: &Num) -> Num {
         match op {
             UnaryOp::Not => {
-                let words = a.words.iter().map(|word| self.w_xor(*word, Word::Known(u64::MAX))).collect();
+                let words = a.words.iter().map(|word| self.w_xor(*word, Word::Const(u64::MAX))).collect();
                 self.trim(Num { width: a.width, words })
             }
             UnaryOp::Neg => {
@@ -25,7 +25,7 @@ impl Emit<'_, '_> {
     }
 
     fn add(&mut self, a: &Num, b: &Num) -> Num {
-        let mut carry = Word::Known(0);
+        let mut carry = Word::Const(0);
         let mut words = Vec::new();
         for (index, (x, y)) in a.words.iter().zip(&b.words).enumerate() {
             let sum = self.w_add(*x, *y);
@@ -41,7 +41,7 @@ impl Emit<'_, '_> {
     }
 
     fn sub(&mut self, a: &Num, b: &Num) -> Num {
-        let mut borrow = Word::Known(0);
+        let mut borrow = Word::Const(0);
         let mut words = Vec::new();
         for (index, (x, y)) in a.words.iter().zip(&b.words).enumerate() {
             let difference = self.w_sub(*x, *y);
@@ -55,7 +55,7 @@ impl Emit<'_, '_> {
         self.trim(Num { width: a.width, words })
     }
 
-    /// The result of a signed operation that saturates: `wrapped` unless it overflowed.
+    /// Returns the result of a saturating signed operation: `wrapped` unless it overflowed.
     fn saturate_signed(&mut self, overflowed: Word, negative: Word, wrapped: &Num) -> Num {
         let width = wrapped.width;
         if width == 0 {
@@ -97,7 +97,7 @@ impl Emit<'_, '_> {
                 let (sign_a, sign_b) = (self.sign_bit(a), self.sign_bit(b));
                 let sign = self.sign_bit(&result);
                 let differ = self.w_xor(sign_a, sign_b);
-                let may = if adds { self.w_xor(differ, Word::Known(1)) } else { differ };
+                let may = if adds { self.w_xor(differ, Word::Const(1)) } else { differ };
                 let turned = self.w_xor(sign, sign_a);
                 let overflowed = self.w_and(may, turned);
                 self.saturate_signed(overflowed, sign_a, &result)
@@ -113,7 +113,7 @@ impl Emit<'_, '_> {
         Num { width: a.width, words }
     }
 
-    /// Products, quotients and remainders of at most 64 bits.
+    /// Computes products, quotients and remainders of at most 64 bits.
     fn narrow_arithmetic(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
         let width = a.width;
         if let (Some(a), Some(b)) = (a.constant(), b.constant()) {
@@ -133,8 +133,8 @@ impl Emit<'_, '_> {
             _ => e.b.ins().urem(x, y),
         };
         match b.low() {
-            Word::Known(0) => Num::number(0, width),
-            Word::Known(_) => Num::word(Word::Value(divide(self, y)), width),
+            Word::Const(0) => Num::number(0, width),
+            Word::Const(_) => Num::word(Word::Value(divide(self, y)), width),
             Word::Value(_) => {
                 let one = self.b.ins().iconst(I64, 1);
                 let safe = self.b.ins().select(y, y, one);
@@ -166,15 +166,15 @@ impl Emit<'_, '_> {
             return self.wide(op, a, b);
         }
         // Amounts beyond the width count as the width.
-        let mut high = Word::Known(0);
+        let mut high = Word::Const(0);
         for word in b.words.iter().skip(1) {
             high = self.w_or(high, *word);
         }
         let amount = self.value(b.low());
         let x = self.value(a.low());
-        let limit = Word::Known(u64::from(width));
+        let limit = Word::Const(u64::from(width));
         let small = self.w_cmp(IntCC::UnsignedLessThan, Word::Value(amount), limit);
-        let no_more = self.w_cmp(IntCC::Equal, high, Word::Known(0));
+        let no_more = self.w_cmp(IntCC::Equal, high, Word::Const(0));
         let inside = self.w_and(small, no_more);
         match op {
             BinaryOp::Shl | BinaryOp::Shr => {
@@ -182,11 +182,11 @@ impl Emit<'_, '_> {
                     BinaryOp::Shl => self.b.ins().ishl(x, amount),
                     _ => self.b.ins().ushr(x, amount),
                 };
-                let word = self.w_choose(inside, Word::Value(shifted), Word::Known(0));
+                let word = self.w_choose(inside, Word::Value(shifted), Word::Const(0));
                 self.trim(Num::word(word, width))
             }
             _ => {
-                let amount = self.w_choose(inside, Word::Value(amount), Word::Known(63));
+                let amount = self.w_choose(inside, Word::Value(amount), Word::Const(63));
                 let wide = self.sign_extend(a, 64);
                 let (x, amount) = (self.value(wide.low()), self.value(amount));
                 let shifted = self.b.ins().sshr(x, amount);
@@ -195,7 +195,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Operations on more than 64 bits that are too long to be inlined.
+    /// Calls a runtime function for an operation on more than 64 bits that is too long to be inlined.
     fn wide(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
         let number = WIDE.iter().position(|wide| *wide == op).expect("a wide operation") as i64;
         let (a_at, b_at) = (self.spill(a), self.spill(b));

@@ -1,4 +1,4 @@
-//! Bodies: blocks, terminators, and the order of instructions.
+//! Bodies: basic blocks, terminators and instruction order.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
@@ -7,26 +7,27 @@ use engine::FUEL_BLOCKS;
 use ir::{BinaryOp, BlockId, Body, BodyId, Expr, LocId, Op, Program, SlotId, Terminator, UnaryOp};
 
 use super::Emit;
-use super::header::Which;
+use super::header::ResolvedHeader;
 use super::value::Num;
 use super::versions::{Point, Scope};
 use super::words::Word;
 use crate::layout::Valid;
 use crate::{code, walk};
 
-/// Conditions are taken apart so deep.
+/// Maximum depth to which conditions are split into branches.
 pub(super) const MAX_PARTS: u32 = 5;
 
-/// Where a branch leads.
+/// Target of a branch.
 #[derive(Clone, Copy)]
-pub(super) enum To {
-    /// To code that goes on from here.
+pub(super) enum BranchTarget {
+    /// A basic block that continues here.
     Block(Block),
     Point(Point),
 }
 
-/// The most fuel that a body without loops can take, or `None` if it, or an action that it runs, has loops.
-fn most_fuel(program: &Program, body: &Body) -> Option<u64> {
+/// Returns the maximum fuel that a body without loops can consume; `None` if the body, or an action that it runs, has
+/// loops.
+fn max_fuel(program: &Program, body: &Body) -> Option<u64> {
     if walk::has_loop(body) {
         return None;
     }
@@ -35,7 +36,7 @@ fn most_fuel(program: &Program, body: &Body) -> Option<u64> {
         match &instr.op {
             Op::Apply { table, .. } => {
                 for action in &program.tables[*table].actions {
-                    fuel += most_fuel(program, &program.bodies[program.actions[action.action].body])?;
+                    fuel += max_fuel(program, &program.bodies[program.actions[action.action].body])?;
                 }
             }
             Op::Request(_) => fuel += 1,
@@ -46,13 +47,14 @@ fn most_fuel(program: &Program, body: &Body) -> Option<u64> {
     Some(fuel)
 }
 
-/// Whether the blocks that a body takes are counted.
+/// Whether the blocks that a body executes are counted.
 fn counts_fuel(program: &Program, id: BodyId) -> bool {
-    most_fuel(program, &program.bodies[id]).is_none_or(|fuel| fuel > u64::from(FUEL_BLOCKS))
+    max_fuel(program, &program.bodies[id]).is_none_or(|fuel| fuel > u64::from(FUEL_BLOCKS))
 }
 
 impl Emit<'_, '_> {
-    /// A body that a step runs; the current block is done with. The code goes on behind the step, however the body ends.
+    /// Generates a body that a step runs; the current block is terminated. Execution continues after the step, however
+    /// the body ends.
     pub(super) fn top_body(&mut self, step: usize, id: BodyId) {
         if !self.fuels.contains_key(&step) {
             let fuel = counts_fuel(self.program, id).then(|| self.b.declare_var(types::I64));
@@ -68,7 +70,7 @@ impl Emit<'_, '_> {
         self.go_to(self.block_point(BlockId::from_u32(0)));
     }
 
-    /// The code of a block from an instruction on.
+    /// Generates the code of a block from an instruction on.
     pub(super) fn code(&mut self, block: BlockId, from: usize) {
         let body = &self.program.bodies[self.versions.scope(self.scope).body];
         let block_ = &body.blocks[block];
@@ -78,14 +80,14 @@ impl Emit<'_, '_> {
         for (number, instr) in block_.instrs.iter().enumerate().skip(from) {
             self.spend_budget();
             if self.scouting.is_none() {
-                if self.holds_back(&instr.op) {
+                if self.defers(&instr.op) {
                     continue;
                 }
-                self.write_held();
+                self.flush_deferred();
             }
             if let Op::Apply { table, hit, action } = &instr.op {
-                if let Some(noted) = self.followed(*table) {
-                    return self.follow(&noted, block, number);
+                if let Some(prefetched) = self.followed(*table) {
+                    return self.follow(&prefetched, block, number);
                 }
                 match self.scouting.is_some() {
                     true => self.scout_apply(*table, *hit, *action),
@@ -95,15 +97,15 @@ impl Emit<'_, '_> {
             }
             self.instr(&instr.op, instr.loc);
         }
-        self.write_held();
+        self.flush_deferred();
         self.spend_budget();
         self.terminator(&block_.terminator);
     }
 
-    /// Takes fuel where it is counted.
+    /// Consumes fuel in bodies that count it.
     pub(super) fn spend(&mut self, blocks: u64, loc: LocId) {
         if self.fuel.is_some() && blocks > 0 {
-            self.spend_word(Word::Known(blocks), loc);
+            self.spend_word(Word::Const(blocks), loc);
         }
     }
 
@@ -114,7 +116,7 @@ impl Emit<'_, '_> {
         let (on, out) = (self.b.create_block(), self.b.create_block());
         let enough = self.value(enough);
         self.b.ins().brif(enough, on, &[], out, &[]);
-        self.aside(out, |emit| emit.end_unit(code::OUT_OF_FUEL, loc.as_u32()));
+        self.cold_block(out, |emit| emit.end_unit(code::OUT_OF_FUEL, loc.as_u32()));
         self.b.switch_to_block(on);
         let left = self.w_sub(left, blocks);
         let left = self.value(left);
@@ -122,7 +124,7 @@ impl Emit<'_, '_> {
     }
 
     fn terminator(&mut self, terminator: &Terminator) {
-        let to = |emit: &Self, block: ir::BlockId| To::Point(emit.block_point(block));
+        let to = |emit: &Self, block: ir::BlockId| BranchTarget::Point(emit.block_point(block));
         match terminator {
             Terminator::Goto(block) => self.go_to(self.block_point(*block)),
             Terminator::Branch { condition, then, otherwise } => {
@@ -140,11 +142,11 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The scope ends: an action goes back to its table.
+    /// Ends the scope: an action returns to its table.
     fn returns(&mut self) {
-        let Scope { back, .. } = self.versions.scope(self.scope);
-        match back {
-            Some(back) => self.behind_action(Some(back.action), back),
+        let Scope { return_site, .. } = self.versions.scope(self.scope);
+        match return_site {
+            Some(return_site) => self.after_action(Some(return_site.action), return_site),
             None => self.body_ends(code::RETURN),
         }
     }
@@ -168,31 +170,31 @@ impl Emit<'_, '_> {
         for (case, block) in cases {
             let equal = self.equal(&value, &Num::known(case));
             let next = self.b.create_block();
-            self.branch_to(equal, To::Point(self.block_point(*block)), To::Block(next));
+            self.branch_to(equal, BranchTarget::Point(self.block_point(*block)), BranchTarget::Block(next));
             self.b.switch_to_block(next);
         }
         self.go_to(self.block_point(default));
     }
 
-    fn to(&mut self, to: To) -> Block {
+    fn to(&mut self, to: BranchTarget) -> Block {
         match to {
-            To::Block(block) => block,
-            To::Point(point) => self.at(point),
+            BranchTarget::Block(block) => block,
+            BranchTarget::Point(point) => self.at(point),
         }
     }
 
     pub(super) fn branch(&mut self, condition: Word, then: Block, otherwise: Block) {
-        self.branch_to(condition, To::Block(then), To::Block(otherwise));
+        self.branch_to(condition, BranchTarget::Block(then), BranchTarget::Block(otherwise));
     }
 
-    /// Goes one way or the other by a word.
-    pub(super) fn branch_to(&mut self, condition: Word, then: To, otherwise: To) {
+    /// Branches on a word.
+    pub(super) fn branch_to(&mut self, condition: Word, then: BranchTarget, otherwise: BranchTarget) {
         match condition {
-            Word::Known(0) => {
+            Word::Const(0) => {
                 let otherwise = self.to(otherwise);
                 self.b.ins().jump(otherwise, &[]);
             }
-            Word::Known(_) => {
+            Word::Const(_) => {
                 let then = self.to(then);
                 self.b.ins().jump(then, &[]);
             }
@@ -203,25 +205,25 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Goes one way or the other by an expression of one bit, part after part as far as it has parts: expressions have no
-    /// effects, so what is not needed need not be computed.
-    pub(super) fn branch_on(&mut self, condition: &Expr, then: To, otherwise: To, parts: u32) {
+    /// Branches on an expression of one bit, with short-circuit evaluation of its parts: expressions have no side
+    /// effects, so unneeded operands need not be computed.
+    pub(super) fn branch_on(&mut self, condition: &Expr, then: BranchTarget, otherwise: BranchTarget, parts: u32) {
         let width = |value: &Expr| self.program.width(value).unwrap_or(0);
         match condition {
             Expr::Unary(UnaryOp::Not, a) if width(a) == 1 => self.branch_on(a, otherwise, then, parts),
             Expr::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if width(a) == 1 && parts > 0 => {
                 let next = self.b.create_block();
                 match op {
-                    BinaryOp::And => self.branch_on(a, To::Block(next), otherwise, parts - 1),
-                    _ => self.branch_on(a, then, To::Block(next), parts - 1),
+                    BinaryOp::And => self.branch_on(a, BranchTarget::Block(next), otherwise, parts - 1),
+                    _ => self.branch_on(a, then, BranchTarget::Block(next), parts - 1),
                 }
                 self.b.switch_to_block(next);
                 self.branch_on(b, then, otherwise, parts - 1);
             }
             Expr::Valid(header) => {
-                let which = self.which(header);
-                let valid = self.is_valid(which);
-                self.branch_knowing(valid, which, then, otherwise);
+                let resolved = self.resolve(header);
+                let valid = self.is_valid(resolved);
+                self.branch_knowing(valid, resolved, then, otherwise);
             }
             Expr::Binary(op @ (BinaryOp::Eq | BinaryOp::Ne), a, b) => {
                 let learnt = match (&**a, &**b) {
@@ -248,30 +250,30 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Where a branch leads if a slot has a value then.
-    fn block_with_slot(&mut self, to: To, slot: SlotId, value: u64) -> Block {
-        let before = self.known.clone();
+    /// Returns the target block of a branch, entered with a known value of a slot.
+    fn block_with_slot(&mut self, to: BranchTarget, slot: SlotId, value: u64) -> Block {
+        let before = self.facts.clone();
         self.know_slot(slot, value);
         let block = self.to(to);
-        self.known = before;
+        self.facts = before;
         block
     }
 
-    /// Goes one way or the other by whether a header is valid, which is known then.
-    fn branch_knowing(&mut self, valid: Word, which: Which, then: To, otherwise: To) {
-        let (Word::Value(condition), Which::One(header)) = (valid, which) else {
+    /// Branches on the validity of a header, which is a fact in both successors.
+    fn branch_knowing(&mut self, valid: Word, resolved: ResolvedHeader, then: BranchTarget, otherwise: BranchTarget) {
+        let (Word::Value(condition), ResolvedHeader::One(header)) = (valid, resolved) else {
             return self.branch_to(valid, then, otherwise);
         };
         let Valid::Bit { mask, bit } = self.layout.header(header).valid else {
             return self.branch_to(valid, then, otherwise);
         };
-        let before = self.known.clone();
-        self.known.set_mask(mask, 1 << bit, 1 << bit);
+        let before = self.facts.clone();
+        self.facts.set_mask(mask, 1 << bit, 1 << bit);
         let then = self.to(then);
-        self.known = before.clone();
-        self.known.set_mask(mask, 1 << bit, 0);
+        self.facts = before.clone();
+        self.facts.set_mask(mask, 1 << bit, 0);
         let otherwise = self.to(otherwise);
-        self.known = before;
+        self.facts = before;
         self.b.ins().brif(condition, then, &[], otherwise, &[]);
     }
 
@@ -287,12 +289,12 @@ impl Emit<'_, '_> {
             Op::CopyHeader(to, from) => self.copy_header(to, from),
             Op::CopyVarbit(to, _, from, _) => self.copy_varbit(to, from),
             Op::SetValid(header) => {
-                let which = self.which(header);
-                self.set_valid(which, Word::Known(1));
+                let resolved = self.resolve(header);
+                self.set_valid(resolved, Word::Const(1));
             }
             Op::SetInvalid(header) => {
-                let which = self.which(header);
-                self.set_valid(which, Word::Known(0));
+                let resolved = self.resolve(header);
+                self.set_valid(resolved, Word::Const(0));
             }
             Op::Extract(header, width) => self.extract(header, width.as_ref()),
             Op::Lookahead { dst, skip } => self.lookahead(dst, *skip),
@@ -310,13 +312,13 @@ impl Emit<'_, '_> {
             Op::Request(request) => self.request(request, loc),
             Op::BeginAtomic => self.atomic(true),
             Op::EndAtomic => self.atomic(false),
-            // Only someone who watches reads it, and then the interpreter runs.
+            // Log messages are read only by an observer, and then the interpreter runs.
             Op::Log(..) => {}
             Op::Assert(condition) => {
                 let condition = self.condition(condition);
                 let (on, failed) = (self.b.create_block(), self.b.create_block());
                 self.branch(condition, on, failed);
-                self.aside(failed, |emit| emit.end_unit(code::ASSERT_FAILED, loc.as_u32()));
+                self.cold_block(failed, |emit| emit.end_unit(code::ASSERT_FAILED, loc.as_u32()));
                 self.b.switch_to_block(on);
             }
         }

@@ -1,8 +1,7 @@
 //! Tables as chains of comparisons: see [`crate::chain`].
 //!
-//! What an entry says is in the code: values are compared with constants, and the action gets its arguments as
-//! constants, so that it may have code of its own for them. Only a default action that the control plane may change is
-//! read from its record.
+//! Entries are compiled in: values are compared with constants, and the action gets its arguments as constants, so it
+//! may be specialised for them. Only a default action that the control plane may change is read from its record.
 
 use bits::Bits;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -11,41 +10,41 @@ use ir::{BinaryOp, Entry, KeyValue, TableId};
 
 use super::Emit;
 use super::value::Num;
-use super::versions::Back;
+use super::versions::ReturnSite;
 use super::words::Word;
 
 impl Emit<'_, '_> {
-    /// Applies a table with these entries, and what follows it. The current block is done with.
-    pub(super) fn apply_chain(&mut self, id: TableId, entries: &[&Entry], back: Back) {
+    /// Applies a table with these entries and generates the code after it. The current block is terminated.
+    pub(super) fn apply_chain(&mut self, id: TableId, entries: &[&Entry], return_site: ReturnSite) {
         let table = &self.program.tables[id];
         let keys: Vec<Num> = table.keys.iter().map(|key| self.expr(&key.expr)).collect();
         for entry in entries {
             let hits = self.hits(id, entry, &keys);
             match hits {
-                Word::Known(0) => continue,
-                Word::Known(_) => return self.run_fixed(id, (entry.action, &entry.args), RECORD_HIT, back),
+                Word::Const(0) => continue,
+                Word::Const(_) => return self.run_fixed(id, (entry.action, &entry.args), RECORD_HIT, return_site),
                 Word::Value(_) => {}
             }
             let (hit, next) = (self.b.create_block(), self.b.create_block());
             self.branch(hits, hit, next);
             self.b.switch_to_block(hit);
-            let known = self.known.clone();
-            self.run_fixed(id, (entry.action, &entry.args), RECORD_HIT, back);
-            self.known = known;
-            self.in_scope(back.scope);
+            let known = self.facts.clone();
+            self.run_fixed(id, (entry.action, &entry.args), RECORD_HIT, return_site);
+            self.facts = known;
+            self.in_scope(return_site.scope);
             self.b.switch_to_block(next);
         }
         if table.const_default {
             let (action, args) = &table.default_action;
-            return self.run_fixed(id, (*action, args), 0, back);
+            return self.run_fixed(id, (*action, args), 0, return_site);
         }
         let record = self.default_record(id);
-        self.run_record(id, record, back);
+        self.run_record(id, record, return_site);
     }
 
-    /// Whether a key matches an entry.
+    /// Compares a key with an entry.
     fn hits(&mut self, id: TableId, entry: &Entry, keys: &[Num]) -> Word {
-        let mut all = Word::Known(1);
+        let mut all = Word::Const(1);
         for ((key, part), value) in self.program.tables[id].keys.iter().zip(keys).zip(&entry.keys) {
             let one = match value {
                 KeyValue::Any => continue,
@@ -74,23 +73,23 @@ impl Emit<'_, '_> {
         self.equal(&masked, &Num::known(&value.and(mask)))
     }
 
-    /// Runs an action of a table, by its place there, with arguments that are the same for all packets.
-    fn run_fixed(&mut self, id: TableId, (place, args): (u32, &[Bits]), head: u64, back: Back) {
-        self.tell_hit(id, Word::Known(head), back);
+    /// Runs an action of a table, given by its index there, with arguments that are the same for all packets.
+    fn run_fixed(&mut self, id: TableId, (place, args): (u32, &[Bits]), head: u64, return_site: ReturnSite) {
+        self.record_hit(id, Word::Const(head), return_site);
         let action = self.program.tables[id].actions[place as usize].action;
         for (param, arg) in self.program.actions[action].params.iter().zip(args) {
             self.set_slot(param.slot, &Num::known(arg));
         }
-        self.run_action(action, Back { action: place as usize, ..back });
+        self.run_action(action, ReturnSite { action: place as usize, ..return_site });
     }
 
-    /// The record of a table's default action.
+    /// Returns the record of a table's default action.
     fn default_record(&mut self, id: TableId) -> Value {
-        let noted = self.notes.defaults.iter().position(|table| *table == id);
-        if let (Some(lane), Some(word)) = (self.lane, noted) {
-            return self.b.ins().load(types::I64, self.flags.record, lane.notes, word as i32 * 8);
+        let prefetched = self.prefetch.defaults.iter().position(|table| *table == id);
+        if let (Some(lane), Some(word)) = (self.lane, prefetched) {
+            return self.b.ins().load(types::I64, self.flags.record, lane.prefetch, word as i32 * 8);
         }
         let table = self.number(u64::from(id.as_u32()));
-        self.call("default_record", &[self.frame, table]).expect("it has a result")
+        self.call("default_record", &[self.frame, table]).expect("the function returns a word")
     }
 }

@@ -1,34 +1,34 @@
 //! Checksums and hashes.
 //!
-//! The Internet checksum is a sum of 16-bit words in ones' complement, which forgives much (RFC 1071, section 2): words
-//! may be added in any order and several at a time, and in the other byte order if the sum is turned around in the end.
-//! So neighbouring fields of a header are added as they lie in memory, without a look at where one ends.
+//! The Internet checksum is a ones' complement sum of 16-bit words (RFC 1071, section 2): words may be added in any
+//! order, several at a time, and in the other byte order if the final sum is byte-swapped. So neighbouring fields of a
+//! header are added as they lie in memory, regardless of field boundaries.
 
 use cranelift_codegen::ir::{InstBuilder, types};
 use ir::{Algorithm, Expr, HashInput, HeaderId, HeaderRef, LValue};
 
 use super::Emit;
-use super::header::Which;
+use super::header::ResolvedHeader;
 use super::value::{Num, words_of};
 use super::words::Word;
 use crate::calls::ALGORITHMS;
 
-/// More data than this is not joined in registers.
+/// Maximum size in bits of data that is concatenated in registers.
 const MAX_JOINED_BITS: u32 = 2048;
 
-/// A piece of what a checksum covers.
+/// A piece of the data that a checksum covers.
 enum Piece<'a> {
     /// Whole bytes of a header as they lie in memory: from, to.
     Bytes(HeaderId, u32, u32),
     Value(&'a Expr),
 }
 
-/// The sums of an Internet checksum that is being generated.
+/// Partial sums of an Internet checksum that is being generated.
 #[derive(Clone, Copy)]
 struct Sums {
-    /// Of words read in the machine's byte order.
+    /// Sum of words read in the machine's byte order.
     turned: Word,
-    /// Of everything else.
+    /// Sum of everything else.
     plain: Word,
 }
 
@@ -39,7 +39,7 @@ impl Emit<'_, '_> {
         let width = self.lvalue_width(place);
         let num = match values {
             Some(values) if algorithm == Algorithm::Csum16 => {
-                let kept = self.kept_sum(data, |emit| emit.internet_checksum(&values));
+                let kept = self.tracked_sum(data, |emit| emit.internet_checksum(&values));
                 let sum = kept.unwrap_or_else(|| self.internet_checksum(&values));
                 self.resize(&Num::word(sum, 16), width)
             }
@@ -62,9 +62,9 @@ impl Emit<'_, '_> {
                 }
                 HashInput::Varbit(header, _) => {
                     self.cover(&mut joined);
-                    let which = self.which(header);
-                    let bits = self.varbit_width(which);
-                    let (from, bits) = (self.varbit_place(which), self.value(bits));
+                    let resolved = self.resolve(header);
+                    let bits = self.varbit_width(resolved);
+                    let (from, bits) = (self.varbit_place(resolved), self.value(bits));
                     self.call("cover_memory", &[self.frame, from, bits]);
                 }
                 HashInput::Payload => {
@@ -73,7 +73,7 @@ impl Emit<'_, '_> {
                     let begin = match self.layout.byte_cursor {
                         true => cursor,
                         false => {
-                            let rounded = self.w_add(cursor, Word::Known(7));
+                            let rounded = self.w_add(cursor, Word::Const(7));
                             self.w_shr(rounded, 3)
                         }
                     };
@@ -92,7 +92,7 @@ impl Emit<'_, '_> {
         self.unspill(out, width)
     }
 
-    /// Covers what was joined so far.
+    /// Covers the data concatenated so far.
     fn cover(&mut self, joined: &mut Num) {
         if joined.width == 0 {
             return;
@@ -103,7 +103,7 @@ impl Emit<'_, '_> {
         *joined = Num::number(0, 0);
     }
 
-    /// Joins neighbouring fields of a header that begin and end with a byte.
+    /// Merges neighbouring fields of a header into runs that begin and end at a byte boundary.
     fn pieces<'e>(&self, values: &[&'e Expr]) -> Vec<Piece<'e>> {
         let field_of = |value: &Expr| match value {
             Expr::Field(HeaderRef::Header(header), field) => {
@@ -122,7 +122,7 @@ impl Emit<'_, '_> {
                 && begin.is_multiple_of(8)
                 && at_bit % 8 == 0
             {
-                // The longest run that ends with a byte.
+                // Find the longest run that ends at a byte boundary.
                 let (mut end, mut best) = (begin + width, None);
                 if end.is_multiple_of(8) {
                     best = Some((1, end));
@@ -151,12 +151,12 @@ impl Emit<'_, '_> {
     }
 
     fn internet_checksum(&mut self, values: &[&Expr]) -> Word {
-        let mut sums = Sums { turned: Word::Known(0), plain: Word::Known(0) };
+        let mut sums = Sums { turned: Word::Const(0), plain: Word::Const(0) };
         let mut at_bit = 0u32;
         for piece in self.pieces(values) {
             match piece {
                 Piece::Bytes(header, begin, end) => {
-                    let place = self.place_to_read(Which::One(header));
+                    let place = self.place_to_read(ResolvedHeader::One(header));
                     let mut at = begin;
                     while at < end {
                         let (flags, offset) = (self.flags.packet, at as i32);
@@ -166,7 +166,7 @@ impl Emit<'_, '_> {
                             _ => (1, self.b.ins().uload8(types::I64, flags, place, offset)),
                         };
                         let word = Word::Value(word);
-                        // Behind an odd number of bytes the two byte orders change places.
+                        // After an odd number of bytes the two byte orders swap.
                         match at_bit % 16 {
                             0 => sums.turned = self.w_add(sums.turned, word),
                             _ => sums.plain = self.w_add(sums.plain, word),
@@ -181,7 +181,7 @@ impl Emit<'_, '_> {
                     let spare = (16 - at_bit % 16) % 16;
                     let value = self.shl_known(&value, spare, value.width + spare);
                     for word in &value.words {
-                        let (low, high) = (self.w_and(*word, Word::Known(0xffff_ffff)), self.w_shr(*word, 32));
+                        let (low, high) = (self.w_and(*word, Word::Const(0xffff_ffff)), self.w_shr(*word, 32));
                         sums.plain = self.w_add(sums.plain, low);
                         if value.width > 32 {
                             sums.plain = self.w_add(sums.plain, high);
@@ -191,7 +191,7 @@ impl Emit<'_, '_> {
             }
         }
         let sum = match (sums.turned, sums.plain) {
-            (Word::Known(_), plain) => self.fold(plain),
+            (Word::Const(_), plain) => self.fold(plain),
             (turned, plain) => {
                 let turned = self.fold(turned);
                 let turned = self.value(turned);
@@ -199,7 +199,7 @@ impl Emit<'_, '_> {
                 let turned = self.b.ins().bswap(turned);
                 let turned = Word::Value(self.b.ins().uextend(types::I64, turned));
                 match plain {
-                    Word::Known(0) => turned,
+                    Word::Const(0) => turned,
                     plain => {
                         let sum = self.w_add(turned, plain);
                         self.fold(sum)
@@ -207,16 +207,16 @@ impl Emit<'_, '_> {
                 }
             }
         };
-        self.w_xor(sum, Word::Known(0xffff))
+        self.w_xor(sum, Word::Const(0xffff))
     }
 
-    /// A sum of fewer than 2^16 numbers of 32 bits with the carries added in again, so that 16 bits are left: each half is
-    /// added to the other, and the upper one has the carry then. Only a sum of 0 gives 0.
+    /// Folds a sum of fewer than 2^16 numbers of 32 bits to 16 bits with end-around carry: the halves are added to each
+    /// other, and the upper half then holds the carry. Only a sum of 0 gives 0.
     pub(super) fn fold(&mut self, sum: Word) -> Word {
         let sum = match sum {
-            Word::Known(sum) => {
+            Word::Const(sum) => {
                 let half = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
-                return Word::Known(u64::from(half.wrapping_add(half.rotate_left(16)) >> 16));
+                return Word::Const(u64::from(half.wrapping_add(half.rotate_left(16)) >> 16));
             }
             Word::Value(sum) => sum,
         };

@@ -1,11 +1,11 @@
 //! The outgoing packet.
 //!
 //! Headers that were extracted one after the other and are emitted in the same order are in front of the payload
-//! already: nothing is copied. A deparser that emits one header after the other, all of known sizes, is looked at as a
-//! whole when its end has come: see [`super::front`]. In others the code follows the run of bytes that the headers
-//! emitted last form, and puts runs that are broken off into a list. Only if there is such a list in the end, or the last
-//! run does not touch the payload, does a call move bytes. Where that cannot work (headers that are no whole bytes, loops,
-//! bodies that change headers between emissions) each emission appends to a bit string instead.
+//! already: nothing is copied. A deparser that emits one header after the other, all of known sizes, is handled as a
+//! whole at its end: see [`super::front`]. In other deparsers, the code extends the current run of bytes with each
+//! emitted header, and appends interrupted runs to a list. A call moves bytes only if this list is not empty at the end
+//! or the last run does not touch the payload. Where runs do not apply (headers that are not whole bytes, loops, bodies
+//! that change headers between emissions), each emission appends to a bit string instead.
 
 use std::mem::offset_of;
 
@@ -20,21 +20,21 @@ use crate::Step;
 use crate::layout::word;
 use crate::scout::Row;
 
-/// The runs of a body that emits.
+/// Runs of a body that emits headers.
 #[derive(Clone, Copy)]
 pub(super) struct Runs {
-    /// Memory for as many runs as there are emissions, and one.
+    /// Stack memory for one run more than there are emissions.
     list: StackSlot,
-    /// How many are in the list.
+    /// Number of runs in the list.
     count: Variable,
-    /// Where the last run begins and ends.
+    /// Start and end of the last run.
     first: Variable,
     end: Variable,
 }
 
 impl Emit<'_, '_> {
     pub(super) fn begin_emitting(&mut self, id: BodyId) {
-        if self.facts.deparser != Some(id) || self.fronted.is_some() {
+        if self.program_facts.deparser != Some(id) || self.fronted.is_some() {
             return;
         }
         self.fronted = self.plain_emissions(id);
@@ -69,27 +69,27 @@ impl Emit<'_, '_> {
         if self.fronted.is_some() {
             return;
         }
-        let which = self.which(header);
-        let valid = self.valid(which);
+        let resolved = self.resolve(header);
+        let valid = self.valid(resolved);
         let (there, on) = (self.b.create_block(), self.b.create_block());
         self.branch(valid, there, on);
         self.b.switch_to_block(there);
-        let place = self.place_to_read(which);
-        let width = self.varbit_width(which);
-        let fixed = self.ty(which).fixed_bits;
+        let place = self.place_to_read(resolved);
+        let width = self.varbit_width(resolved);
+        let fixed = self.ty(resolved).fixed_bits;
         match self.run {
             Some(runs) => {
                 let varbit = self.w_shr(width, 3);
-                let bytes = self.w_add(Word::Known(u64::from(fixed / 8)), varbit);
+                let bytes = self.w_add(Word::Const(u64::from(fixed / 8)), varbit);
                 self.extend_run(runs, place, bytes);
             }
             None => {
                 if self.fuel.is_some() {
-                    let bits = self.w_add(Word::Known(u64::from(fixed)), width);
+                    let bits = self.w_add(Word::Const(u64::from(fixed)), width);
                     let blocks = self.w_shr(bits, 10);
                     self.spend_word(blocks, loc);
                 }
-                let sample = self.number(u64::from(self.sample(which).as_u32()));
+                let sample = self.number(u64::from(self.sample(resolved).as_u32()));
                 let width = self.value(width);
                 self.call("emit", &[self.frame, sample, place, width]);
             }
@@ -113,7 +113,7 @@ impl Emit<'_, '_> {
         self.b.def_var(runs.end, end);
     }
 
-    /// Puts the last run into the list.
+    /// Appends the last run to the list.
     fn break_run(&mut self, runs: Runs) {
         let count = self.b.use_var(runs.count);
         let offset = self.w_shl(Word::Value(count), 4);
@@ -124,16 +124,17 @@ impl Emit<'_, '_> {
         let length = self.b.ins().isub(end, first);
         self.b.ins().store(self.flags.stack, first, at, 0);
         self.b.ins().store(self.flags.stack, length, at, 8);
-        // Where nothing has been emitted yet there is nothing to put in.
-        let some = self.w_cmp(IntCC::NotEqual, Word::Value(length), Word::Known(0));
+        // Before the first emission there is no run to append.
+        let some = self.w_cmp(IntCC::NotEqual, Word::Value(length), Word::Const(0));
         let count = self.w_add(Word::Value(count), some);
         let count = self.value(count);
         self.b.def_var(runs.count, count);
     }
 
-    /// The body of a step has ended; the current block is the one that the code goes on in.
+    /// Ends the body of a step; code continues in the current block.
     pub(super) fn end_emitting(&mut self, step: usize) {
-        if !matches!(self.steps[step], Step::Run(body) if self.facts.deparser == Some(body)) || self.scouting.is_some()
+        if !matches!(self.steps[step], Step::Run(body) if self.program_facts.deparser == Some(body))
+            || self.scouting.is_some()
         {
             return;
         }
@@ -144,7 +145,7 @@ impl Emit<'_, '_> {
         let payload = self.payload();
         let (end, count) = (self.b.use_var(runs.end), self.b.use_var(runs.count));
         let touches = self.w_cmp(IntCC::Equal, Word::Value(end), Word::Value(payload));
-        let alone = self.w_cmp(IntCC::Equal, Word::Value(count), Word::Known(0));
+        let alone = self.w_cmp(IntCC::Equal, Word::Value(count), Word::Const(0));
         let in_place = self.w_and(touches, alone);
         let (stays, moves, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.branch(in_place, stays, moves);
@@ -162,20 +163,20 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Where the payload begins.
+    /// Returns the address of the payload.
     pub(super) fn payload(&mut self) -> Value {
         let cursor = self.cursor();
         let payload = self.w_add(Word::Value(self.packet), cursor);
         self.value(payload)
     }
 
-    /// Puts the runs of a list in front of the payload. Returns how the outgoing packet is made.
+    /// Moves the runs of a list in front of the payload. Returns the form of the outgoing packet.
     pub(super) fn assemble(&mut self, list: Value, count: Value, payload: Value) -> Value {
         let buffer = self.buffer();
-        self.call_aside("assemble", &[self.frame, list, count, payload, buffer])
+        self.call_cold("assemble", &[self.frame, list, count, payload, buffer])
     }
 
-    /// Where the buffer begins that the packet lies in.
+    /// Returns the address of the packet's buffer.
     pub(super) fn buffer(&mut self) -> Value {
         match self.lane {
             Some(lane) => self.row_load(lane, offset_of!(Row, buffer)),
@@ -183,9 +184,9 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Says how the outgoing packet is made, and whether it certainly lies in the buffer.
+    /// Sets the form of the outgoing packet, and whether it certainly lies in the buffer.
     pub(super) fn set_out(&mut self, out: Value, is_placed: bool) {
-        self.known.is_placed = is_placed;
+        self.facts.is_placed = is_placed;
         match self.lane {
             Some(lane) => self.b.def_var(lane.out, out),
             None => self.frame_store(word::OUT as u32, out),

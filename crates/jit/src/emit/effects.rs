@@ -14,7 +14,7 @@ impl Emit<'_, '_> {
         self.value(index)
     }
 
-    /// The begin or the end of what no other worker may be in.
+    /// Enters or leaves an atomic section, which one worker executes at a time.
     pub(super) fn atomic(&mut self, begins: bool) {
         let begins = self.number(u64::from(begins));
         self.call("atomic", &[self.frame, begins]);
@@ -54,13 +54,13 @@ impl Emit<'_, '_> {
     pub(super) fn meter_execute(&mut self, meter: MeterId, index: &Expr, place: &LValue) {
         let index = self.index_of(index);
         let meter = self.number(u64::from(meter.as_u32()));
-        let colour = self.call("meter", &[self.frame, meter, index]).expect("it has a result");
+        let colour = self.call("meter", &[self.frame, meter, index]).expect("the function returns a word");
         self.write_colour(place, colour);
     }
 
     pub(super) fn direct_colour(&mut self, meter: MeterId, place: &LValue) {
         let meter = self.number(u64::from(meter.as_u32()));
-        let colour = self.call("direct_colour", &[self.frame, meter]).expect("it has a result");
+        let colour = self.call("direct_colour", &[self.frame, meter]).expect("the function returns a word");
         self.write_colour(place, colour);
     }
 
@@ -98,8 +98,8 @@ impl Emit<'_, '_> {
                 self.call("request_digest", &[self.frame, digest, room, place]);
                 return;
             }
-            Request::Resubmit(keep) => (0, Word::Known(list(keep))),
-            Request::Recirculate(keep) => (1, Word::Known(list(keep))),
+            Request::Resubmit(keep) => (0, Word::Const(list(keep))),
+            Request::Recirculate(keep) => (1, Word::Const(list(keep))),
             Request::Truncate(bytes) => (2, self.expr(bytes).low()),
         };
         let (kind, value) = (self.number(kind), self.value(value));

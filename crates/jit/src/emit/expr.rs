@@ -13,22 +13,22 @@ impl Emit<'_, '_> {
             Expr::Slot(slot) => self.slot(*slot),
             Expr::Field(header, field) => self.read_field(header, *field),
             Expr::Valid(header) => {
-                let which = self.which(header);
-                Num::word(self.valid(which), 1)
+                let resolved = self.resolve(header);
+                Num::word(self.valid(resolved), 1)
             }
             Expr::VarbitWidth(header, _) => {
-                let which = self.which(header);
-                Num::word(self.varbit_width(which), 32)
+                let resolved = self.resolve(header);
+                Num::word(self.varbit_width(resolved), 32)
             }
             Expr::VarbitEq(both) => {
-                let (a, b) = (self.which(&both.0), self.which(&both.2));
+                let (a, b) = (self.resolve(&both.0), self.resolve(&both.2));
                 let (a_width, b_width) = (self.varbit_width(a), self.varbit_width(b));
                 let (a_at, b_at) = (self.varbit_place(a), self.varbit_place(b));
                 let same = self.w_cmp(cranelift_codegen::ir::condcodes::IntCC::Equal, a_width, b_width);
-                // Of unequal widths no bits are compared: neither need have as many as the other.
-                let compared = self.w_choose(same, a_width, Word::Known(0));
+                // For unequal widths, no bits are compared: neither field need have as many as the other.
+                let compared = self.w_choose(same, a_width, Word::Const(0));
                 let compared = self.value(compared);
-                let equal = self.call("varbit_eq", &[a_at, b_at, compared]).expect("it has a result");
+                let equal = self.call("varbit_eq", &[a_at, b_at, compared]).expect("the function returns a word");
                 Num::word(self.w_and(same, Word::Value(equal)), 1)
             }
             Expr::PacketLength => {
@@ -68,7 +68,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// An expression of one bit as a word, for branches.
+    /// Evaluates an expression of one bit to a word, for branches.
     pub(super) fn condition(&mut self, expr: &Expr) -> Word {
         let num = self.expr(expr);
         self.truth(&num)

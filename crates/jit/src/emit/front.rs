@@ -1,21 +1,21 @@
 //! Headers of known sizes in front of the payload.
 //!
-//! Mostly they are there already. Where some were added, removed or moved, all of them are read before the first is
-//! written, so that it does not matter which of them lie over each other.
+//! Usually they are there already. Where some were added, removed or moved, all of them are loaded before the first is
+//! stored, so that overlaps do not matter.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Type, Value, types};
 use ir::{BodyId, HeaderId, HeaderRef, Op};
 
 use super::Emit;
-use super::header::Which;
-use super::known::Spot;
+use super::facts::Spot;
+use super::header::ResolvedHeader;
 use super::words::Word;
 
-/// So many bytes of headers are held at a time.
+/// Maximum number of header bytes held in registers at a time.
 const MAX_BYTES: u32 = 192;
 
-/// The pieces that so many bytes are read in: offsets and types. The last may lie over the one before.
+/// Splits a number of bytes into loads: offsets and types. The last one may overlap its predecessor.
 fn pieces(bytes: u32) -> Vec<(u32, Type)> {
     let (size, ty) = match bytes {
         16.. => (16, types::I8X16),
@@ -30,7 +30,8 @@ fn pieces(bytes: u32) -> Vec<(u32, Type)> {
 }
 
 impl Emit<'_, '_> {
-    /// The headers that a deparser emits, if that is all it does: one after the other, each of a known place and size.
+    /// Returns the headers that a deparser emits, if it does nothing else and each has a place variable and a fixed
+    /// size.
     pub(super) fn plain_emissions(&self, id: BodyId) -> Option<Vec<HeaderId>> {
         let [block] = self.program.bodies[id].blocks.values().as_slice() else { return None };
         let mut headers = Vec::new();
@@ -51,16 +52,16 @@ impl Emit<'_, '_> {
         self.layout.ty(self.program, header).fixed_bytes
     }
 
-    /// What lies a header behind an address.
-    fn beside(&mut self, at: Value, header: HeaderId) -> Value {
+    /// Returns the address behind a header that begins at an address.
+    fn address_behind(&mut self, at: Value, header: HeaderId) -> Value {
         let bytes = i64::from(self.size(header));
         self.b.ins().iadd_imm_s(at, bytes)
     }
 
-    /// Goes to a block for a header that is valid, and comes back from there.
+    /// Branches to a new block if a header is valid. Returns the block where both paths join.
     fn if_valid(&mut self, header: HeaderId) -> Block {
         let (there, on) = (self.b.create_block(), self.b.create_block());
-        let valid = self.is_valid(Which::One(header));
+        let valid = self.is_valid(ResolvedHeader::One(header));
         self.branch(valid, there, on);
         self.b.switch_to_block(there);
         on
@@ -71,30 +72,30 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// The headers that leave and where each of them lies, if all of it is known.
-    fn known_front(&self, headers: &[HeaderId]) -> Option<(Vec<(HeaderId, Spot)>, u64)> {
+    /// Returns the outgoing headers and the position of each, if all of them are known at compile time.
+    fn static_front(&self, headers: &[HeaderId]) -> Option<(Vec<(HeaderId, Spot)>, u64)> {
         let mut leave = Vec::new();
         for header in headers {
             if self.knows_valid(*header)? {
-                leave.push((*header, *self.known.places.get(header)?));
+                leave.push((*header, *self.facts.places.get(header)?));
             }
         }
-        Some((leave, self.known.cursor?))
+        Some((leave, self.facts.cursor?))
     }
 
     pub(super) fn put_in_front(&mut self, headers: &[HeaderId]) {
-        if let Some((leave, cursor)) = self.known_front(headers) {
-            return self.put_known_in_front(&leave, cursor);
+        if let Some((leave, cursor)) = self.static_front(headers) {
+            return self.put_static_in_front(&leave, cursor);
         }
         let payload = self.payload();
-        // From the last to the first, each has to end where the next begins.
+        // From last to first, each header has to end where the next begins.
         let begin = self.b.declare_var(types::I64);
         self.b.def_var(begin, payload);
         let (moves, done) = (self.b.create_block(), self.b.create_block());
         for header in headers.iter().rev() {
             let on = self.if_valid(*header);
-            let place = self.place_to_read(Which::One(*header));
-            let end = self.beside(place, *header);
+            let place = self.place_to_read(ResolvedHeader::One(*header));
+            let end = self.address_behind(place, *header);
             let next = self.b.use_var(begin);
             let touches = self.b.ins().icmp(IntCC::Equal, end, next);
             let there = self.b.create_block();
@@ -111,15 +112,15 @@ impl Emit<'_, '_> {
         self.go_on(done);
     }
 
-    /// Headers leave of which all is known. Those that lie in front of the payload already stay where they are.
-    fn put_known_in_front(&mut self, leave: &[(HeaderId, Spot)], cursor: u64) {
+    /// Emits headers whose positions are all known. Those in front of the payload already stay where they are.
+    fn put_static_in_front(&mut self, leave: &[(HeaderId, Spot)], cursor: u64) {
         let (mut begin, mut moves) = (cursor, leave);
         while let [before @ .., (header, Spot::Packet(at))] = moves
             && at + u64::from(self.size(*header)) == begin
         {
             (begin, moves) = (*at, before);
         }
-        let stay = self.w_add(Word::Value(self.packet), Word::Known(begin));
+        let stay = self.w_add(Word::Value(self.packet), Word::Const(begin));
         let stay = self.value(stay);
         if moves.is_empty() {
             return self.set_out(stay, true);
@@ -128,10 +129,10 @@ impl Emit<'_, '_> {
         let buffer = self.buffer();
         let (on, replaces) = (self.b.create_block(), self.b.create_block());
         let room = self.b.ins().isub(stay, buffer);
-        let has_room = self.w_cmp(IntCC::UnsignedLessThanOrEqual, Word::Known(u64::from(total)), Word::Value(room));
+        let has_room = self.w_cmp(IntCC::UnsignedLessThanOrEqual, Word::Const(u64::from(total)), Word::Value(room));
         self.branch(has_room, on, replaces);
         let all: Vec<HeaderId> = leave.iter().map(|(header, _)| *header).collect();
-        self.aside(replaces, |emit| {
+        self.cold_block(replaces, |emit| {
             let payload = emit.payload();
             emit.replace(&all, payload);
         });
@@ -139,7 +140,7 @@ impl Emit<'_, '_> {
         let mut held: Vec<(u32, Value)> = Vec::new();
         let mut before = 0;
         for (header, _) in moves {
-            let place = self.place_to_read(Which::One(*header));
+            let place = self.place_to_read(ResolvedHeader::One(*header));
             for (at, ty) in pieces(self.size(*header)) {
                 held.push((before + at, self.b.ins().load(ty, self.flags.packet, place, at as i32)));
             }
@@ -158,7 +159,7 @@ impl Emit<'_, '_> {
         for header in headers {
             let on = self.if_valid(*header);
             let before = self.b.use_var(total);
-            let with = self.beside(before, *header);
+            let with = self.address_behind(before, *header);
             self.b.def_var(total, with);
             self.go_on(on);
         }
@@ -168,12 +169,12 @@ impl Emit<'_, '_> {
         let room = self.b.ins().isub(payload, buffer);
         let has_room = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
         self.b.ins().brif(has_room, fits, &[], replaces, &[]);
-        self.aside(replaces, |emit| emit.replace(headers, payload));
+        self.cold_block(replaces, |emit| emit.replace(headers, payload));
         self.b.switch_to_block(fits);
-        // A header that is not valid lies in memory as well.
+        // The memory of an invalid header can be read as well.
         let mut held: Vec<Vec<(u32, Value)>> = Vec::new();
         for header in headers {
-            let place = self.place_to_read(Which::One(*header));
+            let place = self.place_to_read(ResolvedHeader::One(*header));
             let pieces = pieces(self.size(*header)).into_iter();
             let loaded = pieces.map(|(at, ty)| (at, self.b.ins().load(ty, self.flags.packet, place, at as i32)));
             held.push(loaded.collect());
@@ -187,14 +188,15 @@ impl Emit<'_, '_> {
             for (at, piece) in pieces {
                 self.b.ins().store(self.flags.packet, piece, place, at as i32);
             }
-            let next = self.beside(place, *header);
+            let next = self.address_behind(place, *header);
             self.b.def_var(to, next);
             self.go_on(on);
         }
         self.set_out(begin, true);
     }
 
-    /// There is no room for the headers: they and the payload go elsewhere. The rest of the packet's way follows.
+    /// Copies headers and payload to another buffer, since there is not enough headroom, and continues behind the
+    /// deparser.
     fn replace(&mut self, headers: &[HeaderId], payload: Value) {
         let list = self.room(headers.len() * 2);
         let count = self.b.declare_var(types::I64);
@@ -206,7 +208,7 @@ impl Emit<'_, '_> {
             let offset = self.w_shl(Word::Value(before), 4);
             let offset = self.value(offset);
             let at = self.b.ins().iadd(list, offset);
-            let place = self.place_to_read(Which::One(*header));
+            let place = self.place_to_read(ResolvedHeader::One(*header));
             let size = self.number(u64::from(self.size(*header)));
             self.b.ins().store(self.flags.stack, place, at, 0);
             self.b.ins().store(self.flags.stack, size, at, 8);

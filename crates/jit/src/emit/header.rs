@@ -1,56 +1,56 @@
-//! Headers: which one is meant, where it lies, whether it is valid.
+//! Headers: resolution of references, position and validity.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use ir::{Expr, HeaderId, HeaderRef, StackId};
 
 use super::Emit;
-use super::known::Spot;
+use super::facts::Spot;
 use super::value::Num;
 use super::words::Word;
 use crate::layout::{TypeLayout, Valid};
 
-/// Which header a reference means, as far as it is known.
+/// The header that a reference denotes, as far as it is known at compile time.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Which {
-    /// This one.
+pub(super) enum ResolvedHeader {
+    /// Exactly this header.
     One(HeaderId),
-    /// The element of a stack with an index that is computed: 0 and not inside if it is beyond the end.
+    /// The element of a stack at a computed index; beyond the end, `index` and `inside` are 0.
     Element { stack: StackId, index: Value, inside: Value },
-    /// None: a known index beyond the end of a stack of this type.
+    /// No header: a constant index beyond the end of a stack of this type.
     Nowhere(HeaderId),
 }
 
 impl Emit<'_, '_> {
-    pub(super) fn which(&mut self, header: &HeaderRef) -> Which {
+    pub(super) fn resolve(&mut self, header: &HeaderRef) -> ResolvedHeader {
         let (stack, index) = match header {
-            HeaderRef::Header(header) => return Which::One(*header),
+            HeaderRef::Header(header) => return ResolvedHeader::One(*header),
             HeaderRef::Element(stack, index) => (*stack, index),
         };
         let (first, size) = (self.program.stacks[stack].first, self.program.stacks[stack].size);
         if let Expr::Const(index) = &**index {
             return match index.to_u64().filter(|index| *index < u64::from(size)) {
-                Some(index) => Which::One(HeaderId::from_u32(first.as_u32() + index as u32)),
-                None => Which::Nowhere(first),
+                Some(index) => ResolvedHeader::One(HeaderId::from_u32(first.as_u32() + index as u32)),
+                None => ResolvedHeader::Nowhere(first),
             };
         }
         let index = self.expr(index);
         let index = self.index(&index);
-        let inside = self.w_cmp(IntCC::UnsignedLessThan, index, Word::Known(u64::from(size)));
-        let index = self.w_choose(inside, index, Word::Known(0));
-        Which::Element { stack, index: self.value(index), inside: self.value(inside) }
+        let inside = self.w_cmp(IntCC::UnsignedLessThan, index, Word::Const(u64::from(size)));
+        let index = self.w_choose(inside, index, Word::Const(0));
+        ResolvedHeader::Element { stack, index: self.value(index), inside: self.value(inside) }
     }
 
-    /// A header of the same type.
-    pub(super) fn sample(&self, which: Which) -> HeaderId {
-        match which {
-            Which::One(header) | Which::Nowhere(header) => header,
-            Which::Element { stack, .. } => self.program.stacks[stack].first,
+    /// Returns a header of the same type.
+    pub(super) fn sample(&self, resolved: ResolvedHeader) -> HeaderId {
+        match resolved {
+            ResolvedHeader::One(header) | ResolvedHeader::Nowhere(header) => header,
+            ResolvedHeader::Element { stack, .. } => self.program.stacks[stack].first,
         }
     }
 
-    pub(super) fn ty(&self, which: Which) -> &TypeLayout {
-        self.layout.ty(self.program, self.sample(which))
+    pub(super) fn ty(&self, resolved: ResolvedHeader) -> &TypeLayout {
+        self.layout.ty(self.program, self.sample(resolved))
     }
 
     fn zeros(&mut self) -> Value {
@@ -63,10 +63,10 @@ impl Emit<'_, '_> {
         self.b.ins().iadd(self.frame, offset)
     }
 
-    /// The address of a frame word that belongs to an element: that of the first element and the index.
+    /// Returns the address of a frame word that belongs to an element, from the first element's word and the index.
     fn element_word(&mut self, first: u32, index: Value) -> Value {
         let offset = self.w_shl(Word::Value(index), 3);
-        let offset = self.w_add(offset, Word::Known(u64::from(first) * 8));
+        let offset = self.w_add(offset, Word::Const(u64::from(first) * 8));
         let offset = self.value(offset);
         self.b.ins().iadd(self.frame, offset)
     }
@@ -75,12 +75,12 @@ impl Emit<'_, '_> {
         self.b.ins().select(condition, then, otherwise)
     }
 
-    /// Where to read a header.
-    pub(super) fn place_to_read(&mut self, which: Which) -> Value {
-        match which {
-            Which::One(header) => self.place(header),
-            Which::Nowhere(_) => self.zeros(),
-            Which::Element { stack, index, inside } => {
+    /// Returns the address at which to read a header.
+    pub(super) fn place_to_read(&mut self, resolved: ResolvedHeader) -> Value {
+        match resolved {
+            ResolvedHeader::One(header) => self.place(header),
+            ResolvedHeader::Nowhere(_) => self.zeros(),
+            ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.layout.header(self.program.stacks[stack].first).place;
                 let at = self.element_word(first, index);
                 let place = self.b.ins().load(types::I64, self.flags.frame, at, 0);
@@ -90,12 +90,12 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Where to write a header.
-    pub(super) fn place_to_write(&mut self, which: Which) -> Value {
-        match which {
-            Which::One(header) => self.place(header),
-            Which::Nowhere(_) => self.sink(),
-            Which::Element { stack, index, inside } => {
+    /// Returns the address at which to write a header.
+    pub(super) fn place_to_write(&mut self, resolved: ResolvedHeader) -> Value {
+        match resolved {
+            ResolvedHeader::One(header) => self.place(header),
+            ResolvedHeader::Nowhere(_) => self.sink(),
+            ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.layout.header(self.program.stacks[stack].first).place;
                 let at = self.element_word(first, index);
                 let place = self.b.ins().load(types::I64, self.flags.frame, at, 0);
@@ -107,41 +107,41 @@ impl Emit<'_, '_> {
 
     fn place(&mut self, header: HeaderId) -> Value {
         match self.places.get(&header).copied() {
-            Some(variable) => match self.known.places.get(&header).copied() {
+            Some(variable) => match self.facts.places.get(&header).copied() {
                 Some(Spot::Home) => self.home(header),
-                Some(Spot::Packet(at)) => self.in_packet(Word::Known(at)),
+                Some(Spot::Packet(at)) => self.in_packet(Word::Const(at)),
                 None => self.b.use_var(variable),
             },
             None => self.frame_load(self.layout.header(header).place),
         }
     }
 
-    /// So many bytes behind the packet's first.
+    /// Returns the address at an offset from the packet's first byte.
     fn in_packet(&mut self, at: Word) -> Value {
         let place = self.w_add(Word::Value(self.packet), at);
         self.value(place)
     }
 
-    /// A header lies so many bytes behind the packet's first.
-    pub(super) fn set_place_in_packet(&mut self, which: Which, at: Word) {
+    /// Sets the position of a header to an offset from the packet's first byte.
+    pub(super) fn set_place_in_packet(&mut self, resolved: ResolvedHeader, at: Word) {
         let place = self.in_packet(at);
-        self.set_place(which, place, at.known().map(Spot::Packet));
+        self.set_place(resolved, place, at.as_const().map(Spot::Packet));
     }
 
-    /// Whether a header is valid, if that is known.
+    /// Returns whether a header is valid, if that is a fact.
     pub(super) fn knows_valid(&self, header: HeaderId) -> Option<bool> {
         match self.layout.header(header).valid {
-            Valid::Bit { mask, bit } => self.known.bit(mask, bit),
+            Valid::Bit { mask, bit } => self.facts.bit(mask, bit),
             Valid::Word(_) => None,
         }
     }
 
-    /// The home of a header to write to.
-    pub(super) fn home_to_write(&mut self, which: Which) -> Value {
-        match which {
-            Which::One(header) => self.home(header),
-            Which::Nowhere(_) => self.sink(),
-            Which::Element { stack, index, inside } => {
+    /// Returns the home of a header that will be written.
+    pub(super) fn home_to_write(&mut self, resolved: ResolvedHeader) -> Value {
+        match resolved {
+            ResolvedHeader::One(header) => self.home(header),
+            ResolvedHeader::Nowhere(_) => self.sink(),
+            ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.program.stacks[stack].first;
                 let bytes = self.number(u64::from(self.layout.ty(self.program, first).home_bytes));
                 let offset = self.b.ins().imul(index, bytes);
@@ -153,29 +153,29 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The address of an element's frame word, or of the sink.
+    /// Returns the address of an element's frame word, or of the sink.
     fn element_to_write(&mut self, first: u32, index: Value, inside: Value) -> Value {
         let at = self.element_word(first, index);
         let sink = self.sink();
         self.choose_value(inside, at, sink)
     }
 
-    /// Says where a header lies, and where that is if it is known.
-    pub(super) fn set_place(&mut self, which: Which, place: Value, spot: Option<Spot>) {
-        self.sums_end(which);
-        match which {
-            Which::Nowhere(_) => {}
-            Which::One(header) => match self.places.get(&header).copied() {
+    /// Sets the address of a header, and its position if that is known.
+    pub(super) fn set_place(&mut self, resolved: ResolvedHeader, place: Value, spot: Option<Spot>) {
+        self.invalidate_sums(resolved);
+        match resolved {
+            ResolvedHeader::Nowhere(_) => {}
+            ResolvedHeader::One(header) => match self.places.get(&header).copied() {
                 Some(variable) => {
                     match spot {
-                        Some(spot) => _ = self.known.places.insert(header, spot),
-                        None => _ = self.known.places.remove(&header),
+                        Some(spot) => _ = self.facts.places.insert(header, spot),
+                        None => _ = self.facts.places.remove(&header),
                     }
                     self.b.def_var(variable, place);
                 }
                 None => self.frame_store(self.layout.header(header).place, place),
             },
-            Which::Element { stack, index, inside } => {
+            ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.layout.header(self.program.stacks[stack].first).place;
                 let at = self.element_to_write(first, index, inside);
                 self.b.ins().store(self.flags.frame, place, at, 0);
@@ -183,22 +183,22 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Whether a header is valid, 0 or 1.
-    pub(super) fn valid(&mut self, which: Which) -> Word {
-        match which {
-            Which::Nowhere(_) => Word::Known(0),
-            Which::One(header) => match self.layout.header(header).valid {
+    /// Returns the validity of a header as 0 or 1.
+    pub(super) fn valid(&mut self, resolved: ResolvedHeader) -> Word {
+        match resolved {
+            ResolvedHeader::Nowhere(_) => Word::Const(0),
+            ResolvedHeader::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => {
-                    if let Some(valid) = self.known.bit(mask, bit) {
-                        return Word::Known(u64::from(valid));
+                    if let Some(valid) = self.facts.bit(mask, bit) {
+                        return Word::Const(u64::from(valid));
                     }
                     let mask = self.mask(mask);
                     let bit = self.w_shr(mask, bit);
-                    self.w_and(bit, Word::Known(1))
+                    self.w_and(bit, Word::Const(1))
                 }
                 Valid::Word(at) => Word::Value(self.frame_load(at)),
             },
-            Which::Element { stack, index, inside } => {
+            ResolvedHeader::Element { stack, index, inside } => {
                 let Valid::Word(first) = self.layout.header(self.program.stacks[stack].first).valid else {
                     unreachable!("stacks with computed indices have words")
                 };
@@ -209,34 +209,34 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Whether a header is valid, 0 or anything else.
-    pub(super) fn is_valid(&mut self, which: Which) -> Word {
-        match which {
-            Which::One(header) => match self.layout.header(header).valid {
+    /// Returns the validity of a header as 0 or any other value.
+    pub(super) fn is_valid(&mut self, resolved: ResolvedHeader) -> Word {
+        match resolved {
+            ResolvedHeader::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => {
-                    if let Some(valid) = self.known.bit(mask, bit) {
-                        return Word::Known(u64::from(valid));
+                    if let Some(valid) = self.facts.bit(mask, bit) {
+                        return Word::Const(u64::from(valid));
                     }
                     let mask = self.mask(mask);
-                    self.w_and(mask, Word::Known(1 << bit))
+                    self.w_and(mask, Word::Const(1 << bit))
                 }
-                Valid::Word(_) => self.valid(which),
+                Valid::Word(_) => self.valid(resolved),
             },
-            which => self.valid(which),
+            resolved => self.valid(resolved),
         }
     }
 
-    pub(super) fn set_valid(&mut self, which: Which, valid: Word) {
-        match which {
-            Which::Nowhere(_) => {}
-            Which::One(header) => match self.layout.header(header).valid {
+    pub(super) fn set_valid(&mut self, resolved: ResolvedHeader, valid: Word) {
+        match resolved {
+            ResolvedHeader::Nowhere(_) => {}
+            ResolvedHeader::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => self.set_bit(mask, bit, valid),
                 Valid::Word(at) => {
                     let valid = self.value(valid);
                     self.frame_store(at, valid);
                 }
             },
-            Which::Element { stack, index, inside } => {
+            ResolvedHeader::Element { stack, index, inside } => {
                 let Valid::Word(first) = self.layout.header(self.program.stacks[stack].first).valid else {
                     unreachable!("stacks with computed indices have words")
                 };
@@ -247,30 +247,32 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The width of a header's variable field in bits; 0 for types without one.
-    pub(super) fn varbit_width(&mut self, which: Which) -> Word {
-        match which {
-            Which::Nowhere(_) => Word::Known(0),
-            Which::One(header) => match (self.layout.header(header).width, self.widths.get(&header).copied()) {
-                (None, _) => Word::Known(0),
-                (Some(_), Some(variable)) => Word::Value(self.b.use_var(variable)),
-                (Some(at), None) => Word::Value(self.frame_load(at)),
-            },
-            Which::Element { stack, index, inside } => {
+    /// Returns the width of a header's variable field in bits; 0 for types without one.
+    pub(super) fn varbit_width(&mut self, resolved: ResolvedHeader) -> Word {
+        match resolved {
+            ResolvedHeader::Nowhere(_) => Word::Const(0),
+            ResolvedHeader::One(header) => {
+                match (self.layout.header(header).width, self.widths.get(&header).copied()) {
+                    (None, _) => Word::Const(0),
+                    (Some(_), Some(variable)) => Word::Value(self.b.use_var(variable)),
+                    (Some(at), None) => Word::Value(self.frame_load(at)),
+                }
+            }
+            ResolvedHeader::Element { stack, index, inside } => {
                 let Some(first) = self.layout.header(self.program.stacks[stack].first).width else {
-                    return Word::Known(0);
+                    return Word::Const(0);
                 };
                 let at = self.element_word(first, index);
                 let width = self.b.ins().load(types::I64, self.flags.frame, at, 0);
-                self.w_choose(Word::Value(inside), Word::Value(width), Word::Known(0))
+                self.w_choose(Word::Value(inside), Word::Value(width), Word::Const(0))
             }
         }
     }
 
-    pub(super) fn set_varbit_width(&mut self, which: Which, width: Word) {
-        match which {
-            Which::Nowhere(_) => {}
-            Which::One(header) => {
+    pub(super) fn set_varbit_width(&mut self, resolved: ResolvedHeader, width: Word) {
+        match resolved {
+            ResolvedHeader::Nowhere(_) => {}
+            ResolvedHeader::One(header) => {
                 let Some(at) = self.layout.header(header).width else { return };
                 let width = self.value(width);
                 match self.widths.get(&header).copied() {
@@ -278,7 +280,7 @@ impl Emit<'_, '_> {
                     None => self.frame_store(at, width),
                 }
             }
-            Which::Element { stack, index, inside } => {
+            ResolvedHeader::Element { stack, index, inside } => {
                 let Some(first) = self.layout.header(self.program.stacks[stack].first).width else { return };
                 let at = self.element_to_write(first, index, inside);
                 let width = self.value(width);
@@ -287,39 +289,39 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Bit offset and width of a fixed field, and the bytes of its header.
-    fn field_at(&self, which: Which, field: u32) -> (u32, u32, u32) {
-        let ty = self.ty(which);
-        let width = self.program.layout(self.sample(which)).fields[field as usize].width;
+    /// Returns the bit offset and width of a fixed field, and the size of its header in bytes.
+    fn field_at(&self, resolved: ResolvedHeader, field: u32) -> (u32, u32, u32) {
+        let ty = self.ty(resolved);
+        let width = self.program.layout(self.sample(resolved)).fields[field as usize].width;
         (ty.offsets[field as usize], width, ty.fixed_bytes)
     }
 
     pub(super) fn read_field(&mut self, header: &HeaderRef, field: u32) -> Num {
-        let which = self.which(header);
-        let (bit, width, bytes) = self.field_at(which, field);
-        if let Which::Nowhere(_) = which {
+        let resolved = self.resolve(header);
+        let (bit, width, bytes) = self.field_at(resolved, field);
+        if let ResolvedHeader::Nowhere(_) = resolved {
             return Num::number(0, width);
         }
-        let place = self.place_to_read(which);
+        let place = self.place_to_read(resolved);
         self.load_field(place, bit, width, bytes)
     }
 
     pub(super) fn write_field(&mut self, header: &HeaderRef, field: u32, num: &Num) {
-        let which = self.which(header);
-        if let Which::Nowhere(_) = which {
+        let resolved = self.resolve(header);
+        if let ResolvedHeader::Nowhere(_) = resolved {
             return;
         }
-        if let Which::One(header) = which {
-            self.sums_follow(header, field, num);
+        if let ResolvedHeader::One(header) = resolved {
+            self.update_sums(header, field, num);
         }
-        let (bit, _, bytes) = self.field_at(which, field);
-        let place = self.place_to_write(which);
+        let (bit, _, bytes) = self.field_at(resolved, field);
+        let place = self.place_to_write(resolved);
         self.store_field(place, bit, num, bytes);
     }
 
     pub(super) fn copy_header(&mut self, to: &HeaderRef, from: &HeaderRef) {
-        let (to, from) = (self.which(to), self.which(from));
-        self.sums_end(to);
+        let (to, from) = (self.resolve(to), self.resolve(from));
+        self.invalidate_sums(to);
         let valid = self.valid(from);
         let source = self.place_to_read(from);
         let (bytes, varbit) = (self.ty(to).fixed_bytes, self.ty(to).varbit_max);
@@ -338,11 +340,11 @@ impl Emit<'_, '_> {
         self.set_valid(to, valid);
     }
 
-    /// Makes a header lie in its home, with the fixed fields from one place and a variable field from another.
-    fn bring_home(&mut self, to: Which, fixed_from: Value, varbit_from: Value, width: Word) {
+    /// Moves a header to its home, with the fixed fields from one address and the variable field from another.
+    fn bring_home(&mut self, to: ResolvedHeader, fixed_from: Value, varbit_from: Value, width: Word) {
         let home = self.home_to_write(to);
         let fixed = self.number(u64::from(self.ty(to).fixed_bytes));
-        let bits = self.w_add(width, Word::Known(7));
+        let bits = self.w_add(width, Word::Const(7));
         let bytes = self.w_shr(bits, 3);
         let bytes = self.value(bytes);
         self.call("set_varbit", &[home, fixed_from, fixed, varbit_from, bytes]);
@@ -351,34 +353,34 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn copy_varbit(&mut self, to: &HeaderRef, from: &HeaderRef) {
-        let (to, from) = (self.which(to), self.which(from));
+        let (to, from) = (self.resolve(to), self.resolve(from));
         let width = self.varbit_width(from);
         let varbit = self.varbit_place(from);
         let place = self.place_to_write(to);
         self.bring_home(to, place, varbit, width);
     }
 
-    /// Where a header's variable field lies.
-    pub(super) fn varbit_place(&mut self, which: Which) -> Value {
-        let place = self.place_to_read(which);
-        let behind = self.number(u64::from(self.ty(which).fixed_bytes));
+    /// Returns the address of a header's variable field.
+    pub(super) fn varbit_place(&mut self, resolved: ResolvedHeader) -> Value {
+        let place = self.place_to_read(resolved);
+        let behind = self.number(u64::from(self.ty(resolved).fixed_bytes));
         self.b.ins().iadd(place, behind)
     }
 
-    /// Keeps in the frame how many bytes the valid headers have.
+    /// Stores the total size of the valid headers in the frame.
     pub(super) fn measure(&mut self) {
-        let mut bits = Word::Known(0);
+        let mut bits = Word::Const(0);
         let headers: Vec<HeaderId> = self.state.headers.iter().copied().collect();
         for header in headers {
             if self.program.headers[header].local {
                 continue;
             }
-            let which = Which::One(header);
-            let valid = self.valid(which);
-            let fixed = Word::Known(u64::from(self.ty(which).fixed_bits));
-            let width = self.varbit_width(which);
+            let resolved = ResolvedHeader::One(header);
+            let valid = self.valid(resolved);
+            let fixed = Word::Const(u64::from(self.ty(resolved).fixed_bits));
+            let width = self.varbit_width(resolved);
             let all = self.w_add(fixed, width);
-            let counted = self.w_choose(valid, all, Word::Known(0));
+            let counted = self.w_choose(valid, all, Word::Const(0));
             bits = self.w_add(bits, counted);
         }
         let bytes = self.w_shr(bits, 3);

@@ -1,7 +1,7 @@
-//! Bits in the packet: loads and stores of fields at known offsets behind an address.
+//! Bit fields in memory: loads and stores of fields at known offsets from an address.
 //!
-//! A field is read with one load wherever a power of two of bytes that covers it lies inside its header; no access ever
-//! leaves the header.
+//! A field is read with one load wherever a power-of-two number of bytes that covers it lies inside its header. No
+//! access ever leaves the header.
 
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
@@ -18,7 +18,7 @@ fn int(bytes: u32) -> Type {
     }
 }
 
-/// The bytes to access for a field of at most 8 bytes: where they begin, and how many.
+/// Returns the range of bytes to access for a field of at most 8 bytes: start and length.
 fn window(bit: u32, width: u32, available: u32) -> Option<(u32, u32)> {
     let (first, end) = (bit / 8, (bit + width).div_ceil(8));
     let bytes = (end - first).next_power_of_two();
@@ -29,7 +29,7 @@ fn window(bit: u32, width: u32, available: u32) -> Option<(u32, u32)> {
 }
 
 impl Emit<'_, '_> {
-    /// A power of two of bytes as a big-endian number.
+    /// Loads a power-of-two number of bytes as a big-endian number.
     fn load_bytes(&mut self, at: Value, offset: u32, bytes: u32) -> Value {
         let ty = int(bytes);
         let loaded = self.b.ins().load(ty, self.flags.packet, at, offset as i32);
@@ -50,13 +50,13 @@ impl Emit<'_, '_> {
         self.b.ins().store(self.flags.packet, swapped, at, offset as i32);
     }
 
-    /// The `width` bits that begin `bit` bits behind an address where `available` bytes may be read.
+    /// Loads the `width` bits that begin `bit` bits behind an address where `available` bytes may be read.
     pub(super) fn load_field(&mut self, at: Value, bit: u32, width: u32, available: u32) -> Num {
         if width == 0 {
             return Num::number(0, 0);
         }
         if width > 64 {
-            // Word by word from the end.
+            // Load word by word from the end.
             let mut words = Vec::new();
             for index in 0..words_of(width) as u32 {
                 let bits = (width - index * 64).min(64);
@@ -76,7 +76,7 @@ impl Emit<'_, '_> {
         self.concat(&high, &low)
     }
 
-    /// Writes a value to the bits that begin `bit` bits behind an address.
+    /// Stores a value to the bits that begin `bit` bits behind an address.
     pub(super) fn store_field(&mut self, at: Value, bit: u32, num: &Num, available: u32) {
         let width = num.width;
         if width == 0 {
@@ -100,13 +100,13 @@ impl Emit<'_, '_> {
             let below = (start + bytes) * 8 - (bit + width);
             let ones = if width == 64 { u64::MAX } else { (1 << width) - 1 };
             let old = self.load_bytes(at, start, bytes);
-            let kept = self.w_and(Word::Value(old), Word::Known(!(ones << below)));
+            let kept = self.w_and(Word::Value(old), Word::Const(!(ones << below)));
             let placed = self.w_shl(num.low(), below);
             let new = self.w_or(kept, placed);
             let new = self.value(new);
             return self.store_bytes(at, start, bytes, new);
         }
-        // Cut at byte boundaries, so that whole bytes are written without being read.
+        // Split at byte boundaries, so that whole bytes are stored without a load.
         let head = match bit % 8 {
             0 => (width / 8) * 8,
             used => (8 - used).min(width),
@@ -118,7 +118,7 @@ impl Emit<'_, '_> {
         self.store_field(at, bit + head, &low, available);
     }
 
-    /// Copies a known number of bytes.
+    /// Copies a constant number of bytes.
     pub(super) fn copy_bytes(&mut self, to: Value, from: Value, bytes: u32) {
         if bytes > 64 {
             let bytes = self.b.ins().iconst(types::I64, i64::from(bytes));

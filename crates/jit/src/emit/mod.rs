@@ -1,29 +1,29 @@
-//! From a unit of IR bodies to one function of machine code.
+//! Code generation: from a unit of IR bodies to one function of machine code.
 //!
-//! Slots, places of headers, validity masks and the cursor are Cranelift variables while a unit runs: they are loaded at
-//! its entry and stored at its exit as far as anyone else looks at them. [`State`] decides which those are. What is known of
-//! them where code is generated is in [`known::Known`], and [`versions`] has code made for it.
+//! Slots, header addresses, validity masks and the cursor are Cranelift variables while a unit runs. They are loaded on
+//! entry and stored on exit as far as they are used outside the unit, which [`UnitState`] decides. The facts about them
+//! at a program point are in [`facts::Facts`], and [`versions`] specialises code for them.
 
 mod arithmetic;
-pub(crate) mod aside;
 mod batch;
 mod body;
 mod chain;
 mod checksum;
+pub(crate) mod cold_calls;
 mod deparse;
 mod effects;
 mod expr;
-mod found;
+mod facts;
 mod front;
 mod header;
-mod known;
+mod incremental_checksum;
+mod inline_lookup;
 mod memory;
 mod parse;
-mod place;
+mod prefetched;
 mod probe;
 mod scout;
 mod state;
-mod sums;
 mod table;
 mod value;
 mod versions;
@@ -38,13 +38,13 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 use ir::{HeaderId, Program, SlotId, TableId};
 
-pub(crate) use state::{Facts, State, is_variable};
+pub(crate) use state::{ProgramFacts, UnitState, is_variable};
 
 use value::Num;
 use words::Word;
 
-use crate::layout::{Layout, word};
-use crate::scout::{Notes, STEP};
+use crate::layout::{FrameLayout, word};
+use crate::scout::{PrefetchLayout, STEP};
 use crate::{Step, code};
 
 /// Alias regions and flags of memory accesses.
@@ -60,22 +60,22 @@ struct Flags {
     record: MemFlagsData,
 }
 
-/// The functions of [`crate::calls`] that look at the packet's place or length in the frame.
-const LOOKS_AT_PACKET: [&str; 5] = ["apply_noted", "count", "meter", "extract", "look_ahead"];
+/// Functions of [`crate::calls`] that read the packet's address or length from the frame.
+const LOOKS_AT_PACKET: [&str; 5] = ["apply_prefetched", "count", "meter", "extract", "look_ahead"];
 
-/// Everything that is needed to generate the code of one unit.
+/// The context for generating the code of one unit.
 pub(crate) struct Emit<'a, 'f> {
     b: FunctionBuilder<'f>,
     program: &'a Program,
-    layout: &'a Layout,
-    facts: &'a Facts,
-    state: &'a State,
+    layout: &'a FrameLayout,
+    program_facts: &'a ProgramFacts,
+    state: &'a UnitState,
     module: &'a mut JITModule,
     ids: &'a HashMap<&'static str, FuncId>,
     refs: HashMap<&'static str, FuncRef>,
     flags: Flags,
     frame: Value,
-    /// Where the packet lies, and how many bytes it has.
+    /// Address of the packet, and its length in bytes.
     packet: Value,
     length: Value,
     slots: HashMap<SlotId, Vec<Variable>>,
@@ -85,50 +85,50 @@ pub(crate) struct Emit<'a, 'f> {
     cursor: Variable,
     error: Variable,
     ending: Variable,
-    /// What is left of the fuel of the current step, and of each step that counts it.
+    /// Remaining fuel of the current step, and of each step that counts fuel.
     fuel: Option<Variable>,
     fuels: HashMap<usize, Option<Variable>>,
-    /// What is known where code is being generated.
-    known: known::Known,
-    /// The code of each point.
+    /// Facts at the current program point.
+    facts: facts::Facts,
+    /// Specialised versions of each program point.
     versions: versions::Versions,
-    /// The body that is being generated.
+    /// Index of the body that is being generated.
     scope: usize,
-    /// The first word of the record that a table gave last, for tables that programs ask whether they hit.
+    /// First word of the last record of each table whose hits the program queries.
     heads: HashMap<TableId, Variable>,
-    /// What the deparser has put together: the run of bytes it is in, and how many lie before.
+    /// The deparser's runs: the current one and the list of earlier ones.
     run: Option<deparse::Runs>,
-    /// The headers of the deparser, if they are put together at its end.
+    /// The deparser's headers, if they are assembled at its end.
     fronted: Option<Vec<HeaderId>>,
-    /// Checksums that are kept.
-    sums: Vec<sums::Sum>,
-    /// Writes that are held back.
-    held: writes::Held,
-    /// Where the code goes that stores the state and returns.
+    /// Tracked checksums.
+    sums: Vec<incremental_checksum::TrackedSum>,
+    /// Deferred writes.
+    deferred: writes::DeferredWrites,
+    /// The block that stores the state and returns.
     finish: Block,
-    /// The steps of the unit, and the one that is being generated.
+    /// The steps of the unit, and the index of the current one.
     steps: &'a [Step],
     step: usize,
-    /// What batches keep of their packets; nothing of tables in code for packets that come alone.
-    notes: &'a Notes,
-    /// The batch, in code that runs a unit on one.
+    /// Layout of the prefetch memory; without tables in code for single packets.
+    prefetch: &'a PrefetchLayout,
+    /// The batch, in code that runs a unit on a batch.
     lane: Option<batch::Lane>,
     /// The batch, in its scout.
-    scouting: Option<scout::Scouting>,
-    /// Whom the code tells where it is.
-    probed: Option<probe::Probed>,
+    scouting: Option<scout::ScoutState>,
+    /// The probe that the code calls.
+    probed: Option<probe::UnitProbe>,
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
-    #[allow(clippy::too_many_arguments, reason = "everything that the code depends on")]
+    #[allow(clippy::too_many_arguments, reason = "the complete input of code generation")]
     pub(crate) fn new(
         mut b: FunctionBuilder<'f>,
         program: &'a Program,
-        layout: &'a Layout,
-        facts: &'a Facts,
-        state: &'a State,
+        layout: &'a FrameLayout,
+        program_facts: &'a ProgramFacts,
+        state: &'a UnitState,
         steps: &'a [Step],
-        notes: &'a Notes,
+        prefetch: &'a PrefetchLayout,
         module: &'a mut JITModule,
         ids: &'a HashMap<&'static str, FuncId>,
     ) -> Self {
@@ -157,14 +157,14 @@ impl<'a, 'f> Emit<'a, 'f> {
             b,
             program,
             layout,
-            facts,
+            program_facts,
             state,
             module,
             ids,
             refs: HashMap::new(),
             flags,
             frame,
-            // Known when the packet is.
+            // Set when the packet's address is loaded.
             packet: frame,
             length: frame,
             slots: HashMap::new(),
@@ -176,18 +176,18 @@ impl<'a, 'f> Emit<'a, 'f> {
             ending,
             fuel: None,
             fuels: HashMap::new(),
-            known: known::Known::default(),
+            facts: facts::Facts::default(),
             versions: versions::Versions::new(program, steps, false),
             scope: 0,
             heads: HashMap::new(),
             run: None,
             fronted: None,
             sums: Vec::new(),
-            held: None,
+            deferred: None,
             finish,
             steps,
             step: 0,
-            notes,
+            prefetch,
             lane: None,
             scouting: None,
             probed: None,
@@ -201,7 +201,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.all_steps(number);
         let finish = self.finish;
         self.b.switch_to_block(finish);
-        self.known = known::Known::default();
+        self.facts = facts::Facts::default();
         self.leave();
         let ending = self.ending();
         let ending = self.value(ending);
@@ -209,24 +209,24 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.seal();
     }
 
-    /// Everything between a packet's arrival and the end of the unit.
+    /// Generates everything between a packet's arrival and the end of the unit.
     fn all_steps(&mut self, number: usize) {
-        self.probe(crate::Part::Before(number));
+        self.probe(crate::ProbedPart::Before(number));
         self.enter();
         self.enter_sums();
         self.steps_from(0);
         self.all_points();
     }
 
-    /// Code may be generated once for each path through the parser.
+    /// Allows specialisation for each path through the parser.
     fn specialise(&mut self) {
-        self.known.is_special = true;
+        self.facts.is_special = true;
         self.versions = versions::Versions::new(self.program, self.steps, true);
     }
 
-    /// The steps from one on; the current block is done with.
+    /// Generates the steps from an index on; the current block is terminated.
     fn steps_from(&mut self, from: usize) {
-        let end = if self.scouting.is_some() { self.notes.steps } else { self.steps.len() };
+        let end = if self.scouting.is_some() { self.prefetch.steps } else { self.steps.len() };
         for index in from..end {
             self.step = index;
             let step = &self.steps[index];
@@ -235,7 +235,7 @@ impl<'a, 'f> Emit<'a, 'f> {
                     self.probe_body(Some(*body));
                     return self.top_body(index, *body);
                 }
-                Step::Run(body) if self.leads_to_notes(*body) => return self.top_body(index, *body),
+                Step::Run(body) if self.leads_to_prefetched(*body) => return self.top_body(index, *body),
                 Step::ErrorTo(_) | Step::LengthTo(_) | Step::Copy(..) | Step::Set(..) => _ = self.one_step(step),
                 _ if self.scouting.is_some() => {}
                 step if self.one_step(step) => {}
@@ -244,7 +244,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
         self.probe_rest();
         if let Some(lane) = self.lane {
-            return self.done(lane);
+            return self.end_steps(lane);
         }
         if self.scouting.is_none() {
             self.store_step(end);
@@ -253,14 +253,14 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.b.ins().jump(finish, &[]);
     }
 
-    /// What follows the body of a step; the current block is done with.
-    fn behind(&mut self, step: usize) {
+    /// Generates the code after the body of a step; the current block is terminated.
+    fn after_step(&mut self, step: usize) {
         self.at_step(step);
         self.end_emitting(step);
         self.steps_from(step + 1);
     }
 
-    /// What follows belongs to a step that runs a body.
+    /// Makes a step that runs a body the current one.
     fn at_step(&mut self, step: usize) {
         self.step = step;
         self.fuel = self.fuels.get(&step).copied().flatten();
@@ -275,7 +275,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.b.finalize(config);
     }
 
-    /// A step that runs no body. Returns whether any packet goes on behind it.
+    /// Generates a step that runs no body. Returns whether any packet continues behind it.
     fn one_step(&mut self, step: &Step) -> bool {
         match step {
             Step::Run(_) => unreachable!("bodies are points of their own"),
@@ -315,11 +315,11 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let value = Num::number(*number, self.program.slots[*slot].width);
                 self.set_slot(*slot, &value);
             }
-            // Nobody has asked for anything then.
-            Step::StopIfAsked if self.state.fresh && !self.state.asks => self.probe_body(None),
-            Step::StopIfAsked => {
+            // No request can be pending here.
+            Step::StopIfRequested if self.state.fresh && !self.state.makes_requests => self.probe_body(None),
+            Step::StopIfRequested => {
                 self.probe_body(None);
-                let asked = self.frame_load(word::ASKED as u32);
+                let asked = self.frame_load(word::REQUESTS as u32);
                 return self.stop_if(Word::Value(asked));
             }
         }
@@ -329,8 +329,8 @@ impl<'a, 'f> Emit<'a, 'f> {
     /// Ends the unit at this step if a word is not 0. Returns whether it may be 0.
     fn stop_if(&mut self, condition: Word) -> bool {
         match condition {
-            Word::Known(0) => return true,
-            Word::Known(_) => {
+            Word::Const(0) => return true,
+            Word::Const(_) => {
                 self.end_unit(code::STOPPED, 0);
                 return false;
             }
@@ -338,12 +338,12 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
         let (stop, on) = (self.b.create_block(), self.b.create_block());
         self.branch(condition, stop, on);
-        self.aside(stop, |emit| emit.end_unit(code::STOPPED, 0));
+        self.cold_block(stop, |emit| emit.end_unit(code::STOPPED, 0));
         self.b.switch_to_block(on);
         true
     }
 
-    /// Ends the unit, with something to blame.
+    /// Ends the unit, with a location or table to blame.
     fn end_unit(&mut self, ending: u64, blame: u32) {
         if self.scouting.is_some() {
             let finish = self.finish;
@@ -373,19 +373,19 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.b.ins().iconst(types::I64, number as i64)
     }
 
-    /// Calls one of [`aside::NAMES`] so that all registers stay as they are: what is rarely called must not cost those
-    /// who do not call it. Returns what the function does.
-    fn call_aside(&mut self, name: &'static str, args: &[Value]) -> Value {
-        self.tell_packet();
-        let function = self.function(aside::name(name));
+    /// Calls one of [`cold_calls::NAMES`] with all registers preserved, so that a rare call does not slow down the path
+    /// that does not take it. Returns the function's result.
+    fn call_cold(&mut self, name: &'static str, args: &[Value]) -> Value {
+        self.store_packet_words();
+        let function = self.function(cold_calls::name(name));
         self.b.ins().call(function, args);
-        self.frame_load(word::ANSWER as u32)
+        self.frame_load(word::RESULT as u32)
     }
 
     /// Calls a function of [`crate::calls`].
     fn call(&mut self, name: &'static str, args: &[Value]) -> Option<Value> {
         if LOOKS_AT_PACKET.contains(&name) {
-            self.tell_packet();
+            self.store_packet_words();
         }
         let function = self.function(name);
         let call = self.b.ins().call(function, args);

@@ -1,4 +1,4 @@
-//! What only parsers do.
+//! Operations that only parsers have.
 
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -6,34 +6,34 @@ use cranelift_frontend::Switch;
 use ir::{Expr, HeaderRef, LValue, Match, SelectCase};
 
 use super::Emit;
-use super::body::{MAX_PARTS, To};
-use super::header::Which;
-use super::known::Spot;
+use super::body::{BranchTarget, MAX_PARTS};
+use super::facts::Spot;
+use super::header::ResolvedHeader;
 use super::state::error_number;
 use super::value::Num;
 use super::words::Word;
 use crate::code;
 
 impl Emit<'_, '_> {
-    /// Raises an error in the current block, which ends.
+    /// Raises a parser error in the current block, which is terminated.
     fn raise(&mut self, error: Word) {
         self.set_error(error);
         self.body_ends(code::REJECT);
     }
 
-    /// Raises an error unless a word is not 0; the code goes on if it is.
+    /// Raises a parser error if a word is 0; otherwise the code continues.
     fn require(&mut self, holds: Word, error: &str) {
-        if let Word::Known(1..) = holds {
+        if let Word::Const(1..) = holds {
             return;
         }
         let (on, failed) = (self.b.create_block(), self.b.create_block());
         self.branch(holds, on, failed);
-        self.aside(failed, |emit| emit.raise(Word::Known(error_number(emit.program, error))));
+        self.cold_block(failed, |emit| emit.raise(Word::Const(error_number(emit.program, error))));
         self.b.switch_to_block(on);
     }
 
-    /// Moves the cursor by so many bits if the packet has them, else raises `PacketTooShort`. Returns where it was; in
-    /// bytes where the cursor is.
+    /// Advances the cursor by a number of bits if the packet has them, else raises `PacketTooShort`. Returns the
+    /// previous cursor, in bytes if the cursor is byte-aligned.
     fn take(&mut self, bits: Word) -> Word {
         let at = self.cursor();
         let (amount, end) = match self.layout.byte_cursor {
@@ -47,60 +47,60 @@ impl Emit<'_, '_> {
         at
     }
 
-    /// The order of the checks is the interpreter's.
+    /// Extracts a header. The checks come in the interpreter's order.
     pub(super) fn extract(&mut self, header: &HeaderRef, varbit_width: Option<&Expr>) {
-        let which = self.which(header);
-        match which {
-            Which::Nowhere(_) => {
-                self.raise(Word::Known(error_number(self.program, "StackOutOfBounds")));
+        let resolved = self.resolve(header);
+        match resolved {
+            ResolvedHeader::Nowhere(_) => {
+                self.raise(Word::Const(error_number(self.program, "StackOutOfBounds")));
                 let dead = self.b.create_block();
                 return self.b.switch_to_block(dead);
             }
-            Which::Element { inside, .. } => self.require(Word::Value(inside), "StackOutOfBounds"),
-            Which::One(_) => {}
+            ResolvedHeader::Element { inside, .. } => self.require(Word::Value(inside), "StackOutOfBounds"),
+            ResolvedHeader::One(_) => {}
         }
-        let (fixed, varbit_max) = (self.ty(which).fixed_bits, self.ty(which).varbit_max);
+        let (fixed, varbit_max) = (self.ty(resolved).fixed_bits, self.ty(resolved).varbit_max);
         let varbit = match varbit_width {
             Some(width) => self.expr(width).low(),
-            None => Word::Known(0),
+            None => Word::Const(0),
         };
-        let bits = self.w_add(Word::Known(u64::from(fixed)), varbit);
+        let bits = self.w_add(Word::Const(u64::from(fixed)), varbit);
         if varbit_width.is_some() {
-            let odd = self.w_and(bits, Word::Known(7));
-            let whole = self.w_cmp(IntCC::Equal, odd, Word::Known(0));
+            let odd = self.w_and(bits, Word::Const(7));
+            let whole = self.w_cmp(IntCC::Equal, odd, Word::Const(0));
             self.require(whole, "ParserInvalidArgument");
         }
-        // Whether there is room is checked first, what is taken only after all checks.
+        // The length check comes first, but the cursor moves only after all checks.
         let before = self.cursor();
         let at = self.take(bits);
         if let (Some(max), Some(_)) = (varbit_max, varbit_width) {
-            let fits = self.w_cmp(IntCC::UnsignedLessThanOrEqual, varbit, Word::Known(u64::from(max)));
+            let fits = self.w_cmp(IntCC::UnsignedLessThanOrEqual, varbit, Word::Const(u64::from(max)));
             let after = self.cursor();
             self.set_cursor(before);
             self.require(fits, "HeaderTooShort");
             self.set_cursor(after);
         }
         if self.layout.byte_cursor {
-            self.set_place_in_packet(which, at);
+            self.set_place_in_packet(resolved, at);
         } else {
-            let home = self.home_to_write(which);
-            let sample = self.number(u64::from(self.sample(which).as_u32()));
+            let home = self.home_to_write(resolved);
+            let sample = self.number(u64::from(self.sample(resolved).as_u32()));
             let varbit = self.value(varbit);
             let at = self.value(at);
             self.call("extract", &[self.frame, sample, home, at, varbit]);
-            self.set_place(which, home, Some(Spot::Home));
+            self.set_place(resolved, home, Some(Spot::Home));
         }
         if varbit_max.is_some() {
-            self.set_varbit_width(which, varbit);
+            self.set_varbit_width(resolved, varbit);
         }
-        self.set_valid(which, Word::Known(1));
+        self.set_valid(resolved, Word::Const(1));
     }
 
     pub(super) fn lookahead(&mut self, dst: &LValue, skip: u32) {
         let width = self.lvalue_width(dst);
         let cursor = self.cursor();
         let at = if self.layout.byte_cursor { self.w_shl(cursor, 3) } else { cursor };
-        let end = self.w_add(at, Word::Known(u64::from(skip) + u64::from(width)));
+        let end = self.w_add(at, Word::Const(u64::from(skip) + u64::from(width)));
         let length = self.w_shl(Word::Value(self.length), 3);
         let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, end, length);
         self.require(inside, "PacketTooShort");
@@ -108,12 +108,12 @@ impl Emit<'_, '_> {
             true => {
                 let at = self.value(cursor);
                 let at = self.b.ins().iadd(self.packet, at);
-                // Nothing says that there is more of the packet than what is looked at.
+                // Only the examined bytes are certain to be in the packet.
                 self.load_field(at, skip, width, (skip + width).div_ceil(8))
             }
             false => {
                 let out = self.room(width.div_ceil(64) as usize);
-                let begin = self.w_add(at, Word::Known(u64::from(skip)));
+                let begin = self.w_add(at, Word::Const(u64::from(skip)));
                 let begin = self.value(begin);
                 let bits = self.number(u64::from(width));
                 self.call("look_ahead", &[self.frame, begin, bits, out]);
@@ -130,8 +130,8 @@ impl Emit<'_, '_> {
 
     pub(super) fn verify(&mut self, condition: &Expr, error: &Expr) {
         let (on, failed) = (self.b.create_block(), self.b.create_block());
-        self.branch_on(condition, To::Block(on), To::Block(failed), MAX_PARTS);
-        self.aside(failed, |emit| {
+        self.branch_on(condition, BranchTarget::Block(on), BranchTarget::Block(failed), MAX_PARTS);
+        self.cold_block(failed, |emit| {
             let error = emit.expr(error).low();
             emit.raise(error);
         });
@@ -140,7 +140,7 @@ impl Emit<'_, '_> {
 
     pub(super) fn select(&mut self, keys: &[Expr], cases: &[SelectCase]) {
         let keys: Vec<Num> = keys.iter().map(|key| self.expr(key)).collect();
-        // One key against constants is a switch.
+        // A single key compared with constants is a switch.
         let mut switch = Switch::new();
         let mut seen = std::collections::HashSet::new();
         let mut rest = cases;
@@ -167,20 +167,20 @@ impl Emit<'_, '_> {
             let matches = self.case_matches(&case.matches, &keys);
             let to = self.block_point(case.target);
             match matches {
-                Word::Known(0) => {}
-                Word::Known(_) => return self.go_to(to),
+                Word::Const(0) => {}
+                Word::Const(_) => return self.go_to(to),
                 Word::Value(_) => {
                     let next = self.b.create_block();
-                    self.branch_to(matches, To::Point(to), To::Block(next));
+                    self.branch_to(matches, BranchTarget::Point(to), BranchTarget::Block(next));
                     self.b.switch_to_block(next);
                 }
             }
         }
-        self.raise(Word::Known(error_number(self.program, "NoMatch")));
+        self.raise(Word::Const(error_number(self.program, "NoMatch")));
     }
 
     fn case_matches(&mut self, matches: &[Match], keys: &[Num]) -> Word {
-        let mut all = Word::Known(1);
+        let mut all = Word::Const(1);
         let mut rest = keys;
         for one in matches {
             let covered = match one {
@@ -197,7 +197,7 @@ impl Emit<'_, '_> {
 
     fn one_matches(&mut self, one: &Match, these: &[Num]) -> Word {
         match one {
-            Match::Any => Word::Known(1),
+            Match::Any => Word::Const(1),
             Match::Value(value) => {
                 let value = self.expr(value);
                 self.equal(&these[0], &value)
@@ -228,7 +228,7 @@ impl Emit<'_, '_> {
                     at += key.words.len();
                 }
                 let set = self.number(u64::from(set.as_u32()));
-                Word::Value(self.call("value_set", &[self.frame, set, room]).expect("it has a result"))
+                Word::Value(self.call("value_set", &[self.frame, set, room]).expect("the function returns a word"))
             }
         }
     }

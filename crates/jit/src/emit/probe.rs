@@ -1,28 +1,28 @@
-//! Telling whoever measures which part of a unit has just ended.
+//! Calls of a measuring probe whenever a part of a unit has ended.
 
 use cranelift_codegen::ir::{AbiParam, InstBuilder, types};
 use cranelift_module::Module;
 use ir::BodyId;
 
 use super::Emit;
-use crate::{Part, Probe};
+use crate::{Probe, ProbedPart};
 
-/// What is probed in a unit.
+/// The probe of a unit.
 #[derive(Clone, Copy)]
-pub(super) struct Probed {
+pub(super) struct UnitProbe {
     probe: Probe,
-    /// The body that is being generated, or was last and has not been told of.
+    /// The body that is being generated, or the last one if its end has not been reported.
     pub(super) body: Option<BodyId>,
 }
 
 impl<'a, 'f> Emit<'a, 'f> {
     /// Makes the code call `probe`, if there is one.
     pub(crate) fn with_probe(mut self, probe: Option<Probe>) -> Self {
-        self.probed = probe.map(|probe| Probed { probe, body: None });
+        self.probed = probe.map(|probe| UnitProbe { probe, body: None });
         self
     }
 
-    /// A body follows; what belongs to the one before has ended.
+    /// Begins a body; the part before it has ended.
     pub(super) fn probe_body(&mut self, body: Option<BodyId>) {
         self.probe_rest();
         if let Some(probed) = &mut self.probed {
@@ -30,24 +30,24 @@ impl<'a, 'f> Emit<'a, 'f> {
         }
     }
 
-    /// What is left of the body so far has ended.
+    /// Reports the end of the current stretch of a body.
     pub(super) fn probe_rest(&mut self) {
         if let Some(body) = self.probed.and_then(|probed| probed.body) {
-            self.probe(Part::Body(body));
+            self.probe(ProbedPart::Body(body));
         }
     }
 
-    /// The current scope exits; if it is an action's, that ends its table too.
+    /// Reports that the current scope exits; if it is an action's, that ends its table too.
     pub(super) fn probe_exit(&mut self) {
-        if let Some(back) = self.versions.scope(self.scope).back {
-            let (table, ..) = self.applied(back);
-            self.probe(Part::Table(table));
+        if let Some(return_site) = self.versions.scope(self.scope).return_site {
+            let (table, ..) = self.applied(return_site);
+            self.probe(ProbedPart::Table(table));
         }
     }
 
-    /// A part has ended.
-    pub(super) fn probe(&mut self, part: Part) {
-        let Some(Probed { probe, .. }) = self.probed else { return };
+    /// Reports the end of a part.
+    pub(super) fn probe(&mut self, part: ProbedPart) {
+        let Some(UnitProbe { probe, .. }) = self.probed else { return };
         let mut signature = self.module.make_signature();
         signature.params.push(AbiParam::new(types::I64));
         let signature = self.b.import_signature(signature);

@@ -1,6 +1,6 @@
-//! The scout of a unit: what it does up to its last noted table, as far as that can be known without being noticed.
+//! Code generation for scouts: a unit up to its last prefetched table, without side effects.
 //!
-//! Nothing is stored but notes; frame, packet and objects stay as they are. See [`crate::scout`].
+//! A scout stores only to the prefetch memory; frame, packet and objects stay unchanged. See [`crate::scout`].
 
 use std::mem::offset_of;
 
@@ -14,31 +14,31 @@ use super::batch::ROW;
 use super::value::Num;
 use super::words::Word;
 use crate::code;
-use crate::scout::{Noted, Row};
+use crate::scout::{PrefetchedTable, Row};
 use crate::walk::{self, Use};
 
-/// Where a scout writes, and which packet it is at.
+/// The prefetch memory that a scout writes, and the current packet.
 #[derive(Clone)]
-pub(super) struct Scouting {
-    pub notes: Value,
-    /// The number of the packet in the batch, and the bit with that number.
+pub(super) struct ScoutState {
+    pub prefetch: Value,
+    /// Index of the packet in the batch, and the bit at that index.
     pub number: Value,
     bit: Value,
-    /// For each noted table, the bits of the packets that came to it.
+    /// For each prefetched table, the bitmap of the packets that reached it.
     reached: Vec<Variable>,
-    /// Whether what was found before is followed.
+    /// Whether earlier results are followed.
     pub follows: bool,
 }
 
 impl Emit<'_, '_> {
-    /// Generates the scout of a unit that has something to note: a function of the frame, the rows and notes of the batch
-    /// and the number of its packets, of which there is one at least. One that `follows` what was found notes only keys for
-    /// which nothing was.
+    /// Generates the scout of a unit with prefetched tables: a function of the frame, the rows and the prefetch memory
+    /// of the batch and the number of its packets, which is at least one. A scout that `follows` earlier results
+    /// records only keys without a result.
     pub(crate) fn scout(mut self, follows: bool) {
         let entry = self.b.current_block().expect("a function begins with a block");
-        let [rows, notes, end] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
+        let [rows, prefetch, end] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
         let zero = self.number(0);
-        let reached: Vec<Variable> = self.notes.tables.iter().map(|_| self.b.declare_var(types::I64)).collect();
+        let reached: Vec<Variable> = self.prefetch.tables.iter().map(|_| self.b.declare_var(types::I64)).collect();
         reached.iter().for_each(|bits| self.b.def_var(*bits, zero));
         let (head, done) = (self.b.create_block(), self.b.create_block());
         let [row, at, bit] = [(); 3].map(|()| self.b.append_block_param(head, types::I64));
@@ -47,7 +47,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(head);
         self.packet = self.b.ins().load(types::I64, self.flags.record, row, offset_of!(Row, packet) as i32);
         self.length = self.b.ins().load(types::I64, self.flags.record, row, offset_of!(Row, length) as i32);
-        self.scouting = Some(Scouting { notes, number: at, bit, reached: reached.clone(), follows });
+        self.scouting = Some(ScoutState { prefetch, number: at, bit, reached: reached.clone(), follows });
         self.specialise();
         self.enter();
         self.steps_from(0);
@@ -60,29 +60,30 @@ impl Emit<'_, '_> {
         let more = self.b.ins().icmp(IntCC::UnsignedLessThan, next, end);
         self.b.ins().brif(more, head, &[next_row.into(), next.into(), next_bit.into()], done, &[]);
         self.b.switch_to_block(done);
-        for (noted, bits) in self.notes.tables.iter().zip(reached) {
+        for (prefetched, bits) in self.prefetch.tables.iter().zip(reached) {
             let bits = self.b.use_var(bits);
-            let word = if follows { noted.fresh } else { noted.reached };
-            self.b.ins().store(self.flags.record, bits, notes, word as i32 * 8);
+            let word = if follows { prefetched.fresh } else { prefetched.reached };
+            self.b.ins().store(self.flags.record, bits, prefetch, word as i32 * 8);
         }
         let ending = self.number(code::RETURN);
         self.b.ins().return_(&[ending]);
         self.seal();
     }
 
-    /// Parsers say where headers are; of the other bodies only those with noted tables matter.
-    pub(super) fn leads_to_notes(&self, id: ir::BodyId) -> bool {
+    /// Whether the scout needs a body: parsers locate headers; of the other bodies, only those with prefetched tables
+    /// matter.
+    pub(super) fn leads_to_prefetched(&self, id: ir::BodyId) -> bool {
         let body = &self.program.bodies[id];
-        let mut noted = body.kind == BodyKind::Parser;
+        let mut prefetched = body.kind == BodyKind::Parser;
         walk::body(self.program, body, &mut |used| {
             if let Use::Apply(table) = used {
-                noted |= self.notes.of(table).is_some();
+                prefetched |= self.prefetch.of(table).is_some();
             }
         });
-        noted
+        prefetched
     }
 
-    /// An instruction, or nothing in its place if it could be noticed, or if what it gives is not known yet.
+    /// Generates an instruction, unless it has side effects or a result that is not known yet.
     pub(super) fn scout_instr(&mut self, op: &Op) {
         match op {
             Op::Assign(LValue::Slot(slot), value) if self.is_variable(*slot) => {
@@ -90,12 +91,12 @@ impl Emit<'_, '_> {
                 self.set_slot(*slot, &value);
             }
             Op::SetValid(header @ HeaderRef::Header(_)) => {
-                let which = self.which(header);
-                self.set_valid(which, Word::Known(1));
+                let resolved = self.resolve(header);
+                self.set_valid(resolved, Word::Const(1));
             }
             Op::SetInvalid(header @ HeaderRef::Header(_)) => {
-                let which = self.which(header);
-                self.set_valid(which, Word::Known(0));
+                let resolved = self.resolve(header);
+                self.set_valid(resolved, Word::Const(0));
             }
             Op::Extract(header, width) => self.extract(header, width.as_ref()),
             Op::Lookahead { dst: dst @ LValue::Slot(slot), skip } if self.is_variable(*slot) => {
@@ -107,29 +108,29 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// A table is applied: its key is noted, and what comes of it is guessed.
+    /// Generates the application of a table: its key is recorded, and its result is guessed.
     pub(super) fn scout_apply(&mut self, table: TableId, hit: Option<SlotId>, action: Option<SlotId>) {
-        self.note_key(table);
+        self.record_key(table);
         self.guess(hit, 1);
         self.guess(action, 0);
     }
 
-    fn note_key(&mut self, id: TableId) {
-        let Some(at) = self.notes.tables.iter().position(|noted| noted.table == id) else { return };
-        let noted = self.notes.tables[at];
-        let scouting = self.scouting.clone().expect("only scouts write notes");
-        self.write_key(&scouting, &noted);
+    fn record_key(&mut self, id: TableId) {
+        let Some(at) = self.prefetch.tables.iter().position(|prefetched| prefetched.table == id) else { return };
+        let prefetched = self.prefetch.tables[at];
+        let scouting = self.scouting.clone().expect("only scouts write prefetch");
+        self.write_key(&scouting, &prefetched);
         let reached = scouting.reached[at];
         let before = self.b.use_var(reached);
         let with = self.b.ins().bor(before, scouting.bit);
         self.b.def_var(reached, with);
     }
 
-    /// Writes the key with which the packet came to a table.
-    pub(super) fn write_key(&mut self, scouting: &Scouting, noted: &Noted) {
-        for (index, word) in self.key(noted.table).into_iter().enumerate() {
+    /// Records the key with which the packet reached a table.
+    pub(super) fn write_key(&mut self, scouting: &ScoutState, prefetched: &PrefetchedTable) {
+        for (index, word) in self.key(prefetched.table).into_iter().enumerate() {
             let word = self.value(word);
-            let (address, offset) = self.key_at(scouting.notes, scouting.number, noted, index);
+            let (address, offset) = self.key_at(scouting.prefetch, scouting.number, prefetched, index);
             self.b.ins().store(self.flags.record, word, address, offset);
         }
     }

@@ -1,4 +1,4 @@
-//! What a unit takes from the frame, what it leaves there, and how it holds things in between.
+//! The interface of a unit to the frame (loads on entry, stores on exit), and its state in between.
 
 use std::collections::BTreeSet;
 
@@ -7,44 +7,44 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use ir::{BodyId, BodyKind, FieldListItem, HeaderId, Op, Program, SlotId};
 
 use super::Emit;
-use super::header::Which;
-use super::known::Spot;
+use super::facts::Spot;
+use super::header::ResolvedHeader;
 use super::value::{Num, words_of};
 use super::words::Word;
-use crate::layout::{Layout, Valid, word};
+use crate::layout::{FrameLayout, Valid, word};
 use crate::walk::{self, Use};
 use crate::{Plan, Step};
 
-/// Slots of more bits stay in the frame.
+/// Maximum width in bits of slots that are variables; wider slots stay in the frame.
 const MAX_VARIABLE_BITS: u32 = 256;
 
-/// What holds of the whole program.
+/// Facts about the whole program.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ProgramFacts {
     /// Slots that the architecture sets before a fresh unit.
     given: BTreeSet<SlotId>,
-    /// Slots and headers that field lists keep: a fresh unit takes them from the frame, but for packets of a batch, which
-    /// nobody kept anything for.
+    /// Slots and headers that field lists preserve. A fresh unit loads them from the frame, except for packets of a
+    /// batch, for which nothing has been preserved.
     kept_slots: BTreeSet<SlotId>,
     pub kept_headers: BTreeSet<HeaderId>,
-    /// Slots that the architecture looks at after a unit.
+    /// Slots that the architecture reads after a unit.
     visible: BTreeSet<SlotId>,
-    /// Whether everything can be seen between units.
+    /// Whether all state is visible between units.
     pub all_visible: bool,
-    /// Headers whose home may hold something when a packet has left.
+    /// Headers whose home may hold data after a packet has left.
     written: BTreeSet<HeaderId>,
-    /// Of those, the ones whose place does not tell whether it does.
+    /// The subset of these whose place does not show whether it does.
     written_early: BTreeSet<HeaderId>,
-    /// Headers that are extracted anywhere.
+    /// Headers that any body extracts.
     extracted: BTreeSet<HeaderId>,
-    /// The one body that emits, if it can put the packet together where it is.
+    /// The only body that emits, if it can assemble the packet in place.
     pub deparser: Option<BodyId>,
-    /// The value of `NoError`.
+    /// Value of `NoError`.
     pub no_error: u64,
 }
 
-impl Facts {
-    pub fn new(program: &Program, layout: &Layout, plan: &Plan) -> Facts {
+impl ProgramFacts {
+    pub fn new(program: &Program, layout: &FrameLayout, plan: &Plan) -> ProgramFacts {
         let (mut kept_headers, mut kept_slots) = (BTreeSet::new(), BTreeSet::new());
         for kept in program.field_lists.values().flatten() {
             match *kept {
@@ -56,19 +56,19 @@ impl Facts {
         for body in program.bodies.values() {
             walk::body(program, body, &mut |used| match used {
                 Use::HeaderWrite(header, _) => {
-                    written.extend(walk::meant(program, header));
+                    written.extend(walk::candidates(program, header));
                     if body.kind == BodyKind::Parser {
-                        in_parsers.extend(walk::meant(program, header));
+                        in_parsers.extend(walk::candidates(program, header));
                     }
                 }
-                Use::Extract(header) => extracted.extend(walk::meant(program, header)),
+                Use::Extract(header) => extracted.extend(walk::candidates(program, header)),
                 _ => {}
             });
         }
         if !layout.byte_cursor {
             written.extend(extracted.iter().copied());
         }
-        Facts {
+        ProgramFacts {
             given: plan.given.iter().copied().collect(),
             visible: plan.visible.iter().flatten().copied().collect(),
             kept_slots,
@@ -83,13 +83,13 @@ impl Facts {
     }
 }
 
-/// The value of a member of `error`; 0 if the program does not declare it.
+/// Returns the value of a member of `error`; 0 if the program does not declare it.
 pub(super) fn error_number(program: &Program, name: &str) -> u64 {
     program.errors.iter().position(|error| error == name).unwrap_or(0) as u64
 }
 
-/// The one body that emits, if all it does is to emit headers that lie in memory as on the wire.
-fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
+/// Returns the only body that emits, if it only emits headers whose memory layout equals the wire layout.
+fn deparser(program: &Program, layout: &FrameLayout) -> Option<BodyId> {
     let emits = |body: &ir::Body| {
         body.blocks.values().flat_map(|block| &block.instrs).any(|instr| matches!(instr.op, Op::Emit(_)))
     };
@@ -99,7 +99,7 @@ fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
         .flat_map(|body| body.blocks.values())
         .flat_map(|block| &block.instrs)
         .any(|instr| matches!(instr.op, Op::CopyVarbit(..)));
-    // What a field list keeps of the packet that leaves is read when that is put together.
+    // A field list's values are read from the outgoing packet while it is assembled.
     let keeps_headers = |keep: &u32| {
         let kept = program.field_lists.get(keep).into_iter().flatten();
         kept.into_iter().any(|kept| matches!(kept, FieldListItem::Header(_)))
@@ -125,50 +125,50 @@ fn deparser(program: &Program, layout: &Layout) -> Option<BodyId> {
     });
     for instr in body.blocks.values().flat_map(|block| &block.instrs) {
         if let Op::Emit(header) = &instr.op {
-            simple &= walk::meant(program, header).iter().all(|header| layout.ty(program, *header).plain);
+            simple &= walk::candidates(program, header).iter().all(|header| layout.ty(program, *header).plain);
         }
     }
     simple.then_some(id)
 }
 
-/// What one unit does with the frame.
+/// The effect of one unit on the frame.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct UnitState {
     pub fresh: bool,
     pub slots: BTreeSet<SlotId>,
     pub headers: BTreeSet<HeaderId>,
-    /// The slots that are written.
+    /// Slots that are written.
     written: BTreeSet<SlotId>,
-    /// The headers that are, or whose homes are.
+    /// Headers that are written, or whose homes are.
     written_headers: BTreeSet<HeaderId>,
-    /// Whether anything is asked for.
-    pub asks: bool,
-    /// What others look at afterwards.
+    /// Whether the unit can make requests.
+    pub makes_requests: bool,
+    /// Slots and headers that are read after the unit.
     seen_slots: BTreeSet<SlotId>,
     seen_headers: BTreeSet<HeaderId>,
 }
 
-/// What the steps of a unit mention.
+/// Everything that the steps of a unit use.
 #[derive(Debug, Default)]
-struct Mentioned {
+struct UsedItems {
     slots: BTreeSet<SlotId>,
     written: BTreeSet<SlotId>,
     headers: BTreeSet<HeaderId>,
     written_headers: BTreeSet<HeaderId>,
 }
 
-impl Mentioned {
-    fn new(program: &Program, steps: &[Step]) -> Mentioned {
-        let mut mentioned = Mentioned::default();
-        let Mentioned { slots, written, headers, written_headers } = &mut mentioned;
+impl UsedItems {
+    fn new(program: &Program, steps: &[Step]) -> UsedItems {
+        let mut mentioned = UsedItems::default();
+        let UsedItems { slots, written, headers, written_headers } = &mut mentioned;
         for step in steps {
             match step {
                 Step::Run(body) => walk::whole_body(program, *body, &mut |used| match used {
                     Use::Read(slot) => _ = slots.insert(slot),
                     Use::Write(slot) => _ = written.insert(slot),
-                    Use::Header(header) | Use::Validity(header) => headers.extend(walk::meant(program, header)),
+                    Use::Header(header) | Use::Validity(header) => headers.extend(walk::candidates(program, header)),
                     Use::HeaderWrite(header, _) | Use::Extract(header) => {
-                        written_headers.extend(walk::meant(program, header));
+                        written_headers.extend(walk::candidates(program, header));
                     }
                     Use::Apply(_) => {}
                 }),
@@ -178,7 +178,7 @@ impl Mentioned {
                 }
                 Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Set(slot, _) => _ = written.insert(*slot),
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) => _ = slots.insert(*slot),
-                Step::Measure | Step::StopIfAsked => {}
+                Step::Measure | Step::StopIfRequested => {}
             }
         }
         slots.extend(written.iter().copied());
@@ -187,22 +187,24 @@ impl Mentioned {
     }
 }
 
-/// Whether the steps of a unit ask for anything.
-fn asks(program: &Program, steps: &[Step]) -> bool {
+/// Whether the steps of a unit can make requests.
+fn makes_requests(program: &Program, steps: &[Step]) -> bool {
     walk::bodies_of_steps(program, steps).any(|id| {
         let mut instrs = program.bodies[id].blocks.values().flat_map(|block| &block.instrs);
         instrs.any(|instr| matches!(instr.op, Op::Request(_)))
     })
 }
 
-impl State {
-    pub fn new(program: &Program, facts: &Facts, plan: &Plan, unit: usize) -> State {
-        let Mentioned { mut slots, written, headers, written_headers } =
-            Mentioned::new(program, &plan.units[unit].steps);
+impl UnitState {
+    pub fn new(program: &Program, program_facts: &ProgramFacts, plan: &Plan, unit: usize) -> UnitState {
+        let UsedItems { mut slots, written, headers, written_headers } =
+            UsedItems::new(program, &plan.units[unit].steps);
         slots.extend(plan.units[unit].results.iter().flatten());
-        let mut seen_slots: BTreeSet<SlotId> = facts.visible.union(&facts.kept_slots).copied().collect();
-        let mut seen_headers: BTreeSet<HeaderId> = facts.kept_headers.union(&facts.written).copied().collect();
-        if facts.all_visible {
+        let mut seen_slots: BTreeSet<SlotId> =
+            program_facts.visible.union(&program_facts.kept_slots).copied().collect();
+        let mut seen_headers: BTreeSet<HeaderId> =
+            program_facts.kept_headers.union(&program_facts.written).copied().collect();
+        if program_facts.all_visible {
             seen_slots.extend(program.slots.keys());
             seen_headers.extend(program.headers.keys());
         }
@@ -213,13 +215,13 @@ impl State {
                 continue;
             }
             todo.extend(&plan.units[next].next);
-            let next = Mentioned::new(program, &plan.units[next].steps);
+            let next = UsedItems::new(program, &plan.units[next].steps);
             seen_slots.extend(next.slots);
             seen_headers.extend(next.headers);
         }
-        let asks = asks(program, &plan.units[unit].steps);
+        let makes_requests = makes_requests(program, &plan.units[unit].steps);
         let fresh = plan.units[unit].fresh;
-        State { fresh, slots, headers, written, written_headers, asks, seen_slots, seen_headers }
+        UnitState { fresh, slots, headers, written, written_headers, makes_requests, seen_slots, seen_headers }
     }
 }
 
@@ -237,7 +239,7 @@ impl Emit<'_, '_> {
         self.b.ins().store(self.flags.frame, value, self.frame, word as i32 * 8);
     }
 
-    /// Where a header is before it is extracted.
+    /// Returns the address of a header's home, its place before extraction.
     pub(super) fn home(&mut self, header: HeaderId) -> cranelift_codegen::ir::Value {
         let offset = self.number(u64::from(self.layout.header(header).home));
         self.b.ins().iadd(self.frame, offset)
@@ -247,34 +249,36 @@ impl Emit<'_, '_> {
         is_variable(self.program, slot)
     }
 
-    /// Whether a slot comes from the frame: there before the unit, and not as good as new.
+    /// Whether a slot is loaded from the frame: set before the unit and not reset by it.
     fn is_taken(&self, slot: SlotId) -> bool {
-        !self.state.fresh || self.facts.given.contains(&slot) || !self.is_new() && self.facts.kept_slots.contains(&slot)
+        !self.state.fresh
+            || self.program_facts.given.contains(&slot)
+            || !self.is_new() && self.program_facts.kept_slots.contains(&slot)
     }
 
-    /// Whether nobody has kept anything for the packet.
+    /// Whether nothing has been preserved for the packet.
     fn is_new(&self) -> bool {
         self.scouting.is_some() || self.lane.is_some()
     }
 
-    /// Takes the state over from the frame, or begins a new one.
+    /// Loads the state from the frame, or initialises it.
     pub(super) fn enter(&mut self) {
         let state = self.state;
         let fresh = state.fresh;
         let zero = self.number(0);
         self.b.def_var(self.ending, zero);
-        let takes_headers = !fresh || !self.is_new() && !self.facts.kept_headers.is_empty();
+        let takes_headers = !fresh || !self.is_new() && !self.program_facts.kept_headers.is_empty();
         for index in 0..self.layout.masks.1 {
             let variable = self.b.declare_var(types::I64);
             self.masks.push(variable);
             if !takes_headers {
-                self.known.set_mask(index, u64::MAX, 0);
+                self.facts.set_mask(index, u64::MAX, 0);
             }
             let value = if takes_headers { self.frame_load(self.layout.masks.0 + index) } else { zero };
             self.b.def_var(variable, value);
         }
         let (cursor, error) = match fresh {
-            true => (Word::Known(0), Word::Known(self.facts.no_error)),
+            true => (Word::Const(0), Word::Const(self.program_facts.no_error)),
             false => {
                 let cursor = Word::Value(self.frame_load(word::CURSOR as u32));
                 let cursor = if self.layout.byte_cursor { self.w_shr(cursor, 3) } else { cursor };
@@ -290,7 +294,7 @@ impl Emit<'_, '_> {
             self.clear_homes();
         }
         for header in &state.headers {
-            self.enter_header(*header, fresh && (self.is_new() || !self.facts.kept_headers.contains(header)));
+            self.enter_header(*header, fresh && (self.is_new() || !self.program_facts.kept_headers.contains(header)));
         }
     }
 
@@ -317,41 +321,41 @@ impl Emit<'_, '_> {
         self.slots.insert(slot, variables);
     }
 
-    /// Notes a slot's value, if that decides anything.
+    /// Records a slot's value as a fact, if a branch depends on the slot.
     pub(super) fn know_slot(&mut self, slot: SlotId, value: u64) {
         if self.versions.is_tracked(slot) && self.is_variable(slot) {
-            self.known.slots.insert(slot, value);
+            self.facts.slots.insert(slot, value);
         }
     }
 
     /// Zeros the homes that this packet may have written to.
     pub(super) fn clear_own_homes(&mut self) {
-        for header in &self.facts.written {
+        for header in &self.program_facts.written {
             if !self.state.written_headers.contains(header) {
                 continue;
             }
             let (bytes, home) = (self.layout.ty(self.program, *header).home_bytes, self.home(*header));
-            if !self.facts.extracted.contains(header) || self.facts.written_early.contains(header) {
+            if !self.program_facts.extracted.contains(header) || self.program_facts.written_early.contains(header) {
                 self.zero_bytes(home, bytes);
                 continue;
             }
-            match self.known.places.get(header) {
+            match self.facts.places.get(header) {
                 Some(Spot::Home) => self.zero_bytes(home, bytes),
                 Some(Spot::Packet(_)) => {}
                 None => {
-                    let place = self.place_to_read(Which::One(*header));
+                    let place = self.place_to_read(ResolvedHeader::One(*header));
                     self.zero_home_if_there(place, home, bytes);
                 }
             }
         }
     }
 
-    /// Zeros the homes that the packet before wrote to.
+    /// Zeros the homes that the previous packet wrote to.
     pub(super) fn clear_homes(&mut self) {
-        for header in self.facts.written.difference(&self.facts.kept_headers) {
+        for header in self.program_facts.written.difference(&self.program_facts.kept_headers) {
             let bytes = self.layout.ty(self.program, *header).home_bytes;
             let home = self.home(*header);
-            if self.facts.written_early.contains(header) {
+            if self.program_facts.written_early.contains(header) {
                 self.zero_bytes(home, bytes);
                 continue;
             }
@@ -360,7 +364,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Zeros a header's home if that is where the header is.
+    /// Zeros a header's home if the header is there.
     fn zero_home_if_there(&mut self, place: Value, home: Value, bytes: u32) {
         let (clear, on) = (self.b.create_block(), self.b.create_block());
         let at_home = self.b.ins().icmp(IntCC::Equal, place, home);
@@ -387,7 +391,7 @@ impl Emit<'_, '_> {
         self.b.def_var(variable, place);
         self.places.insert(header, variable);
         if is_new {
-            self.known.places.insert(header, Spot::Home);
+            self.facts.places.insert(header, Spot::Home);
         }
         if let Some(width) = layout.width {
             let variable = self.b.declare_var(types::I64);
@@ -397,7 +401,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Leaves in the frame what others look at.
+    /// Stores the state that is read outside the unit.
     pub(super) fn leave(&mut self) {
         let state = self.state;
         for index in 0..self.layout.masks.1 {
@@ -415,7 +419,7 @@ impl Emit<'_, '_> {
         for slot in &state.seen_slots {
             let at = self.layout.slot(*slot);
             match self.slots.get(slot).cloned() {
-                // It is there already.
+                // The frame holds its value already.
                 Some(_) if self.is_taken(*slot) && !state.written.contains(slot) => {}
                 Some(variables) => {
                     for (index, variable) in variables.into_iter().enumerate() {
@@ -439,12 +443,12 @@ impl Emit<'_, '_> {
                     self.frame_store(layout.place, place);
                     if let Some(width) = self.widths.get(header).copied() {
                         let value = self.b.use_var(width);
-                        self.frame_store(layout.width.expect("it has a width"), value);
+                        self.frame_store(layout.width.expect("the type has a variable field"), value);
                     }
                 }
                 None if state.fresh
                     && !state.headers.contains(header)
-                    && (self.is_new() || !self.facts.kept_headers.contains(header)) =>
+                    && (self.is_new() || !self.program_facts.kept_headers.contains(header)) =>
                 {
                     let (home, zero) = (self.home(*header), self.number(0));
                     self.frame_store(layout.place, home);
@@ -458,10 +462,10 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The value of a slot.
+    /// Returns the value of a slot.
     pub(super) fn slot(&mut self, slot: SlotId) -> Num {
         let width = self.program.slots[slot].width;
-        if let Some(value) = self.known.slots.get(&slot) {
+        if let Some(value) = self.facts.slots.get(&slot) {
             return Num::number(*value, width);
         }
         match self.slots.get(&slot).cloned() {
@@ -480,8 +484,8 @@ impl Emit<'_, '_> {
     pub(super) fn set_slot(&mut self, slot: SlotId, num: &Num) {
         debug_assert_eq!(num.width, self.program.slots[slot].width);
         match &num.words[..] {
-            [Word::Known(value)] => self.know_slot(slot, *value),
-            _ => _ = self.known.slots.remove(&slot),
+            [Word::Const(value)] => self.know_slot(slot, *value),
+            _ => _ = self.facts.slots.remove(&slot),
         }
         match self.slots.get(&slot).cloned() {
             Some(variables) => {

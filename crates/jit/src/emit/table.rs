@@ -1,4 +1,4 @@
-//! Applying tables: the key in words, the lookup, the action's arguments and body.
+//! Table application: the key in words, the lookup, the action's arguments and body.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
@@ -8,19 +8,19 @@ use ir::{ActionId, BlockId, Op, SlotId, TableId};
 
 use super::Emit;
 use super::value::{Num, words_of};
-use super::versions::{Back, Point};
+use super::versions::{Point, ReturnSite};
 use super::words::Word;
 use crate::{chain, code};
 
-/// Up to so many comparisons choose an action; more actions are jumped to through a table.
+/// Maximum number of comparisons that select an action; with more actions a jump table is used.
 const MAX_COMPARED: usize = 5;
 
 impl Emit<'_, '_> {
-    /// The key's words.
+    /// Returns the words of the key.
     pub(super) fn key(&mut self, id: TableId) -> Vec<Word> {
         let table = &self.program.tables[id];
         let layout = Objects::key_words(table);
-        let mut words = vec![Word::Known(0); layout.words];
+        let mut words = vec![Word::Const(0); layout.words];
         for (key, place) in table.keys.iter().zip(&layout.places) {
             let num = self.expr(&key.expr);
             for (index, word) in num.words.iter().enumerate() {
@@ -31,37 +31,37 @@ impl Emit<'_, '_> {
         words
     }
 
-    /// The record of what a table runs for a key, by a lookup. Ends the unit if the table does not answer yet.
+    /// Looks a key up and returns the record that the table runs. Ends the unit if the table's result is pending.
     pub(super) fn looked_up(&mut self, id: TableId, key: Vec<Word>) -> Value {
         let count = key.len();
         let key = self.spill(&Num { width: count as u32 * 64, words: key });
         let (number, words) = (self.number(u64::from(id.as_u32())), self.number(count as u64));
-        let record = self.call_aside("apply", &[self.frame, number, key, words]);
+        let record = self.call_cold("apply", &[self.frame, number, key, words]);
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
-        self.aside(pending, |emit| emit.end_unit(code::PENDING, id.as_u32()));
+        self.cold_block(pending, |emit| emit.end_unit(code::PENDING, id.as_u32()));
         self.b.switch_to_block(known);
         record
     }
 
-    /// Applies a table, as an instruction of a block of the current scope says, and what follows it. The current block is
-    /// done with.
+    /// Applies a table, for an instruction of a block of the current scope, and generates the code after it. The
+    /// current block is terminated.
     pub(super) fn apply(&mut self, id: TableId, block: BlockId, instr: usize) {
-        let back = Back { scope: self.scope, block, instr, action: 0 };
+        let return_site = ReturnSite { scope: self.scope, block, instr, action: 0 };
         self.probe_rest();
         if let Some(entries) = chain::entries(&self.program.tables[id]) {
-            return self.apply_chain(id, &entries, back);
+            return self.apply_chain(id, &entries, return_site);
         }
         let record = self.record(id);
-        self.run_record(id, record, back);
+        self.run_record(id, record, return_site);
     }
 
-    /// Runs what a record says, and what follows the table. The current block is done with.
-    pub(super) fn run_record(&mut self, id: TableId, record: Value, back: Back) {
+    /// Runs the action of a record and generates the code after the table. The current block is terminated.
+    pub(super) fn run_record(&mut self, id: TableId, record: Value, return_site: ReturnSite) {
         let table = &self.program.tables[id];
         let head = Word::Value(self.b.ins().load(types::I64, self.flags.record, record, 0));
-        let index = self.w_and(head, Word::Known(RECORD_ACTION));
-        self.tell_hit(id, head, back);
+        let index = self.w_and(head, Word::Const(RECORD_ACTION));
+        self.record_hit(id, head, return_site);
         let done = self.b.create_block();
         let mut may_run_none = true;
         let mut bodies: Vec<(Block, ActionId)> = Vec::new();
@@ -74,14 +74,14 @@ impl Emit<'_, '_> {
                 self.b.ins().jump(*only, &[]);
             }
             [(only, _)] => {
-                let none = self.w_cmp(IntCC::Equal, index, Word::Known(RECORD_NO_ACTION));
+                let none = self.w_cmp(IntCC::Equal, index, Word::Const(RECORD_NO_ACTION));
                 self.branch(none, done, *only);
             }
-            // A few comparisons are predicted better than a jump through a table.
+            // A few comparisons are predicted better than a jump table.
             [rest @ .., (last, _)] if rest.len() < MAX_COMPARED && table.profile.is_none() => {
                 for (at, (block, _)) in rest.iter().enumerate() {
                     let next = self.b.create_block();
-                    let this = self.w_cmp(IntCC::Equal, index, Word::Known(at as u64));
+                    let this = self.w_cmp(IntCC::Equal, index, Word::Const(at as u64));
                     self.branch(this, *block, next);
                     self.b.switch_to_block(next);
                 }
@@ -97,24 +97,24 @@ impl Emit<'_, '_> {
                 switch.emit(&mut self.b, index, done);
             }
         }
-        let known = self.known.clone();
+        let known = self.facts.clone();
         for (number, (begin, action)) in bodies.into_iter().enumerate() {
             self.b.switch_to_block(begin);
-            self.known = known.clone();
-            self.in_scope(back.scope);
+            self.facts = known.clone();
+            self.in_scope(return_site.scope);
             self.arguments(action, record);
-            self.run_action(action, Back { action: number, ..back });
+            self.run_action(action, ReturnSite { action: number, ..return_site });
         }
         if may_run_none {
             self.b.switch_to_block(done);
-            self.known = known;
-            self.behind_action(None, back);
+            self.facts = known;
+            self.after_action(None, return_site);
         }
     }
 
-    /// Keeps the first word of a record, or what it says of a hit, where the program asks for that.
-    pub(super) fn tell_hit(&mut self, id: TableId, head: Word, back: Back) {
-        if self.applied(back).1.is_some() {
+    /// Keeps the first word of a record, or the hit flag derived from it, where the program queries it.
+    pub(super) fn record_hit(&mut self, id: TableId, head: Word, return_site: ReturnSite) {
+        if self.applied(return_site).1.is_some() {
             let variable = match self.heads.get(&id) {
                 Some(variable) => *variable,
                 None => self.b.declare_var(types::I64),
@@ -125,43 +125,43 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Runs an action that has its arguments, and what follows the table.
-    pub(super) fn run_action(&mut self, action: ActionId, back: Back) {
-        let inner = self.scope_of_action(self.program.actions[action].body, back);
+    /// Runs an action whose arguments are set, and generates the code after the table.
+    pub(super) fn run_action(&mut self, action: ActionId, return_site: ReturnSite) {
+        let inner = self.scope_of_action(self.program.actions[action].body, return_site);
         self.in_scope(inner);
         self.go_to(self.block_point(BlockId::from_u32(0)));
     }
 
-    /// The table that an instruction applies, and the slots that it tells of hit and action.
-    pub(super) fn applied(&self, back: Back) -> (TableId, Option<SlotId>, Option<SlotId>) {
-        let body = self.versions.scope(back.scope).body;
-        match self.program.bodies[body].blocks[back.block].instrs[back.instr].op {
+    /// Returns the table that an instruction applies, and the slots that receive hit and action.
+    pub(super) fn applied(&self, return_site: ReturnSite) -> (TableId, Option<SlotId>, Option<SlotId>) {
+        let body = self.versions.scope(return_site.scope).body;
+        match self.program.bodies[body].blocks[return_site.block].instrs[return_site.instr].op {
             Op::Apply { table, hit, action } => (table, hit, action),
             _ => unreachable!("only tables run actions"),
         }
     }
 
-    /// A table has run an action, or none; the code goes on where it was applied.
-    pub(super) fn behind_action(&mut self, ran: Option<usize>, back: Back) {
-        let (id, hit, action) = self.applied(back);
-        self.in_scope(back.scope);
-        self.probe(crate::Part::Table(id));
+    /// Continues after the table application, given the action that ran, if any.
+    pub(super) fn after_action(&mut self, ran: Option<usize>, return_site: ReturnSite) {
+        let (id, hit, action) = self.applied(return_site);
+        self.in_scope(return_site.scope);
+        self.probe(crate::ProbedPart::Table(id));
         let is_kept = |emit: &Self, slot: &SlotId| emit.scouting.is_none() || emit.is_variable(*slot);
         if let Some(slot) = hit.filter(|slot| is_kept(self, slot)) {
             let head = Word::Value(self.b.use_var(self.heads[&id]));
             let hit = self.w_shr(head, RECORD_HIT.trailing_zeros());
-            let hit = self.w_and(hit, Word::Known(1));
+            let hit = self.w_and(hit, Word::Const(1));
             self.set_number(slot, hit);
         }
         if let Some(slot) = action.filter(|slot| is_kept(self, slot)) {
-            // No action has a number of its own for the program.
+            // No action has this index in the program.
             let number = ran.map_or(u64::from(u32::MAX), |ran| ran as u64);
-            self.set_number(slot, Word::Known(number));
+            self.set_number(slot, Word::Const(number));
         }
-        self.go_to(Point::Code { scope: back.scope, block: back.block, instr: back.instr + 1 });
+        self.go_to(Point::Code { scope: return_site.scope, block: return_site.block, instr: return_site.instr + 1 });
     }
 
-    /// Sets a slot to a word, cut to its width.
+    /// Sets a slot to a word, truncated to its width.
     pub(super) fn set_number(&mut self, slot: SlotId, word: Word) {
         let num = self.resize(&Num { width: 64, words: vec![word] }, self.program.slots[slot].width);
         self.set_slot(slot, &num);

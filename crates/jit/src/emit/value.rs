@@ -1,6 +1,6 @@
-//! Values while code is generated: bit vectors as words, the least significant first.
+//! Values during code generation: bit vectors as words, least significant first.
 //!
-//! The highest word has no bits beyond the width, ever: every operation that could set some clears them.
+//! The highest word never has bits beyond the width: every operation that could set some clears them.
 
 use bits::Bits;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -16,7 +16,7 @@ pub(super) struct Num {
     pub words: Vec<Word>,
 }
 
-/// Ones for the bits of the highest word of a value; all ones for a width of 0 or a multiple of 64.
+/// Returns the mask of the valid bits of the highest word; all ones for a width of 0 or a multiple of 64.
 pub(super) fn top_mask(width: u32) -> u64 {
     match width % 64 {
         0 => u64::MAX,
@@ -30,7 +30,7 @@ pub(super) fn words_of(width: u32) -> usize {
 
 impl Num {
     pub fn known(value: &Bits) -> Num {
-        let words = (0..words_of(value.width())).map(|index| Word::Known(value.word(index))).collect();
+        let words = (0..words_of(value.width())).map(|index| Word::Const(value.word(index))).collect();
         Num { width: value.width(), words }
     }
 
@@ -38,37 +38,37 @@ impl Num {
         Num::known(&Bits::new(u128::from(value), width))
     }
 
-    /// One word of a value that has this width already.
+    /// Creates a value from one word that has this width already.
     pub fn word(word: Word, width: u32) -> Num {
         Num { width, words: if width == 0 { Vec::new() } else { vec![word] } }
     }
 
-    /// The lowest word.
+    /// Returns the lowest word.
     pub fn low(&self) -> Word {
-        self.words.first().copied().unwrap_or(Word::Known(0))
+        self.words.first().copied().unwrap_or(Word::Const(0))
     }
 
-    /// The whole value, if all of it is known.
+    /// Returns the whole value, if all of it is constant.
     pub fn constant(&self) -> Option<Bits> {
-        let words: Option<Vec<u64>> = self.words.iter().map(|word| word.known()).collect();
+        let words: Option<Vec<u64>> = self.words.iter().map(|word| word.as_const()).collect();
         Some(Bits::from_words(&words?, self.width))
     }
 }
 
 impl Emit<'_, '_> {
-    /// Clears what is beyond the width.
+    /// Clears the bits beyond the width.
     pub(super) fn trim(&mut self, mut num: Num) -> Num {
         if let Some(top) = num.words.last().copied() {
             let last = num.words.len() - 1;
-            num.words[last] = self.w_and(top, Word::Known(top_mask(num.width)));
+            num.words[last] = self.w_and(top, Word::Const(top_mask(num.width)));
         }
         num
     }
 
-    /// The words from bit `low` on, as many as the width needs, zeros beyond the end.
+    /// Returns the words from bit `low` on, as many as the width needs, with zeros beyond the end.
     pub(super) fn shifted_down(&mut self, a: &Num, low: u32, width: u32) -> Num {
         let (skip, bits) = ((low / 64) as usize, low % 64);
-        let at = |index: usize| a.words.get(index).copied().unwrap_or(Word::Known(0));
+        let at = |index: usize| a.words.get(index).copied().unwrap_or(Word::Const(0));
         let words = (0..words_of(width)).map(|index| {
             let low_part = self.w_shr(at(index + skip), bits);
             if bits == 0 {
@@ -81,13 +81,13 @@ impl Emit<'_, '_> {
         Num { width, words }
     }
 
-    /// Bits `low` and up, `width` of them.
+    /// Returns `width` bits from bit `low` on.
     pub(super) fn slice(&mut self, a: &Num, low: u32, width: u32) -> Num {
         let num = self.shifted_down(a, low, width);
         if low + width >= a.width { num } else { self.trim(num) }
     }
 
-    /// Zero-extended or cut.
+    /// Zero-extends or truncates.
     pub(super) fn resize(&mut self, a: &Num, width: u32) -> Num {
         if a.width == width {
             return a.clone();
@@ -95,25 +95,25 @@ impl Emit<'_, '_> {
         self.slice(a, 0, width)
     }
 
-    /// Shifted left by so many bits, in `width` bits.
+    /// Shifts left by a constant number of bits, in `width` bits.
     pub(super) fn shl_known(&mut self, a: &Num, by: u32, width: u32) -> Num {
         let (skip, bits) = ((by / 64) as usize, by % 64);
         let at = |index: isize| match usize::try_from(index) {
-            Ok(index) => a.words.get(index).copied().unwrap_or(Word::Known(0)),
-            Err(_) => Word::Known(0),
+            Ok(index) => a.words.get(index).copied().unwrap_or(Word::Const(0)),
+            Err(_) => Word::Const(0),
         };
         let mut words = Vec::new();
         for index in 0..words_of(width) {
             let from = index as isize - skip as isize;
             let high_part = self.w_shl(at(from), bits);
-            let low_part = if bits == 0 { Word::Known(0) } else { self.w_shr(at(from - 1), 64 - bits) };
+            let low_part = if bits == 0 { Word::Const(0) } else { self.w_shr(at(from - 1), 64 - bits) };
             words.push(self.w_or(high_part, low_part));
         }
         let num = Num { width, words };
         if u64::from(a.width) + u64::from(by) <= u64::from(width) { num } else { self.trim(num) }
     }
 
-    /// `high` followed by `low`.
+    /// Concatenates `high` and `low`.
     pub(super) fn concat(&mut self, high: &Num, low: &Num) -> Num {
         let width = high.width + low.width;
         let mut num = self.shl_known(high, low.width, width);
@@ -123,10 +123,10 @@ impl Emit<'_, '_> {
         num
     }
 
-    /// All ones if the sign bit is set, else 0.
+    /// Returns all ones if the sign bit is set, else 0.
     fn sign_words(&mut self, a: &Num) -> Word {
         let sign = self.sign_bit(a);
-        self.w_sub(Word::Known(0), sign)
+        self.w_sub(Word::Const(0), sign)
     }
 
     pub(super) fn sign_extend(&mut self, a: &Num, width: u32) -> Num {
@@ -154,21 +154,21 @@ impl Emit<'_, '_> {
         if let ([x], [y]) = (&a.words[..], &b.words[..]) {
             return self.w_cmp(cc, *x, *y);
         }
-        let mut different = Word::Known(0);
+        let mut different = Word::Const(0);
         for (x, y) in a.words.iter().zip(&b.words) {
             let bits = self.w_xor(*x, *y);
             different = self.w_or(different, bits);
         }
-        self.w_cmp(cc, different, Word::Known(0))
+        self.w_cmp(cc, different, Word::Const(0))
     }
 
-    /// Unsigned `a < b`, or `a <= b`.
+    /// Compares unsigned: `a < b`, or `a <= b`.
     pub(super) fn less(&mut self, a: &Num, b: &Num, or_equal: bool) -> Word {
         let (strict, last) = match or_equal {
             true => (IntCC::UnsignedLessThan, IntCC::UnsignedLessThanOrEqual),
             false => (IntCC::UnsignedLessThan, IntCC::UnsignedLessThan),
         };
-        let mut result = Word::Known(u64::from(or_equal));
+        let mut result = Word::Const(u64::from(or_equal));
         for (index, (x, y)) in a.words.iter().zip(&b.words).enumerate() {
             if index == 0 {
                 result = self.w_cmp(last, *x, *y);
@@ -187,12 +187,12 @@ impl Emit<'_, '_> {
         self.less(&a, &b, or_equal)
     }
 
-    /// The sign bit inverted, which turns the signed order into the unsigned one.
+    /// Inverts the sign bit, which maps the signed order to the unsigned one.
     fn flip_sign(&mut self, a: &Num) -> Num {
         let mut num = a.clone();
         if let Some(top) = num.words.last_mut() {
             let sign = 1u64 << ((a.width - 1) % 64);
-            *top = self.w_xor(*top, Word::Known(sign));
+            *top = self.w_xor(*top, Word::Const(sign));
         }
         num
     }
@@ -203,10 +203,10 @@ impl Emit<'_, '_> {
         Num { width: then.width, words }
     }
 
-    /// The highest bit; 0 of a value without bits.
+    /// Returns the highest bit; 0 for a value without bits.
     pub(super) fn sign_bit(&mut self, a: &Num) -> Word {
         match a.width {
-            0 => Word::Known(0),
+            0 => Word::Const(0),
             width => {
                 let top = *a.words.last().expect("a value with bits has words");
                 self.w_shr(top, (width - 1) % 64)
@@ -214,26 +214,26 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The address of so many words of stack.
+    /// Returns the address of this many words of stack.
     pub(super) fn room(&mut self, words: usize) -> Value {
         let slot = self.stack_slot(words);
         self.b.ins().stack_addr(I64, slot, 0)
     }
 
-    /// So many words of stack.
+    /// Allocates this many words of stack.
     pub(super) fn stack_slot(&mut self, words: usize) -> StackSlot {
         let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, words.max(1) as u32 * 8, 3);
         self.b.create_sized_stack_slot(slot)
     }
 
-    /// The address of a value's words on the stack.
+    /// Spills a value to the stack and returns the address of its words.
     pub(super) fn spill(&mut self, num: &Num) -> Value {
         let at = self.room(num.words.len());
         self.put_words(num, at, 0);
         at
     }
 
-    /// Writes a value's words to memory of ours, `word` words behind an address.
+    /// Stores a value's words to private memory, `word` words behind an address.
     pub(super) fn put_words(&mut self, num: &Num, at: Value, word: usize) {
         for (index, part) in num.words.iter().enumerate() {
             let part = self.value(*part);
@@ -241,7 +241,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The value whose words are there.
+    /// Loads a value from the address of its words.
     pub(super) fn unspill(&mut self, at: Value, width: u32) -> Num {
         let words = (0..words_of(width))
             .map(|index| Word::Value(self.b.ins().load(I64, self.flags.stack, at, (index * 8) as i32)));
@@ -252,7 +252,7 @@ impl Emit<'_, '_> {
     /// Whether a value is not 0, for branches.
     pub(super) fn truth(&mut self, num: &Num) -> Word {
         match &num.words[..] {
-            [] => Word::Known(0),
+            [] => Word::Const(0),
             [one] => *one,
             _ => {
                 let zero = Num::number(0, num.width);
@@ -261,13 +261,13 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// A value as an index: all ones if it does not fit into 64 bits, which is beyond the end of everything.
+    /// Returns a value as an index: all ones if it does not fit into 64 bits, which is beyond the end of every array.
     pub(super) fn index(&mut self, num: &Num) -> Word {
-        let mut high = Word::Known(0);
+        let mut high = Word::Const(0);
         for word in num.words.iter().skip(1) {
             high = self.w_or(high, *word);
         }
-        let fits = self.w_cmp(IntCC::Equal, high, Word::Known(0));
-        self.w_choose(fits, num.low(), Word::Known(u64::MAX))
+        let fits = self.w_cmp(IntCC::Equal, high, Word::Const(0));
+        self.w_choose(fits, num.low(), Word::Const(u64::MAX))
     }
 }

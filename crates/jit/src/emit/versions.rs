@@ -1,10 +1,11 @@
-//! Code once for everything that is known, as far as that is worth it.
+//! Specialisation: one version of the code for each set of facts, within a budget.
 //!
-//! A program is a graph of *points*: blocks of bodies, the places behind tables, the ends of bodies. Code for a point is
-//! generated when something leads there, and once for each set of facts ([`Known`]) that leads there: a *version*. So
-//! each path through the parser gets controls and deparser of its own, in which places and validity of headers are
-//! constants, and so does what follows an action that settles something. Where versions would be too many, the one
-//! that knows nothing serves all. Packets that the parser refuses get that one too: they are few.
+//! A program is a graph of *points*: blocks of bodies, the points after tables, and the ends of bodies. Code for a
+//! point is generated when a branch leads there, once for each set of facts ([`Facts`]) that reaches it: a *version*.
+//! So each path through the parser gets its own controls and deparser, in which positions and validity of headers are
+//! constants, and so does the code after an action that establishes a fact. Where there would be too many versions, a
+//! generic version without facts serves all. Packets that the parser rejects also get the generic version: they are
+//! few.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,37 +13,37 @@ use cranelift_codegen::ir::{Block, InstBuilder};
 use ir::{BlockId, Body, BodyId, HeaderRef, Op, Program, SlotId};
 
 use super::Emit;
-use super::known::Known;
+use super::facts::Facts;
 use crate::walk::{self, Use, slots_of};
 use crate::{Step, code};
 
-/// The most versions of one point.
-const MOST: usize = 8;
-/// So many instructions of the IR become code of versions that know something; what comes then is shared.
+/// Maximum number of versions of one point.
+const MAX_VERSIONS: usize = 8;
+/// Maximum number of IR instructions in specialised versions; later code is shared.
 const BUDGET: usize = 3000;
-/// Larger units have one version of everything: to find out what matters where would take longer than it is worth.
-const LARGEST: usize = 4 * BUDGET;
+/// Maximum size of a unit that is specialised: in larger ones, computing the relevant facts would take too long.
+const MAX_UNIT_SIZE: usize = 4 * BUDGET;
 
-/// Where code can be gone to.
+/// A program point: the target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Point {
-    /// An instruction of a block, or with the number behind the last one its terminator.
+    /// An instruction of a block; the index behind the last one is the terminator.
     Code { scope: usize, block: BlockId, instr: usize },
-    /// Behind the body of a step, however it ended.
-    Behind(usize),
+    /// The point after the body of a step, however it ended.
+    After(usize),
 }
 
-/// A body that runs: that of a step, or an action in a table.
+/// A body that runs: that of a step, or of an action in a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
     pub body: BodyId,
     pub step: usize,
-    pub back: Option<Back>,
+    pub return_site: Option<ReturnSite>,
 }
 
-/// The table that an action was run by: where it was applied, and which of its actions this is.
+/// The return site of an action: where its table was applied, and the index of the action there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Back {
+pub(super) struct ReturnSite {
     pub scope: usize,
     pub block: BlockId,
     pub instr: usize,
@@ -51,7 +52,7 @@ pub(super) struct Back {
 
 #[derive(Debug)]
 struct Version {
-    known: Known,
+    known: Facts,
     block: Block,
 }
 
@@ -59,24 +60,24 @@ struct Version {
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     of: HashMap<Point, Vec<Version>>,
-    todo: Vec<(Point, Known, Block)>,
+    todo: Vec<(Point, Facts, Block)>,
     scopes: Vec<Scope>,
-    actions: HashMap<Back, usize>,
+    actions: HashMap<ReturnSite, usize>,
     steps: HashMap<usize, usize>,
-    /// How many more instructions may be generated for those that know something.
+    /// Remaining number of instructions for specialised versions.
     left: usize,
-    /// The slots that conditions look at anywhere in the unit, and those read in a step or one that follows.
+    /// Slots that conditions anywhere in the unit depend on, and slots read in each step or a later one.
     tracked: BTreeSet<SlotId>,
     read_from: Vec<BTreeSet<SlotId>>,
     read_in: HashMap<(BodyId, BlockId), BTreeSet<SlotId>>,
-    /// The last step that runs a body.
+    /// Index of the last step that runs a body.
     last_run: Option<usize>,
 }
 
-/// The slots that decide where a body goes, or whether it goes on.
-fn deciding(body: &Body, into: &mut BTreeSet<SlotId>) {
+/// Adds the slots that decide the path through a body, or whether it continues.
+fn branch_slots(body: &Body, into: &mut BTreeSet<SlotId>) {
     for block in body.blocks.values() {
-        walk::deciding(&block.terminator, into);
+        walk::branch_slots(&block.terminator, into);
         for instr in &block.instrs {
             match &instr.op {
                 Op::Extract(HeaderRef::Element(_, index), _) => slots_of(index, into),
@@ -87,17 +88,17 @@ fn deciding(body: &Body, into: &mut BTreeSet<SlotId>) {
     }
 }
 
-/// Instructions and blocks of a unit.
+/// Returns the number of instructions and blocks of a unit.
 fn size(program: &Program, steps: &[Step]) -> usize {
     let bodies = walk::bodies_of_steps(program, steps);
     bodies.flat_map(|body| program.bodies[body].blocks.values()).map(|block| block.instrs.len() + 1).sum()
 }
 
 impl Versions {
-    /// `is_special` if code may be generated more than once.
+    /// Analyses a unit; `is_special` allows several versions of a point.
     pub fn new(program: &Program, steps: &[Step], is_special: bool) -> Versions {
         let mut versions = Versions { left: if is_special { BUDGET } else { 0 }, ..Versions::default() };
-        if !is_special || size(program, steps) > LARGEST {
+        if !is_special || size(program, steps) > MAX_UNIT_SIZE {
             versions.left = 0;
             return versions;
         }
@@ -113,14 +114,14 @@ impl Versions {
                         }
                     });
                     for body in walk::bodies(program, *body) {
-                        deciding(&program.bodies[body], &mut versions.tracked);
+                        branch_slots(&program.bodies[body], &mut versions.tracked);
                     }
                 }
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) => {
                     versions.tracked.insert(*slot);
                     read.insert(*slot);
                 }
-                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Measure | Step::Set(..) | Step::StopIfAsked => {}
+                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Measure | Step::Set(..) | Step::StopIfRequested => {}
             }
             versions.read_from[index] = read.clone();
         }
@@ -132,7 +133,7 @@ impl Versions {
         self.scopes[scope]
     }
 
-    /// The slots that are read in a block of a body, or behind it in that body.
+    /// Returns the slots that are read in a block of a body, or in that body after it.
     fn read_in(&mut self, program: &Program, body: BodyId, block: BlockId) -> &BTreeSet<SlotId> {
         self.read_in.entry((body, block)).or_insert_with(|| {
             let (mut read, mut seen, mut todo) = (BTreeSet::new(), BTreeSet::new(), vec![block]);
@@ -161,15 +162,15 @@ impl Versions {
         })
     }
 
-    /// The slots that are read from a point on.
+    /// Returns the slots that are live at a point.
     fn live(&mut self, program: &Program, point: Point) -> BTreeSet<SlotId> {
         match point {
-            Point::Behind(step) => self.read_from[step + 1].clone(),
+            Point::After(step) => self.read_from[step + 1].clone(),
             Point::Code { scope, block, .. } => {
-                let Scope { body, step, back } = self.scopes[scope];
+                let Scope { body, step, return_site } = self.scopes[scope];
                 let mut live = self.read_in(program, body, block).clone();
-                match back {
-                    Some(Back { scope, block, instr, .. }) => {
+                match return_site {
+                    Some(ReturnSite { scope, block, instr, .. }) => {
                         live.extend(self.live(program, Point::Code { scope, block, instr }));
                     }
                     None => live.extend(self.read_from[step + 1].iter().copied()),
@@ -185,16 +186,16 @@ impl Versions {
 }
 
 impl Emit<'_, '_> {
-    /// The code for a point, given what is known here.
+    /// Returns the block of a point, specialised for the facts that hold here.
     pub(super) fn at(&mut self, point: Point) -> Block {
-        let mut known = Known::default();
-        if self.known.is_special && self.versions.left > 0 {
-            known = self.known.clone();
+        let mut known = Facts::default();
+        if self.facts.is_special && self.versions.left > 0 {
+            known = self.facts.clone();
             let live = self.versions.live(self.program, point);
             known.keep_slots(&live);
-            // Every body that runs says anew how it ended.
+            // Every body that runs sets the ending again.
             let last = self.versions.last_run;
-            let is_over = matches!(point, Point::Behind(step) if Some(step) >= last);
+            let is_over = matches!(point, Point::After(step) if Some(step) >= last);
             if !is_over {
                 known.ending = None;
             }
@@ -203,8 +204,8 @@ impl Emit<'_, '_> {
         if let Some(version) = versions.iter().find(|version| version.known == known) {
             return version.block;
         }
-        if versions.len() >= MOST && known != Known::default() {
-            known = Known::default();
+        if versions.len() >= MAX_VERSIONS && known != Facts::default() {
+            known = Facts::default();
             if let Some(version) = versions.iter().find(|version| version.known == known) {
                 return version.block;
             }
@@ -215,80 +216,80 @@ impl Emit<'_, '_> {
         block
     }
 
-    /// Goes to a point.
+    /// Jumps to a point.
     pub(super) fn go_to(&mut self, point: Point) {
         let block = self.at(point);
         self.b.ins().jump(block, &[]);
     }
 
-    /// Generates code for all points that something has led to.
+    /// Generates code for all points that have been reached.
     pub(super) fn all_points(&mut self) {
         while let Some((point, known, block)) = self.versions.todo.pop() {
             self.b.switch_to_block(block);
-            self.known = known;
+            self.facts = known;
             match point {
                 Point::Code { scope, block, instr } => {
                     self.in_scope(scope);
                     self.code(block, instr);
                 }
-                Point::Behind(step) => self.behind(step),
+                Point::After(step) => self.after_step(step),
             }
         }
     }
 
-    /// What follows belongs to a scope.
+    /// Makes a scope the current one.
     pub(super) fn in_scope(&mut self, scope: usize) {
         self.scope = scope;
         self.at_step(self.versions.scopes[scope].step);
     }
 
-    /// Code for one more instruction has been generated.
+    /// Charges one generated instruction to the budget.
     pub(super) fn spend_budget(&mut self) {
-        if self.known.is_special {
+        if self.facts.is_special {
             self.versions.left = self.versions.left.saturating_sub(1);
         }
     }
 
-    /// The scope of the body of a step.
+    /// Returns the scope of the body of a step.
     pub(super) fn scope_of_step(&mut self, step: usize, body: BodyId) -> usize {
         let Versions { scopes, steps, .. } = &mut self.versions;
         *steps.entry(step).or_insert_with(|| {
-            scopes.push(Scope { body, step, back: None });
+            scopes.push(Scope { body, step, return_site: None });
             scopes.len() - 1
         })
     }
 
-    /// The scope of an action that a table runs which is applied at an instruction of the current scope.
-    pub(super) fn scope_of_action(&mut self, body: BodyId, back: Back) -> usize {
+    /// Returns the scope of an action run by a table that is applied at an instruction of the current scope.
+    pub(super) fn scope_of_action(&mut self, body: BodyId, return_site: ReturnSite) -> usize {
         let step = self.step;
         let Versions { scopes, actions, .. } = &mut self.versions;
-        *actions.entry(back).or_insert_with(|| {
-            scopes.push(Scope { body, step, back: Some(back) });
+        *actions.entry(return_site).or_insert_with(|| {
+            scopes.push(Scope { body, step, return_site: Some(return_site) });
             scopes.len() - 1
         })
     }
 
-    /// The beginning of a block of the current scope.
+    /// Returns the point at the start of a block of the current scope.
     pub(super) fn block_point(&self, block: BlockId) -> Point {
         Point::Code { scope: self.scope, block, instr: 0 }
     }
 
-    /// Generates code that leaves the way of the packet, in a block of its own, and comes back to what was known before.
-    pub(super) fn aside(&mut self, block: Block, generate: impl FnOnce(&mut Self)) {
-        let known = self.known.clone();
+    /// Generates a cold path in a block of its own, then restores the current facts.
+    pub(super) fn cold_block(&mut self, block: Block, generate: impl FnOnce(&mut Self)) {
+        let known = self.facts.clone();
         self.b.set_cold_block(block);
         self.b.switch_to_block(block);
         generate(self);
-        self.known = known;
+        self.facts = known;
     }
 
-    /// The body of the current step ends so; the current block is done with.
+    /// Ends the body of the current step; the current block is terminated.
     pub(super) fn body_ends(&mut self, ending: u64) {
         self.set_ending(ending);
         if ending == code::REJECT {
-            // What came of the packet so far is of little use to make code for, and comes in many kinds.
-            self.known = Known::default();
+            // After an early end, facts are of little use and too varied to specialise for.
+            self.facts = Facts::default();
         }
-        self.go_to(Point::Behind(self.step));
+        self.go_to(Point::After(self.step));
     }
 }

@@ -1,35 +1,35 @@
-//! Writes to neighbouring fields of a header, as one store.
+//! Write combining: writes to neighbouring fields of a header as one store.
 //!
 //! Programs fill headers field by field. Stored one by one, narrow stores would be followed by wider loads, for a
-//! checksum or when the packet is put together, and a load that needs several stores waits until all are done. So
-//! writes to one header are held back as long as nothing looks, and those that lie side by side become one value.
+//! checksum or when the packet is assembled, and a load that spans several stores waits until all are done. So writes
+//! to one header are deferred as long as nothing reads them, and adjacent ones are merged into one value.
 
 use ir::{Expr, HeaderId, HeaderRef, LValue, Op};
 
 use super::Emit;
-use super::header::Which;
+use super::header::ResolvedHeader;
 use super::value::Num;
 
-/// Writes to a header that are held back: fields and values.
-pub(super) type Held = Option<(HeaderId, Vec<(u32, Num)>)>;
+/// Deferred writes to a header: fields and values.
+pub(super) type DeferredWrites = Option<(HeaderId, Vec<(u32, Num)>)>;
 
 impl Emit<'_, '_> {
-    /// Takes an instruction if it can go before the writes that are held back, or be one of them.
-    pub(super) fn holds_back(&mut self, op: &Op) -> bool {
+    /// Takes an instruction that can be reordered before the deferred writes, or become one of them.
+    pub(super) fn defers(&mut self, op: &Op) -> bool {
         match op {
             Op::Assign(LValue::Field(HeaderRef::Header(header), field), value) => {
                 let fits = self
-                    .held
+                    .deferred
                     .as_ref()
                     .is_none_or(|(held, writes)| held == header && writes.iter().all(|(written, _)| written != field));
                 if !fits || self.looks(value) {
-                    self.write_held();
+                    self.flush_deferred();
                 }
                 let num = self.expr(value);
-                self.held.get_or_insert_with(|| (*header, Vec::new())).1.push((*field, num));
+                self.deferred.get_or_insert_with(|| (*header, Vec::new())).1.push((*field, num));
                 true
             }
-            Op::Assign(LValue::Slot(slot), value) if self.held.is_some() && !self.looks(value) => {
+            Op::Assign(LValue::Slot(slot), value) if self.deferred.is_some() && !self.looks(value) => {
                 let value = self.expr(value);
                 self.set_slot(*slot, &value);
                 true
@@ -38,19 +38,19 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Whether a value needs a field whose write is held back.
+    /// Whether a value depends on a field whose write is deferred.
     fn looks(&self, value: &Expr) -> bool {
-        self.held.as_ref().is_some_and(|(header, writes)| {
+        self.deferred.as_ref().is_some_and(|(header, writes)| {
             let held = |field: &u32| writes.iter().any(|(written, _)| written == field);
             looks_at(value, *header, &held)
         })
     }
 
-    /// Stores what is held back.
-    pub(super) fn write_held(&mut self) {
-        let Some((header, mut writes)) = self.held.take() else { return };
+    /// Stores the deferred writes.
+    pub(super) fn flush_deferred(&mut self) {
+        let Some((header, mut writes)) = self.deferred.take() else { return };
         for (field, num) in &writes {
-            self.sums_follow(header, *field, num);
+            self.update_sums(header, *field, num);
         }
         let offsets = &self.layout.ty(self.program, header).offsets;
         writes.sort_by_key(|(field, num)| (offsets[*field as usize], num.width));
@@ -64,13 +64,13 @@ impl Emit<'_, '_> {
                 let (_, next) = rest.next().expect("there is one more");
                 num = self.concat(&num, &next);
             }
-            let place = self.place_to_write(Which::One(header));
+            let place = self.place_to_write(ResolvedHeader::One(header));
             self.store_field(place, begin, &num, bytes);
         }
     }
 }
 
-/// Whether a value needs certain fields of a header. An element of a stack may be any header.
+/// Whether a value depends on certain fields of a header. A stack element may be any header.
 fn looks_at(value: &Expr, header: HeaderId, held: &dyn Fn(&u32) -> bool) -> bool {
     let is = |other: &HeaderRef| match other {
         HeaderRef::Header(other) => *other == header,

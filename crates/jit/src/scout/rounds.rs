@@ -1,4 +1,4 @@
-//! Which tables ask for what earlier tables gave, and so how often a scout goes its way.
+//! Dependencies between tables, which determine the number of rounds of a scout.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,28 @@ use ir::{LValue, Op, Program, SlotId, TableId};
 use crate::walk::{self, Use};
 use crate::{Step, Unit};
 
-/// Tables of a chain beyond so many are asked by the packets themselves.
+/// Maximum number of rounds; tables further down a chain are looked up by the packets themselves.
 const MAX_ROUNDS: usize = 5;
 
-/// How often it is worth to follow what was found in `noted` tables, which are in the order of the program, each as often as
-/// it is applied.
-pub(super) fn rounds(program: &Program, unit: &Unit, noted: &[TableId]) -> usize {
-    let once: BTreeSet<TableId> = noted.iter().copied().collect();
-    if once.len() < noted.len() {
-        // There is room for one key of a table and packet.
+/// Returns the number of rounds that are worthwhile for the `noted` tables, which are in program order, each as often
+/// as it is applied.
+pub(super) fn rounds(program: &Program, unit: &Unit, prefetched: &[TableId]) -> usize {
+    let once: BTreeSet<TableId> = prefetched.iter().copied().collect();
+    if once.len() < prefetched.len() {
+        // A table has only one key per packet in the prefetch memory.
         return 0;
     }
-    let given = given(program, unit, noted);
+    let given = given(program, unit, prefetched);
     let follows = |id: &TableId| {
         let mut asked = BTreeSet::new();
         program.tables[*id].keys.iter().for_each(|key| walk::slots_of(&key.expr, &mut asked));
-        deciding(program, unit, *id, &mut asked);
+        branch_slots(program, unit, *id, &mut asked);
         !asked.is_disjoint(&given)
     };
-    noted.iter().skip(1).filter(|id| follows(id)).count().min(MAX_ROUNDS)
+    prefetched.iter().skip(1).filter(|id| follows(id)).count().min(MAX_ROUNDS)
 }
 
-/// The slots that actions of tables write, and those that are made of them.
+/// Returns the slots that actions of tables write, and those derived from them.
 fn given(program: &Program, unit: &Unit, tables: &[TableId]) -> BTreeSet<SlotId> {
     let mut given = BTreeSet::new();
     for action in tables.iter().flat_map(|id| &program.tables[*id].actions) {
@@ -38,7 +38,7 @@ fn given(program: &Program, unit: &Unit, tables: &[TableId]) -> BTreeSet<SlotId>
             }
         });
     }
-    // In the order of the program, as far as that is the order of its blocks: a slot that is missed costs time only.
+    // Blocks are visited in program order, which approximates execution order: a missed slot costs only time.
     for body in walk::bodies_of_steps(program, &unit.steps) {
         for instr in program.bodies[body].blocks.values().flat_map(|block| &block.instrs) {
             if let Op::Assign(LValue::Slot(to), value) = &instr.op {
@@ -53,16 +53,16 @@ fn given(program: &Program, unit: &Unit, tables: &[TableId]) -> BTreeSet<SlotId>
     given
 }
 
-/// Adds the slots that decide where the body goes that applies a table. A scout does not look whether it goes on: to it
-/// all that is asserted holds.
-fn deciding(program: &Program, unit: &Unit, id: TableId, into: &mut BTreeSet<SlotId>) {
+/// Adds the slots that decide whether the body that applies a table reaches it. Assertions are not considered: a scout
+/// assumes that they hold.
+fn branch_slots(program: &Program, unit: &Unit, id: TableId, into: &mut BTreeSet<SlotId>) {
     let bodies = unit.steps.iter().filter_map(|step| match step {
         Step::Run(body) => Some(&program.bodies[*body]),
         _ => None,
     });
     let applies = |op: &Op| matches!(op, Op::Apply { table, .. } if *table == id);
     let here = bodies.filter(|body| body.blocks.values().flat_map(|block| &block.instrs).any(|at| applies(&at.op)));
-    here.flat_map(|body| body.blocks.values()).for_each(|block| walk::deciding(&block.terminator, into));
+    here.flat_map(|body| body.blocks.values()).for_each(|block| walk::branch_slots(&block.terminator, into));
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::text;
 
-    /// How often it is worth to follow what is found, if `ingress` applies `applied` in this order.
+    /// Returns the number of worthwhile rounds if `ingress` applies `applied` in this order.
     fn rounds_of(applied: &[&str], ingress: &str) -> usize {
         let program = text::program(&format!(
             "program test
@@ -118,7 +118,7 @@ control I {{
         rounds(&program, &unit, &applied.iter().map(id).collect::<Vec<_>>())
     }
 
-    /// The same if it does nothing else.
+    /// Returns the same number for a control that does nothing else.
     fn in_order(applied: &[&str]) -> usize {
         let applications: String = applied.iter().map(|name| format!("    apply {name}\n")).collect();
         rounds_of(applied, &format!("  block start:\n{applications}    return\n"))
@@ -134,7 +134,7 @@ control I {{
     fn tables_that_ask_for_the_packet_alone_take_none() {
         assert_eq!(in_order(&["from_packet"]), 0);
         assert_eq!(in_order(&["from_y", "from_packet"]), 0);
-        assert_eq!(in_order(&["from_packet", "from_y"]), 0, "nothing gives what the second asks for");
+        assert_eq!(in_order(&["from_packet", "from_y"]), 0, "nothing writes the key of the second");
     }
 
     #[test]

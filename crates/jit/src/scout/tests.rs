@@ -1,4 +1,4 @@
-//! Which tables are looked up in place, by what the program does and by what they take.
+//! Selection of the tables that are looked up inline, by program and by table size.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use engine::{Now, TableEntry};
 use ir::KeyValue;
 
 use super::*;
-use crate::{Compiled, Plan, Progress, Speed, text};
+use crate::{NativeProgram, Plan, Progress, Speed, text};
 
-/// A program whose control applies `hashed`, `ranged` and `listed` as it says, behind a parser.
+/// Builds a program whose control applies `hashed`, `ranged` and `listed` as given, behind a parser.
 fn program(control: &str) -> Program {
     text::program(&format!(
         "program test
@@ -63,21 +63,22 @@ control I {{
     ))
 }
 
-/// All of a program, with `x` as its result.
+/// Returns a unit of the whole program, with `x` as its result.
 fn unit(program: &Program) -> Unit {
     let steps = ["parser", "ingress"].map(|role| Step::Run(program.blocks[role])).to_vec();
     Unit { steps, fresh: true, results: Some(vec![program.slot_named("x").unwrap()]), ..Unit::default() }
 }
 
-fn notes_of(program: &Program) -> Notes {
-    Notes::new(program, &Layout::new(program, &[], &[]).unwrap(), &unit(program), true)
+fn prefetch_layout(program: &Program) -> PrefetchLayout {
+    PrefetchLayout::new(program, &FrameLayout::new(program, &[], &[]).unwrap(), &unit(program), true)
 }
 
-/// The ways for which code is made, of each table that the control applies, but for the records of few keys: close, hashed,
-/// called.
+/// Returns the inline lookups for which code is generated, for each table that the control applies, except enumeration
+/// of few keys: dense, hashed, called.
 fn ways(control: &str) -> Vec<[bool; 3]> {
-    let ways = |noted: &Noted| [noted.close, noted.hashed, noted.called].map(|at| at.is_some());
-    notes_of(&program(control)).tables.iter().map(ways).collect()
+    let ways =
+        |prefetched: &PrefetchedTable| [prefetched.dense, prefetched.hashed, prefetched.called].map(|at| at.is_some());
+    prefetch_layout(&program(control)).tables.iter().map(ways).collect()
 }
 
 #[test]
@@ -98,17 +99,17 @@ fn tables_that_are_several_are_looked_up_in_place_whatever_is_written() {
 
 /// A program and its tables, with entries whose keys are far apart.
 struct Filled {
-    notes: Notes,
+    prefetch: PrefetchLayout,
     objects: Objects,
 }
 
 impl Filled {
-    /// The tables that the control applies, each with so many entries.
+    /// Creates the tables that the control applies, with the given numbers of entries.
     fn new(control: &str, entries: &[u64]) -> Filled {
         let program = program(control);
         let mut objects = Objects::new(&program);
-        for (noted, entries) in notes_of(&program).tables.iter().zip(entries) {
-            let table = &program.tables[noted.table];
+        for (prefetched, entries) in prefetch_layout(&program).tables.iter().zip(entries) {
+            let table = &program.tables[prefetched.table];
             for entry in 1..=*entries {
                 let key = |key: &ir::Key| match key.kind {
                     MatchKind::Exact => {
@@ -120,23 +121,23 @@ impl Filled {
                 let keys: Vec<KeyValue> = table.keys.iter().map(key).collect();
                 let priority = i32::from(table.keys.iter().any(|key| key.kind != MatchKind::Exact));
                 let entry = TableEntry::new(keys, priority, table.actions[0].action, vec![Bits::new(entry.into(), 64)]);
-                objects.insert(noted.table, entry).unwrap();
+                objects.insert(prefetched.table, entry).unwrap();
             }
         }
-        Filled { notes: notes_of(&program), objects }
+        Filled { prefetch: prefetch_layout(&program), objects }
     }
 
-    /// What each table takes.
+    /// Returns the size of each table in bytes.
     fn bytes(&self) -> Vec<usize> {
-        self.notes.tables.iter().map(|noted| self.objects.in_place(noted.table).unwrap().1).collect()
+        self.prefetch.tables.iter().map(|prefetched| self.objects.inline_lookup(prefetched.table).unwrap().1).collect()
     }
 
-    /// Whether any table has to be asked, and which keys are looked up in place.
+    /// Returns whether any table needs a bulk lookup, and which tables are looked up inline.
     fn prepared(&self, near: usize) -> (bool, Vec<bool>) {
-        let mut memory = vec![0; self.notes.words];
-        let prepared = prepare(&self.notes, &mut memory, (0, near), None, &self.objects);
-        let in_place = self.notes.tables.iter().map(|noted| ask::is_in_place(noted, &memory));
-        (prepared.is_any_open, in_place.collect())
+        let mut memory = vec![0; self.prefetch.words];
+        let prepared = prepare(&self.prefetch, &mut memory, (0, near), None, &self.objects);
+        let in_place = self.prefetch.tables.iter().map(|prefetched| bulk_lookup::is_inline(prefetched, &memory));
+        (prepared.needs_bulk_lookup, in_place.collect())
     }
 }
 
@@ -170,25 +171,25 @@ fn small_tables_among_large_ones_are_looked_up_in_place() {
 #[test]
 fn notes_are_made_anew_when_a_table_has_changed() {
     let program = program("    apply hashed\n");
-    let (notes, mut objects) = (notes_of(&program), Objects::new(&program));
-    let (noted, mut memory) = (notes.tables[0], vec![0; notes.words]);
-    let before = prepare(&notes, &mut memory, (0, usize::MAX), None, &objects);
-    memory[noted.records] = 0;
-    assert_eq!(prepare(&notes, &mut memory, (0, usize::MAX), Some(before), &objects), before);
-    assert_eq!(memory[noted.records], 0, "nothing has changed");
-    let action = program.tables[noted.table].actions[0].action;
+    let (prefetch, mut objects) = (prefetch_layout(&program), Objects::new(&program));
+    let (prefetched, mut memory) = (prefetch.tables[0], vec![0; prefetch.words]);
+    let before = prepare(&prefetch, &mut memory, (0, usize::MAX), None, &objects);
+    memory[prefetched.records] = 0;
+    assert_eq!(prepare(&prefetch, &mut memory, (0, usize::MAX), Some(before), &objects), before);
+    assert_eq!(memory[prefetched.records], 0, "nothing has changed");
+    let action = program.tables[prefetched.table].actions[0].action;
     let entry = TableEntry::new(vec![KeyValue::Exact(Bits::new(1, 64))], 0, action, vec![Bits::new(1, 64)]);
-    objects.insert(noted.table, entry).unwrap();
-    assert_ne!(prepare(&notes, &mut memory, (0, usize::MAX), Some(before), &objects), before);
-    assert_ne!(memory[noted.records], 0);
+    objects.insert(prefetched.table, entry).unwrap();
+    assert_ne!(prepare(&prefetch, &mut memory, (0, usize::MAX), Some(before), &objects), before);
+    assert_ne!(memory[prefetched.records], 0);
 }
 
-/// What packets of a batch before asked for is not taken for what those of this one ask for.
+/// Keys of packets of the previous batch are not mistaken for keys of this one.
 #[test]
 fn a_table_that_grows_within_a_batch_answers_these_packets() {
     let program = Arc::new(program("    apply hashed\n    recirculate\n"));
     let mut objects = Objects::new(&program);
-    let (table, action) = (notes_of(&program).tables[0].table, program.actions.keys().next().unwrap());
+    let (table, action) = (prefetch_layout(&program).tables[0].table, program.actions.keys().next().unwrap());
     let fill = |objects: &mut Objects, entries: std::ops::Range<u64>| {
         for entry in entries {
             let number = |value: u64| Bits::new(value.into(), 64);
@@ -198,9 +199,9 @@ fn a_table_that_grows_within_a_batch_answers_these_packets() {
     };
     fill(&mut objects, 1..5);
     let plan = Plan { units: vec![unit(&program)], ..Plan::default() };
-    let mut compiled = Compiled::new(&program, &plan, Speed::Run).unwrap().with_near_bytes(0);
+    let mut compiled = NativeProgram::new(&program, &plan, Speed::Run).unwrap().with_near_bytes(0);
     let mut packet = compiled.packet(Vec::new());
-    let mut run = |compiled: &Compiled, objects: &mut Objects, key: u64, grows: bool| {
+    let mut run = |compiled: &NativeProgram, objects: &mut Objects, key: u64, grows: bool| {
         let frame = [(key << 32 | 1).to_be_bytes().as_slice(), &[0, 0]].concat();
         let (mut one, mut other) = (frame.clone(), frame);
         let mut batch = compiled.batch(0, &mut packet);
@@ -208,14 +209,14 @@ fn a_table_that_grows_within_a_batch_answers_these_packets() {
         batch.push(&mut other, 0);
         for number in 0..2 {
             assert_eq!(batch.run(objects, Now { ns: 0 }), Progress { done: number..number, stopped: true });
-            assert_eq!(batch.ended(number).result(0), key, "packet {number}");
+            assert_eq!(batch.finished(number).result(0), key, "packet {number}");
             if grows && number == 0 {
                 fill(objects, 5..1000);
             }
         }
     };
     run(&compiled, &mut objects, 1, false);
-    compiled = compiled.with_near_bytes(objects.in_place(table).unwrap().1);
+    compiled = compiled.with_near_bytes(objects.inline_lookup(table).unwrap().1);
     run(&compiled, &mut objects, 2, true);
 }
 
@@ -223,14 +224,14 @@ fn number(value: u64) -> Bits {
     Bits::new(value.into(), 64)
 }
 
-/// A frame with these values of `a` and `b`.
+/// Builds a frame with these values of `a` and `b`.
 fn frame(a: u64, b: u16) -> Vec<u8> {
     [a.to_be_bytes().as_slice(), &b.to_be_bytes()].concat()
 }
 
-/// What `x` is in the end of packets that run as a batch.
+/// Returns the final value of `x` for packets that run as a batch.
 fn results(
-    compiled: &Compiled,
+    compiled: &NativeProgram,
     objects: &mut Objects,
     packet: &mut crate::Packet,
     mut frames: Vec<Vec<u8>>,
@@ -239,7 +240,7 @@ fn results(
     batch.extend(frames.iter_mut().map(|frame| (&mut frame[..], 0)));
     let one = |at| {
         assert_eq!(batch.run(objects, Now { ns: 0 }), Progress { done: at..at, stopped: true });
-        batch.ended(at).result(0)
+        batch.finished(at).result(0)
     };
     (0..count).map(one).collect()
 }
@@ -247,11 +248,11 @@ fn results(
 #[test]
 fn what_each_of_few_keys_gives_is_what_the_table_says_now() {
     let program = Arc::new(program("    apply few\n"));
-    assert!(notes_of(&program).tables[0].each.is_some());
+    assert!(prefetch_layout(&program).tables[0].each.is_some());
     let mut objects = Objects::new(&program);
-    let (table, action) = (notes_of(&program).tables[0].table, program.actions.keys().next().unwrap());
+    let (table, action) = (prefetch_layout(&program).tables[0].table, program.actions.keys().next().unwrap());
     let plan = Plan { units: vec![unit(&program)], ..Plan::default() };
-    let compiled = Compiled::new(&program, &plan, Speed::Run).unwrap();
+    let compiled = NativeProgram::new(&program, &plan, Speed::Run).unwrap();
     let mut packet = compiled.packet(Vec::new());
     let mut all =
         |objects: &mut Objects| results(&compiled, objects, &mut packet, (0..16).map(|b| frame(0, b)).collect());
@@ -266,29 +267,29 @@ fn what_each_of_few_keys_gives_is_what_the_table_says_now() {
     assert_eq!(all(&mut objects), [[7, 7, 7, 7, 7, 7, 67, 7]; 2].concat());
 }
 
-/// A packet may come to a table where its scout did not. Whoever asked there in the batch before had another key.
+/// A packet may reach a table that its scout did not. The key there is then one of the previous batch.
 #[test]
 fn packets_that_were_not_scouted_to_a_table_look_up_themselves() {
     let control = "    read r[0x0:32] -> y
-    branch h.b == 0x0:16 -> asks else other
+    branch h.b == 0x0:16 -> makes_requests else other
   block other:
-    branch y == 0x0:16 -> done else asks
-  block asks:
+    branch y == 0x0:16 -> done else makes_requests
+  block makes_requests:
     apply hashed
     goto done
   block done:
 ";
     let program = Arc::new(program(control));
-    let noted = notes_of(&program).tables[0];
-    assert!(noted.sure, "the packet does not compare its key");
+    let prefetched = prefetch_layout(&program).tables[0];
+    assert!(prefetched.is_certain, "the packet does not compare its key");
     let mut objects = Objects::new(&program);
     let action = program.actions.keys().next().unwrap();
     for entry in 1..9 {
         let key = vec![KeyValue::Exact(number(entry))];
-        objects.insert(noted.table, TableEntry::new(key, 0, action, vec![number(entry * 100)])).unwrap();
+        objects.insert(prefetched.table, TableEntry::new(key, 0, action, vec![number(entry * 100)])).unwrap();
     }
     let plan = Plan { units: vec![unit(&program)], ..Plan::default() };
-    let compiled = Compiled::new(&program, &plan, Speed::Run).unwrap().with_near_bytes(0);
+    let compiled = NativeProgram::new(&program, &plan, Speed::Run).unwrap().with_near_bytes(0);
     let mut packet = compiled.packet(Vec::new());
     let mut run = |objects: &mut Objects, frames: [(u64, u16); 4]| {
         results(&compiled, objects, &mut packet, frames.map(|(a, b)| frame(a, b)).to_vec())

@@ -1,5 +1,5 @@
-//! Tables whose keys are what actions of tables before gave, as diagrams become them, at random: what batches find out ahead,
-//! round after round, must come to what the interpreter does packet by packet.
+//! Random programs in which the keys of tables depend on actions of earlier tables, as in compiled decision diagrams.
+//! Batches, which prefetch the results round after round, must agree with the interpreter, which runs packet by packet.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ control D {
 }
 ";
 
-/// The keys of a table: close to each other or not, few enough for a list of all, or neither.
+/// Draws the keys of a table: in a dense range or not, few enough to be enumerated, or neither.
 fn keys(rng: &mut RandomValues) -> &'static [&'static str] {
     match rng.below(7) {
         0 => &["exact 3 = meta.state", "exact 4 = h.a"],
@@ -85,7 +85,7 @@ fn text(rng: &mut RandomValues) -> String {
             1 => ("meta.hit == 0x0:1".to_owned(), next + rng.below(tables - table)),
             _ => ("valid(h)".to_owned(), next),
         };
-        // Some tables are applied in two places.
+        // Some tables are applied twice.
         let again = if rng.below(12) == 0 { format!("    apply t{}\n", rng.below(tables)) } else { String::new() };
         writeln!(
             out,

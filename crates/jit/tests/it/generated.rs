@@ -1,5 +1,5 @@
-//! Programs, entries and packets at random through both executors. `JIT_FUZZ_FROM` and `JIT_FUZZ_COUNT` choose the
-//! seeds of a longer run; a difference is shrunk before it is shown.
+//! Random programs, entries and packets through both executors. `JIT_FUZZ_FROM` and `JIT_FUZZ_COUNT` choose the seeds
+//! of a longer run; a difference is minimised before it is reported.
 
 #[path = "../../../ir/tests/it/generate/mod.rs"]
 #[allow(dead_code, reason = "made for the tests of the IR")]
@@ -34,7 +34,7 @@ fn differs(program: &Program, seed: u64) -> Option<String> {
     }
 }
 
-/// Takes away whatever is not needed for a difference.
+/// Removes everything that is not needed for a difference.
 fn shrink(mut program: Program, seed: u64) -> (Program, String) {
     let mut why = differs(&program, seed).expect("there was a difference");
     let attempt = |candidate: Program, program: &mut Program, why: &mut String| {
@@ -61,7 +61,7 @@ fn shrink(mut program: Program, seed: u64) -> (Program, String) {
                     ir::BodyKind::Action | ir::BodyKind::Control | ir::BodyKind::Parser => Terminator::Return,
                 };
                 if candidate.bodies[body].blocks[block].terminator != end {
-                    // The blocks behind go as well, so that all are reached.
+                    // The later blocks are removed as well, so that all blocks stay reachable.
                     candidate.bodies[body].blocks[block].terminator = end;
                     let kept: Vec<_> = candidate.bodies[body].blocks.values().take(at + 1).cloned().collect();
                     candidate.bodies[body].blocks = kept.into_iter().collect();

@@ -1,7 +1,7 @@
-//! P4 programs against packets that lie about themselves: cut anywhere, with bits turned, or made of nothing but noise.
-//! Each packet lies in memory that ends where it does, so that a byte read or written beyond it ends the process, and
-//! what comes out is held to the interpreter. `JIT_HOSTILE_PACKETS` sets how many packets each program gets; when the
-//! process dies, `JIT_HOSTILE_SEED` and the name printed last tell which run it was.
+//! P4 programs against malformed packets: truncated anywhere, with flipped bits, or pure noise. Each packet ends at the
+//! end of its mapping, so that an out-of-bounds read or write behind it kills the process, and the results are compared
+//! with the interpreter's. `JIT_HOSTILE_PACKETS` sets the number of packets per program. If the process dies,
+//! `JIT_HOSTILE_SEED` and the name printed last identify the run.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn program(name: &str) -> Arc<Program> {
     Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir)
 }
 
-/// A VXLAN packet, or what is left of it.
+/// Builds a VXLAN packet, or a damaged one.
 fn packet(rng: &mut RandomValues) -> Vec<u8> {
     let mut packet: Vec<u8> = (0..100).map(|_| rng.next() as u8).collect();
     packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);

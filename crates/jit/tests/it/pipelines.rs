@@ -1,6 +1,6 @@
-//! Pipelines as people write them, at random: headers of whole bytes, parsers that follow types, actions that change,
-//! add and remove headers, checksums, a deparser that emits in order. Both executors must agree, and the units that
-//! run as one must do what their bodies do one by one.
+//! Random pipelines of typical shape: headers of whole bytes, parsers that follow type fields, actions that change, add
+//! and remove headers, checksums, a deparser that emits in order. Both executors must agree, and fused units must
+//! behave like their bodies one by one.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ir::Program;
 
 const ERRORS: &str = "errors { NoError PacketTooShort NoMatch StackOutOfBounds HeaderTooShort ParserTimeout ParserInvalidArgument Mine }";
 
-/// Widths that add up to whole bytes.
+/// Draws field widths that add up to whole bytes.
 fn fields(rng: &mut RandomValues) -> Vec<u32> {
     let mut fields = Vec::new();
     for _ in 0..1 + rng.below(4) {
@@ -30,7 +30,7 @@ fn fields(rng: &mut RandomValues) -> Vec<u32> {
 
 struct Text {
     out: String,
-    /// Fields of each header: widths; the last one, `type`, has 8 bits.
+    /// Field widths of each header; the last one, `type`, has 8 bits.
     headers: Vec<Vec<u32>>,
     varbit: Option<usize>,
     stack: u32,
@@ -45,7 +45,7 @@ impl Text {
         (format!("h{header}.f{field}"), self.headers[header][field])
     }
 
-    /// A field that packets have few values of, so that entries can be hit.
+    /// Draws a field for which packets have few values, so that entries can be hit.
     fn short_field(&self, rng: &mut RandomValues) -> (String, u32) {
         for _ in 0..8 {
             let (field, width) = self.field(rng);
@@ -56,7 +56,7 @@ impl Text {
         self.field(rng)
     }
 
-    /// An expression of a width.
+    /// Draws an expression of this width.
     fn expr(&self, rng: &mut RandomValues, width: u32, depth: u32) -> String {
         let constant = |rng: &mut RandomValues| format!("0x{:x}:{width}", rng.bits(width).to_big());
         if depth == 0 {
@@ -135,7 +135,7 @@ impl Text {
     }
 }
 
-/// A pipeline's text.
+/// Draws the text of a pipeline.
 fn text(rng: &mut RandomValues) -> String {
     let count = 2 + rng.below(4) as usize;
     let headers: Vec<Vec<u32>> = (0..count)
@@ -241,7 +241,7 @@ fn text(rng: &mut RandomValues) -> String {
     text.out
 }
 
-/// Entries that stay, which lie over each other as often as not.
+/// Writes constant entries; about half of them overlap.
 fn fixed_entries(text: &mut Text, rng: &mut RandomValues, keys: &[(&str, u32, bool)]) {
     text.out.push_str("  const_entries\n");
     let ranked = keys.iter().any(|(kind, ..)| ["ternary", "range", "optional"].contains(kind));
@@ -281,7 +281,8 @@ fn fixed_entries(text: &mut Text, rng: &mut RandomValues, keys: &[(&str, u32, bo
     }
 }
 
-/// A state for each header: it is extracted, and its last field says which comes next.
+/// Writes a parser with a state for each header, which extracts the header and selects the next state by its last
+/// field.
 fn parser(text: &mut Text, rng: &mut RandomValues) {
     text.out.push_str("parser P {\n");
     let count = text.headers.len();
@@ -362,7 +363,7 @@ fn pipelines_agree() {
             panic!("seed {seed}: {difference}\n{text}");
         }
     }
-    // Few programs may have packets of one kind only.
+    // A small number of programs may have packets of only one kind.
     if count >= 100 {
         both::assert_both_ways(count as usize * 10);
     }

@@ -7,7 +7,7 @@ use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use engine::{Now, Objects};
 use ir::Program;
-use jit::{Compiled, Outcome, Plan, Speed, Step, Unit};
+use jit::{NativeProgram, Plan, Speed, Step, Unit, UnitOutcome};
 use subscribe::{Layout, NoIncludes, Subscriptions};
 use subscribe_p4::entries::{Entity, Installer, Update};
 use subscribe_p4::{Format, Options, Rules};
@@ -35,7 +35,7 @@ pub struct Case {
 
 /// A program with entries, ready to run.
 pub struct Switch {
-    compiled: Compiled,
+    compiled: NativeProgram,
     objects: Objects,
     packet: jit::Packet,
     /// Ports of groups.
@@ -84,7 +84,7 @@ impl Case {
                 other => panic!("nothing else comes with the first entries: {other:?}"),
             }
         }
-        let compiled = Compiled::new(&program, &plan(&program), Speed::Run).expect("it compiles");
+        let compiled = NativeProgram::new(&program, &plan(&program), Speed::Run).expect("it compiles");
         let packet = compiled.packet(Vec::new());
         Switch { compiled, objects, packet, groups }
     }
@@ -118,8 +118,8 @@ impl Switch {
             let jit::Progress { done, stopped } = packets.run(&mut self.objects, Now { ns: 0 });
             assert!(!stopped, "nothing stops a message");
             next = done.end;
-            for (answer, ended) in answers[done.clone()].iter_mut().zip(packets.ended_all(done)) {
-                debug_assert!(matches!(ended.outcome(), Outcome::Stopped(_)));
+            for (answer, ended) in answers[done.clone()].iter_mut().zip(packets.finished_all(done)) {
+                debug_assert!(matches!(ended.outcome(), UnitOutcome::Stopped(_)));
                 *answer = match (ended.result(0), ended.result(1)) {
                     (0, DROP_PORT) => NOWHERE,
                     (0, port) => PORT | port as u32,

@@ -1,6 +1,6 @@
 //! From events to a trace.
 
-use engine::{Event, PacketState, Watch, Written};
+use engine::{Event, PacketState, Watch, WriteTarget};
 use ir::{BlockId, BodyId, BodyKind, Expr, HeaderId, LocId, Program, SlotId, Terminator};
 
 use bits::Bits;
@@ -91,22 +91,22 @@ impl Tracer {
         body.and_then(|body| body.blocks.get(block)).map_or(String::new(), |block| block.name.clone())
     }
 
-    fn write(&mut self, program: &Program, place: Written, value: &Bits, loc: LocId) {
+    fn write(&mut self, program: &Program, place: WriteTarget, value: &Bits, loc: LocId) {
         let Some(shadow) = &mut self.shadow else { return };
         let (old, new) = match place {
-            Written::Slot(slot) => {
+            WriteTarget::Slot(slot) => {
                 let old = slot_value(program, slot, shadow.slot(slot));
                 shadow.set_slot(slot, value.clone());
                 (old, slot_value(program, slot, value))
             }
-            Written::Field(header, field) => {
+            WriteTarget::Field(header, field) => {
                 let name = field_name(program, header, field);
                 let Some(was) = shadow.header_mut(header).fields.get_mut(field as usize) else { return };
                 let old = Value::new(name.as_str(), was);
                 *was = value.clone();
                 (old, Value::new(name, value))
             }
-            Written::Nowhere => return,
+            WriteTarget::Nowhere => return,
         };
         // The compiler's own names mean nothing to a reader.
         if let Some(name) = shown::author_name(&new.name).map(str::to_owned) {

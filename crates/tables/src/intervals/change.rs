@@ -1,15 +1,16 @@
-//! Changing entries: who wins where, before and after.
+//! Changes of entries: the winners in a range before and after.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use smallvec::SmallVec;
 
-use super::search::Halving;
-use super::{Entry, Group, Intervals, Rank};
+use super::search::BinarySearch;
+use super::{Intervals, RangeEntry, RangeGroup, Rank};
 use crate::MISS;
 
-/// How many bits the length of a range has: one of size 3 has fewer than 8 numbers behind its first.
+/// Returns the size class of a range, the number of bits of its length: class 3 has fewer than 8 numbers behind the
+/// first.
 fn size(low: u64, high: u64) -> u8 {
     (u64::BITS - (high - low).leading_zeros()) as u8
 }
@@ -18,16 +19,16 @@ impl Intervals {
     pub(super) fn new_group(&mut self) -> u32 {
         let root = self.steps.constant(MISS);
         if let Some(group) = self.free_groups.pop() {
-            self.groups[group as usize] = Group::default();
+            self.groups[group as usize] = RangeGroup::default();
             self.roots[group as usize] = root;
             return group;
         }
-        self.groups.push(Group::default());
+        self.groups.push(RangeGroup::default());
         self.roots.push(root);
         u32::try_from(self.groups.len() - 1).expect("there are fewer than 2^32 groups")
     }
 
-    /// The parts of a range, neither of which goes past the largest number.
+    /// Splits a range into parts that do not wrap around.
     fn parts(&self, low: u64, high: u64) -> SmallVec<[(u64, u64); 2]> {
         let largest = self.field.ones(0);
         assert!(high <= largest, "the end of a range is a value of its field");
@@ -37,7 +38,7 @@ impl Intervals {
         }
     }
 
-    /// The group and the handle of the entry with exactly this key, range and priority.
+    /// Returns the group and the handle of the entry with exactly this key, range and priority.
     fn position(&self, key: &[u64], high: u64, priority: u64) -> Option<(u32, u32)> {
         assert_eq!(key.len(), self.words, "keys have the table's number of words");
         let group = self.group::<0>(key)?;
@@ -48,17 +49,17 @@ impl Intervals {
         same.find(|handle| self.entries[*handle as usize].ends == ends).map(|handle| (group, handle))
     }
 
-    /// The handle of the entry for exactly this range, which begins at the key's number, with this priority.
+    /// Returns the handle of the entry for exactly this range, which begins at the key's number, with this priority.
     pub fn find_entry(&self, key: &[u64], high: u64, priority: u64) -> Option<u32> {
         self.position(key, high, priority).map(|(_, handle)| handle)
     }
 
-    /// Adds an entry for the range that begins at the key's number and ends at `high`, both included. A range whose end is
-    /// below its beginning goes past the largest number to 0 and on. If the entry with this range and priority is there, it
-    /// gets the new handle and stays as old as it is, and the one that it had is returned.
+    /// Adds an entry for the range that begins at the key's number and ends at `high`, both included. A range whose end
+    /// is below its beginning wraps around from the largest number to 0. If there is an entry with this range and
+    /// priority, it gets the new handle, keeps its age, and its previous handle is returned.
     ///
     /// # Panics
-    /// If `high` has more bits than the field, or the handle is [`MISS`].
+    /// Panics if `high` has more bits than the field, or the handle is [`MISS`].
     pub fn insert(&mut self, key: &[u64], high: u64, priority: u64, handle: u32) -> Option<u32> {
         assert_ne!(handle, MISS, "an entry has a handle");
         if let Some((_, before)) = self.position(key, high, priority) {
@@ -71,21 +72,21 @@ impl Intervals {
         }
         let rank = (priority, Reverse(self.inserted));
         self.inserted += 1;
-        self.add(key, Entry { rank, ends: (self.number(key), high) }, handle);
+        self.add(key, RangeEntry { rank, ends: (self.number(key), high) }, handle);
         None
     }
 
-    /// Adds an entry whose range and priority no other has.
-    fn add(&mut self, key: &[u64], entry: Entry, handle: u32) {
+    /// Adds an entry with a unique range and priority.
+    fn add(&mut self, key: &[u64], entry: RangeEntry, handle: u32) {
         let group = self.group::<0>(key).unwrap_or_else(|| {
             let group = self.new_group();
             let part = self.exact_part(key);
             self.by_exact.as_mut().expect("without exact fields there is one group").insert(&part, group);
             group
         });
-        let Entry { rank: (priority, _), ends } = entry;
+        let RangeEntry { rank: (priority, _), ends } = entry;
         if self.entries.len() <= handle as usize {
-            self.entries.resize(handle as usize + 1, Entry::default());
+            self.entries.resize(handle as usize + 1, RangeEntry::default());
         }
         self.entries[handle as usize] = entry;
         self.len += 1;
@@ -97,7 +98,7 @@ impl Intervals {
         }
     }
 
-    /// Takes an entry away and returns its handle.
+    /// Removes an entry and returns its handle.
     pub fn remove(&mut self, key: &[u64], high: u64, priority: u64) -> Option<u32> {
         let (group, handle) = self.position(key, high, priority)?;
         for (low, high) in self.parts(self.number(key), high) {
@@ -122,7 +123,7 @@ impl Intervals {
         self.entries[handle as usize].rank
     }
 
-    /// Has an entry win in a range wherever nothing better does.
+    /// Makes an entry win in a range, except where a better entry wins.
     fn paint(&mut self, group: u32, low: u64, high: u64, entry: u32) {
         let rank = self.rank(entry);
         let mut steps = self.steps.steps(self.roots[group as usize], low, high);
@@ -136,7 +137,7 @@ impl Intervals {
         self.replace(group, low, high, steps);
     }
 
-    /// Says anew who wins in a range: a sweep over all entries that reach into it.
+    /// Recomputes the winners in a range, with a sweep over all entries that reach into it.
     fn repaint(&mut self, group: u32, low: u64, high: u64) {
         let mut reaching = self.reaching(group, low, high);
         reaching.sort_unstable();
@@ -155,7 +156,7 @@ impl Intervals {
             if steps.last().is_none_or(|(_, last)| *last != winner) {
                 steps.push((at, winner));
             }
-            // Who wins may change where the winner ends or another begins.
+            // The winner may change at the end of the current winner or at the beginning of another entry.
             let behind = open.peek().and_then(|(_, end, _)| end.checked_add(1));
             let next = reaching.peek().map(|(begin, ..)| *begin);
             match behind.into_iter().chain(next).min().filter(|next| *next <= high) {
@@ -166,7 +167,7 @@ impl Intervals {
         self.replace(group, low, high, steps);
     }
 
-    /// All entries that reach into a range: where they begin and end, and their numbers.
+    /// Returns all entries that reach into a range: beginning, end and handle.
     fn reaching(&self, group: u32, low: u64, high: u64) -> Vec<(u64, u64, u32)> {
         let mut reaching = Vec::new();
         let sizes = self.groups[group as usize].sizes;
@@ -180,17 +181,17 @@ impl Intervals {
         reaching
     }
 
-    /// Puts other steps, the first of which begins with the range, into a range of a group's function.
+    /// Replaces the steps of a group's function in a range; the first new step begins with the range.
     fn replace(&mut self, group: u32, low: u64, high: u64, mut wanted: Vec<(u64, u32)>) {
         let mut root = self.roots[group as usize];
         let end = high + u64::from(high < self.field.ones(0));
         if end > high {
-            let behind = self.steps.value(Halving, root, end);
+            let behind = self.steps.value(BinarySearch, root, end);
             if wanted.last().is_some_and(|(_, last)| *last != behind) {
                 wanted.push((end, behind));
             }
         }
-        let goes_on = low > 0 && self.steps.value(Halving, root, low - 1) == wanted[0].1;
+        let goes_on = low > 0 && self.steps.value(BinarySearch, root, low - 1) == wanted[0].1;
         let wanted = &wanted[usize::from(goes_on)..];
         let mut there = self.steps.steps(root, low, end);
         there.retain(|(threshold, _)| *threshold >= low);

@@ -1,18 +1,19 @@
-//! Entries with one range, among fields that are exact.
+//! Range match: entries with one range field beside exact fields.
 //!
-//! The exact fields choose a group by one hash. Within a group, what a number finds changes only where an entry begins or ends,
-//! so the group is a step function ([`steps`]): from each threshold to the next one entry wins, or none. A lookup is a hash
-//! and a search for the last threshold, whatever overlaps; entries that touch share theirs.
+//! The exact fields select a group by one hash. Within a group, the result changes only where an entry begins or ends,
+//! so the group is a step function ([`steps`]): from each threshold to the next, one entry wins, or none. A lookup is a
+//! hash and a search for the last threshold, regardless of overlaps; adjacent entries share a threshold.
 //!
-//! Changing an entry costs the steps that it covers. So entries that rarely overlap are changed in about a microsecond,
-//! however many there are; one that spans n others costs n. What else wins where an entry goes is told by an ordered list
-//! of all entries, by the size of their ranges first: of those of a size only neighbours can reach a number.
+//! The cost of a change is proportional to the number of steps that the entry covers. Entries that rarely overlap
+//! change in about a microsecond, however many there are; an entry that spans n others costs n. An ordered list of all
+//! entries finds the other candidates in the affected range. It is sorted by the size of the ranges first: of the
+//! ranges of one size, only neighbours can reach a number.
 //!
-//! Steps give the handles of entries themselves, so that a lookup touches nothing of an entry: handles differ, and what is
-//! kept of entries is in an array by them.
+//! Steps hold the handles themselves, so a lookup does not touch any entry: handles are distinct, and entries are in an
+//! array indexed by handle.
 //!
-//! An entry takes about 105 to 135 bytes where many are in a group, and a group 145 and its key; where the
-//! range has more than 32 bits, some more.
+//! An entry takes about 105 to 135 bytes in large groups, and a group takes 145 bytes and its key; ranges of more than
+//! 32 bits take slightly more.
 
 mod change;
 mod nodes;
@@ -25,75 +26,74 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 
 use crate::exact::Exact;
-use crate::in_place::{Called, InPlace};
-use crate::layout::{Field, FieldKind, Layout};
+use crate::inline_lookup::{Called, InlineLookup};
+use crate::key_layout::{FieldKind, KeyField, KeyLayout};
 use crate::{BATCH, MISS, PackedLookup, for_words};
 use nodes::{Nodes, Threshold};
 #[cfg(target_arch = "x86_64")]
-use search::AtOnce;
-use search::{Halving, Search};
+use search::SimdSearch;
+use search::{BinarySearch, Search};
 use steps::{AnyNodes, Root, Steps};
 
-/// What decides between entries: the larger priority, then the age.
+/// The rank of an entry: priority, then age.
 type Rank = (u64, Reverse<u64>);
 
-/// An entry, or one of the two parts of one that goes past the largest number: its group, the size of its range, its ends,
-/// its priority; and its handle.
-type Place = (u32, u8, u64, u64, u64, u32);
+/// An entry, or one of the two parts of an entry that wraps around: group, size class of the range, its ends, priority,
+/// handle.
+type OrderKey = (u32, u8, u64, u64, u64, u32);
 
 #[derive(Clone, Debug, Default)]
-struct Entry {
+struct RangeEntry {
     rank: Rank,
-    /// The ends that it was given, the second below the first if it goes past the largest number.
+    /// The given ends; the second is below the first if the range wraps around.
     ends: (u64, u64),
 }
 
-/// What lies behind one combination of the exact fields.
+/// The entries behind one combination of the exact fields.
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct RangeGroup {
     len: usize,
-    /// A bit for each size that entries have or had.
+    /// Bitmap of the size classes that entries have or had.
     sizes: u128,
 }
 
-/// A table with one range field of up to 64 bits; the others are exact. Handles differ between entries, and memory grows
-/// with the largest.
+/// A table with one range field of up to 64 bits; the others are exact. Handles differ between entries, and memory is
+/// proportional to the largest.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     words: usize,
-    field: Field,
-    /// Ones for the bits of the exact fields, and the group for each of their values; without exact fields there is group 0
-    /// alone.
+    field: KeyField,
+    /// Mask of the exact fields, and the group for each of their values; without exact fields there is only group 0.
     exact_mask: Box<[u64]>,
     by_exact: Option<Exact>,
-    groups: Vec<Group>,
+    groups: Vec<RangeGroup>,
     roots: Vec<Root>,
     free_groups: Vec<u32>,
-    /// Values are handles, or [`MISS`].
+    /// Step functions whose values are handles, or [`MISS`].
     steps: Steps,
-    /// By their handles.
-    entries: Vec<Entry>,
-    order: BTreeSet<Place>,
+    /// Entries, by handle.
+    entries: Vec<RangeEntry>,
+    order: BTreeSet<OrderKey>,
     #[cfg(target_arch = "x86_64")]
-    at_once: Option<AtOnce>,
+    simd: Option<SimdSearch>,
     len: usize,
     inserted: u64,
 }
 
 impl Intervals {
-    /// Whether a table with this layout can be one of these.
-    pub fn fits(layout: &Layout) -> bool {
+    /// Whether a key layout is supported: one range field of up to 64 bits, the others exact.
+    pub fn fits(layout: &KeyLayout) -> bool {
         let ranges = || layout.fields().iter().filter(|field| field.kind == FieldKind::Range);
         ranges().count() == 1
             && ranges().all(|field| field.width <= 64)
             && layout.fields().iter().all(|field| matches!(field.kind, FieldKind::Range | FieldKind::Exact))
     }
 
-    /// An empty table.
+    /// Creates an empty table.
     ///
     /// # Panics
-    /// If the layout does not [fit](Intervals::fits).
-    pub fn new(layout: &Layout) -> Self {
+    /// Panics if the layout does not [fit](Intervals::fits).
+    pub fn new(layout: &KeyLayout) -> Self {
         assert!(Intervals::fits(layout), "one field is a range of up to 64 bits, the others are exact");
         let mut exact_mask = vec![0; layout.words()].into_boxed_slice();
         let mut range = None;
@@ -117,7 +117,7 @@ impl Intervals {
             entries: Vec::new(),
             order: BTreeSet::new(),
             #[cfg(target_arch = "x86_64")]
-            at_once: AtOnce::new(),
+            simd: SimdSearch::new(),
             len: 0,
             inserted: 0,
         };
@@ -127,7 +127,7 @@ impl Intervals {
         table
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -137,36 +137,36 @@ impl Intervals {
         self.len == 0
     }
 
-    /// The bytes that the table takes, the ordered list estimated at three quarters full.
+    /// Returns the size of the table in bytes, with the ordered list estimated at three quarters full.
     pub fn memory_bytes(&self) -> usize {
         self.by_exact.as_ref().map_or(0, Exact::memory_bytes)
-            + self.groups.capacity() * size_of::<Group>()
+            + self.groups.capacity() * size_of::<RangeGroup>()
             + self.roots.capacity() * size_of::<Root>()
             + self.steps.memory_bytes()
-            + self.entries.capacity() * size_of::<Entry>()
+            + self.entries.capacity() * size_of::<RangeEntry>()
             + self.free_groups.capacity() * 4
-            + self.order.len() * size_of::<Place>() * 4 / 3
+            + self.order.len() * size_of::<OrderKey>() * 4 / 3
     }
 
-    /// How keys are looked up in place.
-    pub fn in_place(&self) -> InPlace<'_> {
-        InPlace::Called(for_words!(self.words, self.called()))
+    /// Describes the table for inline lookups.
+    pub fn inline_lookup(&self) -> InlineLookup<'_> {
+        InlineLookup::Called(for_words!(self.words, self.called()))
     }
 
     fn called<const N: usize>(&self) -> Called<'_> {
-        let exact = self.by_exact.as_ref().map_or(0, |by_exact| by_exact.in_place().bytes());
+        let exact = self.by_exact.as_ref().map_or(0, |by_exact| by_exact.inline_lookup().bytes());
         let bytes = exact + size_of_val(&self.roots[..]) + self.steps.lookup_bytes();
         #[cfg(target_arch = "x86_64")]
-        if self.at_once.is_some() {
-            // SAFETY: the function takes the address of a table that has found all at once to be possible, and as many
-            // words as keys have.
+        if self.simd.is_some() {
+            // SAFETY: the function takes the address of a table that has detected AVX-512, and that of as many words as
+            // keys have.
             return unsafe { Called::new(self, (self.words, bytes), find_in_at_once::<N>) };
         }
-        // SAFETY: the function takes the address of such a table, and as many words as keys have.
+        // SAFETY: the function takes the address of such a table, and that of as many words as keys have.
         unsafe { Called::new(self, (self.words, bytes), find_in::<N>) }
     }
 
-    /// The range field of a key.
+    /// Returns the range field of a key.
     #[inline(always)]
     fn number(&self, key: &[u64]) -> u64 {
         if self.field.width == 0 { 0 } else { key[self.field.word] >> self.field.shift & self.field.ones(0) }
@@ -198,8 +198,8 @@ impl Intervals {
         steps::with!(&self.steps.nodes, nodes => self.find_all_among::<N, _>(nodes, search, keys, found));
     }
 
-    /// The groups of all keys, then level by level a node of each: what one waits for is asked for while others are worked
-    /// on.
+    /// Looks up the groups of all keys, then descends level by level, one node of each key at a time, so that memory
+    /// accesses of different keys overlap.
     #[inline(always)]
     fn find_all_among<const N: usize, T: Threshold>(
         &self,
@@ -211,7 +211,7 @@ impl Intervals {
         let words = if N == 0 { self.words } else { N };
         let mut parts: SmallVec<[u64; 128]> = SmallVec::new();
         let mut numbers = [0u64; BATCH];
-        // For each key that goes on: its place, the node, and the levels below it.
+        // For each unfinished key: its index, the node, and the levels below it.
         let mut walks = [(0u8, Root { node: 0, height: 0 }); BATCH];
         for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
             let keys = &keys[chunk * BATCH * words..][..found.len() * words];
@@ -255,53 +255,53 @@ impl Intervals {
     }
 }
 
-/// [`Called::function`] of a table whose keys have so many words, or any number.
+/// [`Called::function`] of a table whose keys have `N` words, or any number if `N` is 0.
 ///
 /// # Safety
-/// `table` is the address of such a table, which is borrowed meanwhile, and `key` that of the words of a key.
+/// `table` is the address of such a table, borrowed during the call, and `key` the address of the words of a key.
 unsafe extern "C" fn find_in<const N: usize>(table: *const (), key: *const u64) -> u32 {
-    // SAFETY: the caller's promise: it is such a table, and nobody changes it.
+    // SAFETY: by the caller's promise this is such a table, and nobody changes it.
     let table = unsafe { &*table.cast::<Intervals>() };
-    // SAFETY: the caller's promise: so many words are a key of this table.
+    // SAFETY: by the caller's promise these words are a key of this table.
     let key = unsafe { std::slice::from_raw_parts(key, if N == 0 { table.words } else { N }) };
-    table.find_one::<N>(Halving, key).unwrap_or(MISS)
+    table.find_one::<N>(BinarySearch, key).unwrap_or(MISS)
 }
 
-/// The same where thresholds can be compared with at once.
+/// Like [`find_in`], with all thresholds of a node compared at once.
 ///
 /// # Safety
-/// As of [`find_in`], and the table has found all at once to be possible, so that the processor has what the function is
-/// compiled for.
+/// As for [`find_in`]. In addition, the table has detected the instructions that the function is compiled for.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
 unsafe extern "C" fn find_in_at_once<const N: usize>(table: *const (), key: *const u64) -> u32 {
-    // SAFETY: the caller's promise: it is such a table, and nobody changes it.
+    // SAFETY: by the caller's promise this is such a table, and nobody changes it.
     let table = unsafe { &*table.cast::<Intervals>() };
-    // SAFETY: the caller's promise: so many words are a key of this table.
+    // SAFETY: by the caller's promise these words are a key of this table.
     let key = unsafe { std::slice::from_raw_parts(key, if N == 0 { table.words } else { N }) };
-    let search = table.at_once.expect("the function belongs to tables that can");
+    let search = table.simd.expect("the function belongs to tables that can");
     table.find_one::<N>(search, key).unwrap_or(MISS)
 }
 
 impl Intervals {
     #[inline(never)]
     fn look_up<const N: usize>(&self, key: &[u64]) -> Option<u32> {
-        self.find_one::<N>(Halving, key)
+        self.find_one::<N>(BinarySearch, key)
     }
 
     #[inline(never)]
     fn look_up_all<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(search) = self.at_once {
-            // SAFETY: there is such a value only where the processor has what the function is compiled for.
+        if let Some(search) = self.simd {
+            // SAFETY: such a value exists only where the processor has the instructions that the function is compiled
+            // for.
             return unsafe { self.look_up_all_at_once::<N>(search, keys, found) };
         }
-        self.find_all::<N>(Halving, keys, found);
+        self.find_all::<N>(BinarySearch, keys, found);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn look_up_all_at_once<const N: usize>(&self, search: AtOnce, keys: &[u64], found: &mut [u32]) {
+    fn look_up_all_at_once<const N: usize>(&self, search: SimdSearch, keys: &[u64], found: &mut [u32]) {
         self.find_all::<N>(search, keys, found);
     }
 }
@@ -325,13 +325,12 @@ impl PackedLookup for Intervals {
 mod tests {
     use super::*;
 
-    /// How thresholds are compared with must not change what is found, in keys of a number of words that has code of its
-    /// own and in others.
+    /// The search method must not change the results, for numbers of words with and without a specialised function.
     #[test]
     fn halving_finds_the_same() {
         for exact in [0, 1, 6] {
             let fields = std::iter::repeat_n((64, FieldKind::Exact), exact).chain([(64, FieldKind::Range)]);
-            let layout = Layout::new(fields);
+            let layout = KeyLayout::new(fields);
             let mut table = Intervals::new(&layout);
             let mut rng = rng::SplitMix64::new(exact as u64);
             let mut key = || (0..=exact).map(|at| rng.below(if at < exact { 2 } else { 3000 })).collect::<Vec<_>>();
@@ -341,7 +340,9 @@ mod tests {
             }
             let keys: Vec<u64> = (0..1000).flat_map(|_| key()).collect();
             let answers = |table: &Intervals| {
-                let (mut found, InPlace::Called(function)) = (vec![0; 1000], table.in_place()) else { unreachable!() };
+                let (mut found, InlineLookup::Called(function)) = (vec![0; 1000], table.inline_lookup()) else {
+                    unreachable!()
+                };
                 table.lookup_batch(&keys, &mut found);
                 let called = keys.chunks(exact + 1).map(|key| function.call(key).unwrap_or(MISS));
                 assert!(called.eq(found.iter().copied()), "{exact} exact fields, one by one");
@@ -349,7 +350,7 @@ mod tests {
             };
             let best = answers(&table);
             assert!(best.contains(&MISS) && best.iter().any(|found| *found != MISS), "some keys find nothing, some do");
-            table.at_once = None;
+            table.simd = None;
             assert_eq!(answers(&table), best, "{exact} exact fields");
         }
     }

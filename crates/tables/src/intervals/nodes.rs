@@ -1,24 +1,24 @@
-//! The nodes of step functions, whose thresholds are as narrow as the numbers that they part.
+//! B+ tree nodes of step functions, with thresholds as narrow as the numbers they separate.
 
 use super::search::Search;
 use super::steps::{Items, Root};
 use crate::prefetch::prefetch;
 
-/// Thresholds of a node.
+/// Number of thresholds in a node.
 pub(super) const FAN: usize = 16;
-/// Bytes of a line of the cache.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// A threshold as nodes hold it.
+/// A threshold as stored in a node.
 pub(super) trait Threshold: Copy + Ord {
     const LARGEST: Self;
 
-    /// A number that has no more bits.
+    /// Converts a number that fits.
     fn of(number: u64) -> Self;
 
     fn number(self) -> u64;
 
-    /// How many of the thresholds are not above this one.
+    /// Returns the number of thresholds that are not above this one.
     ///
     /// # Safety
     /// The processor has the instructions that the function is compiled for.
@@ -75,18 +75,18 @@ impl Threshold for u64 {
     }
 }
 
-/// Places behind the last item hold the largest threshold and the last item's value, so that nobody has to know how many
-/// there are: two lines of the cache, three where numbers have more than 32 bits.
+/// A node. The slots behind the last item hold the largest threshold and the last item's value, so that a search need
+/// not know the number of items. A node takes two cache lines, or three if numbers have more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Node<T> {
+struct StepNode<T> {
     thresholds: [T; FAN],
     values: [u32; FAN],
 }
 
-/// Nodes by their numbers.
+/// Nodes by index.
 #[derive(Clone, Debug)]
-pub(super) struct Nodes<T>(Vec<Node<T>>);
+pub(super) struct Nodes<T>(Vec<StepNode<T>>);
 
 impl<T> Default for Nodes<T> {
     fn default() -> Self {
@@ -95,23 +95,23 @@ impl<T> Default for Nodes<T> {
 }
 
 impl<T: Threshold> Nodes<T> {
-    /// Bytes that lookups touch.
+    /// Returns the number of bytes that lookups touch.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.0[..])
     }
 
     pub fn capacity_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Node<T>>()
+        self.0.capacity() * size_of::<StepNode<T>>()
     }
 
     pub fn push(&mut self) {
-        self.0.push(Node { thresholds: [T::LARGEST; FAN], values: [0; FAN] });
+        self.0.push(StepNode { thresholds: [T::LARGEST; FAN], values: [0; FAN] });
     }
 
-    /// Has a node hold these items, of which there is one at least.
+    /// Stores at least one item in a node.
     pub fn store(&mut self, node: u32, items: &[(u64, u32)]) {
         let last = items.last().expect("a node that is kept has an item").1;
-        let mut stored = Node { thresholds: [T::LARGEST; FAN], values: [last; FAN] };
+        let mut stored = StepNode { thresholds: [T::LARGEST; FAN], values: [last; FAN] };
         for (at, (threshold, value)) in items.iter().enumerate() {
             stored.thresholds[at] = T::of(*threshold);
             stored.values[at] = *value;
@@ -119,20 +119,20 @@ impl<T: Threshold> Nodes<T> {
         self.0[node as usize] = stored;
     }
 
-    /// The first items of a node.
+    /// Returns the first items of a node.
     pub fn items(&self, node: u32, count: usize) -> Items {
-        let Node { thresholds, values } = &self.0[node as usize];
+        let StepNode { thresholds, values } = &self.0[node as usize];
         thresholds.iter().map(|threshold| threshold.number()).zip(values.iter().copied()).take(count).collect()
     }
 
-    /// What stands in a node beside the last threshold that is not above a number: the next node, or the value.
+    /// Returns the item of the last threshold that is not above a number: the next node, or the value.
     #[inline(always)]
     pub fn follow(&self, search: impl Search, node: u32, number: u64) -> u32 {
         let node = &self.0[node as usize];
         node.values[search.place(&node.thresholds, T::of(number))]
     }
 
-    /// Asks for a node's memory.
+    /// Prefetches a node.
     #[inline(always)]
     pub fn prefetch(&self, node: u32) {
         if let Some(node) = self.0.get(node as usize) {
@@ -141,12 +141,12 @@ impl<T: Threshold> Nodes<T> {
         }
     }
 
-    /// The value at a number.
+    /// Returns the value at a number.
     #[inline(always)]
     pub fn value(&self, search: impl Search, root: Root, number: u64) -> u32 {
         let mut node = root.node;
         for _ in 0..=root.height {
-            // Its lines come together, and not one after the other as they are looked at.
+            // Prefetches all its lines together, instead of one after the other during the search.
             self.prefetch(node);
             node = self.follow(search, node, number);
         }

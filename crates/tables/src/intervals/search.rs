@@ -1,22 +1,22 @@
-//! The last of 16 thresholds that is not above a number.
+//! Search for the last of 16 thresholds that is not above a number.
 
 use super::nodes::{FAN, Threshold};
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{self, Level};
 
-/// A way of finding it. There is one: whoever asks is not below the first.
+/// A search method. Such a threshold always exists: no number is below the first.
 pub(super) trait Search: Copy {
     fn place<T: Threshold>(self, thresholds: &[T; FAN], number: T) -> usize;
 }
 
-/// What every processor can: halving.
+/// Binary search, for every processor.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Halving;
+pub(super) struct BinarySearch;
 
-impl Search for Halving {
+impl Search for BinarySearch {
     #[inline(always)]
     fn place<T: Threshold>(self, thresholds: &[T; FAN], number: T) -> usize {
-        // Sums of comparisons, since who wins is not to be guessed.
+        // Sums of comparisons avoid mispredicted branches.
         let mut at = 0;
         for half in [8, 4, 2, 1] {
             at += half * usize::from(thresholds[at + half] <= number);
@@ -25,26 +25,26 @@ impl Search for Halving {
     }
 }
 
-/// Comparing with all at once, which takes AVX-512.
+/// Comparison with all thresholds at once, which needs AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AtOnce(());
+pub(super) struct SimdSearch(());
 
 #[cfg(target_arch = "x86_64")]
-impl AtOnce {
-    /// `None` where the processor cannot.
-    pub fn new() -> Option<AtOnce> {
-        matches!(simd::level(), Level::Avx512).then_some(AtOnce(()))
+impl SimdSearch {
+    /// Returns `None` if the processor does not support it.
+    pub fn new() -> Option<SimdSearch> {
+        matches!(simd::level(), Level::Avx512).then_some(SimdSearch(()))
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Search for AtOnce {
+impl Search for SimdSearch {
     #[inline(always)]
     fn place<T: Threshold>(self, thresholds: &[T; FAN], number: T) -> usize {
-        // SAFETY: there is no such value but where the processor has what the function is compiled for.
+        // SAFETY: such a value exists only where the processor has the instructions that the function is compiled for.
         let count = unsafe { number.count_at_once(thresholds) };
-        // They ascend, so as many are not above it as come before.
+        // Thresholds ascend, so this is also the number of thresholds up to the one searched for.
         (count as usize).saturating_sub(1)
     }
 }
@@ -55,12 +55,12 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     fn both_agree<T: Threshold + std::fmt::Debug>(bits: u32) {
-        let Some(wide) = AtOnce::new() else { return };
+        let Some(wide) = SimdSearch::new() else { return };
         let step = bits - 4;
         for len in 1..=FAN as u64 {
             let thresholds = std::array::from_fn(|at| T::of((at as u64).min(len - 1) << step));
             for number in (0..len).flat_map(|at| [0, 1, (1 << step) - 1].map(|more| T::of((at << step) + more))) {
-                let (one, other) = (Halving.place(&thresholds, number), wide.place(&thresholds, number));
+                let (one, other) = (BinarySearch.place(&thresholds, number), wide.place(&thresholds, number));
                 assert_eq!(thresholds[one], thresholds[other], "{number:?} among {len}");
                 assert!(thresholds[one] <= number && other < FAN);
             }

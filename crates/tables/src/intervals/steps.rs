@@ -1,39 +1,40 @@
-//! Step functions: a value from each threshold to the next, for many functions in one memory.
+//! Step functions: piecewise constant functions, many of them in one memory.
 //!
-//! A function is a B+ tree whose nodes hold 16 thresholds: a million of them are five nodes deep, and a lookup has no
-//! branch that depends on them. Inner nodes and leaves look alike: what stands beside a threshold is a node in the one, a
-//! value in the other.
+//! A function is a B+ tree whose nodes hold 16 thresholds: a million thresholds are five levels deep, and a lookup has
+//! no branch that depends on them. Inner nodes and leaves have the same form: the item of a threshold is a node in the
+//! former, a value in the latter.
 //!
-//! Every function begins at 0. A threshold is changed in place; nodes split when they are full and merge when little is left.
+//! Every function begins at 0. Thresholds change in place; nodes split when they are full and merge when few items are
+//! left.
 
 use smallvec::SmallVec;
 
 use super::nodes::{FAN, Nodes};
 use super::search::Search;
 
-/// Where a function begins.
+/// The root of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root {
     pub(super) node: u32,
-    /// Levels above the leaves.
+    /// Number of levels above the leaves.
     pub(super) height: u32,
 }
 
-/// The items of a node, and one more for a moment.
+/// The items of a node, plus one during an insertion.
 pub(super) type Items = SmallVec<[(u64, u32); FAN + 1]>;
 
-/// The way to a leaf: nodes, and the places in them.
+/// The path to a leaf: nodes, and the indices in them.
 type Path = SmallVec<[(u32, usize); 12]>;
 
 /// The nodes of all functions of a table.
 #[derive(Clone, Debug)]
 pub(super) enum AnyNodes {
-    /// Of numbers of up to 32 bits.
+    /// Nodes for numbers of up to 32 bits.
     Narrow(Nodes<u32>),
     Wide(Nodes<u64>),
 }
 
-/// Does the same with either kind of nodes.
+/// Expands the same code for both kinds of nodes.
 macro_rules! with {
     ($any:expr, $nodes:ident => $work:expr) => {
         match $any {
@@ -48,13 +49,13 @@ pub(super) use with;
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
     pub(super) nodes: AnyNodes,
-    /// For each node how many items it has.
+    /// Number of items of each node.
     lens: Vec<u8>,
     free: Vec<u32>,
 }
 
 impl Steps {
-    /// For functions of numbers of so many bits, of which there are none yet.
+    /// Creates an empty set of functions over numbers of `bits` bits.
     pub(super) fn new(bits: u32) -> Steps {
         let nodes = match bits {
             ..=32 => AnyNodes::Narrow(Nodes::default()),
@@ -63,18 +64,18 @@ impl Steps {
         Steps { nodes, lens: Vec::new(), free: Vec::new() }
     }
 
-    /// The function that has one value.
+    /// Creates a constant function.
     pub(super) fn constant(&mut self, value: u32) -> Root {
         Root { node: self.allocate(&[(0, value)]), height: 0 }
     }
 
-    /// The value at a number.
+    /// Returns the value at a number.
     #[inline(always)]
     pub(super) fn value(&self, search: impl Search, root: Root, number: u64) -> u32 {
         with!(&self.nodes, nodes => nodes.value(search, root, number))
     }
 
-    /// The steps that a range of numbers touches: threshold and value. The first may begin before the range.
+    /// Returns the steps that a range of numbers touches: threshold and value. The first may begin before the range.
     pub(super) fn steps(&self, root: Root, low: u64, high: u64) -> Vec<(u64, u32)> {
         let mut steps = Vec::new();
         self.gather(root, low, high, &mut steps);
@@ -95,7 +96,7 @@ impl Steps {
         }
     }
 
-    /// Has a value begin at a threshold, which may be there.
+    /// Sets the value that begins at a threshold, which may be new.
     pub(super) fn set(&mut self, root: &mut Root, threshold: u64, value: u32) {
         let mut path = self.path(*root, threshold);
         let (mut node, mut at) = path.pop().expect("a path has a leaf");
@@ -110,7 +111,7 @@ impl Steps {
             if items.len() <= FAN {
                 return self.store(node, &items);
             }
-            // What comes in order fills its nodes.
+            // Insertions in ascending order fill their nodes.
             let cut = if at + 2 == items.len() { FAN } else { FAN / 2 };
             let right = self.allocate(&items[cut..]);
             self.store(node, &items[..cut]);
@@ -123,7 +124,7 @@ impl Steps {
         }
     }
 
-    /// Takes a threshold away, which is there and not 0.
+    /// Removes a threshold, which exists and is not 0.
     pub(super) fn remove(&mut self, root: &mut Root, threshold: u64) {
         let mut path = self.path(*root, threshold);
         let (mut node, at) = path.pop().expect("a path has a leaf");
@@ -149,13 +150,13 @@ impl Steps {
         }
     }
 
-    /// Gives a constant function's memory back.
+    /// Releases the memory of a constant function.
     pub(super) fn release(&mut self, root: Root) {
         debug_assert!(root.height == 0 && self.len(root.node) == 1, "the function is constant");
         self.free.push(root.node);
     }
 
-    /// Joins a node that has little left with a neighbour, if that leaves room in it.
+    /// Merges a node with few items into a neighbour, if the result has room for more.
     fn merge(&mut self, above: &mut Items, place: usize) {
         if self.len(above[place].1) > FAN / 4 {
             return;
@@ -209,7 +210,7 @@ impl Steps {
         node
     }
 
-    /// Bytes that lookups touch.
+    /// Returns the number of bytes that lookups touch.
     pub(super) fn lookup_bytes(&self) -> usize {
         with!(&self.nodes, nodes => nodes.bytes())
     }
@@ -219,7 +220,7 @@ impl Steps {
     }
 }
 
-/// The place of the last item that does not begin above a number, or the first if all do.
+/// Returns the index of the last item that does not begin above a number, or the first if all do.
 fn place(items: &[(u64, u32)], number: u64) -> usize {
     items.partition_point(|(threshold, _)| *threshold <= number).saturating_sub(1)
 }
@@ -230,16 +231,16 @@ mod tests {
 
     use rng::SplitMix64;
 
-    use super::super::search::Halving;
+    use super::super::search::BinarySearch;
     use super::*;
 
-    /// Holds a function and the order of its thresholds against a map.
+    /// Compares a function and the order of its thresholds with a map.
     fn compare(steps: &Steps, root: Root, map: &BTreeMap<u64, u32>, rng: &mut SplitMix64, (end, last): (u64, u64)) {
         assert_eq!(steps.steps(root, 0, last), map.iter().map(|(at, value)| (*at, *value)).collect::<Vec<_>>());
         for _ in 0..50 {
             let number = if rng.percent(10) { last - rng.below(2) } else { rng.below(end) };
             let (at, value) = map.range(..=number).next_back().expect("a function begins at 0");
-            assert_eq!(steps.value(Halving, root, number), *value, "at {number}");
+            assert_eq!(steps.value(BinarySearch, root, number), *value, "at {number}");
             let high = number.saturating_add(rng.below(end)).min(last);
             let range: Vec<_> = map.range(at..=&high).map(|(at, value)| (*at, *value)).collect();
             assert_eq!(steps.steps(root, number, high), range, "{number} to {high}");
@@ -274,7 +275,7 @@ mod tests {
                 for at in map.split_off(&1).into_keys() {
                     steps.remove(root, at);
                 }
-                assert_eq!((root.height, steps.len(root.node)), (0, 1), "only what begins at 0 is left");
+                assert_eq!((root.height, steps.len(root.node)), (0, 1), "only the step that begins at 0 is left");
                 steps.release(*root);
             }
             assert_eq!(steps.free.len(), steps.lens.len(), "every node is free again");
@@ -287,10 +288,10 @@ mod tests {
         let mut root = steps.constant(0);
         (1..100_000).for_each(|at| steps.set(&mut root, at, at as u32));
         assert!(steps.lens.len() * FAN < 100_000 * 11 / 10, "{} nodes", steps.lens.len());
-        // One of 16 stays.
+        // One threshold of 16 stays.
         (1..100_000).filter(|at| at % 16 != 0).for_each(|at| steps.remove(&mut root, at));
         let kept = steps.lens.len() - steps.free.len();
         assert!(kept * FAN < 100_000 / 16 * 5, "{kept} nodes for {} thresholds", 100_000 / 16);
-        assert_eq!(steps.value(Halving, root, 99_999), 99_984);
+        assert_eq!(steps.value(BinarySearch, root, 99_999), 99_984);
     }
 }

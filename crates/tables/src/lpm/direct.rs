@@ -1,33 +1,33 @@
-//! An index for prefixes of at most 32 bits: the first 24 bits point straight to the answer, the last 8 to a second
+//! Direct index (DIR-24-8) for prefixes of at most 32 bits: the first 24 bits select the result, the last 8 a second
 //! array where a longer prefix makes that necessary (Gupta, Lin, McKeown: Routing Lookups in Hardware at Memory Access
 //! Speeds, 1998).
 //!
-//! Beside each answer is the length of the prefix that gave it, which only updates read. The prefix of length 0 is kept
-//! apart, so that a default route does not touch every page.
+//! The length of the prefix behind each result is stored separately and read only by updates. The default route (length
+//! 0) is stored separately too, so that it does not touch every page.
 
 use crate::prefetch::prefetch;
 use crate::{BATCH, MISS};
 
-/// Set in an answer that is the number of a group of the second array.
+/// Flag of an item of the first array that is the index of a group of the second array.
 const GROUP: u32 = 1 << 31;
 
 #[derive(Clone, Debug)]
 pub(super) struct Direct {
-    /// Bits that the first array covers, and those left for the second.
+    /// Number of bits that index the first array, and remaining bits for the second.
     head: u32,
     tail: u32,
-    /// Handle + 1, 0 for none, or [`GROUP`] and a group's number.
+    /// Handle + 1, 0 for none, or [`GROUP`] and the index of a group.
     first: Vec<u32>,
     first_lengths: Vec<u8>,
     second: Vec<u32>,
     second_lengths: Vec<u8>,
     free_groups: Vec<u32>,
-    /// The answer of the prefix of length 0.
+    /// The result of the prefix of length 0.
     default: u32,
 }
 
 impl Direct {
-    /// For prefixes of `width` bits, up to 32.
+    /// Creates an index for prefixes of `width` bits, up to 32.
     pub(super) fn new(width: u32) -> Self {
         let head = width.min(24);
         Direct {
@@ -64,7 +64,7 @@ impl Direct {
         self.or_default(self.answer(value)).checked_sub(1)
     }
 
-    /// Fills up to [`BATCH`] results. Each array is read for all values before anything waits for it.
+    /// Looks up a batch of up to [`BATCH`] values. Each array is read for all values before any result is used.
     #[inline(always)]
     pub(super) fn lookup_batch(&self, found: &mut [u32], value: impl Fn(usize) -> u32) {
         let mut answers = [0; BATCH];
@@ -79,13 +79,13 @@ impl Direct {
         }
         for (at, (answer, found)) in answers.iter().zip(found).enumerate() {
             let answer = if answer & GROUP == 0 { *answer } else { self.second[self.second_at(*answer, value(at))] };
-            // An answer of 0, for none, wraps to the number for a miss.
+            // The encoding 0, for no result, wraps to [`MISS`].
             *found = self.or_default(answer).wrapping_sub(1);
         }
         const { assert!(MISS == u32::MAX) };
     }
 
-    /// Puts a prefix in, or gives one that is there another handle: it wins wherever none longer does.
+    /// Inserts a prefix or sets its handle. It wins wherever there is no longer prefix.
     pub(super) fn insert(&mut self, value: u32, prefix: u32, handle: u32) {
         if prefix == 0 {
             self.default = handle + 1;
@@ -94,7 +94,7 @@ impl Direct {
         self.write(value, prefix, |length| u32::from(length) <= prefix, handle + 1, prefix as u8);
     }
 
-    /// Takes a prefix out; `cover` is the longest shorter one around it, with its handle.
+    /// Removes a prefix; `cover` is the longest shorter prefix around it, with its handle.
     pub(super) fn remove(&mut self, value: u32, prefix: u32, cover: Option<(u32, u32)>) {
         if prefix == 0 {
             self.default = 0;
@@ -107,7 +107,7 @@ impl Direct {
         self.write(value, prefix, |length| u32::from(length) == prefix, answer, length);
     }
 
-    /// Writes an answer below a prefix where the lengths say so.
+    /// Writes a result below a prefix where `replaces` accepts the current length.
     fn write(&mut self, value: u32, prefix: u32, replaces: impl Fn(u8) -> bool, answer: u32, length: u8) {
         let from = (value >> self.tail) as usize;
         let many = 1 << self.head.saturating_sub(prefix);
@@ -152,7 +152,7 @@ impl Direct {
         self.first[at] = GROUP | group;
     }
 
-    /// Frees the group if no prefix in it needs one.
+    /// Frees a group if no prefix in it needs one.
     fn close_group(&mut self, at: usize) {
         let size = 1usize << self.tail;
         let group = self.first[at] & !GROUP;

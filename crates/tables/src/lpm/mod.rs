@@ -1,31 +1,31 @@
-//! Entries with one prefix, among fields that are exact.
+//! Longest prefix match: entries with one prefix field beside exact fields.
 //!
-//! All prefixes live in a [`Trie`], a bitmap trie with steps of 6 bits, which serves any width and takes tens of bytes
-//! an entry. A table that grows past [`DIRECT_FROM`] prefixes of at most 32 bits gets a [`Direct`] index beside it,
-//! where a lookup is one or two loads; it takes 80 MB of addresses, of which only touched pages become memory. A table
-//! that shrinks below [`DIRECT_UNTIL`] gives the index back.
+//! All prefixes are in a [`Trie`], a bitmap trie with steps of 6 bits, which supports any width and takes tens of bytes
+//! per entry. A table that grows past [`DIRECT_FROM`] prefixes of at most 32 bits gets an additional [`Direct`] index,
+//! where a lookup is one or two loads. The index takes 80 MB of address space, where only touched pages become
+//! memory. A table that shrinks below [`DIRECT_UNTIL`] prefixes drops the index.
 //!
-//! Where a key has exact fields too, they choose a root of the trie by one hash, so that a million combinations of
-//! them share one trie's memory; up to [`DIRECT_MOST`] of them have an index at the same time.
+//! If a key has exact fields too, they select a root of the trie by one hash, so that a million combinations share one
+//! trie's memory; up to [`MAX_DIRECT`] of them have an index at the same time.
 
 mod direct;
 mod trie;
 
 use crate::exact::Exact;
-use crate::layout::{FieldKind, Layout};
+use crate::key_layout::{FieldKind, KeyLayout};
 use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup};
 use direct::Direct;
 use smallvec::SmallVec;
 use trie::Trie;
 
-/// From how many prefixes on a table has an index.
+/// Number of prefixes from which on a table has a direct index.
 pub const DIRECT_FROM: usize = 16 * 1024;
-/// Below how many prefixes it loses it.
+/// Number of prefixes below which a table drops its direct index.
 pub const DIRECT_UNTIL: usize = 8 * 1024;
-/// How many indices a table may have.
-pub const DIRECT_MOST: usize = 4;
-/// Handles are smaller: the index keeps a bit for itself.
+/// Maximum number of direct indices of a table.
+pub const MAX_DIRECT: usize = 4;
+/// Exclusive upper bound of handles: the index reserves one bit.
 pub const HANDLE_END: u32 = (1 << 31) - 1;
 
 /// The prefixes behind one combination of the exact fields.
@@ -40,31 +40,30 @@ struct Branch {
 #[derive(Clone, Debug)]
 pub struct Lpm {
     words: usize,
-    /// The prefix field: its width, and where it lies.
+    /// Width and position of the prefix field.
     width: u32,
     word: usize,
     shift: u32,
-    /// Ones for the bits of the exact fields, and the branch for each of their values; without exact fields there is
-    /// branch 0 alone.
+    /// Mask of the exact fields, and the branch for each of their values; without exact fields there is only branch 0.
     exact_mask: Box<[u64]>,
     by_exact: Option<Exact>,
     branches: Vec<Branch>,
     free: Vec<u32>,
     trie: Trie,
     len: usize,
-    /// Nodes are bitmaps, and counting their bits takes an instruction that not every processor has.
+    /// Instruction set: nodes are bitmaps, and not every processor has an instruction that counts bits.
     level: Level,
 }
 
-/// The prefix field, its first bit at the top, with zeros behind it.
-type Value = SmallVec<[u64; 4]>;
+/// The prefix field with its first bit at the top, padded with zeros.
+type AlignedBits = SmallVec<[u64; 4]>;
 
 impl Lpm {
-    /// An empty table.
+    /// Creates an empty table.
     ///
     /// # Panics
-    /// If the layout does not have exactly one prefix field with only exact ones beside it.
-    pub fn new(layout: &Layout) -> Self {
+    /// Panics if the layout does not have exactly one prefix field and only exact fields beside it.
+    pub fn new(layout: &KeyLayout) -> Self {
         let prefixes: Vec<_> = layout.fields().iter().filter(|field| field.kind == FieldKind::Prefix).collect();
         let [field] = prefixes[..] else { panic!("one field is a prefix") };
         let mut exact_mask = vec![0; layout.words()].into_boxed_slice();
@@ -99,7 +98,7 @@ impl Lpm {
         }
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -109,7 +108,7 @@ impl Lpm {
         self.len == 0
     }
 
-    /// The bytes that the table takes; of an index, its pages count as if all were touched.
+    /// Returns the size of the table in bytes; all pages of an index count as touched.
     pub fn memory_bytes(&self) -> usize {
         let indices: usize = self.branches.iter().flat_map(|branch| &branch.direct).map(|it| it.memory_bytes()).sum();
         let exact = self.by_exact.as_ref().map_or(0, Exact::memory_bytes);
@@ -120,25 +119,25 @@ impl Lpm {
         key.iter().zip(&self.exact_mask).map(|(word, mask)| word & mask).collect()
     }
 
-    /// The field of up to 64 bits, as a number.
+    /// Returns a field of up to 64 bits as a number.
     #[inline(always)]
     fn narrow(&self, key: &[u64]) -> u64 {
         if self.width == 0 { 0 } else { key[self.word] >> self.shift & (u64::MAX >> (64 - self.width)) }
     }
 
-    /// The field of 65 to 128 bits, its first bit at the top.
+    /// Returns a field of 65 to 128 bits, its first bit at the top.
     #[inline(always)]
     fn middle(&self, key: &[u64]) -> u128 {
         let value = u128::from(key[self.word]) | u128::from(key[self.word + 1]) << 64;
         value << (128 - self.width)
     }
 
-    /// The field with its first bit at the top of the first word.
-    fn value(&self, key: &[u64]) -> Value {
+    /// Returns the field with its first bit at the top of the first word.
+    fn value(&self, key: &[u64]) -> AlignedBits {
         let count = (self.width as usize).div_ceil(64);
         let spare = (count * 64) as u32 - self.width;
         if count <= 1 {
-            return if count == 0 { Value::new() } else { [self.narrow(key) << spare].into_iter().collect() };
+            return if count == 0 { AlignedBits::new() } else { [self.narrow(key) << spare].into_iter().collect() };
         }
         let field = &key[self.word..self.word + count];
         let top_down = (0..count).rev();
@@ -173,10 +172,10 @@ impl Lpm {
         }
     }
 
-    /// Gives a prefix, whose bits behind it are 0, a handle. Returns the one it had.
+    /// Sets the handle of a prefix, whose bits beyond its length are 0. Returns its previous handle.
     ///
     /// # Panics
-    /// If the prefix is longer than the field, or the handle not below [`HANDLE_END`].
+    /// Panics if the prefix is longer than the field, or the handle is not below [`HANDLE_END`].
     pub fn insert(&mut self, key: &[u64], prefix: u32, handle: u32) -> Option<u32> {
         assert!(prefix <= self.width && handle < HANDLE_END && key.len() == self.words);
         let at = self.branch(key).unwrap_or_else(|| self.new_branch(key));
@@ -218,7 +217,7 @@ impl Lpm {
         let len = self.branches[at].len;
         if !have && len >= DIRECT_FROM && (9..=32).contains(&self.width) {
             let all = self.branches.iter().filter(|branch| branch.direct.is_some()).count();
-            if all < DIRECT_MOST {
+            if all < MAX_DIRECT {
                 let mut direct = Box::new(Direct::new(self.width));
                 self.trie.for_each(self.branches[at].root, &mut |value, prefix, handle| {
                     direct.insert(((value[0] >> 32) as u32) >> (32 - self.width), prefix, handle);
@@ -230,13 +229,13 @@ impl Lpm {
         }
     }
 
-    /// The handle of exactly this prefix.
+    /// Returns the handle of exactly this prefix.
     pub fn find(&self, key: &[u64], prefix: u32) -> Option<u32> {
         let branch = self.branch(key)?;
         self.trie.find(self.branches[branch as usize].root, &self.value(key), prefix)
     }
 
-    /// Takes a prefix away and returns its handle.
+    /// Removes a prefix and returns its handle.
     pub fn remove(&mut self, key: &[u64], prefix: u32) -> Option<u32> {
         let at = self.branch(key)?;
         let value = self.value(key);

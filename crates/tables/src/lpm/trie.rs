@@ -1,9 +1,9 @@
 //! A bitmap trie with steps of 6 bits (Eatherton, Varghese, Dittia: Tree Bitmap, 2004).
 //!
-//! A node stands for 6 bits of the key. One bitmap says which of its 63 inner prefixes (of 0 to 5 more bits) have a
-//! result, another which of its 64 children exist; results and children lie side by side in arenas and are found by
-//! counting bits. An update touches the nodes on one path and nothing below them, which a trie that pushes results to
-//! its leaves cannot say.
+//! A node covers 6 bits of the key. One bitmap marks which of its 63 inner prefixes (of 0 to 5 more bits) have a
+//! result, another which of its 64 children exist. Results and children are stored contiguously in arenas and are
+//! indexed by counting bits. An update touches only the nodes on one path and nothing below them, unlike a trie that
+//! pushes results to its leaves.
 //!
 //! ```text
 //! results: bit  0 for *        children: bit i for the 6 bits i
@@ -11,24 +11,24 @@
 //!          bits 3..7 for 00* to 11*, and so on to bits 31..63 for 5 bits
 //! ```
 //!
-//! So the longest inner prefix of 6 bits is the highest bit that a mask for them leaves in the first bitmap.
+//! So the longest inner prefix of 6 bits is the highest bit of the first bitmap under a mask for these bits.
 
 use crate::arena::Arena;
 use crate::prefetch::prefetch;
 use crate::{BATCH, MISS};
 
-/// Bits a step.
+/// Number of bits per step.
 const STEP: u32 = 6;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Node {
+struct TrieNode {
     results: u64,
     children: u64,
     first_result: u32,
     first_child: u32,
 }
 
-/// For each 6 bits, the inner prefixes that they have.
+/// For each value of 6 bits, the mask of its inner prefixes.
 const INNER: [u64; 64] = {
     let mut table = [0; 64];
     let mut bits = 0;
@@ -43,12 +43,12 @@ const INNER: [u64; 64] = {
     table
 };
 
-/// The place of the first `length` of 6 bits among the inner prefixes.
+/// Returns the bit index of the first `length` of 6 bits among the inner prefixes.
 const fn inner(bits: u32, length: u32) -> u32 {
     (1 << length) - 1 + (bits >> (STEP - length))
 }
 
-/// Reads a value 6 bits at a time.
+/// Iteration over a value, 6 bits at a time.
 pub(super) trait Walk {
     fn next(&mut self) -> usize;
 }
@@ -73,7 +73,7 @@ impl Walk for u128 {
     }
 }
 
-/// Values of any width, zeros behind their end.
+/// Values of any width, padded with zeros.
 struct Wide<'a> {
     words: &'a [u64],
     bit: usize,
@@ -94,7 +94,7 @@ impl Walk for Wide<'_> {
 
 #[derive(Clone, Debug)]
 pub(super) struct Trie {
-    nodes: Arena<Node>,
+    nodes: Arena<TrieNode>,
     results: Arena<u32>,
 }
 
@@ -108,30 +108,30 @@ impl Trie {
         Trie { nodes: Arena::new(), results: Arena::new() }
     }
 
-    /// A tree of its own in the same memory.
+    /// Creates another tree in the same memory.
     pub(super) fn new_root(&mut self) -> u32 {
         self.nodes.allocate(1)
     }
 
-    /// Gives back a tree that has no prefix.
+    /// Releases a tree that has no prefix.
     pub(super) fn free_root(&mut self, root: u32) {
         self.nodes.release(root, 1);
     }
 
     #[inline(always)]
-    fn node(&self, at: u32) -> Node {
+    fn node(&self, at: u32) -> TrieNode {
         self.nodes.items[at as usize]
     }
 
-    /// The longest prefix that a node has for 6 bits: the place of its result.
+    /// Returns the position of the result of the longest prefix that a node has for 6 bits.
     #[inline(always)]
-    fn inside(node: &Node, bits: usize) -> Option<u32> {
+    fn inside(node: &TrieNode, bits: usize) -> Option<u32> {
         let candidates = node.results & INNER[bits];
         (candidates != 0).then(|| node.first_result + rank(node.results, candidates.ilog2()))
     }
 
     #[inline(always)]
-    fn child(node: &Node, bits: usize) -> Option<u32> {
+    fn child(node: &TrieNode, bits: usize) -> Option<u32> {
         (node.children >> bits & 1 != 0).then(|| node.first_child + rank(node.children, bits as u32))
     }
 
@@ -159,7 +159,7 @@ impl Trie {
         self.descend(root, Wide { words: value, bit: 0 })
     }
 
-    /// Fills up to [`BATCH`] results; all walks go down together, so that their loads overlap.
+    /// Looks up a batch of up to [`BATCH`] values; all walks descend together, so that their loads overlap.
     #[inline(always)]
     pub(super) fn lookup_batch<T: Walk + Copy + Default>(
         &self,
@@ -201,7 +201,7 @@ impl Trie {
         }
     }
 
-    /// The node for a prefix and the place of the prefix in it.
+    /// Returns the node of a prefix, and the bit index of the prefix in it.
     fn seek(&self, root: u32, value: &[u64], prefix: u32) -> Option<(u32, u32)> {
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
@@ -218,7 +218,7 @@ impl Trie {
         there.then(|| self.results.items[(node.first_result + rank(node.results, place)) as usize])
     }
 
-    /// The longest prefix of a value that has at most `longest` bits: handle and length.
+    /// Returns handle and length of the longest prefix of a value that has at most `longest` bits.
     pub(super) fn cover(&self, root: u32, value: &[u64], longest: u32) -> Option<(u32, u32)> {
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
@@ -242,7 +242,7 @@ impl Trie {
         best
     }
 
-    /// Gives a prefix a handle and returns the one it had.
+    /// Sets the handle of a prefix and returns its previous handle.
     pub(super) fn insert(&mut self, root: u32, value: &[u64], prefix: u32, handle: u32) -> Option<u32> {
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
@@ -254,7 +254,7 @@ impl Trie {
                 None => {
                     let place = rank(node.children, bits as u32);
                     let len = node.children.count_ones() as usize;
-                    let first = self.nodes.insert(node.first_child, len, place as usize, Node::default());
+                    let first = self.nodes.insert(node.first_child, len, place as usize, TrieNode::default());
                     let node = &mut self.nodes.items[at as usize];
                     node.children |= 1 << bits;
                     node.first_child = first;
@@ -277,11 +277,11 @@ impl Trie {
         None
     }
 
-    /// Takes a prefix away, and the nodes that only it needed; the root stays.
+    /// Removes a prefix, and the nodes that only it needed; the root stays.
     pub(super) fn remove(&mut self, root: u32, value: &[u64], prefix: u32) -> Option<u32> {
         let handle = self.find(root, value, prefix)?;
-        // Nodes move when their siblings change, so the path is walked once for the result and again from its end for
-        // each node that becomes empty.
+        // Nodes move when their siblings change. So the path is walked once to remove the result, and again from its
+        // end for each node that becomes empty.
         let (at, place) = self.seek(root, value, prefix)?;
         let node = self.node(at);
         let len = node.results.count_ones() as usize;
@@ -316,7 +316,7 @@ impl Trie {
 
     /// Visits every prefix of a tree: value, length, handle.
     pub(super) fn for_each(&self, root: u32, visit: &mut impl FnMut(&[u64], u32, u32)) {
-        // A node, and the bits that lead to it. The stack holds at most 64 nodes a level.
+        // A node, and the bits that lead to it. The stack holds at most 64 nodes per level.
         let mut stack = vec![(root, Vec::<u64>::new(), 0u32)];
         while let Some((at, bits, depth)) = stack.pop() {
             let node = self.node(at);
@@ -339,7 +339,7 @@ impl Trie {
     }
 }
 
-/// A value with 6 more bits at a depth.
+/// Appends 6 bits to a value at a depth.
 fn with_bits(value: &[u64], depth: u32, bits: u64) -> Vec<u64> {
     let mut value = value.to_vec();
     let (word, offset) = ((depth * STEP / 64) as usize, depth * STEP % 64);

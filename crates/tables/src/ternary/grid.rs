@@ -1,16 +1,16 @@
-//! How much coarser than a rule's mask a tuple's is.
+//! Relaxation of rule masks to tuple masks.
 
 use smallvec::SmallVec;
 
-use crate::layout::{Field, Layout};
+use crate::key_layout::{KeyField, KeyLayout};
 use crate::pattern::Words;
 
-/// How many masks are tried for a new tuple, from coarse to the rule's own.
+/// Number of masks that are tried for a new tuple, from coarse to the rule's own.
 pub(super) const GRIDS: usize = 3;
 
-/// A rule's mask cut down for a tuple: prefixes to steps of a grid. Masks that are no prefixes stay, since those who
-/// write them mostly use one of them for many rules.
-pub(super) fn relax(layout: &Layout, mask: &[u64], grid: usize) -> Words {
+/// Relaxes a rule's mask for a tuple: prefixes are cut to the steps of a grid. Other masks stay unchanged, since rule
+/// sets usually repeat one such mask in many rules.
+pub(super) fn relax(layout: &KeyLayout, mask: &[u64], grid: usize) -> Words {
     let mut relaxed: Words = mask.into();
     if grid + 1 == GRIDS {
         return relaxed;
@@ -26,15 +26,15 @@ pub(super) fn relax(layout: &Layout, mask: &[u64], grid: usize) -> Words {
     relaxed
 }
 
-/// Fields of up to this many bits are in a tuple as a whole or not at all.
+/// Maximum width in bits of a field that is in a tuple entirely or not at all.
 const NARROW: u32 = 16;
 
-/// How much of a field a prefix fixes, in 64ths.
+/// Returns the fraction of a field that a prefix fixes, in 64ths.
 fn share(width: u32, length: u32) -> u32 {
     length * 64 / width.max(1)
 }
 
-/// The length that a prefix has in a tuple, given the longest share among the rule's.
+/// Returns the length of a prefix in a tuple, given the longest fraction among the rule's prefixes.
 fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
     if width <= NARROW {
         return if length == width { width } else { 0 };
@@ -43,7 +43,7 @@ fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
         let step = width / 8;
         return length / step * step;
     }
-    // Beside a long prefix a short one tells little apart.
+    // Beside a long prefix, a short one is not selective.
     if share(width, length) + 32 <= longest {
         return 0;
     }
@@ -51,8 +51,8 @@ fn cut(width: u32, length: u32, longest: u32, grid: usize) -> u32 {
     (length / step * step).min(step * 3)
 }
 
-/// How many of a field's first bits are in a mask, if no others are.
-fn prefix_length(field: &Field, mask: &[u64]) -> Option<u32> {
+/// Returns the prefix length of a field's bits in a mask, if they form a prefix.
+fn prefix_length(field: &KeyField, mask: &[u64]) -> Option<u32> {
     let mut length = 0;
     let mut ended = false;
     for part in (0..field.words()).rev() {
@@ -68,12 +68,12 @@ fn prefix_length(field: &Field, mask: &[u64]) -> Option<u32> {
     Some(length)
 }
 
-/// Takes a field's bits behind a prefix out of a mask.
-fn keep_prefix(field: &Field, mask: &mut [u64], length: u32) {
+/// Clears a field's bits behind a prefix in a mask.
+fn keep_prefix(field: &KeyField, mask: &mut [u64], length: u32) {
     let spare = field.width - length;
     for part in 0..field.words() {
         let out = spare.saturating_sub(64 * part as u32).min(64);
-        mask[field.word + part] &= !((crate::layout::low_ones(out) & field.ones(part)) << field.shift);
+        mask[field.word + part] &= !((crate::key_layout::low_ones(out) & field.ones(part)) << field.shift);
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn masks_are_cut_to_steps() {
-        let layout = Layout::new([(32, FieldKind::Prefix), (16, FieldKind::Range), (100, FieldKind::Masked)]);
+        let layout = KeyLayout::new([(32, FieldKind::Prefix), (16, FieldKind::Range), (100, FieldKind::Masked)]);
         let relaxed = |masks: [u128; 3], grid| {
             let mut mask = vec![0; layout.words()];
             for (field, value) in masks.into_iter().enumerate() {
@@ -93,7 +93,7 @@ mod tests {
             relax(&layout, &mask, grid).to_vec()
         };
         let all = (1u128 << 100) - 1;
-        // Full, nearly full and gapped masks; then what each grid leaves.
+        // Full, nearly full and non-contiguous masks; then the result of each grid.
         assert_eq!(
             relaxed([0xffff_ffff, 0xffff, all], 0),
             [0xffff_ff00 | 0xffff << 32, all as u64 & !0 << 25, all as u64 >> 28]

@@ -1,19 +1,19 @@
-//! Tuple merging (Daly, Bruschi, Linguaglossa, Pontarelli, Rossi, Tollet, Torng, Yourtchenko: TupleMerge, 2019), with
+//! TupleMerge (Daly, Bruschi, Linguaglossa, Pontarelli, Rossi, Tollet, Torng, Yourtchenko: TupleMerge, 2019), with
 //! batches and filters.
 //!
-//! Rules that have the same mask can be hashed by the bits of it: a *tuple*. Large rule sets have hundreds of masks, and
-//! a key would have to ask each tuple. So a tuple's mask is coarser than those of its rules, and serves many of them;
-//! how much coarser is a choice between asking more tuples and comparing longer chains of rules:
+//! Rules with the same mask can be hashed by the bits under it: a *tuple* (tuple space search). Large rule sets have
+//! hundreds of masks, and a key would have to be looked up in each tuple. So a tuple's mask is coarser than those of
+//! its rules and serves many of them. Coarser masks mean fewer tuples to search but longer chains of rules to compare:
 //!
 //! - A new rule goes to a tuple that admits it (all bits of the tuple are in the rule's mask), if its chain there is
 //!   short.
-//! - If there is none, a tuple is opened for the rule's own mask cut down to steps of a grid; if that is there and
-//!   its chain is long, to a finer grid; in the end to the mask itself.
-//! - From [`TUPLES_MOST`] tuples on, chains may become long instead: rules with a mask each are compared one by one, in
-//!   a tuple that has no bits if no other admits them.
+//! - Otherwise a tuple is created for the rule's mask relaxed to the steps of a grid; if that tuple exists and its
+//!   chain is long, to a finer grid; finally for the mask itself.
+//! - From [`MAX_TUPLES`] tuples on, chains may become long instead: rules with a mask each are compared one by one, in
+//!   a tuple without bits if no other admits them.
 //!
-//! Tuples are asked in the order of the best rank that they have, until none can have a better rule than the one that
-//! was found. Ranges take part in hashing with the bits in front that all their values share, and are compared behind it.
+//! Tuples are searched in the order of the best rank in each, until none can have a better rule than the current
+//! result. Ranges take part in hashing with the leading bits that all their values share, and are compared afterwards.
 //!
 //! A rule takes `16 * words + 32` bytes, 24 for each range that is more than a prefix, and about 25 in its tuple.
 
@@ -21,29 +21,29 @@ use smallvec::SmallVec;
 
 use super::Classifier;
 use super::grid::{GRIDS, relax};
-use super::rules::{NONE, Rank, Rules};
+use super::rules::{NONE, Rank, RuleStore};
 use super::tuple::Tuple;
-use crate::layout::Layout;
-use crate::pattern::Pattern;
+use crate::key_layout::KeyLayout;
+use crate::pattern::RulePattern;
 use crate::prefetch::prefetch;
 use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup, for_words};
 
-/// From how many tuples on no new one is opened, but one for all rules that no other admits.
-pub const TUPLES_MOST: usize = 256;
-/// How long a chain is at most before a tuple is opened for a rule, for masks from coarse to the rule's own. Every
-/// key pays for a tuple, but few for a chain, so finer tuples, which hold fewer rules, have to save more.
-const CHAIN_MOST: [usize; GRIDS] = [8, 16, 48];
+/// Number of tuples from which on no new one is created, except one for all rules that no other admits.
+pub const MAX_TUPLES: usize = 256;
+/// Maximum chain length before a tuple is created for a rule, for masks from coarse to the rule's own. Every key pays
+/// for a tuple, but few for a chain, so finer tuples, which hold fewer rules, have to save more.
+const MAX_CHAIN: [usize; GRIDS] = [8, 16, 48];
 
-/// Rules of fewer words are in near caches, where the processor looks ahead well enough by itself: measured, keys are
-/// looked up faster one by one then, by a tenth to a third, and slower by a sixth at three times as many.
+/// Maximum size in words of rules that stay in near caches, where hardware prefetching suffices. Measured: single
+/// lookups are faster there by a tenth to a third, and slower by a sixth at three times the size.
 const NEAR_WORDS: usize = 1 << 18;
-/// After how many tuples a batch is looked through for keys that can find nothing better any more.
+/// Number of tuples after which keys that cannot find a better rule are removed from a batch.
 const REVIEW: usize = 4;
-/// So few keys are looked up one by one to the end: the work for a batch would be mostly for keys that are done.
+/// Number of remaining keys from which on they are looked up one by one: batch work would be wasted on finished keys.
 const FEW: u32 = 6;
 
-/// The places of the ones in a word.
+/// Iterates over the indices of the ones in a word.
 fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let at = bits.trailing_zeros() as usize;
@@ -55,35 +55,35 @@ fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
 /// A classifier for many rules.
 #[derive(Clone, Debug)]
 pub struct TupleMerge {
-    layout: Layout,
-    rules: Rules,
-    /// The best first.
+    layout: KeyLayout,
+    rules: RuleStore,
+    /// Tuples, best rank first.
     tuples: Vec<Tuple>,
     level: Level,
     near_words: usize,
 }
 
 impl TupleMerge {
-    /// An empty classifier.
-    pub fn new(layout: &Layout) -> Self {
+    /// Creates an empty classifier.
+    pub fn new(layout: &KeyLayout) -> Self {
         TupleMerge {
             layout: layout.clone(),
-            rules: Rules::new(layout.words()),
+            rules: RuleStore::new(layout.words()),
             tuples: Vec::new(),
             level: level(),
             near_words: NEAR_WORDS,
         }
     }
 
-    /// Looks batches up together as soon as rules take so many words (default: 2 MiB of them, the size of a second-level
-    /// cache). A rule takes two for each word of its key, and four.
+    /// Sets the size of rules in words from which on batches are looked up together (default: 2 MiB of words, the size
+    /// of a second-level cache). A rule takes two words for each word of its key, plus four.
     #[must_use]
     pub fn with_near_words(mut self, words: usize) -> Self {
         self.near_words = words;
         self
     }
 
-    /// The masks of the tuples in the order in which they are asked, with the number of rules in each.
+    /// Returns the masks of the tuples in search order, with the number of rules in each.
     pub fn tuples(&self) -> impl Iterator<Item = (&[u64], usize)> {
         self.tuples.iter().map(|tuple| (&tuple.mask[..], tuple.len))
     }
@@ -95,7 +95,7 @@ impl TupleMerge {
         (found != NONE).then(|| self.rules.handle::<N>(found))
     }
 
-    /// Looks for a rule in tuples that wins over what was found.
+    /// Searches tuples for a rule that wins over the current result.
     #[inline(always)]
     fn search<const N: usize>(&self, tuples: &[Tuple], key: &[u64], found: &mut u32, best: &mut Rank) {
         for tuple in tuples {
@@ -109,8 +109,8 @@ impl TupleMerge {
         }
     }
 
-    /// For each tuple: hashes and filters of all keys that it can still serve better, then the slots of those that
-    /// pass, then the rules. So what a key waits for is asked for while others are worked on.
+    /// Processes each tuple in three steps: hashes and filters of all keys for which it can improve the result, then
+    /// the slots of the keys that pass, then the rules. So memory for one key is prefetched while others are processed.
     #[inline(always)]
     fn lookup_chunks<const N: usize>(&self, keys: &[u64], found: &mut [u32]) {
         let words = if N == 0 { self.rules.words() } else { N };
@@ -134,7 +134,7 @@ impl TupleMerge {
         let mut rules = [NONE; BATCH];
         let mut hashes = [0u64; BATCH];
         let mut chains = [(NONE, 0u8); BATCH];
-        // A bit for each key that may find something better still.
+        // A bitmap of the keys whose result can still improve.
         let mut open = u32::MAX >> (BATCH - found.len());
         for (number, tuple) in self.tuples.iter().enumerate() {
             if number % REVIEW == 0 {
@@ -174,7 +174,7 @@ impl TupleMerge {
         }
     }
 
-    /// Follows a chain to the first rule that matches, if it wins over what was found.
+    /// Follows a chain to the first matching rule, if that wins over the current result.
     #[inline(always)]
     fn walk<const N: usize>(&self, head: u32, key: &[u64], found: &mut u32, best: &mut Rank) {
         let mut rule = head;
@@ -223,7 +223,7 @@ impl TupleMerge {
         }
     }
 
-    fn position(&self, pattern: &Pattern, priority: u64) -> Option<(usize, u32)> {
+    fn position(&self, pattern: &RulePattern, priority: u64) -> Option<(usize, u32)> {
         let is = |rule| self.rules.is(rule, pattern, priority);
         self.tuples.iter().enumerate().find_map(|(at, tuple)| {
             if !tuple.admits(&pattern.mask) {
@@ -233,13 +233,13 @@ impl TupleMerge {
         })
     }
 
-    /// The tuple that a new rule goes to, opened if need be.
-    fn choose(&mut self, pattern: &Pattern) -> usize {
+    /// Returns the tuple for a new rule, creating it if necessary.
+    fn choose(&mut self, pattern: &RulePattern) -> usize {
         let mut shortest: Option<(usize, usize)> = None;
         for (at, tuple) in self.tuples.iter().enumerate() {
             if tuple.admits(&pattern.mask) {
-                let chained = tuple.chained(&self.rules, &pattern.value, CHAIN_MOST[GRIDS - 1]);
-                if chained < CHAIN_MOST[0] {
+                let chained = tuple.chained(&self.rules, &pattern.value, MAX_CHAIN[GRIDS - 1]);
+                if chained < MAX_CHAIN[0] {
                     return at;
                 }
                 if shortest.is_none_or(|(least, _)| chained < least) {
@@ -247,14 +247,14 @@ impl TupleMerge {
                 }
             }
         }
-        if shortest.is_none() && self.tuples.len() >= TUPLES_MOST {
-            // One for all the rest, which admits every rule from now on.
+        if shortest.is_none() && self.tuples.len() >= MAX_TUPLES {
+            // One tuple for all other rules, which admits every rule from now on.
             self.tuples.push(Tuple::new(SmallVec::from_elem(0, self.rules.words())));
             return self.tuples.len() - 1;
         }
-        for (grid, most) in CHAIN_MOST.iter().enumerate() {
+        for (grid, most) in MAX_CHAIN.iter().enumerate() {
             if let Some((chained, at)) = shortest
-                && (chained < *most || self.tuples.len() >= TUPLES_MOST)
+                && (chained < *most || self.tuples.len() >= MAX_TUPLES)
             {
                 return at;
             }
@@ -267,7 +267,7 @@ impl TupleMerge {
         shortest.map(|(_, at)| at).expect("the tuple with the rule's own mask admits it")
     }
 
-    /// Puts a tuple whose best rank has changed to its place.
+    /// Moves a tuple whose best rank has changed to its position in the order.
     fn settle(&mut self, at: usize) {
         let tuple = self.tuples.remove(at);
         let place = self.tuples.partition_point(|other| other.best > tuple.best);
@@ -294,11 +294,11 @@ impl Classifier for TupleMerge {
         self.rules.len()
     }
 
-    fn find(&self, pattern: &Pattern, priority: u64) -> Option<u32> {
+    fn find(&self, pattern: &RulePattern, priority: u64) -> Option<u32> {
         self.position(pattern, priority).map(|(_, rule)| self.rules.handle::<0>(rule))
     }
 
-    fn insert(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> Option<u32> {
+    fn insert(&mut self, pattern: &RulePattern, priority: u64, handle: u32) -> Option<u32> {
         if let Some((_, rule)) = self.position(pattern, priority) {
             return Some(self.rules.set_handle(rule, handle));
         }
@@ -309,7 +309,7 @@ impl Classifier for TupleMerge {
         None
     }
 
-    fn remove(&mut self, pattern: &Pattern, priority: u64) -> Option<u32> {
+    fn remove(&mut self, pattern: &RulePattern, priority: u64) -> Option<u32> {
         let (at, rule) = self.position(pattern, priority)?;
         let handle = self.rules.handle::<0>(rule);
         self.tuples[at].remove(&mut self.rules, rule);
@@ -322,7 +322,7 @@ impl Classifier for TupleMerge {
         Some(handle)
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&Pattern, u64, u32)) {
+    fn for_each(&self, visit: &mut dyn FnMut(&RulePattern, u64, u32)) {
         let all = self.tuples.iter().flat_map(|tuple| tuple.rules(&self.rules)).collect();
         self.rules.visit_by_age(all, visit);
     }
@@ -338,7 +338,7 @@ mod tests {
     use crate::SmallScan;
     use crate::classbench::{self, Family};
 
-    /// What the code is compiled for must not change what it says.
+    /// Results must not depend on the instruction set that the code is compiled for.
     #[test]
     fn every_level_says_the_same() {
         let mut levels = vec![Level::Baseline];

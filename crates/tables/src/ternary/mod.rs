@@ -1,11 +1,11 @@
-//! Rules with masks, ranges and several prefixes, each with a priority.
+//! Ternary match: prioritised rules with masks, ranges and several prefixes.
 //!
-//! [`Classifier`] is the seam: [`SmallScan`] compares all of a few rules, [`TupleMerge`] hashes; [`Ternary`] is what a
-//! table holds and moves from one to the other as it grows. Another method (a learned index) is another implementation.
+//! [`Classifier`] is the interface. [`SmallScan`] compares a key with all of a few rules, [`TupleMerge`] hashes, and
+//! [`Ternary`], which tables use, switches between the two as it grows. Another method (a learned index) would be
+//! another implementation.
 //!
-//! Of the rules that match a key wins the one with the largest priority; of several with that priority the one that
-//! was inserted first. A rule is named by its pattern and priority: the same pattern may be there with several
-//! priorities.
+//! Of the rules that match a key, the one with the highest priority wins, and of equal priorities the one inserted
+//! first. A rule is identified by its pattern and priority: the same pattern may occur with several priorities.
 
 mod grid;
 mod merge;
@@ -17,12 +17,12 @@ pub use merge::TupleMerge;
 pub use scan::SmallScan;
 
 use crate::PackedLookup;
-use crate::layout::Layout;
-use crate::pattern::Pattern;
+use crate::key_layout::KeyLayout;
+use crate::pattern::RulePattern;
 
-/// A set of rules, which may change between lookups.
+/// A set of rules that may change between lookups.
 pub trait Classifier: PackedLookup {
-    /// The number of rules.
+    /// Returns the number of rules.
     fn len(&self) -> usize;
 
     /// Whether there is no rule.
@@ -30,27 +30,27 @@ pub trait Classifier: PackedLookup {
         self.len() == 0
     }
 
-    /// The handle of the rule with exactly this pattern and priority.
-    fn find(&self, pattern: &Pattern, priority: u64) -> Option<u32>;
+    /// Returns the handle of the rule with exactly this pattern and priority.
+    fn find(&self, pattern: &RulePattern, priority: u64) -> Option<u32>;
 
-    /// Adds a rule. If one with this pattern and priority is there, it gets the new handle, keeps its age, and the
-    /// handle that it had is returned.
-    fn insert(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> Option<u32>;
+    /// Adds a rule. If a rule with this pattern and priority exists, it gets the new handle, keeps its age, and its
+    /// previous handle is returned.
+    fn insert(&mut self, pattern: &RulePattern, priority: u64, handle: u32) -> Option<u32>;
 
-    /// Takes a rule away and returns its handle.
-    fn remove(&mut self, pattern: &Pattern, priority: u64) -> Option<u32>;
+    /// Removes a rule and returns its handle.
+    fn remove(&mut self, pattern: &RulePattern, priority: u64) -> Option<u32>;
 
     /// Visits every rule, the oldest first: pattern, priority, handle.
-    fn for_each(&self, visit: &mut dyn FnMut(&Pattern, u64, u32));
+    fn for_each(&self, visit: &mut dyn FnMut(&RulePattern, u64, u32));
 
-    /// The bytes that the rules take.
+    /// Returns the size of the rules in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
-/// Above how many rules a table is hashed instead of scanned.
-pub const SCAN_MOST: usize = 64;
-/// Below how many rules it is scanned again.
-const SCAN_AGAIN: usize = 32;
+/// Maximum number of rules that are scanned; more are hashed.
+pub const SCAN_LIMIT: usize = 64;
+/// Number of rules below which a hashed table is scanned again.
+const SCAN_RESUME_LIMIT: usize = 32;
 
 #[derive(Clone, Debug)]
 enum Method {
@@ -58,16 +58,16 @@ enum Method {
     Merge(Box<TupleMerge>),
 }
 
-/// Rules of any number, kept by the method that suits it.
+/// A rule set of any size, with the method that suits it.
 #[derive(Clone, Debug)]
 pub struct Ternary {
-    layout: Layout,
+    layout: KeyLayout,
     method: Method,
 }
 
 impl Ternary {
-    /// An empty set of rules.
-    pub fn new(layout: &Layout) -> Self {
+    /// Creates an empty set of rules.
+    pub fn new(layout: &KeyLayout) -> Self {
         Ternary { layout: layout.clone(), method: Method::Scan(Box::new(SmallScan::new(layout.words()))) }
     }
 
@@ -85,18 +85,18 @@ impl Ternary {
         }
     }
 
-    /// Moves the rules if there are too many or too few for the method. They move in the order of their age, so that
-    /// equal priorities keep it.
+    /// Switches the method if there are too many or too few rules for it. Rules move in the order of their age, so that
+    /// ties between equal priorities are preserved.
     fn consider_method(&mut self) {
         let method = match &self.method {
-            Method::Scan(scan) if scan.len() > SCAN_MOST => {
+            Method::Scan(scan) if scan.len() > SCAN_LIMIT => {
                 let mut merge = Box::new(TupleMerge::new(&self.layout));
                 scan.for_each(&mut |pattern, priority, handle| {
                     merge.insert(pattern, priority, handle);
                 });
                 Method::Merge(merge)
             }
-            Method::Merge(merge) if merge.len() < SCAN_AGAIN => {
+            Method::Merge(merge) if merge.len() < SCAN_RESUME_LIMIT => {
                 let mut scan = Box::new(SmallScan::new(self.layout.words()));
                 merge.for_each(&mut |pattern, priority, handle| {
                     scan.insert(pattern, priority, handle);
@@ -128,23 +128,23 @@ impl Classifier for Ternary {
         self.get().len()
     }
 
-    fn find(&self, pattern: &Pattern, priority: u64) -> Option<u32> {
+    fn find(&self, pattern: &RulePattern, priority: u64) -> Option<u32> {
         self.get().find(pattern, priority)
     }
 
-    fn insert(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> Option<u32> {
+    fn insert(&mut self, pattern: &RulePattern, priority: u64, handle: u32) -> Option<u32> {
         let before = self.get_mut().insert(pattern, priority, handle);
         self.consider_method();
         before
     }
 
-    fn remove(&mut self, pattern: &Pattern, priority: u64) -> Option<u32> {
+    fn remove(&mut self, pattern: &RulePattern, priority: u64) -> Option<u32> {
         let handle = self.get_mut().remove(pattern, priority);
         self.consider_method();
         handle
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&Pattern, u64, u32)) {
+    fn for_each(&self, visit: &mut dyn FnMut(&RulePattern, u64, u32)) {
         self.get().for_each(visit);
     }
 

@@ -1,24 +1,25 @@
-//! The rules of a classifier, each in one run of words, so that checking one costs a cache line or two.
+//! Storage of a classifier's rules: each is one run of words, so that checking one costs a cache line or two.
 
 use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
 use crate::arena::Arena;
-use crate::layout::{Field, FieldKind};
-use crate::pattern::{Pattern, Span};
+use crate::key_layout::{FieldKind, KeyField};
+use crate::pattern::{RulePattern, Span};
 
-/// Which rule wins: the larger. First the priority, then the age, turned round so that the older is larger.
+/// The rank of a rule; the higher one wins. It compares priorities, then ages, inverted so that the older rule is
+/// higher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub(super) priority: u64,
     pub(super) seniority: u64,
 }
 
-/// No rule.
+/// Index that stands for no rule.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A range of a field that lies in one word.
+/// A range of a field within one word.
 #[derive(Clone, Copy, Debug, Default)]
 struct NarrowSpan {
     ones: u64,
@@ -28,31 +29,31 @@ struct NarrowSpan {
     shift: u32,
 }
 
-/// A rule is the words of its value, those of its mask, and these four.
+/// Offsets behind the words of a rule's value and mask: a rule ends with these four words.
 const PRIORITY: usize = 0;
 const SENIORITY: usize = 1;
-/// The handle below, the next rule of the chain above.
+/// Handle in the low half, next rule of the chain in the high half.
 const HANDLE: usize = 2;
-/// The first range below, their number above; [`WIDE`] is set if there are wide ones too.
+/// First range in the low half, number of ranges in the high half; [`WIDE`] is set if there are wide ranges too.
 const SPANS: usize = 3;
 const REST: usize = 4;
 const WIDE: u64 = 1 << 63;
 
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct RuleStore {
     words: usize,
     records: Vec<u64>,
     free: Vec<u32>,
     spans: Arena<NarrowSpan>,
-    /// Ranges of fields over 64 bits; there are few, if any.
+    /// Ranges of fields over 64 bits, which are rare.
     wide: BTreeMap<u32, Box<[Span]>>,
     inserted: u64,
     len: usize,
 }
 
-impl Rules {
+impl RuleStore {
     pub(super) fn new(words: usize) -> Self {
-        Rules {
+        RuleStore {
             words,
             records: Vec::new(),
             free: Vec::new(),
@@ -87,19 +88,19 @@ impl Rules {
         &mut self.records[rule as usize * stride + 2 * self.words..][..REST]
     }
 
-    /// The words of all rules, to prefetch from, and where a rule begins.
+    /// Returns the words of all rules, for prefetching, and the index at which a rule begins.
     #[inline(always)]
     pub(super) fn place<const N: usize>(&self, rule: u32) -> (&[u64], usize) {
         (&self.records, rule as usize * (2 * self.count::<N>() + REST))
     }
 
-    /// The words that all rules take, ranges left out.
+    /// Returns the size of all rules in words, without ranges.
     #[inline(always)]
     pub(super) fn record_words(&self) -> usize {
         self.records.len()
     }
 
-    pub(super) fn add(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> u32 {
+    pub(super) fn add(&mut self, pattern: &RulePattern, priority: u64, handle: u32) -> u32 {
         let stride = 2 * self.words + REST;
         let rule = self.free.pop().unwrap_or_else(|| {
             let rule = self.records.len() / stride;
@@ -108,7 +109,7 @@ impl Rules {
         });
         let narrow = || pattern.spans.iter().filter(|span| span.field.words() == 1);
         let count = narrow().count();
-        // A key with more ranges than an array of the arena holds is checked like one with wide ranges.
+        // A rule with more ranges than an arena array can hold is checked like one with wide ranges.
         let (first, count) = if (1..=64).contains(&count) { (self.spans.allocate(count), count) } else { (0, 0) };
         for (at, span) in narrow().take(count).enumerate() {
             self.spans.items[first as usize + at] = NarrowSpan {
@@ -173,7 +174,7 @@ impl Rules {
         *word = *word & u64::from(u32::MAX) | u64::from(next) << 32;
     }
 
-    /// Gives a rule another handle and returns the one it had.
+    /// Sets the handle of a rule and returns its previous handle.
     pub(super) fn set_handle(&mut self, rule: u32, handle: u32) -> u32 {
         let word = &mut self.rest_mut(rule)[HANDLE];
         let before = *word as u32;
@@ -216,14 +217,14 @@ impl Rules {
     }
 
     /// Whether a rule has this pattern and priority.
-    pub(super) fn is(&self, rule: u32, pattern: &Pattern, priority: u64) -> bool {
+    pub(super) fn is(&self, rule: u32, pattern: &RulePattern, priority: u64) -> bool {
         self.rank::<0>(rule).priority == priority
             && self.value(rule) == &pattern.value[..]
             && self.mask(rule) == &pattern.mask[..]
             && self.has_spans(rule, pattern)
     }
 
-    fn has_spans(&self, rule: u32, pattern: &Pattern) -> bool {
+    fn has_spans(&self, rule: u32, pattern: &RulePattern) -> bool {
         let spans = self.record::<0>(rule)[2 * self.words + SPANS];
         let narrow = &self.spans.items[spans as u32 as usize..][..(spans & !WIDE) as usize >> 32];
         let wide: &[Span] = if spans & WIDE != 0 { &self.wide[&rule] } else { &[] };
@@ -239,18 +240,18 @@ impl Rules {
     }
 
     /// Visits rules, the oldest first: pattern, priority, handle.
-    pub(super) fn visit_by_age(&self, mut rules: Vec<u32>, visit: &mut dyn FnMut(&Pattern, u64, u32)) {
+    pub(super) fn visit_by_age(&self, mut rules: Vec<u32>, visit: &mut dyn FnMut(&RulePattern, u64, u32)) {
         rules.sort_by_key(|rule| std::cmp::Reverse(self.rank::<0>(*rule).seniority));
         for rule in rules {
             visit(&self.pattern(rule), self.rank::<0>(rule).priority, self.handle::<0>(rule));
         }
     }
 
-    fn pattern(&self, rule: u32) -> Pattern {
+    fn pattern(&self, rule: u32) -> RulePattern {
         let spans = self.record::<0>(rule)[2 * self.words + SPANS];
         let narrow = &self.spans.items[spans as u32 as usize..][..(spans & !WIDE) as usize >> 32];
         let widen = |span: &NarrowSpan| Span {
-            field: Field {
+            field: KeyField {
                 width: span.ones.count_ones(),
                 kind: FieldKind::Range,
                 word: span.word as usize,
@@ -264,7 +265,7 @@ impl Rules {
             all.extend(self.wide[&rule].iter().cloned());
         }
         all.sort_by_key(|span| (span.field.word, span.field.shift));
-        Pattern { value: self.value(rule).into(), mask: self.mask(rule).into(), spans: all }
+        RulePattern { value: self.value(rule).into(), mask: self.mask(rule).into(), spans: all }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

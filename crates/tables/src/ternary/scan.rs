@@ -1,33 +1,33 @@
-//! A few rules, compared several at once from the one that would win over all others.
+//! Linear scan of a few rules, several at a time, in the order of their rank.
 //!
-//! Values and masks lie word by word beside those of the other rules, eight rules in a block, so that a block is one or
-//! two SIMD registers wide. The loop is plain; it is compiled for the baseline, for AVX2 and for AVX-512, and the
-//! processor decides.
+//! Values and masks are stored word by word in blocks of eight rules, so that a block is one or two SIMD registers
+//! wide. The loop is plain code, compiled for the baseline, for AVX2 and for AVX-512; the processor's features select
+//! one.
 
 use super::Classifier;
-use super::rules::{Rank, Rules};
-use crate::pattern::Pattern;
+use super::rules::{Rank, RuleStore};
+use crate::pattern::RulePattern;
 use crate::simd::{Level, level};
 use crate::{MISS, PackedLookup, for_words};
 
 const BLOCK: usize = 8;
 
-/// Rules that are scanned. Without a limit on their number, but made for 64 or fewer.
+/// Rules that are scanned. Their number is not limited, but the structure suits 64 or fewer.
 #[derive(Clone, Debug)]
 pub struct SmallScan {
-    rules: Rules,
-    /// By rank, the one that wins first.
+    rules: RuleStore,
+    /// Rules by rank, highest first.
     order: Vec<u32>,
-    /// For each block its values (a word of all rules, then the next word), then its masks. Places without a rule hold
-    /// a value that their mask does not allow.
+    /// Values of each block (one word of all its rules, then the next word), then its masks. Unused slots hold a value
+    /// that their mask excludes, so they never match.
     blocks: Vec<u64>,
     level: Level,
 }
 
 impl SmallScan {
-    /// An empty classifier for keys of `words` words.
+    /// Creates an empty classifier for keys of `words` words.
     pub fn new(words: usize) -> Self {
-        SmallScan { rules: Rules::new(words), order: Vec::new(), blocks: Vec::new(), level: level() }
+        SmallScan { rules: RuleStore::new(words), order: Vec::new(), blocks: Vec::new(), level: level() }
     }
 
     #[cfg(test)]
@@ -53,7 +53,7 @@ impl SmallScan {
         }
     }
 
-    fn position(&self, pattern: &Pattern, priority: u64) -> Option<usize> {
+    fn position(&self, pattern: &RulePattern, priority: u64) -> Option<usize> {
         self.order.iter().position(|rule| self.rules.is(*rule, pattern, priority))
     }
 
@@ -141,11 +141,11 @@ impl Classifier for SmallScan {
         self.rules.len()
     }
 
-    fn find(&self, pattern: &Pattern, priority: u64) -> Option<u32> {
+    fn find(&self, pattern: &RulePattern, priority: u64) -> Option<u32> {
         self.position(pattern, priority).map(|at| self.rules.handle::<0>(self.order[at]))
     }
 
-    fn insert(&mut self, pattern: &Pattern, priority: u64, handle: u32) -> Option<u32> {
+    fn insert(&mut self, pattern: &RulePattern, priority: u64, handle: u32) -> Option<u32> {
         if let Some(at) = self.position(pattern, priority) {
             return Some(self.rules.set_handle(self.order[at], handle));
         }
@@ -157,7 +157,7 @@ impl Classifier for SmallScan {
         None
     }
 
-    fn remove(&mut self, pattern: &Pattern, priority: u64) -> Option<u32> {
+    fn remove(&mut self, pattern: &RulePattern, priority: u64) -> Option<u32> {
         let at = self.position(pattern, priority)?;
         let rule = self.order.remove(at);
         let handle = self.rules.handle::<0>(rule);
@@ -166,7 +166,7 @@ impl Classifier for SmallScan {
         Some(handle)
     }
 
-    fn for_each(&self, visit: &mut dyn FnMut(&Pattern, u64, u32)) {
+    fn for_each(&self, visit: &mut dyn FnMut(&RulePattern, u64, u32)) {
         self.rules.visit_by_age(self.order.clone(), visit);
     }
 

@@ -1,28 +1,28 @@
-//! One merged tuple: the rules whose masks have at least certain bits, hashed by their values of these bits.
+//! One merged tuple: rules whose masks include certain bits, hashed by their values of these bits.
 //!
-//! Rules with the same hash are a chain, the one that wins first. Slots hold half of the hash and the head of the chain;
-//! what is not compared there is compared with the rule itself. Only that half counts for the filter too, or rules that
-//! share a chain could have different bits there. Before the slots comes a filter of single bits, 16 a
-//! chain or more, which is small enough for the nearest caches and sends most keys away.
+//! Rules with the same hash form a chain, highest rank first. A slot holds half of the hash and the head of the chain;
+//! the rest is compared with the rule itself. The filter uses only that half too, because rules of one chain may differ
+//! in the other. In front of the slots is a filter of single bits, at least 16 per chain, which is small enough for the
+//! nearest caches and rejects most keys.
 
-use super::rules::{NONE, Rank, Rules};
+use super::rules::{NONE, Rank, RuleStore};
 use crate::BATCH;
 use crate::pattern::Words;
 use crate::prefetch::prefetch;
 
 const EMPTY: u64 = u64::MAX;
 
-/// Odd numbers without a pattern, one for each word in turn.
+/// Odd multipliers without a pattern, used for the words in turn.
 const FACTORS: [u64; 4] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0xff51_afd7_ed55_8ccd, 0xc4ce_b9fe_1a85_ec53];
 
-/// What a word adds to a hash. A product's high bits depend on all lower bits of its factors, so the high half of the
-/// word is brought down first.
+/// Returns the contribution of a word to a hash. The high bits of a product depend on all lower bits of its factors, so
+/// the high half of the word is folded down first.
 #[inline(always)]
 fn term(at: usize, word: u64) -> u64 {
     (word ^ word >> 32).wrapping_mul(FACTORS[at % 4].wrapping_add(at as u64 & !3))
 }
 
-/// The hash of the terms' sum. Made of operations that SIMD has, unlike the hash of exact tables.
+/// Returns the hash for the sum of the terms. It uses only operations that SIMD has, unlike the hash of exact tables.
 #[inline(always)]
 fn finish(sum: u64) -> u64 {
     (sum ^ sum >> 32).wrapping_mul(FACTORS[2])
@@ -31,15 +31,15 @@ fn finish(sum: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub(super) struct Tuple {
     pub(super) mask: Words,
-    /// No rule here wins over this rank. Exact when the tuple is rebuilt; removals leave it too high.
+    /// Upper bound of the ranks here: exact after a rebuild, possibly too high after removals.
     pub(super) best: Rank,
     pub(super) len: usize,
     chains: usize,
-    /// Chains that have gone since the filter was built.
+    /// Number of chains removed since the filter was built.
     gone: usize,
-    /// A power of two of words.
+    /// Filter; its length in words is a power of two.
     filter: Vec<u64>,
-    /// A power of two of slots: the high half of the hash above, the head of the chain below.
+    /// Slots, a power of two: the high half of the hash in the high half, the head of the chain in the low half.
     slots: Vec<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Tuple {
         Tuple { mask, best: Rank::default(), len: 0, chains: 0, gone: 0, filter: vec![0; 8], slots: vec![EMPTY; 16] }
     }
 
-    /// Whether a rule with this mask can be here.
+    /// Whether a rule with this mask can be stored here.
     pub(super) fn admits(&self, mask: &[u64]) -> bool {
         self.mask.iter().zip(mask).all(|(mine, rule)| mine & rule == *mine)
     }
@@ -60,7 +60,7 @@ impl Tuple {
         finish((0..words).fold(0, |sum: u64, at| sum.wrapping_add(term(at, key[at] & mask[at]))))
     }
 
-    /// The hashes of a batch, whose keys lie word by word.
+    /// Computes the hashes of a batch, whose keys are stored word by word.
     #[inline(always)]
     pub(super) fn hash_batch<const N: usize>(&self, keys: &[[u64; BATCH]], hashes: &mut [u64; BATCH]) {
         let words = if N == 0 { self.mask.len() } else { N };
@@ -76,14 +76,14 @@ impl Tuple {
         }
     }
 
-    /// Whether the filter lets a hash pass.
+    /// Whether the filter accepts a hash.
     #[inline(always)]
     pub(super) fn may_have(&self, hash: u64) -> bool {
         let bit = (hash >> 32) as usize & (self.filter.len() * 64 - 1);
         self.filter[bit / 64] >> (bit % 64) & 1 != 0
     }
 
-    /// A bit for each hash that the filter lets pass.
+    /// Returns a bitmap of the hashes that the filter accepts.
     #[inline(always)]
     pub(super) fn may_have_each(&self, hashes: &[u64; BATCH]) -> u32 {
         let filter = &self.filter[..];
@@ -106,7 +106,7 @@ impl Tuple {
         prefetch(&self.slots, self.first_slot(hash));
     }
 
-    /// The first rule of a chain, or [`NONE`].
+    /// Returns the first rule of a chain, or [`NONE`].
     #[inline(always)]
     pub(super) fn head(&self, hash: u64) -> u32 {
         let mut at = self.first_slot(hash);
@@ -134,22 +134,22 @@ impl Tuple {
         None
     }
 
-    fn chain<'a>(&self, rules: &'a Rules, hash: u64) -> impl Iterator<Item = u32> + use<'a> {
+    fn chain<'a>(&self, rules: &'a RuleStore, hash: u64) -> impl Iterator<Item = u32> + use<'a> {
         let first = Some(self.head(hash)).filter(|rule| *rule != NONE);
         std::iter::successors(first, |rule| Some(rules.next::<0>(*rule)).filter(|rule| *rule != NONE))
     }
 
-    /// How many rules a new one with this value would be chained to, if fewer than `most`, else that.
-    pub(super) fn chained(&self, rules: &Rules, value: &[u64], most: usize) -> usize {
+    /// Returns the length of the chain that a new rule with this value would join, at most `most`.
+    pub(super) fn chained(&self, rules: &RuleStore, value: &[u64], most: usize) -> usize {
         self.chain(rules, self.hash::<0>(value)).take(most).count()
     }
 
-    /// A rule here of which something is true, given its value.
-    pub(super) fn find(&self, rules: &Rules, value: &[u64], is: impl Fn(u32) -> bool) -> Option<u32> {
+    /// Returns a rule with this value for which `is` holds.
+    pub(super) fn find(&self, rules: &RuleStore, value: &[u64], is: impl Fn(u32) -> bool) -> Option<u32> {
         self.chain(rules, self.hash::<0>(value)).find(|rule| is(*rule))
     }
 
-    pub(super) fn add(&mut self, rules: &mut Rules, rule: u32) {
+    pub(super) fn add(&mut self, rules: &mut RuleStore, rule: u32) {
         let hash = self.hash::<0>(rules.value(rule));
         let rank = rules.rank::<0>(rule);
         self.len += 1;
@@ -180,7 +180,7 @@ impl Tuple {
         self.best = self.best.max(rank);
     }
 
-    fn add_chain(&mut self, rules: &Rules, hash: u64, head: u32) {
+    fn add_chain(&mut self, rules: &RuleStore, hash: u64, head: u32) {
         if (self.chains + 1) * 2 > self.slots.len() {
             self.rebuild(rules, self.slots.len() * 2);
         }
@@ -199,8 +199,8 @@ impl Tuple {
         self.filter[bit / 64] |= 1 << (bit % 64);
     }
 
-    /// Takes a rule out of its chain.
-    pub(super) fn remove(&mut self, rules: &mut Rules, rule: u32) {
+    /// Removes a rule from its chain.
+    pub(super) fn remove(&mut self, rules: &mut RuleStore, rule: u32) {
         let hash = self.hash::<0>(rules.value(rule));
         let slot = self.slot_of(hash).expect("the rule is here");
         let head = self.slots[slot] as u32;
@@ -219,14 +219,14 @@ impl Tuple {
             self.chains -= 1;
         }
         self.gone += 1;
-        // The filter and the best rank do not forget on their own.
+        // Removals leave the filter and the best rank stale.
         if self.gone > self.len + 8 {
             let wanted = (self.chains * 2 + 2).next_power_of_two().max(16);
             self.rebuild(rules, wanted);
         }
     }
 
-    /// Empties a slot and moves those behind it up, so that no search stops too early.
+    /// Empties a slot and moves later ones up (backward shift), so that no search stops too early.
     fn close_up(&mut self, slot: usize) {
         let mask = self.slots.len() - 1;
         let mut hole = slot;
@@ -238,7 +238,7 @@ impl Tuple {
                 break;
             }
             let home = self.first_slot(moving);
-            // It may move if its home is not between the hole and where it is.
+            // A slot may move unless its home lies between the hole and its position.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = moving;
                 hole = at;
@@ -247,8 +247,8 @@ impl Tuple {
         self.slots[hole] = EMPTY;
     }
 
-    /// Builds slots, filter and best rank anew.
-    fn rebuild(&mut self, rules: &Rules, slots: usize) {
+    /// Rebuilds slots, filter and best rank.
+    fn rebuild(&mut self, rules: &RuleStore, slots: usize) {
         let old = std::mem::replace(&mut self.slots, vec![EMPTY; slots]);
         self.filter = vec![0; (slots * 8 / 64).max(8)];
         self.gone = 0;
@@ -260,8 +260,8 @@ impl Tuple {
         }
     }
 
-    /// Every rule here.
-    pub(super) fn rules(&self, rules: &Rules) -> Vec<u32> {
+    /// Returns every rule here.
+    pub(super) fn rules(&self, rules: &RuleStore) -> Vec<u32> {
         let mut all = Vec::with_capacity(self.len);
         for slot in self.slots.iter().filter(|slot| **slot != EMPTY) {
             let mut rule = *slot as u32;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rng::SplitMix64;
 use tables::{Exact, MISS, PackedLookup};
 
-/// Asks for every key of a list, alone and in batches, and holds the answers against the map.
+/// Looks every key of a list up, alone and in batches, and compares the results with the map.
 fn compare(table: &Exact, map: &BTreeMap<Vec<u64>, u32>, keys: &[Vec<u64>]) {
     let mut found = vec![0; keys.len()];
     table.lookup_batch(&keys.concat(), &mut found);
@@ -19,7 +19,7 @@ fn compare(table: &Exact, map: &BTreeMap<Vec<u64>, u32>, keys: &[Vec<u64>]) {
 #[test]
 fn agrees_with_a_map() {
     for words in [0, 1, 2, 3, 4, 5, 6, 9, 17] {
-        // Few values at first, so that keys come again; then many.
+        // Few values at first, so that keys repeat; then many.
         for end in [2u64, 40, 5000] {
             let mut rng = SplitMix64::new(words as u64 * 1000 + end);
             let key = |rng: &mut SplitMix64| -> Vec<u64> {
@@ -31,7 +31,7 @@ fn agrees_with_a_map() {
             let mut map = BTreeMap::new();
             for step in 0..6000u32 {
                 let some = key(&mut rng);
-                // Grows for a while, then shrinks.
+                // The table grows for a while, then shrinks.
                 if rng.percent(if step < 4000 { 70 } else { 20 }) {
                     assert_eq!(table.insert(&some, step), map.insert(some, step));
                 } else {
@@ -80,13 +80,13 @@ fn a_million_entries_take_the_memory_that_is_said() {
     assert_eq!(table.lookup(&[999_999, 0]), None);
 }
 
-/// The key of a step.
+/// Returns the key of a step.
 type Key<'a> = &'a dyn Fn(u64, &mut SplitMix64) -> u64;
 
 #[test]
 fn keys_close_to_each_other_are_found_however_they_come_and_go() {
     let mut rng = SplitMix64::new(7);
-    // Numbers that go down, drift up, lie apart by a power of two, and lie close to each other but for a few.
+    // Keys that descend, drift up, are spaced by a power of two, and are dense except for a few.
     let keys: [Key; 4] =
         [&|at, _| 1_000_000 - at, &|at, rng| at / 4 + rng.below(300), &|at, _| (at % 700) << 32, &|at, rng| {
             if rng.percent(1) { rng.next_u64() } else { u64::MAX - at % 2000 }

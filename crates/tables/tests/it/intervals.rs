@@ -1,12 +1,12 @@
 //! Tables with one range against a scan of all entries.
 
 use rng::SplitMix64;
-use tables::in_place::InPlace;
-use tables::{FieldKind, Intervals, Layout, MISS, PackedLookup};
+use tables::inline_lookup::InlineLookup;
+use tables::{FieldKind, Intervals, KeyLayout, MISS, PackedLookup};
 
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
-    /// The exact fields, and the beginning of the range in its place.
+    /// The exact fields, and the beginning of the range at its position.
     values: Vec<u64>,
     high: u64,
     priority: u64,
@@ -14,7 +14,7 @@ struct Entry {
 }
 
 struct Case {
-    layout: Layout,
+    layout: KeyLayout,
     at: usize,
     width: u32,
 }
@@ -26,18 +26,18 @@ fn ones(width: u32) -> u64 {
 impl Case {
     fn new(widths: &[(u32, FieldKind)]) -> Self {
         let at = widths.iter().position(|(_, kind)| *kind == FieldKind::Range).unwrap();
-        Case { layout: Layout::new(widths.iter().copied()), at, width: widths[at].0 }
+        Case { layout: KeyLayout::new(widths.iter().copied()), at, width: widths[at].0 }
     }
 
-    /// Numbers near each other, near the ends of the field, or any.
+    /// Draws numbers near each other, near the ends of the field, or any.
     fn number(&self, rng: &mut SplitMix64) -> u64 {
         let any = rng.next_u64();
         rng.pick(&[(50, any % 200), (10, any % 3), (10, u64::MAX - any % 3), (30, any)]) & ones(self.width)
     }
 
-    /// Values of all fields: few combinations of the exact ones.
+    /// Draws values of all fields, with few combinations of the exact ones.
     fn values(&self, rng: &mut SplitMix64) -> Vec<u64> {
-        let value = |field: &tables::Field| match field.kind {
+        let value = |field: &tables::KeyField| match field.kind {
             FieldKind::Range => self.number(rng),
             _ => rng.below(2) & ones(field.width.min(64)),
         };
@@ -47,7 +47,7 @@ impl Case {
     fn entry(&self, rng: &mut SplitMix64, handle: u32) -> Entry {
         let values = self.values(rng);
         let low = values[self.at];
-        // A single number, a short range, everything, or from anywhere to anywhere, past the largest number too.
+        // A single number, a short range, everything, or a random range, possibly with wrap-around.
         let high = match rng.below(6) {
             0 => low,
             1..=3 => low.saturating_add(rng.below(20)).min(ones(self.width)),
@@ -70,12 +70,12 @@ impl Case {
             let exact = |field: &usize| *field == self.at || entry.values[*field] == values[*field];
             inside && (0..values.len()).all(|field| exact(&field))
         };
-        // Entries are in the order of their insertion; of equal priorities the first wins.
+        // Entries are in insertion order; of equal priorities the first wins.
         let best = entries.iter().filter(matches).rev().max_by_key(|entry| entry.priority);
         best.map(|entry| entry.handle)
     }
 
-    /// Holds a table against the oracle; returns how many keys had an entry.
+    /// Compares a table with the oracle. Returns the number of keys that had an entry.
     fn check(&self, table: &Intervals, entries: &[Entry], rng: &mut SplitMix64, count: usize, what: &str) -> u32 {
         let asked: Vec<_> = (0..count).map(|_| self.values(rng)).collect();
         let keys: Vec<u64> = asked.iter().flat_map(|values| self.key(values)).collect();
@@ -86,7 +86,7 @@ impl Case {
             let want = self.winner(entries, values);
             assert_eq!(table.lookup(&self.key(values)), want, "{what}: {values:x?}");
             assert_eq!(found, want.unwrap_or(MISS), "{what}, in a batch: {values:x?}");
-            let InPlace::Called(function) = table.in_place() else { panic!("such a table is a function") };
+            let InlineLookup::Called(function) = table.inline_lookup() else { panic!("such a table is a function") };
             assert_eq!(function.call(&self.key(values)), want, "{what}, by its function: {values:x?}");
             hits += u32::from(want.is_some());
         }
@@ -126,7 +126,7 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
             } else {
                 let mut new = case.entry(&mut rng, step);
                 if let Some(last) = entries.last().filter(|_| rng.percent(10)) {
-                    // The same range, mostly with another priority.
+                    // The same range, usually with another priority.
                     new = Entry { priority: new.priority, handle: step, ..last.clone() };
                 }
                 let same = |entry: &&mut Entry| {
@@ -151,7 +151,7 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
     assert!(hits > 30_000, "only {hits} hits: the test sees too little");
 }
 
-/// A catch-all below others, ranges in ranges, ranges that all share a number: slow to change at most, never wrong.
+/// A catch-all below others, nested ranges, and ranges that all share a number may make changes slow, but never wrong.
 #[test]
 fn overlapping_entries_stay_correct() {
     let case = Case::new(&[(32, FieldKind::Range)]);
@@ -167,7 +167,7 @@ fn overlapping_entries_stay_correct() {
         let mut entries = Vec::new();
         for handle in 0..1000u32 {
             let (low, high) = ends(&mut rng, handle.into());
-            // Distinct priorities in no order; the catch-all loses against all.
+            // Distinct priorities in random order; the catch-all has the lowest.
             let priority = if handle == 500 { 0 } else { u64::from(handle.wrapping_mul(7919) % 1511) + 1 };
             assert_eq!(table.insert(&[low], high, priority, handle), None, "{name}");
             entries.push(Entry { values: vec![low], high, priority, handle });
@@ -177,7 +177,7 @@ fn overlapping_entries_stay_correct() {
             for _ in 0..entries.len().min(50) {
                 let Entry { values, high, priority, handle } =
                     entries.swap_remove(rng.below(entries.len() as u64) as usize);
-                // The oracle goes by the order of entries only where priorities are the same, and none are.
+                // The oracle uses the order of entries only for equal priorities, and there are none.
                 assert_eq!(table.remove(&values, high, priority), Some(handle), "{name}");
             }
         }
@@ -186,12 +186,12 @@ fn overlapping_entries_stay_correct() {
 
 #[test]
 fn many_entries_are_found_in_the_memory_that_is_said() {
-    let layout = Layout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
+    let layout = KeyLayout::new([(32, FieldKind::Exact), (32, FieldKind::Range)]);
     const COUNT: u64 = 200_000;
     for groups in [1u64, 1000] {
         let mut table = Intervals::new(&layout);
         let each = COUNT / groups;
-        // Neighbours come at different times, and leave gaps between each other.
+        // Neighbours are inserted at different times and leave gaps.
         let key = |entry: u64| {
             let low = (entry / groups).wrapping_mul(7_919) % each * 16;
             [(entry % groups) | (low << 32)]

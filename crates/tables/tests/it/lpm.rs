@@ -3,30 +3,30 @@
 use std::collections::BTreeMap;
 
 use rng::SplitMix64;
-use tables::{DIRECT_FROM, FieldKind, Layout, Lpm, MISS, PackedLookup};
+use tables::{DIRECT_FROM, FieldKind, KeyLayout, Lpm, MISS, PackedLookup};
 
-/// A prefix as a packed key with the bits behind it 0, and its length.
+/// A prefix as a packed key with zeros behind it, and its length.
 type Prefix = (Vec<u64>, u32);
 
-/// The value's bits from the top, as zeros and ones.
+/// Returns the value's bits from the top.
 fn bits(value: &[u64], width: u32) -> Vec<bool> {
     (0..width).rev().map(|bit| value[bit as usize / 64] >> (bit % 64) & 1 == 1).collect()
 }
 
 struct Case {
-    layout: Layout,
+    layout: KeyLayout,
     at: usize,
     width: u32,
 }
 
 impl Case {
-    /// Exact fields around a prefix, with room for the exact ones in the words.
+    /// Creates exact fields around a prefix, with spare bits in the words of the exact ones.
     fn new(widths: &[(u32, FieldKind)]) -> Self {
         let at = widths.iter().position(|(_, kind)| *kind == FieldKind::Prefix).unwrap();
-        Case { layout: Layout::new(widths.iter().copied()), at, width: widths[at].0 }
+        Case { layout: KeyLayout::new(widths.iter().copied()), at, width: widths[at].0 }
     }
 
-    /// A random prefix; few distinct bits in front so that prefixes contain each other.
+    /// Draws a random prefix, with few distinct leading bits, so that prefixes contain each other.
     fn prefix(&self, rng: &mut SplitMix64) -> (Vec<u64>, Vec<u64>, u32) {
         let words = self.width.div_ceil(64) as usize;
         let mut value: Vec<u64> =
@@ -98,7 +98,7 @@ fn agrees_with_a_scan() {
             if rng.percent(if step < 1000 { 70 } else { 10 }) {
                 assert_eq!(table.insert(&key, length, step), prefixes.insert((key, length), step), "{what}");
             } else {
-                // One that is there more often than not.
+                // A prefix that usually exists.
                 let some = prefixes.keys().nth(rng.below(prefixes.len() as u64 + 1) as usize).cloned();
                 let (key, length) = some.unwrap_or((key, length));
                 assert_eq!(table.remove(&key, length), prefixes.remove(&(key, length)), "{what}");
@@ -118,15 +118,15 @@ fn agrees_with_a_scan() {
     assert!(hits > 20_000, "only {hits} hits: the test sees too little");
 }
 
-/// The index of large tables, against the trie that a table with one more, useless exact field uses.
+/// Compares the index of large tables with the trie of a table that has an additional, unused exact field.
 #[test]
 fn large_tables_agree_with_small_ones() {
     for width in [20, 24, 27, 32] {
         let mut rng = SplitMix64::new(u64::from(width));
-        let layout = Layout::new([(width, FieldKind::Prefix)]);
+        let layout = KeyLayout::new([(width, FieldKind::Prefix)]);
         let mut table = Lpm::new(&layout);
-        // Nothing ever makes this one large enough for an index.
-        let split = Layout::new([(width, FieldKind::Prefix), (32, FieldKind::Exact)]);
+        // The exact field keeps every part of this one too small for an index.
+        let split = KeyLayout::new([(width, FieldKind::Prefix), (32, FieldKind::Exact)]);
         let mut lengths: Vec<Lpm> = (0..=width).map(|_| Lpm::new(&split)).collect();
         let small = |lengths: &[Lpm], value: u64| {
             let cut = |length: u32| if length == 0 { 0 } else { value >> (width - length) << (width - length) };
@@ -173,14 +173,15 @@ fn large_tables_agree_with_small_ones() {
     }
 }
 
-/// A key of the table that is split by an exact field: the value's top bits choose, so that no part grows large.
+/// Returns a key of the table split by an exact field: the value's top bits select the part, so that no part grows
+/// large.
 fn split_key(value: u64, width: u32) -> [u64; 1] {
     [value | (value >> (width - 8)) << 32]
 }
 
 #[test]
 fn small_tables_are_small() {
-    let layout = Layout::new([(32, FieldKind::Prefix)]);
+    let layout = KeyLayout::new([(32, FieldKind::Prefix)]);
     let tables: Vec<Lpm> = (0..100)
         .map(|table| {
             let mut lpm = Lpm::new(&layout);

@@ -1,12 +1,12 @@
-//! Readers see whole versions, while a writer changes tables as fast as it can.
+//! Readers see whole versions while a writer changes tables as fast as it can.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rng::SplitMix64;
-use tables::publish::{Absorb, Writer};
-use tables::{Exact, FieldKind, Layout, Lpm, PackedLookup};
+use tables::publish::{Absorb, RcuWriter};
+use tables::{Exact, FieldKind, KeyLayout, Lpm, PackedLookup};
 
-/// Two tables that say the same in every version: each key's handle is the version that last wrote it.
+/// Two tables with equal contents in every version: each key's handle is the version that last wrote it.
 #[derive(Clone)]
 struct Pair {
     exact: Exact,
@@ -37,14 +37,14 @@ impl Absorb<Change> for Pair {
 }
 
 fn empty() -> Pair {
-    let layout = Layout::new([(32, FieldKind::Prefix)]);
+    let layout = KeyLayout::new([(32, FieldKind::Prefix)]);
     Pair { exact: Exact::new(1), prefixes: Lpm::new(&layout), version: 0 }
 }
 
 const KEYS: u64 = 300;
 
-/// The invariant of every version: key 0 and 1 are there together or not at all, both written by the version itself,
-/// and the two tables agree.
+/// Checks the invariant of every version: keys 0 and 1 exist together or not at all, both written by the version
+/// itself, and the two tables agree.
 fn check(pair: &Pair, rng: &mut SplitMix64) {
     let marks = [0u64, 1].map(|key| pair.exact.lookup(&[key]));
     let want = pair.version.is_multiple_of(2).then_some(pair.version);
@@ -59,7 +59,7 @@ fn check(pair: &Pair, rng: &mut SplitMix64) {
 
 #[test]
 fn readers_see_batches_whole() {
-    let mut writer = Writer::new(empty());
+    let mut writer = RcuWriter::new(empty());
     [0, 1].into_iter().for_each(|key| writer.change(Change::Put(key, 0)));
     writer.publish();
     let done = AtomicBool::new(false);
@@ -80,7 +80,7 @@ fn readers_see_batches_whole() {
                     if rng.percent(5) {
                         reader.rest();
                     }
-                    // A reader that lags now and then.
+                    // A reader that lags occasionally.
                     if rng.percent(1) {
                         std::thread::yield_now();
                     }
@@ -89,7 +89,7 @@ fn readers_see_batches_whole() {
         }
         let mut rng = SplitMix64::new(99);
         let mut version = 0;
-        // Until readers have seen enough of them, or there is no hope.
+        // Until readers have seen enough versions, or too many have been published.
         while version < 2000 || (seen.load(Ordering::Relaxed) < 200 && version < 1_000_000) {
             version += 1;
             for key in [0, 1] {
@@ -112,7 +112,7 @@ fn readers_see_batches_whole() {
 
 #[test]
 fn a_change_is_seen_only_after_its_publication() {
-    let mut writer = Writer::new(empty());
+    let mut writer = RcuWriter::new(empty());
     let mut reader = writer.reader();
     writer.change(Change::Put(7, 1));
     writer.change(Change::Put(8, 1));
@@ -126,7 +126,7 @@ fn a_change_is_seen_only_after_its_publication() {
 
 #[test]
 fn memory_is_bounded_and_nobody_waits() {
-    let mut writer = Writer::new(empty());
+    let mut writer = RcuWriter::new(empty());
     let mut sleeper = writer.reader();
     let mut awake = writer.reader();
     sleeper.pin();
@@ -134,7 +134,7 @@ fn memory_is_bounded_and_nobody_waits() {
         writer.change(Change::Put(u64::from(version), version));
         writer.publish();
         assert_eq!(awake.pin().exact.len(), version as usize + 1);
-        // What this reader has held until now is free for the next change; the sleeper has a copy of its own.
+        // The copy that this reader held until now is available for the next change; the sleeper has a separate copy.
         assert!(version < 2 || writer.is_clear());
     }
     assert!(writer.copies_made() <= 2, "{} copies", writer.copies_made());

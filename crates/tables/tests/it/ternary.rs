@@ -1,9 +1,9 @@
 //! Classifiers against a scan of all rules.
 
 use rng::SplitMix64;
-use tables::{Classifier, FieldKind, Layout, MISS, PackedLookup, Pattern, SmallScan, Ternary, TupleMerge};
+use tables::{Classifier, FieldKind, KeyLayout, MISS, PackedLookup, RulePattern, SmallScan, Ternary, TupleMerge};
 
-/// A rule as it is said, so that the oracle does not depend on how patterns are kept.
+/// A field of a rule as specified, so that the oracle does not depend on the representation of patterns.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Exact(u128),
@@ -27,7 +27,7 @@ fn words(value: u128) -> [u64; 2] {
     [value as u64, (value >> 64) as u64]
 }
 
-/// Numbers of few distinct values, so that rules meet keys, or of all.
+/// Draws numbers from few distinct values, so that rules match keys, or from all.
 fn number(rng: &mut SplitMix64, width: u32) -> u128 {
     let all = u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
     let few = u128::from(rng.below(4)) << width.saturating_sub(3) | u128::from(rng.below(3));
@@ -52,7 +52,7 @@ fn value(rng: &mut SplitMix64, width: u32, kind: FieldKind) -> Value {
                 let low = number(rng, width);
                 Value::Range(low, low)
             }
-            // Some go past the end, as signed ones do.
+            // Some wrap around, like signed ones.
             2 => Value::Range(number(rng, width), number(rng, width)),
             _ => {
                 let (a, b) = (number(rng, width), number(rng, width));
@@ -72,8 +72,8 @@ fn matches(values: &[Value], widths: &[(u32, FieldKind)], key: &[u128]) -> bool 
     })
 }
 
-fn pattern(layout: &Layout, values: &[Value]) -> Pattern {
-    let mut pattern = Pattern::any(layout);
+fn pattern(layout: &KeyLayout, values: &[Value]) -> RulePattern {
+    let mut pattern = RulePattern::any(layout);
     for (field, value) in values.iter().enumerate() {
         match value {
             Value::Exact(value) => pattern.exact(layout, field, &words(*value)),
@@ -85,25 +85,25 @@ fn pattern(layout: &Layout, values: &[Value]) -> Pattern {
     pattern
 }
 
-fn pack(layout: &Layout, key: &[u128]) -> Vec<u64> {
+fn pack(layout: &KeyLayout, key: &[u128]) -> Vec<u64> {
     let mut packed = vec![0; layout.words()];
     key.iter().enumerate().for_each(|(field, value)| layout.put(&mut packed, field, &words(*value)));
     packed
 }
 
 fn winner(rules: &[Rule], widths: &[(u32, FieldKind)], key: &[u128]) -> Option<u32> {
-    // The list is in the order of insertion; of equal priorities the first wins.
+    // The list is in insertion order; of equal priorities the first wins.
     let matching = rules.iter().filter(|rule| matches(&rule.values, widths, key));
     matching
         .fold(None, |best: Option<&Rule>, rule| best.filter(|best| best.priority >= rule.priority).or(Some(rule)))
         .map(|rule| rule.handle)
 }
 
-/// Holds a classifier against the oracle for keys that are random and keys made to match rules.
+/// Compares a classifier with the oracle for random keys and keys derived from rules.
 fn check(
     table: &dyn Classifier,
     rules: &[Rule],
-    (layout, widths): (&Layout, &[(u32, FieldKind)]),
+    (layout, widths): (&KeyLayout, &[(u32, FieldKind)]),
     rng: &mut SplitMix64,
     count: usize,
     what: &str,
@@ -123,7 +123,7 @@ fn check(
     hits
 }
 
-type Make = fn(&Layout) -> Box<dyn Classifier>;
+type Make = fn(&KeyLayout) -> Box<dyn Classifier>;
 const METHODS: [(&str, Make); 4] = [
     ("scan", |layout| Box::new(SmallScan::new(layout.words()))),
     ("merge, one by one", |layout| Box::new(TupleMerge::new(layout))),
@@ -150,7 +150,7 @@ fn every_method_agrees_with_a_scan_while_rules_come_and_go() {
     let mut hits = 0;
     for (seed, widths) in shapes.iter().enumerate() {
         for (name, make) in METHODS {
-            let layout = Layout::new(widths.iter().copied());
+            let layout = KeyLayout::new(widths.iter().copied());
             let mut rng = SplitMix64::new(seed as u64);
             let mut table = make(&layout);
             let mut rules: Vec<Rule> = Vec::new();
@@ -203,7 +203,7 @@ fn every_method_agrees_with_a_scan_while_rules_come_and_go() {
 fn hostile_rule_sets_stay_correct() {
     use FieldKind::{Masked, Range};
     let widths: &[(u32, FieldKind)] = &[(32, Masked), (16, Range)];
-    let layout = Layout::new(widths.iter().copied());
+    let layout = KeyLayout::new(widths.iter().copied());
     type Values = fn(&mut SplitMix64, u64) -> Vec<Value>;
     let sets: [(&str, Values); 4] = [
         ("a mask for each rule", |rng, _| {
@@ -223,7 +223,7 @@ fn hostile_rule_sets_stay_correct() {
         let mut rules: Vec<Rule> = Vec::new();
         for handle in 0..1500u32 {
             let values = make(&mut rng, handle.into());
-            // Distinct priorities in no order, so that no two rules are the same.
+            // Distinct priorities in random order, so that no two rules are the same.
             let priority = u64::from(handle.wrapping_mul(7919) % 1511);
             assert_eq!(table.insert(&pattern(&layout, &values), priority, handle), None);
             rules.push(Rule { values, priority, handle });
@@ -244,7 +244,7 @@ fn patterns_match_what_they_say() {
     for widths in
         [vec![(7, FieldKind::Range), (64, FieldKind::Range)], vec![(90, FieldKind::Range), (40, FieldKind::Prefix)]]
     {
-        let layout = Layout::new(widths.iter().copied());
+        let layout = KeyLayout::new(widths.iter().copied());
         for _ in 0..3000 {
             let values: Vec<_> = widths.iter().map(|(width, kind)| value(&mut rng, *width, *kind)).collect();
             let pattern = pattern(&layout, &values);
@@ -259,22 +259,22 @@ fn patterns_match_what_they_say() {
     }
 }
 
-/// With so many rules some share half of their hash, and the tuple grows many times.
+/// With this many rules, some share half of their hash, and the tuple grows many times.
 #[test]
 fn each_of_many_rules_is_found() {
-    let layout = Layout::new([(32, FieldKind::Masked)]);
+    let layout = KeyLayout::new([(32, FieldKind::Masked)]);
     let mut table = TupleMerge::new(&layout);
     let key = |rule: u32| [u64::from(rule.wrapping_mul(0x9e37_79b1))];
     let exact = |rule| {
-        let mut pattern = Pattern::any(&layout);
+        let mut pattern = RulePattern::any(&layout);
         pattern.exact(&layout, 0, &key(rule));
         pattern
     };
     for rule in 0..300_000u32 {
-        // Later rules have larger priorities, and there is one for everything among them.
+        // Later rules have higher priorities, and one of the rules matches everything.
         table.insert(&exact(rule), u64::from(rule), rule);
         if rule == 150_000 {
-            table.insert(&Pattern::any(&layout), 0, u32::MAX - 1);
+            table.insert(&RulePattern::any(&layout), 0, u32::MAX - 1);
         }
     }
     for rule in 0..300_000 {
@@ -287,7 +287,7 @@ fn each_of_many_rules_is_found() {
     assert!(table.memory_bytes() < 300_000 * 150, "{} bytes", table.memory_bytes());
 }
 
-/// What rules like those that people write find, against the oracle of the generator, while rules go again.
+/// Compares results for realistic rule sets with the generator's oracle, while rules are removed.
 #[test]
 fn generated_rule_sets_agree_with_a_scan() {
     use tables::classbench::{self, Family};
@@ -298,7 +298,7 @@ fn generated_rule_sets_agree_with_a_scan() {
         let headers = classbench::headers(&rules.iter().map(|rule| rule.0).collect::<Vec<_>>(), 600, 6);
         let keys: Vec<u64> = headers.iter().flat_map(|header| header.key()).collect();
         let mut table = Ternary::new(&layout);
-        // From the last to the first, so that each rule wins over those that are there.
+        // From last to first, so that each rule wins over the existing ones.
         for (rule, handle) in rules.iter().rev() {
             table.insert(&rule.pattern(&layout), u64::from(3000 - handle), *handle);
         }

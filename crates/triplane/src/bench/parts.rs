@@ -3,7 +3,7 @@
 use engine::{Event, PacketState, Watch};
 use ir::{BodyId, Op, Program, TableId};
 use switch::trace::Recorder;
-use v1model::Part;
+use v1model::ProbedPart;
 
 use super::memory::Way;
 use super::sampler::{self, Sampler, Tally};
@@ -112,7 +112,7 @@ pub fn breakdown(
     let bodies = |roles: &[&str]| -> Vec<Tally> {
         let mut ids: Vec<BodyId> = roles.iter().filter_map(|role| program.blocks.get(*role).copied()).collect();
         ids.dedup();
-        ids.into_iter().map(|body| sampler.tally(Part::Body(body))).collect()
+        ids.into_iter().map(|body| sampler.tally(ProbedPart::Body(body))).collect()
     };
     let mut shares = vec![share(Kind::Parser, &bodies(&["parser"]))];
     let mut unused = Vec::new();
@@ -123,7 +123,7 @@ pub fn breakdown(
                 continue;
             }
             told.push(table);
-            let (name, tally) = (program.tables[table].name.clone(), sampler.tally(Part::Table(table)));
+            let (name, tally) = (program.tables[table].name.clone(), sampler.tally(ProbedPart::Table(table)));
             match tally.runs {
                 0 => unused.push(name),
                 runs => {
@@ -153,16 +153,16 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    fn ended(&self, part: Part) {
+    fn ended(&self, part: ProbedPart) {
         sampler::with(|sampler| sampler.ended(part.number()));
     }
 
     /// What has run since the last event belongs to the table whose action runs, else to the body.
     fn here(&self) {
         match (self.table, self.body) {
-            (Some(table), _) => self.ended(Part::Table(table)),
-            (None, Some(body)) => self.ended(Part::Body(body)),
-            (None, None) => self.ended(Part::Before(0)),
+            (Some(table), _) => self.ended(ProbedPart::Table(table)),
+            (None, Some(body)) => self.ended(ProbedPart::Body(body)),
+            (None, None) => self.ended(ProbedPart::Before(0)),
         }
     }
 }
@@ -172,7 +172,7 @@ impl Watch for Watcher {
         match event {
             // From the event before this one on: the key, and the lookup.
             Event::Applied { table, action, .. } => {
-                self.ended(Part::Table(table));
+                self.ended(ProbedPart::Table(table));
                 self.table = action.map(|_| table);
             }
             Event::BodyEnds { body, .. } => {
@@ -193,7 +193,7 @@ impl Recorder for Watcher {
     }
 
     fn section(&mut self, _: usize, _: &str, _: &Program, body: BodyId, _: &PacketState) {
-        self.ended(Part::Before(0));
+        self.ended(ProbedPart::Before(0));
         self.body = Some(body);
         self.table = None;
     }

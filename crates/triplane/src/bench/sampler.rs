@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
-use v1model::Part;
+use v1model::ProbedPart;
 
 /// Between two parts that are timed, up to so many are not.
 const MOST_SKIPPED: u64 = 16;
@@ -33,7 +33,7 @@ pub struct Tally {
 /// Times parts.
 #[derive(Debug, Default)]
 pub struct Sampler {
-    /// By kind and number, as in [`Part::number`].
+    /// By kind and number, as in [`ProbedPart::number`].
     tallies: [Vec<Tally>; 3],
     /// What the switch did after the last part.
     after: Tally,
@@ -90,7 +90,7 @@ impl Sampler {
     }
 
     /// What is known of a part.
-    pub fn tally(&self, part: Part) -> Tally {
+    pub fn tally(&self, part: ProbedPart) -> Tally {
         let number = part.number();
         let kind = self.tallies.get((number >> 32) as usize);
         kind.and_then(|kind| kind.get(number as u32 as usize)).copied().unwrap_or_default()
@@ -105,7 +105,7 @@ impl Sampler {
     pub fn calibrate() -> f64 {
         let least = (0..9).map(|_| {
             install(Sampler::new(1, 0));
-            let part = Part::Body(ir::BodyId::from_u32(0));
+            let part = ProbedPart::Body(ir::BodyId::from_u32(0));
             let call: v1model::Probe = std::hint::black_box(probe);
             for _ in 0..20_000 {
                 call(part.number());
@@ -157,7 +157,11 @@ mod tests {
 
     #[test]
     fn every_run_is_counted_and_each_part_is_timed_as_often() {
-        let parts = [Part::Before(0), Part::Body(ir::BodyId::from_u32(1)), Part::Table(ir::TableId::from_u32(0))];
+        let parts = [
+            ProbedPart::Before(0),
+            ProbedPart::Body(ir::BodyId::from_u32(1)),
+            ProbedPart::Table(ir::TableId::from_u32(0)),
+        ];
         let mut sampler = Sampler::new(2, 1);
         const PACKETS: u64 = 30_000;
         for _ in 0..PACKETS {
@@ -173,6 +177,6 @@ mod tests {
         }
         // Parts that cannot be are no concern.
         sampler.ended(u64::MAX);
-        sampler.ended(Part::Body(ir::BodyId::from_u32(9)).number());
+        sampler.ended(ProbedPart::Body(ir::BodyId::from_u32(9)).number());
     }
 }

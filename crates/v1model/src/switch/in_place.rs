@@ -6,7 +6,7 @@
 //! switch. So which way a packet goes shows in nothing but time.
 
 use engine::Now;
-use jit::{Lent, Outcome};
+use jit::{InPlacePacket, UnitOutcome};
 use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Time};
 
 use super::Switch;
@@ -135,8 +135,8 @@ impl Switch {
             }
             let InPlace { packet, original, made } = &mut lent;
             let came = Came { at: now, by: port, original, whole };
-            let work = |lent: &mut Lent<'_>| self.pass(lent, came, made);
-            match machine.compiled.lend(packet, room, start, work) {
+            let work = |lent: &mut InPlacePacket<'_>| self.pass(lent, came, made);
+            match machine.compiled.in_place(packet, room, start, work) {
                 Fate::Leaves(port, at) => {
                     frame.set_start(at);
                     output.push(Egress::InPlace { index: number, port });
@@ -177,14 +177,14 @@ impl Switch {
         while next < batch.len() {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
             next = done.end + usize::from(stopped);
-            for (number, ended) in done.clone().zip(batch.ended_all(done.clone())) {
+            for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                 let copy =
                     || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
                 let fate = self.ended(ended, copy, lane, made);
                 lane.note(number, fate, made, &mut begins);
             }
             if stopped {
-                let outcome = batch.ended(done.end).outcome();
+                let outcome = batch.finished(done.end).outcome();
                 let lent = batch.stopped();
                 self.count_parser_error(lent.parser_error());
                 let fate = self.after_whole(&lent, outcome, lane.whole, came, made);
@@ -203,14 +203,14 @@ impl Switch {
     /// What becomes of a packet that came to its end with others.
     fn ended(
         &mut self,
-        ended: jit::Ended<'_>,
+        ended: jit::FinishedPacket<'_>,
         copy: impl FnOnce() -> Vec<u8>,
         lane: &Lane<'_>,
         made: &mut Vec<Frame>,
     ) -> Fate {
         let standard = self.layout.standard;
         self.count_parser_error(ended.parser_error());
-        let dropped = if let Outcome::Stopped(step) = ended.outcome() { Some(step) } else { None };
+        let dropped = if let UnitOutcome::Stopped(step) = ended.outcome() { Some(step) } else { None };
         let site = standard.drop_site.map_or(0, |_| ended.result(result::DROP_SITE) as u32);
         if dropped.is_some_and(|step| step < lane.whole) {
             return self.drop_for(site, DropReason::IngressProgram);
@@ -237,7 +237,7 @@ impl Switch {
     }
 
     /// The whole way of one packet.
-    fn pass(&mut self, lent: &mut Lent<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
+    fn pass(&mut self, lent: &mut InPlacePacket<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
@@ -251,14 +251,14 @@ impl Switch {
     /// What becomes of a packet that the whole unit ran on.
     fn after_whole(
         &mut self,
-        lent: &Lent<'_>,
-        outcome: Outcome,
+        lent: &InPlacePacket<'_>,
+        outcome: UnitOutcome,
         egress_begins: usize,
         came: Came<'_>,
         made: &mut Vec<Frame>,
     ) -> Fate {
         match outcome {
-            Outcome::Failed(step, _) | Outcome::Stopped(step) if step < egress_begins => {
+            UnitOutcome::Failed(step, _) | UnitOutcome::Stopped(step) if step < egress_begins => {
                 self.ends_with_ingress(lent, outcome, came, made).unwrap_or(Fate::Gone)
             }
             _ => {
@@ -271,7 +271,7 @@ impl Switch {
     }
 
     /// The same with a look at the queues between ingress and egress.
-    fn pass_in_two(&mut self, lent: &mut Lent<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
+    fn pass_in_two(&mut self, lent: &mut InPlacePacket<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
@@ -292,15 +292,15 @@ impl Switch {
         self.ends_with_egress(lent, outcome, leaving, came, made)
     }
 
-    fn priority(&self, lent: &Lent<'_>) -> usize {
+    fn priority(&self, lent: &InPlacePacket<'_>) -> usize {
         self.layout.standard.priority.map_or(0, |slot| lent.number(slot) as usize).min(PRIORITIES - 1)
     }
 
     /// What became of a packet with the end of ingress; `None` if it goes on to egress at once.
     fn ends_with_ingress(
         &mut self,
-        lent: &Lent<'_>,
-        outcome: Outcome,
+        lent: &InPlacePacket<'_>,
+        outcome: UnitOutcome,
         came: Came<'_>,
         made: &mut Vec<Frame>,
     ) -> Option<Fate> {
@@ -327,8 +327,8 @@ impl Switch {
     /// the packet is not dropped.
     fn ends_with_egress(
         &mut self,
-        lent: &Lent<'_>,
-        outcome: Outcome,
+        lent: &InPlacePacket<'_>,
+        outcome: UnitOutcome,
         leaving: Leaving,
         came: Came<'_>,
         made: &mut Vec<Frame>,
@@ -336,7 +336,7 @@ impl Switch {
         if let Some(fate) = self.failed(outcome, false) {
             return fate;
         }
-        if let Outcome::Done(_) = outcome {
+        if let UnitOutcome::Done(_) = outcome {
             return self.leave(lent.output_start(), lent.room(), || lent.output_copy(), leaving, made);
         }
         if !lent.has_requests() {
@@ -380,14 +380,14 @@ impl Switch {
     }
 
     /// Drops a packet that did not come to the end of a unit.
-    fn failed(&mut self, outcome: Outcome, in_ingress: bool) -> Option<Fate> {
-        let (Outcome::Done(ending) | Outcome::Failed(_, ending)) = outcome else { return None };
+    fn failed(&mut self, outcome: UnitOutcome, in_ingress: bool) -> Option<Fate> {
+        let (UnitOutcome::Done(ending) | UnitOutcome::Failed(_, ending)) = outcome else { return None };
         let (reason, site) = judge(ending, in_ingress).err()?;
         self.drops.count(&mut self.registry, reason, site);
         Some(Fate::Gone)
     }
 
-    fn dropped_by_program(&mut self, lent: &Lent<'_>, reason: DropReason) -> Fate {
+    fn dropped_by_program(&mut self, lent: &InPlacePacket<'_>, reason: DropReason) -> Fate {
         let site = self.layout.standard.drop_site.map_or(0, |slot| lent.number(slot) as u32);
         self.drop_for(site, reason)
     }
@@ -401,7 +401,7 @@ impl Switch {
 
 /// A packet of the switch's own that goes on where the lent one stands.
 #[cold]
-fn detached(lent: &Lent<'_>, came: Came<'_>) -> Box<Packet> {
+fn detached(lent: &InPlacePacket<'_>, came: Came<'_>) -> Box<Packet> {
     Box::new(Packet {
         state: State::Compiled(Box::new(lent.detach())),
         original: came.original.to_vec(),

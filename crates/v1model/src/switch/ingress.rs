@@ -61,9 +61,9 @@ impl Switch {
         };
         let in_ingress = matches!(unit, unit::INGRESS | unit::PARSE);
         match machine.compiled.run(unit, state, &mut self.objects, Now { ns: now.as_ns() }) {
-            jit::Outcome::Done(ending) => judge(ending, in_ingress).map(|()| true),
-            jit::Outcome::Failed(_, ending) => judge(ending, in_ingress).map(|()| true),
-            jit::Outcome::Stopped(_) => Ok(false),
+            jit::UnitOutcome::Done(ending) => judge(ending, in_ingress).map(|()| true),
+            jit::UnitOutcome::Failed(_, ending) => judge(ending, in_ingress).map(|()| true),
+            jit::UnitOutcome::Stopped(_) => Ok(false),
         }
     }
 

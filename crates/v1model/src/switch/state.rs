@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{PacketState, Preserved, Requested};
 use ir::{FieldListItem, LocId, Op, Program, Request, SlotId};
-use jit::{Compiled, Lent, Plan, Probe, Speed, Step, Unit, Unsupported};
+use jit::{InPlacePacket, NativeProgram, Plan, Probe, Speed, Step, Unit, Unsupported};
 
 use super::layout::{Layout, Standard};
 
@@ -51,7 +51,7 @@ impl Slots for State {
     }
 }
 
-impl Slots for Lent<'_> {
+impl Slots for InPlacePacket<'_> {
     #[inline]
     fn number(&self, slot: SlotId) -> u64 {
         self.slot_word(slot)
@@ -59,7 +59,7 @@ impl Slots for Lent<'_> {
 
     #[inline]
     fn set_slot_to(&mut self, slot: SlotId, value: u64) {
-        Lent::set_slot_to(self, slot, value);
+        InPlacePacket::set_slot_to(self, slot, value);
     }
 }
 
@@ -156,7 +156,7 @@ pub(super) mod result {
 /// A program in machine code.
 #[derive(Debug)]
 pub(super) struct Machine {
-    pub compiled: Compiled,
+    pub compiled: NativeProgram,
     /// Whether the packet as it came in may be asked for after code ran on it.
     pub keeps_original: bool,
     /// The step of [`unit::WHOLE`] that egress begins with, if there is such a unit.
@@ -186,7 +186,7 @@ fn can_be_whole(program: &Program, layout: &Layout) -> bool {
 
 /// What the switch does between ingress and egress with a packet that goes on at once.
 fn between(standard: Standard, drop_port: u32) -> Vec<Step> {
-    let mut steps = vec![Step::StopIfAsked];
+    let mut steps = vec![Step::StopIfRequested];
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
     steps.push(Step::DropIf(standard.egress_spec, u64::from(drop_port)));
     steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
@@ -215,8 +215,11 @@ impl Machine {
         ingress.extend(parse.clone());
         ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
-        let mut egress =
-            vec![Step::Run(blocks.egress), Step::StopIfAsked, Step::DropIf(standard.egress_spec, u64::from(drop_port))];
+        let mut egress = vec![
+            Step::Run(blocks.egress),
+            Step::StopIfRequested,
+            Step::DropIf(standard.egress_spec, u64::from(drop_port)),
+        ];
         egress.extend(deparse.clone());
         let mut whole = ingress.clone();
         whole.extend(between(standard, drop_port));
@@ -242,8 +245,8 @@ impl Machine {
         let keeps_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
         let compiled = match probe {
-            Some(probe) => Compiled::probed(program, &plan, Speed::Run, probe)?,
-            None => Compiled::new(program, &plan, Speed::Run)?,
+            Some(probe) => NativeProgram::probed(program, &plan, Speed::Run, probe)?,
+            None => NativeProgram::new(program, &plan, Speed::Run)?,
         };
         Ok(Machine { compiled, keeps_original, egress_begins })
     }

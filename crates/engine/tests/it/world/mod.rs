@@ -1,11 +1,11 @@
-//! What the tests share: a program from text, its objects, and one packet after the other through its bodies.
+//! Common fixture: a program from text, its objects, and packets that run through its bodies.
 
 use bits::Bits;
 use diagnostics::{Diagnostics, SourceMap};
 use engine::{Ending, Event, Interpreter, Now, Objects, PacketState, TableEntry, Watch};
 use ir::{ActionId, BodyId, HeaderId, KeyValue, Program, TableId};
 
-/// The errors of `core.p4`, in front of every test's program.
+/// The errors of `core.p4`, prepended to every test's program.
 const CORE: &str = "program v1model
 errors { NoError PacketTooShort NoMatch StackOutOfBounds HeaderTooShort ParserTimeout ParserInvalidArgument Mine }
 ";
@@ -15,11 +15,11 @@ pub struct World {
     pub objects: Objects,
     pub state: PacketState,
     pub now_ns: u64,
-    /// What happened in the last run.
+    /// Events of the last run.
     pub events: Vec<String>,
 }
 
-/// Keeps events as text.
+/// Records events as text.
 pub struct Recorder<'a>(pub &'a mut Vec<String>);
 
 impl Watch for Recorder<'_> {
@@ -29,12 +29,12 @@ impl Watch for Recorder<'_> {
 }
 
 impl World {
-    /// The program: text of the IR without its first two lines.
+    /// Creates a fixture from the text of the IR without its first two lines.
     pub fn new(text: &str) -> World {
         Self::whole(&format!("{CORE}{text}"))
     }
 
-    /// The program: text of the IR.
+    /// Creates a fixture from the whole text of the IR.
     pub fn whole(text: &str) -> World {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let file = map.add("test.ir", text);
@@ -57,7 +57,7 @@ impl World {
         self.go_on(body)
     }
 
-    /// Runs a body on the packet as it is.
+    /// Runs a body on the packet in its current state.
     pub fn go_on(&mut self, body: &str) -> Ending {
         let body = self.body(body);
         self.events.clear();
@@ -75,7 +75,7 @@ impl World {
         self.state.set_slot_to(slot, value);
     }
 
-    /// The value of a slot as a number.
+    /// Returns the value of a slot as a number.
     pub fn get(&self, name: &str) -> u64 {
         self.slot(name).low_u64()
     }
@@ -88,7 +88,7 @@ impl World {
         self.state.header(self.header(header)).valid
     }
 
-    /// A header's fields as text.
+    /// Returns a header's fields as text.
     pub fn fields(&self, header: &str) -> String {
         format!("{:?}", self.state.header(self.header(header)).fields)
     }
@@ -105,13 +105,13 @@ impl World {
         self.program.actions.iter().find(|(_, action)| action.name == name).expect("the action is there").0
     }
 
-    /// An entry that runs the action `set(v: 8)` or another one with an 8-bit parameter.
+    /// Creates an entry that runs the action `set(v: 8)` or another one with an 8-bit parameter.
     pub fn entry(&self, keys: Vec<KeyValue>, priority: i32, action: &str, arg: u8) -> TableEntry {
         TableEntry::new(keys, priority, self.action(action), vec![Bits::new(u128::from(arg), 8)])
     }
 }
 
-/// `value` in 8 bits.
+/// Returns `value` in 8 bits.
 pub fn byte(value: u8) -> Bits {
     Bits::new(u128::from(value), 8)
 }

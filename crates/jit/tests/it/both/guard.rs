@@ -1,7 +1,6 @@
-//! Memory that ends, or begins, where nothing may be touched: reading or writing a byte beyond it is a fault that ends the
-//! process.
+//! Memory between guard pages: a read or write beyond either end faults and ends the process.
 
-/// Pages without access on both sides.
+/// Memory between two inaccessible pages.
 pub struct Guarded {
     base: *mut u8,
     page: usize,
@@ -9,13 +8,13 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Room for `bytes` bytes.
+    /// Maps at least `bytes` bytes.
     pub fn new(bytes: usize) -> Guarded {
-        // SAFETY: asks for a number.
+        // SAFETY: reads a system constant.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let pages = bytes.div_ceil(page).max(1);
         let size = (pages + 2) * page;
-        // SAFETY: a new mapping at an address that the kernel chooses.
+        // SAFETY: creates a new mapping at an address that the kernel chooses.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), size, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
         };
@@ -23,11 +22,11 @@ impl Guarded {
         let base: *mut u8 = base.cast();
         // SAFETY: the pages between the first and the last of the mapping.
         let opened = unsafe { libc::mprotect(base.add(page).cast(), pages * page, libc::PROT_READ | libc::PROT_WRITE) };
-        assert_eq!(opened, 0, "memory can be opened");
+        assert_eq!(opened, 0, "pages can be made accessible");
         Guarded { base, page, pages }
     }
 
-    /// `length` bytes that end where the memory does, or begin where it does.
+    /// Returns `length` bytes at the end of the memory, or at its beginning.
     pub fn place(&mut self, length: usize, at_end: bool) -> &mut [u8] {
         assert!(length <= self.pages * self.page);
         let start = if at_end { (self.pages + 1) * self.page - length } else { self.page };
@@ -38,7 +37,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made, which nobody borrows any more.
+        // SAFETY: the mapping that `new` made, which is no longer borrowed.
         unsafe { libc::munmap(self.base.cast(), (self.pages + 2) * self.page) };
     }
 }

@@ -1,4 +1,4 @@
-//! Runs a program in both executors, packet after packet, and says where they differ.
+//! Runs a program in both executors, packet after packet, and reports differences.
 
 pub mod guard;
 
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use bits::Bits;
 use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableEntry};
 use ir::{BodyId, KeyValue, MatchKind, Program};
-use jit::{Compiled, Outcome, Packet, Plan, Speed, Step, Unit};
+use jit::{NativeProgram, Packet, Plan, Speed, Step, Unit, UnitOutcome};
 use rng::SplitMix64;
 
 thread_local! {
-    /// Number of packets in batches that code specialized to their path through the parser has finished, and number of
+    /// Number of packets in batches that code specialised for their path through the parser has finished, and number of
     /// those that the shared code has finished. A test runs on a thread of its own, so it counts only its own packets.
     static FINISHED: Cell<[usize; 2]> = const { Cell::new([0, 0]) };
 }
 
-/// Fails unless packets went both ways.
+/// Fails unless both kinds of code processed at least `least` packets.
 pub fn assert_both_ways(least: usize) {
     let [special, shared] = FINISHED.get();
     println!("{special} packets had code of their own, {shared} had not");
@@ -56,7 +56,7 @@ impl RandomValues {
     }
 }
 
-/// Entries, meters and registers at random; the same seed gives the same.
+/// Fills tables, meters and registers at random; the same seed gives the same contents.
 pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
     let mut rng = RandomValues::new(seed);
     for profile in program.profiles.keys() {
@@ -134,7 +134,7 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
     }
 }
 
-/// Other default actions, where the control plane may set them.
+/// Sets other default actions, where the control plane may.
 fn set_defaults(program: &Program, objects: &mut Objects, rng: &mut RandomValues) {
     for (id, table) in &program.tables {
         let action = table.actions[rng.below(table.actions.len() as u64) as usize].action;
@@ -145,13 +145,13 @@ fn set_defaults(program: &Program, objects: &mut Objects, rng: &mut RandomValues
     }
 }
 
-/// The bodies of a program's roles in the order in which they run.
+/// Returns the bodies of a program's roles in execution order.
 pub fn roles(program: &Program) -> Vec<BodyId> {
     let order = ["parser", "verify_checksum", "ingress", "egress", "compute_checksum", "deparser"];
     order.into_iter().filter_map(|role| program.blocks.get(role).copied()).collect()
 }
 
-/// One unit for each body, which leaves everything to be seen; or one for all.
+/// Returns a plan with one unit per body, which keeps all state visible, or with one fused unit.
 pub fn plan(bodies: &[BodyId], fused: bool) -> Plan {
     let steps: Vec<Step> = bodies.iter().map(|body| Step::Run(*body)).collect();
     if fused {
@@ -162,7 +162,7 @@ pub fn plan(bodies: &[BodyId], fused: bool) -> Plan {
     Plan { units: steps.into_iter().map(unit).collect(), ..Plan::default() }
 }
 
-/// What differs between the two packets and their objects.
+/// Returns the first difference between the two packets and their objects.
 pub fn difference(program: &Program, state: &PacketState, packet: &Packet) -> Option<String> {
     for (id, slot) in &program.slots {
         if *state.slot(id) != packet.slot(id) {
@@ -170,7 +170,7 @@ pub fn difference(program: &Program, state: &PacketState, packet: &Packet) -> Op
         }
     }
     for (id, header) in &program.headers {
-        // Putting the outgoing packet together in place may write over headers.
+        // Assembling the outgoing packet in place may overwrite headers.
         if packet.output().is_some() {
             break;
         }
@@ -194,7 +194,7 @@ pub fn difference(program: &Program, state: &PacketState, packet: &Packet) -> Op
     None
 }
 
-/// Runs packets through both; the first difference.
+/// Runs packets through both executors. Returns the first difference.
 pub fn run(
     program: &Arc<Program>,
     seed: u64,
@@ -205,11 +205,11 @@ pub fn run(
     let bodies = roles(program);
     let plan = plan(&bodies, fused);
     let speed = if seed.is_multiple_of(4) { Speed::Compile } else { Speed::Run };
-    // Code that tells where it is does the same.
+    // Probed code must behave the same.
     extern "C" fn probe(_: u64) {}
     let compiled = match seed % 3 {
-        0 => Compiled::probed(program, &plan, speed, probe),
-        _ => Compiled::new(program, &plan, speed),
+        0 => NativeProgram::probed(program, &plan, speed, probe),
+        _ => NativeProgram::new(program, &plan, speed),
     };
     let compiled = match compiled {
         Ok(compiled) => compiled,
@@ -228,7 +228,7 @@ pub fn run(
         let room = rng.below(3) as usize * 20;
         let mut buffer = vec![0xee; room];
         buffer.extend_from_slice(&data);
-        // A fresh unit has to get rid of what the packet before left; bodies on their own begin with zeros.
+        // A fresh unit has to clear the state of the previous packet; bodies on their own begin with zeros.
         match fused {
             true => packet.restart(buffer, room),
             false => packet.restart_all(buffer, room),
@@ -244,8 +244,8 @@ pub fn run(
             }
             let outcome = compiled.run(0, &mut packet, &mut other, now);
             let same = match outcome {
-                Outcome::Done(compiled) | Outcome::Failed(_, compiled) => compiled == ending,
-                Outcome::Stopped(_) => false,
+                UnitOutcome::Done(compiled) | UnitOutcome::Failed(_, compiled) => compiled == ending,
+                UnitOutcome::Stopped(_) => false,
             };
             if !same {
                 return context(format!("ends with {ending:?}, compiled {outcome:?}"));
@@ -253,7 +253,7 @@ pub fn run(
             if let Some(difference) = difference(program, &state, &packet) {
                 return context(difference);
             }
-            if let (Outcome::Done(_), true) = (outcome, state.finish() != packet.finish()) {
+            if let (UnitOutcome::Done(_), true) = (outcome, state.finish() != packet.finish()) {
                 return context(format!("sends {:02x?}, compiled {:02x?}", state.finish(), packet.finish()));
             }
         } else {
@@ -262,8 +262,8 @@ pub fn run(
                 let outcome = compiled.run(unit, &mut packet, &mut other, now);
                 let name = &program.bodies[*body].name;
                 let same = match outcome {
-                    Outcome::Done(compiled) | Outcome::Failed(_, compiled) => compiled == ending,
-                    Outcome::Stopped(_) => false,
+                    UnitOutcome::Done(compiled) | UnitOutcome::Failed(_, compiled) => compiled == ending,
+                    UnitOutcome::Stopped(_) => false,
                 };
                 if !same {
                     return context(format!("{name} ends with {ending:?}, compiled {outcome:?}"));
@@ -291,8 +291,8 @@ pub fn run(
     None
 }
 
-/// Runs packets through the interpreter, and through machine code in batches, in memory that ends where the packet does
-/// or begins where its buffer does; the first difference.
+/// Runs packets through the interpreter and, in batches, through machine code, in memory that ends where the packet
+/// does or begins where its buffer does. Returns the first difference.
 pub fn run_batches(
     program: &Arc<Program>,
     seed: u64,
@@ -302,7 +302,7 @@ pub fn run_batches(
     let bodies = roles(program);
     let mut rng = RandomValues::new(seed ^ 0xba7c4);
     let mut plan = plan(&bodies, true);
-    // Some slots have values before, and some are looked at afterwards. A slot ends the packet's way, early on.
+    // Some slots are set before the unit, and some are read after it. One slot can drop the packet early.
     let slots: Vec<ir::SlotId> = program.slots.keys().collect();
     let some = |rng: &mut RandomValues| -> Vec<ir::SlotId> {
         let all = slots.iter().copied();
@@ -315,7 +315,7 @@ pub fn run_batches(
     plan.units[0].steps.splice(0..0, length.map(Step::LengthTo));
     let drop = some(&mut rng).first().map(|slot| (*slot, rng.below(3)));
     plan.units[0].steps.extend(drop.map(|(slot, value)| Step::DropIf(slot, value)));
-    let mut compiled = match Compiled::new(program, &plan, Speed::Run) {
+    let mut compiled = match NativeProgram::new(program, &plan, Speed::Run) {
         Ok(compiled) => compiled,
         Err(unsupported) => return Some(unsupported.to_string()),
     };
@@ -328,7 +328,7 @@ pub fn run_batches(
     let mut done = 0;
     while done < packets {
         let now = Now { ns: done as u64 * 100_000_000 };
-        // Keys of all tables are looked up in place, of some, or of hardly any.
+        // All, some or hardly any tables are looked up inline.
         compiled = compiled.with_near_bytes([0, 600, 5000, usize::MAX][rng.below(4) as usize]);
         let count = 1 + rng.below(memory.len() as u64) as usize;
         let room = rng.below(3) as usize * 20;
@@ -369,14 +369,14 @@ pub fn run_batches(
         for buffers in buffers.chunks_mut(jit::BATCH) {
             let (mut batch, count) = (compiled.batch(0, &mut packet), buffers.len());
             given.iter().for_each(|(slot, value)| batch.set_slot_to(*slot, *value));
-            // One by one or together, which is the same.
+            // Adding packets one by one or together must be equivalent.
             let (some, others) = buffers.split_at_mut(rng.below(count as u64) as usize);
             for buffer in some {
                 batch.push(buffer, room);
             }
             batch.extend(others.iter_mut().map(|buffer| (&mut **buffer, room)));
             let ends = |batch: &jit::Batch<'_>, number: usize| {
-                let ended = batch.ended(number);
+                let ended = batch.finished(number);
                 let results = (0..results.len()).map(|at| ended.result(at)).collect::<Vec<_>>();
                 ((ended.outcome(), ended.parser_error(), results), ended.output_start())
             };
@@ -386,10 +386,10 @@ pub fn run_batches(
                 next = done.end + usize::from(stopped);
                 for number in done.clone() {
                     let [special, shared] = FINISHED.get();
-                    let is_special = batch.ended(number).is_special();
+                    let is_special = batch.finished(number).is_special();
                     FINISHED.set([special + usize::from(is_special), shared + usize::from(!is_special)]);
                     let (ends, start) = ends(&batch, number);
-                    let leaves = matches!(ends.0, Outcome::Done(_));
+                    let leaves = matches!(ends.0, UnitOutcome::Done(_));
                     assert_eq!(leaves, start.is_some(), "packet {number} leaves from where it lies, or is dropped");
                     seen.push((first + number, ends, start, batch.output_copy(number), Vec::new()));
                 }
@@ -413,9 +413,9 @@ pub fn run_batches(
                 (None, replaced) => replaced.unwrap_or_default(),
             };
             let (same, sends) = match outcome {
-                Outcome::Done(compiled) => (compiled == *ending && !dropped, true),
-                Outcome::Failed(_, compiled) => (compiled == *ending, false),
-                Outcome::Stopped(_) => (*dropped, false),
+                UnitOutcome::Done(compiled) => (compiled == *ending && !dropped, true),
+                UnitOutcome::Failed(_, compiled) => (compiled == *ending, false),
+                UnitOutcome::Stopped(_) => (*dropped, false),
             };
             let what = if place != number {
                 format!("packet {number} came as number {place}")
@@ -424,7 +424,7 @@ pub fn run_batches(
             } else if sends && whole != *finished {
                 format!("sends {finished:02x?}, compiled {whole:02x?}")
             } else if requests != *asked {
-                format!("asks for {asked:?}, compiled {requests:?}")
+                format!("requests {asked:?}, compiled {requests:?}")
             } else if (error, &results) != (*expected_error, expected_results) {
                 format!("results are {expected_error}, {expected_results:?}, compiled {error}, {results:?}")
             } else {
@@ -440,7 +440,7 @@ pub fn run_batches(
         let (one_dice, other_dice) = (&mut rng.clone(), &mut rng);
         set_defaults(program, &mut one, one_dice);
         set_defaults(program, &mut other, other_dice);
-        // Tables with more entries may lie elsewhere.
+        // Tables with more entries may have moved.
         fill(program, &mut one, seed ^ done as u64);
         fill(program, &mut other, seed ^ done as u64);
     }

@@ -1,46 +1,46 @@
-//! Where the fields of a key lie in its packed words.
+//! The positions of a key's fields in its packed words.
 
-/// How a field's entries match.
+/// The match kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
     /// The whole value.
     Exact,
     /// A prefix.
     Prefix,
-    /// A value under a mask; a field that is exact or anything is one too.
+    /// A value under a mask; optional fields (exact or anything) use it too.
     Masked,
-    /// From a lowest to a highest value.
+    /// From a lowest to a highest value, both included.
     Range,
 }
 
 /// A field of a packed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Bits; 0 is allowed and takes no room.
+pub struct KeyField {
+    /// Width in bits; a field of width 0 takes no space.
     pub width: u32,
-    /// How entries match it.
+    /// Match kind of the field's entries.
     pub kind: FieldKind,
-    /// The word with the field's lowest bit.
+    /// Index of the word with the field's lowest bit.
     pub word: usize,
-    /// Where in that word the lowest bit is. A field of up to 64 bits lies in one word; a wider one begins at bit 0
-    /// and goes on in the words that follow, the lowest bits first.
+    /// Position of the lowest bit in that word. A field of up to 64 bits lies in one word; a wider one begins at bit 0
+    /// and continues in the following words, lowest bits first.
     pub shift: u32,
 }
 
-impl Field {
-    /// How many words hold a part of the field.
+impl KeyField {
+    /// Returns the number of words that hold a part of the field.
     pub fn words(&self) -> usize {
         self.width.div_ceil(64) as usize
     }
 
-    /// Ones for the bits of the field that are in its `part`-th word, not yet shifted to their place.
+    /// Returns the mask of the field's bits in its `part`-th word, without the shift.
     pub fn ones(&self, part: usize) -> u64 {
         let bits = self.width.saturating_sub(64 * part as u32).min(64);
         low_ones(bits)
     }
 }
 
-/// `bits` ones (0 to 64) at the low end.
+/// Returns `bits` ones (0 to 64) at the low end.
 pub(crate) fn low_ones(bits: u32) -> u64 {
     if bits == 0 { 0 } else { u64::MAX >> (64 - bits) }
 }
@@ -49,13 +49,13 @@ pub(crate) fn low_ones(bits: u32) -> u64 {
 /// would cross the end of a word goes to the next word; a wider field begins a word. Bits between fields are 0 in
 /// every key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    fields: Vec<Field>,
+pub struct KeyLayout {
+    fields: Vec<KeyField>,
     words: usize,
 }
 
-impl Layout {
-    /// The packing of fields of these widths and kinds.
+impl KeyLayout {
+    /// Lays out fields of these widths and kinds.
     pub fn new(fields: impl IntoIterator<Item = (u32, FieldKind)>) -> Self {
         let mut next_bit = 0usize;
         let place = |(width, kind): (u32, FieldKind)| {
@@ -64,26 +64,26 @@ impl Layout {
             if crosses {
                 next_bit = next_bit.next_multiple_of(64);
             }
-            let field = Field { width, kind, word: next_bit / 64, shift: (next_bit % 64) as u32 };
+            let field = KeyField { width, kind, word: next_bit / 64, shift: (next_bit % 64) as u32 };
             next_bit += width as usize;
             field
         };
         let fields: Vec<_> = fields.into_iter().map(place).collect();
-        Layout { fields, words: next_bit.div_ceil(64) }
+        KeyLayout { fields, words: next_bit.div_ceil(64) }
     }
 
-    /// The fields in their order.
-    pub fn fields(&self) -> &[Field] {
+    /// Returns the fields in order.
+    pub fn fields(&self) -> &[KeyField] {
         &self.fields
     }
 
-    /// The words of a key.
+    /// Returns the number of words of a key.
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// Puts a field's value, low word first, into a key whose bits there are 0. Words of the value that are not given
-    /// are 0, and bits beyond the field's width are left out.
+    /// Stores a field's value, low word first, in a key whose bits there are 0. Missing words of the value count as 0,
+    /// and bits beyond the field's width are ignored.
     pub fn put(&self, key: &mut [u64], field: usize, value: &[u64]) {
         let at = &self.fields[field];
         for (part, word) in value.iter().take(at.words()).enumerate() {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn fields_do_not_cross_words_unless_they_are_wide() {
         let place = |widths: &[u32]| {
-            let layout = Layout::new(widths.iter().map(|width| (*width, FieldKind::Exact)));
+            let layout = KeyLayout::new(widths.iter().map(|width| (*width, FieldKind::Exact)));
             let at: Vec<_> = layout.fields().iter().map(|field| (field.word, field.shift)).collect();
             (at, layout.words())
         };
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn values_land_in_their_bits() {
-        let layout = Layout::new([(9, FieldKind::Exact), (70, FieldKind::Exact), (10, FieldKind::Exact)]);
+        let layout = KeyLayout::new([(9, FieldKind::Exact), (70, FieldKind::Exact), (10, FieldKind::Exact)]);
         let mut key = vec![0; layout.words()];
         layout.put(&mut key, 0, &[u64::MAX]);
         layout.put(&mut key, 1, &[5, u64::MAX]);

@@ -1,43 +1,43 @@
-//! Packets in memory that somebody else owns, run there.
+//! Packets processed in place, in a buffer that the caller owns.
 
 use std::marker::PhantomData;
 
 use engine::{BitString, Now, Objects, Requested};
 use ir::{LocId, SlotId};
 
-use crate::compiled::{Compiled, Outcome};
 use crate::layout::word;
+use crate::native::{NativeProgram, UnitOutcome};
 use crate::packet::{Packet, out};
 
-/// A packet that lies in somebody else's memory for the time of a few runs.
+/// A packet that lies in the caller's buffer for the duration of a few runs.
 #[derive(Debug)]
-pub struct Lent<'a> {
-    pub(crate) compiled: &'a Compiled,
+pub struct InPlacePacket<'a> {
+    pub(crate) compiled: &'a NativeProgram,
     pub(crate) packet: &'a mut Packet,
-    /// The first byte of the buffer; the packet ends where the buffer does.
+    /// First byte of the buffer; the packet ends where the buffer does.
     pub(crate) base: *mut u8,
     pub(crate) len: usize,
     pub(crate) start: usize,
     /// Whether a fresh unit has run.
     pub(crate) primed: bool,
-    /// Whether somebody else takes care that nothing of the buffer stays in reach.
+    /// Whether another owner (a batch) removes the pointers into the buffer.
     pub(crate) stays: bool,
     pub(crate) _buffer: PhantomData<&'a mut [u8]>,
 }
 
-impl Compiled {
-    /// Has `work` run units on the packet that begins `start` bytes into `buffer` and ends with it; what lies before is
-    /// room for headers. `packet` lends its frame; whatever it was is gone afterwards.
+impl NativeProgram {
+    /// Calls `work`, which runs units on the packet that begins `start` bytes into `buffer` and ends with it; the bytes
+    /// before it are headroom. `packet` provides the frame and loses its previous contents.
     ///
     /// # Panics
-    /// If `packet` is another program's, or `start` is beyond the buffer.
+    /// Panics if `packet` belongs to another program, or `start` is beyond the buffer.
     #[inline]
-    pub fn lend<R>(
+    pub fn in_place<R>(
         &self,
         packet: &mut Packet,
         buffer: &mut [u8],
         start: usize,
-        work: impl FnOnce(&mut Lent<'_>) -> R,
+        work: impl FnOnce(&mut InPlacePacket<'_>) -> R,
     ) -> R {
         assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
         let length = buffer.len().checked_sub(start).expect("the packet begins within its buffer");
@@ -45,11 +45,20 @@ impl Compiled {
         let (base, len) = (buffer.as_mut_ptr(), buffer.len());
         packet.frame[word::PACKET] = base as u64 + start as u64;
         packet.frame[word::LENGTH] = length as u64;
-        work(&mut Lent { compiled: self, packet, base, len, start, primed: false, stays: false, _buffer: PhantomData })
+        work(&mut InPlacePacket {
+            compiled: self,
+            packet,
+            base,
+            len,
+            start,
+            primed: false,
+            stays: false,
+            _buffer: PhantomData,
+        })
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for InPlacePacket<'_> {
     /// Nothing of the buffer stays in reach.
     #[inline]
     fn drop(&mut self) {
@@ -59,74 +68,74 @@ impl Drop for Lent<'_> {
     }
 }
 
-impl Lent<'_> {
+impl InPlacePacket<'_> {
     /// Runs a unit.
     ///
     /// # Panics
-    /// If there is no such unit, or it is not fresh and none has run on this packet.
+    /// Panics if there is no such unit, or it is not fresh and none has run on this packet.
     #[inline]
-    pub fn run(&mut self, unit: usize, objects: &mut Objects, now: Now) -> Outcome {
+    pub fn run(&mut self, unit: usize, objects: &mut Objects, now: Now) -> UnitOutcome {
         assert!(self.primed || self.compiled.is_fresh(unit), "a fresh unit comes first");
         self.primed = true;
-        // SAFETY: the packet lies in `base[start..len]`, as the frame says, and that buffer is borrowed exclusively for
-        // as long as this value lives, without a reference to it in use now.
+        // SAFETY: the packet lies in `base[start..len]`, as the frame says. That buffer is borrowed exclusively for as
+        // long as this value lives, and no reference to it is in use now.
         unsafe { self.compiled.run_at(unit, self.packet, self.base, objects, now) }
     }
 
-    /// The low 64 bits of a slot.
+    /// Returns the low 64 bits of a slot.
     #[inline]
     pub fn slot_word(&self, slot: SlotId) -> u64 {
         self.packet.slot_word(slot)
     }
 
-    /// Sets a slot to a number, cut to the slot's width.
+    /// Sets a slot to a number, truncated to the slot's width.
     #[inline]
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         self.packet.set_slot_to(slot, value);
     }
 
-    /// How many bytes the packet had when it came in.
+    /// Returns the length of the incoming packet in bytes.
     #[inline]
     pub fn length(&self) -> usize {
         self.len - self.start
     }
 
-    /// How many bytes the buffer has.
+    /// Returns the size of the buffer in bytes.
     #[inline]
     pub fn room(&self) -> usize {
         self.len
     }
 
-    /// The parser's error, an index into [`ir::Program::errors`].
+    /// Returns the parser's error, an index into [`ir::Program::errors`].
     #[inline]
     pub fn parser_error(&self) -> u32 {
         self.packet.parser_error()
     }
 
-    /// Bytes of all valid headers that are not local.
+    /// Returns the total size in bytes of all valid headers that are not local.
     #[inline]
     pub fn header_bytes(&self) -> usize {
         self.packet.header_bytes()
     }
 
-    /// Bytes of all valid headers when the last unit measured.
+    /// Returns the total size in bytes of all valid headers when the last unit measured it.
     #[inline]
     pub fn measured_bytes(&self) -> usize {
         self.packet.measured_bytes()
     }
 
-    /// Whether anything was asked for.
+    /// Whether there are pending requests.
     #[inline]
     pub fn has_requests(&self) -> bool {
         self.packet.has_requests()
     }
 
-    /// Takes what was asked for.
+    /// Takes the pending requests.
     pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
         self.packet.take_requests()
     }
 
-    /// Where in its buffer the packet that leaves begins; `None` if it is not there.
+    /// Returns the offset in the buffer at which the outgoing packet begins; `None` if it is not in the buffer.
     #[inline]
     pub fn output_start(&self) -> Option<usize> {
         match self.packet.frame[word::OUT] {
@@ -135,12 +144,12 @@ impl Lent<'_> {
         }
     }
 
-    /// The packet that leaves, wherever it is, in a buffer of its own.
+    /// Copies the outgoing packet, wherever it lies, into a buffer of its own.
     pub fn output_copy(&self) -> Vec<u8> {
         self.detach().finish()
     }
 
-    /// A packet of its own with all state and a copy of the bytes, so that it can be dealt with later.
+    /// Creates an owned packet with all state and a copy of the bytes, for later processing.
     pub fn detach(&self) -> Packet {
         // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
         let buffer = unsafe { std::slice::from_raw_parts(self.base, self.len) };
@@ -152,8 +161,8 @@ impl Lent<'_> {
 }
 
 impl Packet {
-    /// A copy with all state, whose headers lie in its own data and frame. `data` has the bytes that were at the address
-    /// and for the length `from`.
+    /// Copies the packet with all state, its headers in its own data and frame. `data` holds the bytes that lay at the
+    /// address `old_data` with length `old_len`.
     pub(crate) fn duplicate(&self, data: Vec<u8>, start: usize, (old_data, old_len): (u64, u64)) -> Packet {
         let shape = self.shape();
         let mut copy = Packet {
@@ -168,7 +177,7 @@ impl Packet {
             covered: BitString::new(),
             moved: Vec::new(),
             rows: Vec::new(),
-            notes: Vec::new(),
+            prefetch: Vec::new(),
             prepared: None,
             given: Vec::new(),
             primed: self.primed,
@@ -189,7 +198,7 @@ impl Packet {
             } else if (old_data..=old_data + old_len).contains(&place) {
                 place - old_data + new_data
             } else {
-                // Left behind by a packet before this one: the next unit sets it anew.
+                // A leftover of an earlier packet; the next unit sets it again.
                 new_frame + u64::from(layout.home)
             };
         }

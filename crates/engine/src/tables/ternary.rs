@@ -1,23 +1,23 @@
-//! Entries of any kind, by priority.
+//! Tables with any other combination of match kinds: prioritised rules.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
-use tables::{Classifier, PackedLookup, Pattern, Ternary};
+use tables::{Classifier, PackedLookup, RulePattern, Ternary};
 
-use super::in_place::CloseKeys;
+use super::inline_lookup::DenseKeys;
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, InPlace, KeyShape, Lookup, MISS};
+use super::{Backend, Handle, InlineLookup, KeyShape, Lookup, MISS};
 
-/// Keys of no more bits have a list of what each of them finds.
+/// Maximum width in bits of keys whose results are enumerated.
 pub const LISTED_BITS: u32 = 6;
 
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct RuleTable {
     shape: Vec<KeyShape>,
     words: KeyWords,
-    layout: tables::Layout,
+    layout: tables::KeyLayout,
     rules: Ternary,
-    /// What each key finds, if keys are that short.
+    /// Results of all keys, if keys are that short.
     listed: Option<Box<[u32]>>,
 }
 
@@ -25,14 +25,14 @@ fn words_of(value: &Bits) -> Words {
     (0..value.width().div_ceil(64) as usize).map(|index| value.word(index)).collect()
 }
 
-impl Rules {
+impl RuleTable {
     pub(super) fn new(shape: &[KeyShape]) -> Self {
         let layout = KeyWords::layout(shape);
         let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
         let bits: u32 = shape.iter().map(|key| key.width).sum();
-        // Fields lie one after the other, from the lowest bit on.
+        // Fields lie one behind the other, from the lowest bit on.
         let listed = (bits <= LISTED_BITS && words.matched == 1).then(|| vec![MISS; 1 << bits].into_boxed_slice());
-        Rules { shape: shape.to_vec(), words, rules: Ternary::new(&layout), layout, listed }
+        RuleTable { shape: shape.to_vec(), words, rules: Ternary::new(&layout), layout, listed }
     }
 
     fn list(&mut self) {
@@ -41,9 +41,9 @@ impl Rules {
         }
     }
 
-    /// What a rule asks, and its rank: priority, then the lengths of all prefixes together.
-    fn rule(&self, keys: &[KeyValue], priority: i32) -> Option<(Pattern, u64)> {
-        let mut pattern = Pattern::any(&self.layout);
+    /// Converts an entry to a pattern and its rank: priority, then total length of all prefixes.
+    fn rule(&self, keys: &[KeyValue], priority: i32) -> Option<(RulePattern, u64)> {
+        let mut pattern = RulePattern::any(&self.layout);
         let mut prefixes = 0;
         for (field, (key, shape)) in keys.iter().zip(&self.shape).enumerate() {
             match (key, shape.kind) {
@@ -66,7 +66,7 @@ impl Rules {
     }
 }
 
-impl Backend for Rules {
+impl Backend for RuleTable {
     fn copy(&self) -> Box<dyn Backend> {
         Box::new(self.clone())
     }
@@ -75,8 +75,8 @@ impl Backend for Rules {
         Lookup::from(self.rules.lookup(&self.words.pack(key)))
     }
 
-    fn in_place(&self) -> Option<InPlace<'_>> {
-        self.listed.as_ref().map(|handles| InPlace::Close(CloseKeys { shift: 0, first: 0, handles }))
+    fn inline_lookup(&self) -> Option<InlineLookup<'_>> {
+        self.listed.as_ref().map(|handles| InlineLookup::Dense(DenseKeys { shift: 0, first: 0, handles }))
     }
 
     fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {

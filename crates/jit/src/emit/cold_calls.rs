@@ -1,9 +1,9 @@
-//! Calls that change no register.
+//! Cold calls: calls that clobber no register.
 //!
-//! Around a call the code generator keeps what it needs in the few registers that functions leave alone, or on the stack,
-//! however rarely the call is made. So functions that are called where code is hardly ever (a key that was not looked up
-//! ahead, headers without room) have a second entrance, which saves all registers itself. It cannot return anything: the
-//! answer is in the frame.
+//! Around a call, the code generator keeps live values in the few callee-saved registers or spills them to the stack,
+//! however rarely the call is executed. So functions that are called on cold paths (a key that was not prefetched,
+//! headers without headroom) have a second entry point, which saves all registers itself. It cannot return anything:
+//! the result is stored in the frame.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Linkage, Module};
 
 use crate::Unsupported;
-use crate::compiled::{define, machine};
 use crate::layout::word;
+use crate::native::{define, machine};
 
-/// The functions that have such an entrance, and its name. Each takes the frame first and returns a word.
-const NAMES: [(&str, &str); 2] = [("apply", "apply_aside"), ("assemble", "assemble_aside")];
+/// The functions with such an entry point, and its name. Each takes the frame first and returns a word.
+const NAMES: [(&str, &str); 2] = [("apply", "apply_cold"), ("assemble", "assemble_cold")];
 
-/// The name of the other entrance of a function.
+/// Returns the name of a function's cold entry point.
 pub(super) fn name(function: &str) -> &'static str {
     let found = NAMES.iter().find(|(name, _)| *name == function);
-    found.expect("the function has another entrance").1
+    found.expect("the function has a cold entry point").1
 }
 
-/// Makes the entrances.
+/// Generates the entry points.
 pub(crate) fn make(
     module: &mut JITModule,
     context: &mut Context,
@@ -49,7 +49,7 @@ pub(crate) fn make(
         let function = module.declare_func_in_func(ids[function], b.func);
         let call = b.ins().call(function, &args);
         let answer = b.inst_results(call)[0];
-        b.ins().store(MemFlagsData::trusted(), answer, args[0], word::ANSWER as i32 * 8);
+        b.ins().store(MemFlagsData::trusted(), answer, args[0], word::RESULT as i32 * 8);
         b.ins().return_(&[]);
         b.seal_all_blocks();
         b.finalize(module.target_config());

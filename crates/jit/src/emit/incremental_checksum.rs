@@ -1,9 +1,9 @@
-//! Checksums that are computed twice over the same fields of a header, as whoever verifies a checksum and updates it
-//! does: the sum of the first time is kept and follows what is written to the fields (RFC 1624), so that the second time
-//! need not read them all.
+//! Incremental checksums. A program that verifies a checksum and later updates it computes the sum over the same header
+//! fields twice. The first sum is tracked through writes to the fields (RFC 1624), so that the second computation need
+//! not read all of them.
 //!
-//! A sum of 16-bit words in ones' complement is 0 only if all words are, and a sum that has been changed step by step
-//! cannot tell that from 0xffff. So what comes out as 0xffff is computed anew.
+//! A ones' complement sum of 16-bit words is 0 only if all words are, and an incrementally updated sum cannot
+//! distinguish this from 0xffff. So a result of 0xffff is recomputed.
 
 use std::collections::HashMap;
 
@@ -13,28 +13,28 @@ use cranelift_frontend::Variable;
 use ir::{Algorithm, Expr, HashInput, HeaderId, HeaderRef, Op, Program};
 
 use super::Emit;
-use super::header::Which;
+use super::header::ResolvedHeader;
 use super::value::Num;
 use super::words::Word;
 use crate::walk;
 
-/// Wider fields are not followed.
+/// Maximum width in bits of a field that is tracked.
 const MAX_WIDTH: u32 = 48;
 
-/// A sum that is kept.
+/// A tracked sum.
 #[derive(Clone)]
-pub(super) struct Sum {
+pub(super) struct TrackedSum {
     header: HeaderId,
-    /// For each field that is covered, how far its value lies from the low end of its 16-bit word.
+    /// Distance in bits of each covered field from the low end of its 16-bit word.
     shifts: HashMap<u32, u32>,
-    /// The fields in their order.
+    /// Covered fields in order.
     fields: Vec<u32>,
-    /// The sum, and whether it holds, 0 or 1.
+    /// The sum, and whether it is valid, 0 or 1.
     sum: Variable,
     holds: Variable,
 }
 
-/// The header and its fields, if a checksum covers these alone.
+/// Returns the header and its fields, if a checksum covers exactly fields of one header.
 fn covers(program: &Program, data: &[HashInput]) -> Option<(HeaderId, Vec<u32>)> {
     let each = |piece: &HashInput| match piece {
         HashInput::Value(Expr::Field(HeaderRef::Header(header), field)) => Some((*header, *field)),
@@ -54,7 +54,7 @@ fn covers(program: &Program, data: &[HashInput]) -> Option<(HeaderId, Vec<u32>)>
 }
 
 impl Emit<'_, '_> {
-    /// Finds the sums that are worth keeping in a unit.
+    /// Finds the sums of a unit that are worth tracking.
     pub(super) fn enter_sums(&mut self) {
         let (program, steps) = (self.program, self.steps);
         let mut found: Vec<(HeaderId, Vec<u32>, usize)> = Vec::new();
@@ -79,40 +79,40 @@ impl Emit<'_, '_> {
             let (sum, holds) = (self.b.declare_var(word), self.b.declare_var(word));
             self.b.def_var(sum, zero);
             self.b.def_var(holds, zero);
-            self.known.holds.insert(self.sums.len(), false);
-            self.sums.push(Sum { header, shifts, fields, sum, holds });
+            self.facts.holds.insert(self.sums.len(), false);
+            self.sums.push(TrackedSum { header, shifts, fields, sum, holds });
         }
     }
 
-    /// The checksum of fields whose sum is kept; `None` if it is not.
-    pub(super) fn kept_sum(&mut self, data: &[HashInput], whole: impl FnOnce(&mut Self) -> Word) -> Option<Word> {
+    /// Returns the checksum of fields whose sum is tracked; `None` if it is not.
+    pub(super) fn tracked_sum(&mut self, data: &[HashInput], whole: impl FnOnce(&mut Self) -> Word) -> Option<Word> {
         let (header, fields) = covers(self.program, data)?;
         let at = self.sums.iter().position(|sum| sum.header == header && sum.fields == fields)?;
-        let Sum { sum, holds, .. } = self.sums[at].clone();
+        let TrackedSum { sum, holds, .. } = self.sums[at].clone();
         let result = self.b.declare_var(cranelift_codegen::ir::types::I64);
         let (known, anew, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let held = match self.known.holds.get(&at) {
-            Some(holds) => Word::Known(u64::from(*holds)),
+        let held = match self.facts.holds.get(&at) {
+            Some(holds) => Word::Const(u64::from(*holds)),
             None => Word::Value(self.b.use_var(holds)),
         };
         self.branch(held, known, anew);
-        if !matches!(held, Word::Known(0)) {
+        if !matches!(held, Word::Const(0)) {
             self.b.switch_to_block(known);
             let kept = Word::Value(self.b.use_var(sum));
             let folded = self.fold(kept);
-            let doubtful = self.w_cmp(IntCC::Equal, folded, Word::Known(0xffff));
-            let value = self.w_xor(folded, Word::Known(0xffff));
+            let doubtful = self.w_cmp(IntCC::Equal, folded, Word::Const(0xffff));
+            let value = self.w_xor(folded, Word::Const(0xffff));
             let value = self.value(value);
             self.b.def_var(result, value);
             self.branch(doubtful, anew, on);
         }
-        if let Word::Known(1) = held {
+        if let Word::Const(1) = held {
             self.b.set_cold_block(anew);
         }
-        self.known.holds.insert(at, true);
+        self.facts.holds.insert(at, true);
         self.b.switch_to_block(anew);
         let value = whole(self);
-        let new_sum = self.w_xor(value, Word::Known(0xffff));
+        let new_sum = self.w_xor(value, Word::Const(0xffff));
         let (value, new_sum, one) = (self.value(value), self.value(new_sum), self.number(1));
         self.b.def_var(result, value);
         self.b.def_var(sum, new_sum);
@@ -122,14 +122,14 @@ impl Emit<'_, '_> {
         Some(Word::Value(self.b.use_var(result)))
     }
 
-    /// A field is about to be written: sums that cover it follow.
-    pub(super) fn sums_follow(&mut self, header: HeaderId, field: u32, new: &Num) {
+    /// Updates the sums that cover a field before it is written.
+    pub(super) fn update_sums(&mut self, header: HeaderId, field: u32, new: &Num) {
         for at in 0..self.sums.len() {
             if self.sums[at].header != header {
                 continue;
             }
             let Some(shift) = self.sums[at].shifts.get(&field).copied() else { continue };
-            if self.known.holds.get(&at) == Some(&false) {
+            if self.facts.holds.get(&at) == Some(&false) {
                 continue;
             }
             let variable = self.sums[at].sum;
@@ -137,16 +137,16 @@ impl Emit<'_, '_> {
             let old = self.in_place(&old, shift);
             let new = self.in_place(new, shift);
             let sum = Word::Value(self.b.use_var(variable));
-            // Both have at most 17 bits, so that sums of very many changes fit.
+            // Both have at most 17 bits, so that a very large number of changes fits.
             let sum = self.w_add(sum, new);
-            let sum = self.w_add(sum, Word::Known(0x1_fffe));
+            let sum = self.w_add(sum, Word::Const(0x1_fffe));
             let sum = self.w_sub(sum, old);
             let sum = self.value(sum);
             self.b.def_var(variable, sum);
         }
     }
 
-    /// A value of up to 48 bits where it lies in its word, folded to 17 bits.
+    /// Returns a value of up to 48 bits at its position in its word, folded to 17 bits.
     fn in_place(&mut self, num: &Num, shift: u32) -> Word {
         let placed = self.w_shl(num.low(), shift);
         // From 64 bits to 33, to 18, to 17.
@@ -156,19 +156,19 @@ impl Emit<'_, '_> {
             _ => &[],
         };
         folds.iter().fold(placed, |sum, bits| {
-            let (low, high) = (self.w_and(sum, Word::Known((1 << bits) - 1)), self.w_shr(sum, *bits));
+            let (low, high) = (self.w_and(sum, Word::Const((1 << bits) - 1)), self.w_shr(sum, *bits));
             self.w_add(low, high)
         })
     }
 
-    /// A header is about to become another: its sums do not hold any more.
-    pub(super) fn sums_end(&mut self, which: Which) {
-        let Which::One(header) = which else { return };
+    /// Invalidates the sums of a header before it is replaced.
+    pub(super) fn invalidate_sums(&mut self, resolved: ResolvedHeader) {
+        let ResolvedHeader::One(header) = resolved else { return };
         for at in 0..self.sums.len() {
             if self.sums[at].header == header {
                 let (variable, zero) = (self.sums[at].holds, self.number(0));
                 self.b.def_var(variable, zero);
-                self.known.holds.insert(at, false);
+                self.facts.holds.insert(at, false);
             }
         }
     }

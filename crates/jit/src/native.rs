@@ -1,4 +1,4 @@
-//! A program in machine code, and running it.
+//! Programs in machine code, and their execution.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,78 +13,78 @@ use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
 use ir::{FieldListItem, LocId, Program, SlotId, TableId};
 
 use crate::calls::{self, Host};
-use crate::emit::{Emit, Facts, State, aside};
-use crate::layout::{Layout, word};
-use crate::packet::{Packet, Shape};
-use crate::scout::{Notes, RESULTS, Row};
+use crate::emit::{Emit, ProgramFacts, UnitState, cold_calls};
+use crate::layout::{FrameLayout, word};
+use crate::packet::{Packet, PacketTemplate};
+use crate::scout::{PrefetchLayout, RESULTS, Row};
 use crate::{Plan, Probe, Unsupported, code};
 
-/// What the code generator strives for.
+/// Optimisation goal of the code generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Speed {
-    /// To be done soon.
+    /// Short compile time.
     Compile,
-    /// To make fast code.
+    /// Fast code.
     #[default]
     Run,
 }
 
-/// How a unit ended.
+/// The way in which a unit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// All its steps were done; the last body ended so.
+pub enum UnitOutcome {
+    /// All steps completed; the last body ended like this.
     Done(Ending),
-    /// The step with this number ended the packet's way.
+    /// The step with this index ended the processing of the packet.
     Failed(usize, Ending),
-    /// The step with this number stopped the unit.
+    /// The step with this index stopped the unit.
     Stopped(usize),
 }
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
-/// A unit as a loop, which gets the frame, the rows and notes of a batch, and the rows of the first packet and behind the
-/// last. It returns the row that it stopped at, or the one behind the last.
+/// Batch loop of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, the row of the first packet
+/// and the row behind the last. Returns the row at which it stopped, or the row behind the last packet.
 pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, *mut Row, *mut Row) -> *mut Row;
-/// A scout, which gets the frame, the rows and notes of a batch, and the number of its packets.
+/// Scout of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, and the number of packets.
 pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize) -> u64;
 
-/// What runs a fresh unit on batches.
+/// The code that runs a fresh unit on batches.
 #[derive(Debug)]
-pub(crate) struct Loop {
+pub(crate) struct BatchLoop {
     pub code: BatchCode,
-    /// There is none where no table is noted.
+    /// Key-prefetch pass; `None` if no table is prefetched.
     pub scout: Option<ScoutCode>,
-    /// The scout that follows what was found, where a key depends on that.
+    /// Key-prefetch pass that follows earlier results, present if a key depends on one.
     pub follow: Option<ScoutCode>,
-    pub notes: Notes,
+    pub prefetch: PrefetchLayout,
 }
 
-/// A table that takes at most so many bytes with its records is in near caches, whatever else is there: looking up in
-/// it packet by packet is cheaper than going ahead of the packets.
+/// Maximum size in bytes of a table, records included, that stays in near caches regardless of other data. Looking up
+/// packet by packet in such a table is cheaper than a key-prefetch pass.
 const NEAR_BYTES: usize = 1 << 20;
-/// More IR than this is not compiled.
+/// Maximum number of IR nodes that are compiled.
 const MAX_NODES: usize = 400_000;
 
 /// A program in machine code.
-pub struct Compiled {
+pub struct NativeProgram {
     units: Vec<Code>,
-    /// The loops of units that run on batches.
-    loops: Vec<Option<Loop>>,
-    /// Whether each is fresh.
+    /// Batch loops, by unit.
+    loops: Vec<Option<BatchLoop>>,
+    /// Whether each unit is fresh.
     fresh: Vec<bool>,
-    shape: Arc<Shape>,
+    shape: Arc<PacketTemplate>,
     near_bytes: usize,
-    /// Where the code lives. Taken by `drop`.
+    /// Owner of the executable memory. Taken by `drop`.
     module: Option<JITModule>,
 }
 
-// SAFETY: the code is not written any more, and nothing of the module but the memory of the code is used.
-unsafe impl Send for Compiled {}
-// SAFETY: as above; running takes `&self` and writes to the packet and objects alone.
-unsafe impl Sync for Compiled {}
+// SAFETY: the code is immutable from here on, and nothing of the module but the memory of the code is used.
+unsafe impl Send for NativeProgram {}
+// SAFETY: as above; running takes `&self` and writes only to the packet and the objects.
+unsafe impl Sync for NativeProgram {}
 
-impl std::fmt::Debug for Compiled {
+impl std::fmt::Debug for NativeProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Compiled").field("units", &self.units.len()).finish_non_exhaustive()
+        f.debug_struct("NativeProgram").field("units", &self.units.len()).finish_non_exhaustive()
     }
 }
 
@@ -103,7 +103,7 @@ fn module(speed: Speed) -> Result<JITModule, Unsupported> {
         ("is_pic", "false"),
         ("use_colocated_libcalls", "false"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-        // What packets hold never decides where code goes beyond what was checked.
+        // Packet contents never decide where execution goes beyond checked bounds.
         ("enable_heap_access_spectre_mitigation", "false"),
         ("enable_table_access_spectre_mitigation", "false"),
     ];
@@ -134,13 +134,13 @@ fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsu
     Ok(ids)
 }
 
-/// The slots that field lists keep.
+/// Returns the slots that field lists preserve.
 fn kept(program: &Program) -> Vec<SlotId> {
     let kept = program.field_lists.values().flatten();
     kept.filter_map(|kept| if let FieldListItem::Slot(slot) = kept { Some(*slot) } else { None }).collect()
 }
 
-/// A measure of how much code a program will become.
+/// Estimates the amount of code that a program will become, in IR nodes.
 fn nodes(program: &Program) -> usize {
     let mut count = 0;
     for body in program.bodies.values() {
@@ -150,24 +150,34 @@ fn nodes(program: &Program) -> usize {
     count
 }
 
-impl Compiled {
+impl NativeProgram {
     /// Compiles the units of a plan.
     ///
     /// # Errors
-    /// If the program is too large, or no code can be made on this machine.
-    pub fn new(program: &Arc<Program>, plan: &Plan, speed: Speed) -> Result<Compiled, Unsupported> {
+    /// Returns an error if the program is too large or the machine is not supported.
+    pub fn new(program: &Arc<Program>, plan: &Plan, speed: Speed) -> Result<NativeProgram, Unsupported> {
         Self::make(program, plan, speed, None)
     }
 
-    /// The same as code that calls `probe` whenever a part of it has ended.
+    /// Compiles like [`NativeProgram::new`], with code that calls `probe` whenever a part of it has ended.
     ///
     /// # Errors
-    /// As [`Compiled::new`].
-    pub fn probed(program: &Arc<Program>, plan: &Plan, speed: Speed, probe: Probe) -> Result<Compiled, Unsupported> {
+    /// As [`NativeProgram::new`].
+    pub fn probed(
+        program: &Arc<Program>,
+        plan: &Plan,
+        speed: Speed,
+        probe: Probe,
+    ) -> Result<NativeProgram, Unsupported> {
         Self::make(program, plan, speed, Some(probe))
     }
 
-    fn make(program: &Arc<Program>, plan: &Plan, speed: Speed, probe: Option<Probe>) -> Result<Compiled, Unsupported> {
+    fn make(
+        program: &Arc<Program>,
+        plan: &Plan,
+        speed: Speed,
+        probe: Option<Probe>,
+    ) -> Result<NativeProgram, Unsupported> {
         let actions = program.tables.values().map(|table| table.actions.len()).max().unwrap_or(0);
         if nodes(program) > MAX_NODES || actions as u64 >= RECORD_NO_ACTION {
             return Err(Unsupported::TooLarge);
@@ -177,98 +187,110 @@ impl Compiled {
         let results = plan.units.iter().filter_map(|unit| unit.results.as_ref());
         assert!(results.map(Vec::len).all(|count| count <= RESULTS), "there is room for the results");
         assert!(plan.units.iter().all(|unit| unit.steps.len() < 1 << 16), "there is room for the number of a step");
-        let layout = Layout::new(program, &plan.given, &kept(program))?;
-        let facts = Facts::new(program, &layout, plan);
+        let layout = FrameLayout::new(program, &plan.given, &kept(program))?;
+        let program_facts = ProgramFacts::new(program, &layout, plan);
         let mut module = module(speed)?;
         let (mut units, mut loops) = (Vec::new(), Vec::new());
-        // From here on an error must free the code that is there already.
+        // From here on, an error must free the code generated so far.
         let result = (|| {
             let mut ids = declare(&mut module)?;
             let mut names = Vec::new();
             let mut context = module.make_context();
             let mut builder = FunctionBuilderContext::new();
-            aside::make(&mut module, &mut context, &mut builder, &mut ids)?;
-            let alone = Notes::default();
+            cold_calls::make(&mut module, &mut context, &mut builder, &mut ids)?;
+            let alone = PrefetchLayout::default();
             for (index, unit) in plan.units.iter().enumerate() {
-                let state = State::new(program, &facts, plan, index);
-                let mut make = |name: &str, params: usize, notes: &Notes, generate: &dyn Fn(Emit<'_, '_>)| {
-                    let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
-                    let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                    let emit = Emit::new(b, program, &layout, &facts, &state, &unit.steps, notes, &mut module, &ids);
-                    generate(emit);
-                    define(&mut module, id, &mut context)?;
-                    Ok::<FuncId, Unsupported>(id)
-                };
+                let state = UnitState::new(program, &program_facts, plan, index);
+                let mut make =
+                    |name: &str, params: usize, prefetch: &PrefetchLayout, generate: &dyn Fn(Emit<'_, '_>)| {
+                        let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
+                        let b = FunctionBuilder::new(&mut context.func, &mut builder);
+                        let emit = Emit::new(
+                            b,
+                            program,
+                            &layout,
+                            &program_facts,
+                            &state,
+                            &unit.steps,
+                            prefetch,
+                            &mut module,
+                            &ids,
+                        );
+                        generate(emit);
+                        define(&mut module, id, &mut context)?;
+                        Ok::<FuncId, Unsupported>(id)
+                    };
                 let id = make("unit", 1, &alone, &|emit| emit.with_probe(probe).unit(index))?;
                 let mut batched = None;
                 if unit.fresh && unit.results.is_some() {
-                    // Who measures tables wants each lookup where it belongs.
-                    let notes = Notes::new(program, &layout, unit, probe.is_none());
-                    let id = make("batch", 5, &notes, &|emit| emit.with_probe(probe).batch(index))?;
+                    // Measurements need each lookup attributed to its own table, so probed code has no scout.
+                    let prefetch = PrefetchLayout::new(program, &layout, unit, probe.is_none());
+                    let id = make("batch", 5, &prefetch, &|emit| emit.with_probe(probe).batch(index))?;
                     let (mut scout, mut follow) = (None, None);
-                    if !notes.tables.is_empty() {
-                        scout = Some(make("scout", 4, &notes, &|emit| emit.scout(false))?);
+                    if !prefetch.tables.is_empty() {
+                        scout = Some(make("scout", 4, &prefetch, &|emit| emit.scout(false))?);
                     }
-                    if notes.rounds > 0 {
-                        follow = Some(make("follow", 4, &notes, &|emit| emit.scout(true))?);
+                    if prefetch.rounds > 0 {
+                        follow = Some(make("follow", 4, &prefetch, &|emit| emit.scout(true))?);
                     }
-                    batched = Some((id, [scout, follow], notes));
+                    batched = Some((id, [scout, follow], prefetch));
                 }
                 names.push((id, batched));
             }
             module.finalize_definitions().map_err(machine)?;
             for (id, batched) in names {
                 let address = |id| module.get_finalized_function(id);
-                // SAFETY: the address is that of a function with this signature, which `make` has just made.
+                // SAFETY: the address is that of a function with this signature, which `make` has just compiled.
                 units.push(unsafe { std::mem::transmute::<*const u8, Code>(address(id)) });
-                loops.push(batched.map(|(id, scouts, notes)| {
+                loops.push(batched.map(|(id, scouts, prefetch)| {
                     // SAFETY: as above.
                     let code = unsafe { std::mem::transmute::<*const u8, BatchCode>(address(id)) };
                     // SAFETY: as above.
                     let scout = |id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) };
                     let [scout, follow] = scouts.map(|id: Option<FuncId>| id.map(scout));
-                    Loop { code, scout, follow, notes }
+                    BatchLoop { code, scout, follow, prefetch }
                 }));
             }
             Ok(())
         })();
-        let shape = Arc::new(Shape {
+        let shape = Arc::new(PacketTemplate {
             program: program.clone(),
-            no_error: facts.no_error,
-            kept_headers: facts.kept_headers.iter().copied().collect(),
+            no_error: program_facts.no_error,
+            kept_headers: program_facts.kept_headers.iter().copied().collect(),
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = Compiled { units, loops, fresh, shape, near_bytes: NEAR_BYTES, module: Some(module) };
+        let compiled = NativeProgram { units, loops, fresh, shape, near_bytes: NEAR_BYTES, module: Some(module) };
         result.map(|()| compiled)
     }
 
-    /// The same, for which a table that takes at most so many bytes is near: batches look keys up in it where it is.
-    /// Several are near together in a quarter of that, else each alone in a 64th. It makes no difference but to time; 0
-    /// has tables asked ahead of the packets, except for arrays where there are several tables.
+    /// Sets the size in bytes up to which a table counts as near, so that batches search it inline. Several tables are
+    /// near if together they fit in a quarter of this size; otherwise each table that fits in a 64th of it is near. The
+    /// value affects timing only. With 0, all tables are looked up ahead of the packets, except arrays where there are
+    /// several tables.
     #[must_use]
-    pub fn with_near_bytes(mut self, near_bytes: usize) -> Compiled {
+    pub fn with_near_bytes(mut self, near_bytes: usize) -> NativeProgram {
         self.near_bytes = near_bytes;
         self
     }
 
-    /// A packet before the parser.
+    /// Creates a packet in the state before the parser.
     pub fn packet(&self, data: Vec<u8>) -> Packet {
         Packet::new(&self.shape, data)
     }
 
-    /// The program.
+    /// Returns the compiled program.
     pub fn program(&self) -> &Arc<Program> {
         &self.shape.program
     }
 
-    /// Runs a unit on a packet, which this program has made.
+    /// Runs a unit on a packet that this program has created.
     ///
     /// # Panics
-    /// If there is no such unit, the packet is another program's, or the unit is not fresh and none has run since the
-    /// packet was restarted.
+    /// Panics if there is no such unit, the packet belongs to another program, or the unit is not fresh and none has
+    /// run since the packet was restarted.
     #[inline]
-    pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> Outcome {
+    pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> UnitOutcome {
         objects.advance_clock(now.ns);
         assert!(Arc::ptr_eq(&self.shape, packet.shape()), "the packet was made by this program");
         assert!(packet.primed || self.is_fresh(unit), "a fresh unit comes first");
@@ -278,11 +300,11 @@ impl Compiled {
         unsafe { self.run_at(unit, packet, base, objects, now) }
     }
 
-    /// Runs a unit on a packet that lies in the buffer at `base`.
+    /// Runs a unit on a packet in the buffer at `base`.
     ///
     /// # Safety
-    /// `packet` is this program's and its frame says where the packet lies: in a buffer that begins at `base`, which
-    /// nobody else touches meanwhile.
+    /// `packet` belongs to this program, and its frame says where the packet lies: in a buffer that begins at `base`,
+    /// which nothing else accesses during the call.
     #[inline]
     pub(crate) unsafe fn run_at(
         &self,
@@ -291,15 +313,15 @@ impl Compiled {
         base: *mut u8,
         objects: &mut Objects,
         now: Now,
-    ) -> Outcome {
-        // SAFETY: the packet is borrowed exclusively, and nothing of it but the frame is used below.
+    ) -> UnitOutcome {
+        // SAFETY: the packet is borrowed exclusively, and only its frame is used below.
         let mut host = unsafe { Host::new(&self.shape, packet, objects, now.ns) };
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;
         frame[word::BUFFER] = base as u64;
         // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
-        // the packet within the length in the frame, and to what the host lends; host, frame and data outlive the call
-        // and are borrowed exclusively here, by what the caller promises.
+        // the packet within the length in the frame, and to the objects that the host lends. Host, frame and data
+        // outlive the call and are borrowed exclusively here, by the caller's promise.
         let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
         outcome(ending, frame[word::STEP] as usize, || frame[word::BLAME] as u32)
     }
@@ -308,7 +330,7 @@ impl Compiled {
         self.near_bytes
     }
 
-    pub(crate) fn shape(&self) -> &Arc<Shape> {
+    pub(crate) fn shape(&self) -> &Arc<PacketTemplate> {
         &self.shape
     }
 
@@ -316,38 +338,38 @@ impl Compiled {
         self.fresh[unit]
     }
 
-    /// What runs a unit on batches, if that can be.
-    pub(crate) fn batches(&self, unit: usize) -> Option<&Loop> {
+    /// Returns the batch code of a unit, if it can run on batches.
+    pub(crate) fn batches(&self, unit: usize) -> Option<&BatchLoop> {
         self.loops[unit].as_ref()
     }
 }
 
-/// How a unit ended: by a number, at a step, and with something to blame.
+/// Decodes a return code, with the step and the blamed location or table.
 #[inline(always)]
-pub(crate) fn outcome(ending: u64, step: usize, blame: impl Fn() -> u32) -> Outcome {
+pub(crate) fn outcome(ending: u64, step: usize, blame: impl Fn() -> u32) -> UnitOutcome {
     match ending {
-        code::RETURN => Outcome::Done(Ending::Return),
-        code::STOPPED => Outcome::Stopped(step),
+        code::RETURN => UnitOutcome::Done(Ending::Return),
+        code::STOPPED => UnitOutcome::Stopped(step),
         _ => rare_outcome(ending, step, blame()),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn rare_outcome(ending: u64, step: usize, blame: u32) -> Outcome {
+fn rare_outcome(ending: u64, step: usize, blame: u32) -> UnitOutcome {
     match ending {
-        code::EXIT => Outcome::Done(Ending::Exit),
-        code::REJECT => Outcome::Done(Ending::Reject),
-        code::OUT_OF_FUEL => Outcome::Failed(step, Ending::OutOfFuel(LocId::from_u32(blame))),
-        code::ASSERT_FAILED => Outcome::Failed(step, Ending::AssertFailed(LocId::from_u32(blame))),
+        code::EXIT => UnitOutcome::Done(Ending::Exit),
+        code::REJECT => UnitOutcome::Done(Ending::Reject),
+        code::OUT_OF_FUEL => UnitOutcome::Failed(step, Ending::OutOfFuel(LocId::from_u32(blame))),
+        code::ASSERT_FAILED => UnitOutcome::Failed(step, Ending::AssertFailed(LocId::from_u32(blame))),
         _ => {
             assert_eq!(ending, code::PENDING, "code ends in one of these ways");
-            Outcome::Failed(step, Ending::Pending(TableId::from_u32(blame)))
+            UnitOutcome::Failed(step, Ending::Pending(TableId::from_u32(blame)))
         }
     }
 }
 
-/// Declares a function of so many words, whose code is made in the context.
+/// Declares a function with this many word parameters, whose code is built in the context.
 fn function(module: &mut JITModule, context: &mut Context, name: String, params: usize) -> Result<FuncId, Unsupported> {
     let mut signature = module.make_signature();
     signature.params.extend((0..params).map(|_| AbiParam::new(types::I64)));
@@ -363,10 +385,10 @@ pub(crate) fn define(module: &mut JITModule, id: FuncId, context: &mut Context) 
     Ok(())
 }
 
-impl Drop for Compiled {
+impl Drop for NativeProgram {
     fn drop(&mut self) {
         if let Some(module) = self.module.take() {
-            // SAFETY: the code is only run by `run`, which borrows `self`.
+            // SAFETY: only `run` executes the code, and it borrows `self`.
             unsafe { module.free_memory() };
         }
     }
