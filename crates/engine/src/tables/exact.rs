@@ -1,68 +1,39 @@
-//! Entries by their whole key.
+//! Tables of exact keys: a hash table.
 
-use bits::Bits;
 use ir::KeyValue;
-use smallvec::SmallVec;
-use tables::PackedLookup;
+use tables::{Exact, PackedLookup};
 
+use super::packed::{Packed, PackedEntries, pack_values};
 use super::words::{KeyWords, Words};
-use super::{Backend, Handle, InlineLookup, KeyShape, Lookup};
+use super::{InlineLookup, KeyShape};
 
-#[derive(Clone, Debug)]
-pub(super) struct Exact {
-    words: KeyWords,
-    entries: tables::Exact,
+pub(super) fn backend(shape: &[KeyShape]) -> Packed<Exact> {
+    Packed::new(shape, |words| Exact::new(words.matched))
 }
 
-impl Exact {
-    pub(super) fn new(shape: &[KeyShape]) -> Self {
-        let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
-        Exact { entries: tables::Exact::new(words.matched), words }
-    }
+impl PackedEntries for Exact {
+    type Rule = Words;
 
-    /// The words of values that are all exact.
-    fn plain(&self, keys: &[KeyValue]) -> Option<Words> {
-        let each = |key: &KeyValue| match key {
+    fn rule(words: &KeyWords, keys: &[KeyValue], _: i32) -> Option<Words> {
+        pack_values(words, keys, |key| match key {
             KeyValue::Exact(value) => Some(value.clone()),
             _ => None,
-        };
-        let values: SmallVec<[Bits; 4]> = keys.iter().map(each).collect::<Option<_>>()?;
-        Some(self.words.pack(&values))
-    }
-}
-
-impl Backend for Exact {
-    fn copy(&self) -> Box<dyn Backend> {
-        Box::new(self.clone())
+        })
     }
 
-    fn lookup(&self, key: &[Bits]) -> Lookup {
-        Lookup::from(self.entries.lookup(&self.words.pack(key)))
+    fn find_rule(&self, key: &Words) -> Option<u32> {
+        self.lookup(key)
     }
 
-    fn lookup_words(&self, key: &[u64]) -> Option<Lookup> {
-        Some(Lookup::from(self.entries.lookup(key)))
+    fn insert_rule(&mut self, key: &Words, handle: u32) {
+        self.insert(key, handle);
     }
 
-    fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
-        self.entries.lookup_batch(keys, found);
-        true
+    fn remove_rule(&mut self, key: &Words) -> Option<u32> {
+        self.remove(key)
     }
 
     fn inline_lookup(&self) -> Option<InlineLookup<'_>> {
-        Some(self.entries.inline_lookup())
-    }
-
-    fn find(&self, keys: &[KeyValue], _: i32) -> Option<Handle> {
-        self.entries.lookup(&self.plain(keys)?).map(Handle)
-    }
-
-    fn insert(&mut self, keys: &[KeyValue], _: i32, handle: Handle) {
-        let key = self.plain(keys).expect("an exact table's values are exact");
-        self.entries.insert(&key, handle.0);
-    }
-
-    fn remove(&mut self, keys: &[KeyValue], _: i32) -> Option<Handle> {
-        self.entries.remove(&self.plain(keys)?).map(Handle)
+        Some(self.inline_lookup())
     }
 }

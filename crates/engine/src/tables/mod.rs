@@ -15,6 +15,7 @@
 mod exact;
 mod intervals;
 mod lpm;
+mod packed;
 
 mod scan;
 mod ternary;
@@ -107,11 +108,11 @@ pub(crate) fn backend_for(shape: &[KeyShape]) -> Box<dyn Backend> {
     let lpm = shape.iter().filter(|key| key.kind == MatchKind::Lpm).count();
     let exact = shape.iter().filter(|key| key.kind == MatchKind::Exact).count();
     if exact == shape.len() {
-        Box::new(exact::Exact::new(shape))
+        Box::new(exact::backend(shape))
     } else if lpm == 1 && exact + 1 == shape.len() {
-        Box::new(lpm::Lpm::new(shape))
-    } else if intervals::Intervals::fits(shape) {
-        Box::new(intervals::Intervals::new(shape))
+        Box::new(lpm::backend(shape))
+    } else if intervals::fits(shape) {
+        Box::new(intervals::backend(shape))
     } else {
         Box::new(ternary::RuleTable::new(shape))
     }
