@@ -18,8 +18,8 @@ impl Store {
         self.intern(level, base)
     }
 
-    /// The function that is `yes` where the field of `level` has a value in one of these inclusive ranges, which ascend,
-    /// neither overlap nor touch, and end at `max`, the largest value, at most; `no` elsewhere.
+    /// The function that is `yes` where the field of `level` has a value in one of these inclusive ranges, which
+    /// ascend, neither overlap nor touch, and end at `max`, the largest value, at most; `no` elsewhere.
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.

@@ -11,9 +11,10 @@
 //! ```
 //!
 //! One node holds all that a path asks of a field, so the three reductions hold by construction and always:
-//! *isomorphic* nodes are one (everything is interned), *redundant* tests are none (neighbouring arms differ, and a node
-//! has two or more), and no test is *implied* by an earlier one of the same field (there is no earlier one). The diagram
-//! of a function is therefore unique for an order of the fields: two functions are equal exactly if their `Ref`s are.
+//! *isomorphic* nodes are one (everything is interned), *redundant* tests are none (neighbouring arms differ, and a
+//! node has two or more), and no test is *implied* by an earlier one of the same field (there is no earlier one). The
+//! diagram of a function is therefore unique for an order of the fields: two functions are equal exactly if their
+//! `Ref`s are.
 //!
 //! A binary diagram of comparisons, as in the literature, has one node for each cut.
 //!

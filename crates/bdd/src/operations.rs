@@ -40,7 +40,8 @@ impl Store {
         self.apply(Operator::Where, condition, then)
     }
 
-    /// The function that is `otherwise` where `condition` does not hold, nothing elsewhere. With [`Ref::ALWAYS`], "not".
+    /// The function that is `otherwise` where `condition` does not hold, nothing elsewhere. With [`Ref::ALWAYS`],
+    /// "not".
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The kernel floods one end without a pause, from a core of its own, the forwarder polls on another, and a counting
-//! program sits at the other end. Nothing looks into the frames, so this is the most that a switch on these ports can do.
-//! The kinds take turns, so that a busy machine is busy for all of them; what is printed is each one's median. Needs root.
+//! program sits at the other end. Nothing looks into the frames, so this is the most that a switch on these ports can
+//! do. The kinds take turns, so that a busy machine is busy for all of them; what is printed is each one's median.
+//! Needs root.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! As much of bpf(2) as a redirecting, a counting and a sending program take: maps, programs written as instructions,
-//! links. No compiler and no library stands behind it.
+//! A minimal wrapper of bpf(2) for redirecting, counting and sending programs: maps, programs written as instructions,
+//! and links. It needs no compiler and no library.
 //!
 //! An instruction is eight bytes: `code u8, source and destination register u8, offset i16, immediate i32`. A 64-bit
 //! immediate takes two of them. Source: Documentation/bpf/standardization/instruction-set.rst in the Linux tree; the
@@ -16,46 +16,46 @@ const PROG_LOAD: c_int = 5;
 const PROG_TEST_RUN: c_int = 10;
 const LINK_CREATE: c_int = 28;
 
-/// A program type and where programs of it are attached: `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
+/// Program type and attachment point of XDP programs: `BPF_PROG_TYPE_XDP`, `BPF_XDP`.
 const XDP: (u32, u32) = (6, 37);
 
-/// Which side of the kernel's stack a program of type `BPF_PROG_TYPE_SCHED_CLS` stands on.
+/// The side of the kernel's stack at which a program of type `BPF_PROG_TYPE_SCHED_CLS` runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Side {
-    /// Where packets come in (`BPF_TCX_INGRESS`).
+    /// Incoming packets (`BPF_TCX_INGRESS`).
     Ingress = 46,
-    /// Where packets go out (`BPF_TCX_EGRESS`).
+    /// Outgoing packets (`BPF_TCX_EGRESS`).
     Egress = 47,
 }
 
 /// The map types used here.
 #[derive(Clone, Copy)]
 pub(crate) enum MapKind {
-    /// Numbers or bytes by index, one copy for each processor, so that counting takes no lock.
+    /// Numbers or bytes by index, one copy per processor, so that counting takes no lock.
     PerCpuArray = 6,
     /// AF_XDP sockets by index.
     Sockets = 17,
 }
 
-/// The program can cope with packets of several buffers (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
+/// Flag: the program supports packets of several buffers (`BPF_F_XDP_HAS_FRAGS`, Linux 5.18).
 pub(crate) const HAS_FRAGS: u32 = 1 << 5;
 
-/// How a program is attached.
+/// The mode in which an XDP program is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attach {
-    /// In the driver, before the kernel makes its own structures of a packet.
+    /// In the driver, before the kernel allocates its own packet structures.
     Native = 1 << 2,
-    /// In the kernel's receive path, for drivers that know no XDP.
+    /// In the kernel's receive path, for drivers without XDP support.
     Generic = 1 << 1,
 }
 
-/// One instruction; `R1` and so on are numbers 0 to 10.
+/// Encodes one instruction; `R1` and so on are numbers 0 to 10.
 pub(crate) const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> u64 {
     let registers = destination | source << 4;
     code as u64 | (registers as u64) << 8 | (offset as u16 as u64) << 16 | (immediate as u32 as u64) << 32
 }
 
-/// The codes of the instructions used here.
+/// Operation codes of the instructions used here.
 pub(crate) mod code {
     /// `destination = immediate` (64 bit)
     pub(crate) const MOVE: u8 = 0xb7;
@@ -97,38 +97,38 @@ pub(crate) mod code {
     pub(crate) const JUMP_GREATER_REGISTER: u8 = 0x2d;
     /// `if destination == immediate goto offset`
     pub(crate) const JUMP_EQUAL: u8 = 0x15;
-    /// Turns the destination's low 16, 32 or 64 bits (the immediate) to network byte order.
+    /// Converts the destination's low 16, 32 or 64 bits (the immediate) to network byte order.
     pub(crate) const TO_BIG_ENDIAN: u8 = 0xdc;
-    /// Calls the kernel's function of the immediate's number.
+    /// Calls the kernel function with the immediate's number.
     pub(crate) const CALL: u8 = 0x85;
     /// Returns r0.
     pub(crate) const EXIT: u8 = 0x95;
 }
 
-/// The pair of instructions that loads a map into a register.
+/// Encodes the pair of instructions that loads a map into a register.
 pub(crate) fn load_map(destination: u8, map: BorrowedFd<'_>) -> [u64; 2] {
-    // Source register 1 (BPF_PSEUDO_MAP_FD): the immediate is a descriptor.
+    // Source register 1 (BPF_PSEUDO_MAP_FD) marks the immediate as a descriptor.
     [instruction(code::LOAD_MAP, destination, 1, 0, map.as_raw_fd()), 0]
 }
 
 /// Runs one command.
 ///
 /// # Safety
-/// `A` is laid out as the beginning of `union bpf_attr` for this command, and every address in it points to what the
-/// command expects, which lives through the call.
+/// `A` has the layout of the beginning of `union bpf_attr` for this command, and every address in it points to memory
+/// of the kind that the command expects, which lives through the call.
 unsafe fn bpf<A>(command: c_int, attributes: &mut A) -> io::Result<c_int> {
     let attributes = &raw mut *attributes;
-    // SAFETY: the caller's; the kernel reads and writes no more than the size given.
+    // SAFETY: by the caller's promise; the kernel accesses no more than the given size.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<A>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as c_int) }
 }
 
 fn owned(descriptor: c_int) -> OwnedFd {
-    // SAFETY: called on what the kernel just returned as a new descriptor, which belongs to nobody else.
+    // SAFETY: called on a descriptor that the kernel just returned, which has no other owner.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Makes a map with keys of four bytes.
+/// Creates a map with keys of four bytes.
 pub(crate) fn create_map(kind: MapKind, value_len: u32, entries: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Create {
@@ -139,7 +139,7 @@ pub(crate) fn create_map(kind: MapKind, value_len: u32, entries: u32) -> io::Res
         flags: u32,
     }
     let mut create = Create { kind: kind as u32, key_len: 4, value_len, entries, flags: 0 };
-    // SAFETY: the layout is the command's, and it holds no address.
+    // SAFETY: the layout is the command's, and it contains no address.
     unsafe { bpf(MAP_CREATE, &mut create) }.map(owned)
 }
 
@@ -152,12 +152,12 @@ struct Element {
     flags: u64,
 }
 
-/// Sets a map's four-byte value.
+/// Sets a four-byte value of a map.
 pub(crate) fn update_map(map: BorrowedFd<'_>, key: u32, value: u32) -> io::Result<()> {
     let (key, value) = (&raw const key, &raw const value);
     let map = map.as_raw_fd() as u32;
     let mut element = Element { map, padding: 0, key: key as u64, value: value as u64, flags: 0 };
-    // SAFETY: the layout is the command's; key and value are as long as those of the maps made here that are written.
+    // SAFETY: the layout is the command's; key and value have the sizes of the maps created here for writing.
     unsafe { bpf(MAP_UPDATE, &mut element) }.map(drop)
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn sum_per_cpu(map: BorrowedFd<'_>, key: u32, values: usize) -> io::R
     let map = map.as_raw_fd() as u32;
     let mut element = Element { map, padding: 0, key: key as u64, value: into as u64, flags: 0 };
     // SAFETY: the layout is the command's; the kernel writes one value, a multiple of eight bytes, for each possible
-    // processor, for which there is room.
+    // processor, and the buffer is large enough.
     unsafe { bpf(MAP_LOOKUP, &mut element) }?;
     let mut sums = vec![0; values];
     for copy in copies.chunks(values) {
@@ -177,12 +177,12 @@ pub(crate) fn sum_per_cpu(map: BorrowedFd<'_>, key: u32, values: usize) -> io::R
     Ok(sums)
 }
 
-/// How many processors the kernel keeps copies for: more than are there, where some could be plugged in.
+/// Returns the number of processors for which the kernel keeps copies, which includes those that could be hot-plugged.
 fn possible_cpus() -> usize {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    // `0-3` or `0,2-7`: the last number counts.
+    // In `0-3` or `0,2-7`, the last number counts.
     let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
-    // Too many are harmless, too few are not.
+    // A larger buffer is harmless, a smaller one is not.
     last.map_or(4096, |last| last + 1)
 }
 
@@ -191,16 +191,16 @@ pub(crate) fn load_xdp(program: &[u64], flags: u32) -> io::Result<OwnedFd> {
     load(XDP, program, flags, 0, c"Apache-2.0")
 }
 
-/// Loads an XDP program for one interface only, whose driver it may ask about a packet (`BPF_F_XDP_DEV_BOUND_ONLY`, Linux
-/// 6.3). The kernel lends the functions for that to programs that are offered under the GPL as well, which the few
+/// Loads an XDP program bound to one interface, whose driver it may query about a packet (`BPF_F_XDP_DEV_BOUND_ONLY`,
+/// Linux 6.3). The kernel functions for that are available only to programs also offered under the GPL, as the few
 /// instructions of this crate are.
 pub(crate) fn load_xdp_for(interface: c_int, program: &[u64], flags: u32) -> io::Result<OwnedFd> {
     const DEVICE_BOUND: u32 = 1 << 6;
     load(XDP, program, flags | DEVICE_BOUND, interface, c"Dual MIT/GPL")
 }
 
-/// Loads a program for packets at the stack, and attaches it as [`attach_xdp`] does (Linux 6.6). It runs besides those of
-/// others.
+/// Loads a program for packets at the stack and attaches it as [`attach_xdp`] does (Linux 6.6). It runs beside the
+/// programs of others.
 pub(crate) fn attach_at_stack(program: &[u64], interface: c_int, side: Side) -> io::Result<OwnedFd> {
     const SCHED_CLS: u32 = 3;
     let program = load((SCHED_CLS, side as u32), program, 0, 0, c"Apache-2.0")?;
@@ -245,13 +245,13 @@ fn load(
         interface: interface as u32,
         attach,
     };
-    // SAFETY: the layout is the command's; the program has as many instructions as said, the licence is terminated by
-    // zero, and both live through the call.
+    // SAFETY: the layout is the command's; the program has the given number of instructions, the licence is terminated
+    // by zero, and both live through the call.
     unsafe { bpf(PROG_LOAD, &mut load) }.map(owned)
 }
 
-/// Attaches an XDP program to an interface, for as long as the returned descriptor is open: it goes with the process,
-/// however that ends. An interface with a program of somebody else's answers `EBUSY`.
+/// Attaches an XDP program to an interface for as long as the returned descriptor is open, so at most until the process
+/// ends in any way. If another program is attached, the error is `EBUSY`.
 pub(crate) fn attach_xdp(program: BorrowedFd<'_>, interface: c_int, how: Attach) -> io::Result<OwnedFd> {
     attach(program, interface, XDP.1, how as u32)
 }
@@ -263,19 +263,19 @@ fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) ->
         interface: u32,
         attach: u32,
         flags: u32,
-        /// At the stack: the program's place among others.
+        /// At the stack: the program's position among others.
         relative: u32,
         padding: u32,
         revision: u64,
     }
     let program = program.as_raw_fd() as u32;
     let mut link = Link { program, interface: interface as u32, attach, flags, relative: 0, padding: 0, revision: 0 };
-    // SAFETY: the layout is the command's, and it holds no address.
+    // SAFETY: the layout is the command's, and it contains no address.
     unsafe { bpf(LINK_CREATE, &mut link) }.map(owned)
 }
 
-/// Runs a program on `repeat` copies of `frame`, which go where its verdict sends them, as if they had just been
-/// received (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18). A signal ends it early with `EINTR`.
+/// Runs a program on `repeat` copies of `frame`, which its verdict forwards as if they had just been received
+/// (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18). A signal ends it early with `EINTR`.
 pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> {
     #[repr(C)]
     struct Run {
@@ -314,6 +314,6 @@ pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io
         batch: 64,
         padding: 0,
     };
-    // SAFETY: the layout is the command's, and the input lives through the call and is as long as said.
+    // SAFETY: the layout is the command's, and the input lives through the call and has the given length.
     unsafe { bpf(PROG_TEST_RUN, &mut run) }.map(drop)
 }

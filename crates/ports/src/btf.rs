@@ -1,17 +1,17 @@
-//! The kernel's description of itself (BTF), as far as it takes to find a function's number.
+//! Lookup of a function's id in the kernel's type information (BTF).
 //!
 //! ```text
 //! header: magic u16, version u8, flags u8, header length, type offset, type length, string offset, string length: u32
 //! type:   name (offset into the strings), info (bits 0-15 a count, 24-28 the kind), size or type: u32 | by kind, more
 //! ```
 //!
-//! Types are numbered from 1 in the order in which they stand. All numbers are in the machine's byte order. Source:
+//! Types are numbered from 1 in order of appearance. All numbers are in the machine's byte order. Source:
 //! Documentation/bpf/btf.rst in the Linux tree.
 
 const MAGIC: u16 = 0xeb9f;
 const FUNCTION: u32 = 12;
 
-/// The number by which programs call a function of the running kernel; none if it has no such function.
+/// Returns the id by which programs call a function of the running kernel; `None` if it has no such function.
 pub(crate) fn function(name: &str) -> Option<i32> {
     find(&std::fs::read("/sys/kernel/btf/vmlinux").ok()?, name)
 }
@@ -40,10 +40,10 @@ fn find(btf: &[u8], name: &str) -> Option<i32> {
     None
 }
 
-/// Bytes of a type behind its first three words.
+/// Returns the size in bytes of a type's data behind its first three words.
 fn more(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
-        // Integers, variables and tags of declarations.
+        // Integers, variables and declaration tags.
         1 | 14 | 17 => 4,
         // Pointers, names, qualifiers, functions, floats.
         2 | 7..=12 | 16 | 18 => 0,
@@ -53,7 +53,7 @@ fn more(kind: u32, count: usize) -> Option<usize> {
         4 | 5 | 15 | 19 => count * 12,
         // Values of enums, parameters.
         6 | 13 => count * 8,
-        // What came later cannot be stepped over.
+        // Unknown newer kinds cannot be skipped.
         _ => return None,
     })
 }
@@ -71,7 +71,7 @@ fn text(strings: &[u8], at: usize) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    /// An integer `a`, a struct of two members, and functions `f` and `g`.
+    /// Builds type information with an integer `a`, a struct of two members, and functions `f` and `g`.
     fn sample() -> Vec<u8> {
         let types: [u32; 3 + 1 + 3 + 6 + 3 + 3] =
             [1, 1 << 24, 4, 32, 0, 4 << 24 | 2, 8, 1, 1, 0, 1, 1, 4, 3, 12 << 24, 1, 5, 12 << 24, 1];

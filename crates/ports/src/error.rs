@@ -1,4 +1,4 @@
-//! What can go wrong between the machine and a port.
+//! Errors of ports.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ use wire::pcap::PcapError;
 
 use crate::NoXdp;
 
-/// Why a port cannot be opened, or can be used no longer. Each is one sentence that says what to do where that is
-/// known.
+/// The reason why a port cannot be opened or can no longer be used. Each message is one sentence that includes the
+/// remedy where it is known.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// No interface has this name.
     #[error("there is no network interface `{interface}` here; `ip link` lists those that exist")]
     NoInterface {
-        /// The name that was asked for.
+        /// Name of the interface.
         interface: String,
     },
-    /// The interface carries something else than Ethernet.
+    /// The interface does not carry Ethernet.
     #[error("interface `{interface}` does not carry Ethernet frames (its hardware type is {hardware_type})")]
     NotEthernet {
         /// The interface.
@@ -25,26 +25,26 @@ pub enum PortError {
         /// Its ARPHRD number.
         hardware_type: u16,
     },
-    /// The kernel does not let this process do it.
+    /// The kernel denies this process permission.
     #[error(
         "{what} on `{interface}` needs {capability}: run as root, grant the program the capability with `sudo setcap {capability}+ep PROGRAM`, or try inside a namespace of your own with `unshare --user --map-root-user --net`"
     )]
     NotPermitted {
-        /// What was attempted.
+        /// Attempted operation.
         what: &'static str,
-        /// The interface it was attempted on.
+        /// Interface of the operation.
         interface: String,
-        /// The capability that allows it, as `setcap` spells it.
+        /// Capability that permits it, as `setcap` spells it.
         capability: &'static str,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
-    /// The interface is there, and AF_XDP cannot be had on it.
+    /// The interface exists, but AF_XDP cannot be used on it.
     #[error("AF_XDP cannot be used on `{interface}`: {why}")]
     NoXdp {
         /// The interface.
         interface: String,
-        /// Why not.
+        /// Reason.
         why: NoXdp,
     },
     /// The interface was removed, or moved to another namespace, while it was in use.
@@ -53,14 +53,14 @@ pub enum PortError {
         /// The interface.
         interface: String,
     },
-    /// The kernel has no TUN/TAP driver, or keeps its device out of reach.
+    /// The kernel has no TUN/TAP driver, or its device is not accessible.
     #[error("cannot open /dev/net/tun for `{interface}`: {source}; {hint}")]
     NoTunDriver {
-        /// The device that was to be made.
+        /// Name of the device to be created.
         interface: String,
-        /// What to do about it.
+        /// Remedy.
         hint: &'static str,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
     /// A capture file cannot be opened or created.
@@ -70,7 +70,7 @@ pub enum PortError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
     /// A capture cannot be read or written.
@@ -78,7 +78,7 @@ pub enum PortError {
     Capture {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Error of the capture.
         source: PcapError,
     },
     /// Writing the output would destroy the input.
@@ -87,20 +87,20 @@ pub enum PortError {
         /// The file.
         path: PathBuf,
     },
-    /// A system call failed in a way that has no sentence of its own.
+    /// Any other failure of a system call.
     #[error("{what} on `{interface}` failed: {source}")]
     System {
-        /// What was attempted.
+        /// Attempted operation.
         what: &'static str,
         /// The interface or file.
         interface: String,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
 }
 
 impl PortError {
-    /// The error of a system call that just failed on `interface`; permission is told apart.
+    /// Converts the error of a failed system call on `interface`; permission errors have their own variant.
     pub(crate) fn system(what: &'static str, interface: &str, capability: &'static str, source: io::Error) -> Self {
         let interface = interface.to_owned();
         match source.raw_os_error() {

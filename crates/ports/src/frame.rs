@@ -1,13 +1,13 @@
-//! Frames that stay where they arrived, and the memory they stay in.
+//! Frames that stay in the memory where they were received (UMEM chunks).
 //!
 //! ```text
-//! Memory = chunk 0 | chunk 1 | ...        a chunk is the kernel's, or somebody's Frame, or free
-//! chunk  = headroom | frame | tailroom    the kernel leaves 256 bytes before a frame
+//! Memory = chunk 0 | chunk 1 | ...        a chunk belongs to the kernel, or to a Frame, or is free
+//! chunk  = headroom | frame | tailroom    the kernel leaves 256 bytes in front of a frame
 //! ```
 //!
-//! A [`Frame`] owns its chunk. Handing it to [`Port::send_frame`](crate::Port::send_frame) of a port that stands on the
-//! same memory moves the chunk and copies nothing; dropping it gives the chunk back. A frame on the heap behaves alike,
-//! so that a switch need not care: drivers without such a memory, and frames longer than a chunk, use it.
+//! A [`Frame`] owns its chunk. Passing it to [`Port::send_frame`](crate::Port::send_frame) of a port on the same memory
+//! moves the chunk and copies nothing; dropping it frees the chunk. A frame on the heap behaves alike, so a switch need
+//! not distinguish them: drivers without such a memory, and frames longer than a chunk, use the heap.
 
 use std::fmt;
 use std::io;
@@ -15,30 +15,30 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is made room for in front of a frame that moves to the heap because it must grow there.
+/// Headroom in bytes of a frame that moves to the heap because it outgrows its buffer.
 const HEADROOM: usize = 128;
 
-/// Chunks that several ports' rings and everybody's frames share.
+/// Frame memory (UMEM): chunks shared by the rings of several ports and by frames.
 pub struct Memory {
     base: NonNull<u8>,
     len: usize,
     chunk_len: usize,
-    /// Chunks that belong to nobody. Ports take and give back many at once.
+    /// Free chunks. Ports take and return many at once.
     free: Mutex<Vec<u32>>,
 }
 
-// SAFETY: the mapping is not bound to a thread; a chunk is touched only by who owns its number, and numbers change
-// hands through the mutex, through rings or by moving a `Frame`.
+// SAFETY: the mapping is not bound to a thread. Only the owner of a chunk's number accesses the chunk, and numbers
+// change owners through the mutex, through rings or by moving a `Frame`.
 unsafe impl Send for Memory {}
-// SAFETY: as above; what is shared is the mutex and numbers that do not change.
+// SAFETY: as above; the shared state is the mutex and numbers that do not change.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Maps `chunks` chunks of `chunk_len` bytes, a power of two. All are free.
+    /// Maps `chunks` free chunks of `chunk_len` bytes, a power of two.
     pub(crate) fn new(chunks: u32, chunk_len: usize) -> io::Result<Arc<Memory>> {
         assert!(chunk_len.is_power_of_two());
         let len = chunks as usize * chunk_len;
-        // SAFETY: a fresh private mapping at an address of the kernel's choice.
+        // SAFETY: creates a new private mapping at an address that the kernel chooses.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -47,12 +47,11 @@ impl Memory {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Each frame lies on another page: large ones spare the processor looking most of them up. A wish that the kernel may
-        // not grant. The pages come when the memory is registered.
-        // SAFETY: advice on the mapping that was just made.
+        // Each frame lies on another page, and huge pages save most TLB misses. This is a hint that the kernel may
+        // ignore. The pages are allocated when the memory is registered. SAFETY: advice on the mapping just created.
         unsafe { libc::madvise(base, len, libc::MADV_HUGEPAGE) };
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
-        // The lowest are taken first, so that little traffic keeps to little memory.
+        // The lowest chunks are taken first, so that light traffic uses little memory.
         let free = Mutex::new((0..chunks).rev().collect());
         Ok(Arc::new(Memory { base, len, chunk_len, free }))
     }
@@ -61,17 +60,17 @@ impl Memory {
         self.base
     }
 
-    /// Its size, in bytes.
+    /// Returns the size in bytes.
     pub fn len_bytes(&self) -> usize {
         self.len
     }
 
-    /// The size of a chunk: the room for a frame with what stands before and behind it, in bytes.
+    /// Returns the size of a chunk in bytes: a frame with its headroom and tailroom.
     pub fn chunk_len(&self) -> usize {
         self.chunk_len
     }
 
-    /// Chunks that neither a port nor a frame owns at the moment.
+    /// Returns the number of chunks that neither a port nor a frame owns.
     pub fn free_chunks(&self) -> usize {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -83,12 +82,12 @@ impl Memory {
         into.extend(free.drain(keep..));
     }
 
-    /// Makes chunks free.
+    /// Frees chunks.
     pub(crate) fn give_back(&self, chunks: impl IntoIterator<Item = u32>) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).extend(chunks);
     }
 
-    /// The beginning of a chunk.
+    /// Returns the address of a chunk.
     pub(crate) fn chunk(&self, chunk: u32) -> NonNull<u8> {
         let at = chunk as usize * self.chunk_len;
         assert!(at < self.len, "chunk {chunk} lies outside the frame memory");
@@ -99,43 +98,43 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this length; whoever owns a chunk keeps the memory alive.
+        // SAFETY: the mapping was made in `new` with this length; owners of chunks keep the memory alive.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-/// Where a frame's buffer comes from.
+/// The origin of a frame's buffer.
 enum Home {
     Chunk(Arc<Memory>, u32),
     Heap,
 }
 
-/// An Ethernet frame, as on a cable, wherever it lies. It dereferences to its bytes.
+/// An Ethernet frame as on a cable, in a chunk or on the heap. It dereferences to its bytes.
 pub struct Frame {
-    /// The whole buffer; the frame is a part of it.
+    /// The whole buffer, which contains the frame.
     buffer: NonNull<u8>,
     capacity: u32,
     start: u32,
     len: u32,
     home: Home,
-    /// When it arrived, in nanoseconds since 1970, if the driver knows.
+    /// Arrival time in nanoseconds since 1970, if the driver knows it.
     pub time_ns: Option<u64>,
 }
 
 // SAFETY: a frame owns its buffer, which is not bound to a thread.
 unsafe impl Send for Frame {}
-// SAFETY: through a shared reference a frame can only be read.
+// SAFETY: a shared reference only allows reading.
 unsafe impl Sync for Frame {}
 
 impl Frame {
-    /// A frame on the heap.
+    /// Creates a frame on the heap.
     pub fn from_vec(bytes: Vec<u8>) -> Frame {
         let len = u32::try_from(bytes.len()).expect("no frame is 4 GiB long");
         let buffer = NonNull::from(Box::leak(bytes.into_boxed_slice())).cast();
         Frame { buffer, capacity: len, start: 0, len, home: Home::Heap, time_ns: None }
     }
 
-    /// The frame at `start` of a chunk that from now on belongs to it.
+    /// Creates a frame at `start` of a chunk, which it owns from now on.
     pub(crate) fn from_chunk(memory: Arc<Memory>, chunk: u32, start: u32, len: u32) -> Frame {
         let capacity = memory.chunk_len as u32;
         assert!(u64::from(start) + u64::from(len) <= u64::from(capacity), "a frame lies within its chunk");
@@ -143,23 +142,23 @@ impl Frame {
         Frame { buffer, capacity, start, len, home: Home::Chunk(memory, chunk), time_ns: None }
     }
 
-    /// Has the processor fetch the frame's first bytes, which somebody will look at soon.
+    /// Prefetches the frame's first bytes.
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint that touches no memory as far as the program can tell.
+        // SAFETY: a prefetch is a hint without effects visible to the program.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             _mm_prefetch::<_MM_HINT_T0>(self.buffer.as_ptr().wrapping_add(self.start as usize).cast());
         }
     }
 
-    /// If the frame lies in a chunk of `memory`: the chunk, where in it the frame begins, and its length. The chunk belongs
-    /// to the caller then.
+    /// If the frame lies in a chunk of `memory`, returns the chunk, the frame's offset in it, and its length. The
+    /// caller then owns the chunk.
     pub(crate) fn into_chunk(mut self, memory: &Arc<Memory>) -> Result<(u32, u32, u32), Frame> {
         match &self.home {
             Home::Chunk(own, chunk) if Arc::ptr_eq(own, memory) => {
                 let at = (*chunk, self.start, self.len);
-                // An empty heap buffer: nothing is left for `drop` to give back but our share of the memory.
+                // An empty heap buffer: `drop` releases only the reference to the memory.
                 self.home = Home::Heap;
                 (self.buffer, self.capacity, self.start, self.len) = (NonNull::dangling(), 0, 0, 0);
                 Ok(at)
@@ -168,49 +167,49 @@ impl Frame {
         }
     }
 
-    /// Drops frames, of which many may lie in one memory, at the cost of one for the memory.
+    /// Drops frames; those of one memory are freed together, with a single lock of the memory.
     pub fn drop_all(mut frames: impl Iterator<Item = Frame>) {
         let Some(first) = frames.next() else { return };
         let Home::Chunk(memory, _) = &first.home else { return frames.for_each(drop) };
         let memory = Arc::clone(memory);
         let mut free = memory.free.lock().unwrap_or_else(PoisonError::into_inner);
         for frame in std::iter::once(first).chain(frames) {
-            // Others lie elsewhere, and drop themselves.
+            // Frames of other memories are dropped one by one.
             if let Ok((chunk, ..)) = frame.into_chunk(&memory) {
                 free.push(chunk);
             }
         }
     }
 
-    /// Bytes that [`push_front`](Self::push_front) can add without moving the frame.
+    /// Returns the number of bytes that [`push_front`](Self::push_front) can add without moving the frame.
     pub fn headroom(&self) -> usize {
         self.start as usize
     }
 
-    /// Bytes that [`push_back`](Self::push_back) can add without moving the frame.
+    /// Returns the number of bytes that [`push_back`](Self::push_back) can add without moving the frame.
     pub fn tailroom(&self) -> usize {
         (self.capacity - self.start - self.len) as usize
     }
 
-    /// The headroom and the frame behind it, and where the frame begins.
+    /// Returns the headroom with the frame behind it, and the offset of the frame.
     pub fn with_headroom(&mut self) -> (&mut [u8], usize) {
         let (start, len) = (self.start as usize, self.len as usize);
-        // SAFETY: as for `deref_mut`, with what lies before the frame in its buffer.
+        // SAFETY: as for `deref_mut`, including the bytes before the frame in its buffer.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.buffer.as_ptr(), start + len) };
         (bytes, start)
     }
 
-    /// Moves the beginning of the frame, into its headroom or back; its end stays.
+    /// Moves the start of the frame, into its headroom or back; its end stays.
     ///
     /// # Panics
-    /// If that is beyond its end.
+    /// Panics if the start is beyond its end.
     pub fn set_start(&mut self, start: usize) {
         let end = (self.start + self.len) as usize;
         assert!(start <= end, "a frame cannot begin at {start} and end at {end}");
         (self.start, self.len) = (start as u32, (end - start) as u32);
     }
 
-    /// Makes the frame longer by `count` bytes in front. They hold anything: write them.
+    /// Extends the frame by `count` bytes at the front. Their contents are unspecified until written.
     pub fn push_front(&mut self, count: usize) {
         if count > self.headroom() {
             self.move_to_heap(count + HEADROOM, self.tailroom());
@@ -219,17 +218,17 @@ impl Frame {
         self.len += count as u32;
     }
 
-    /// Takes `count` bytes off the front; they are headroom afterwards.
+    /// Removes `count` bytes from the front, which become headroom.
     ///
     /// # Panics
-    /// If the frame is shorter.
+    /// Panics if the frame is shorter.
     pub fn pull_front(&mut self, count: usize) {
         assert!(count <= self.len as usize, "{count} bytes off a frame of {}", self.len);
         self.start += count as u32;
         self.len -= count as u32;
     }
 
-    /// Makes the frame longer by `count` bytes behind. They hold anything: write them.
+    /// Extends the frame by `count` bytes at the end. Their contents are unspecified until written.
     pub fn push_back(&mut self, count: usize) {
         if count > self.tailroom() {
             self.move_to_heap(self.headroom(), count);
@@ -237,12 +236,12 @@ impl Frame {
         self.len += count as u32;
     }
 
-    /// Cuts the frame to `len` bytes; a shorter one stays as it is.
+    /// Truncates the frame to `len` bytes; a shorter one stays unchanged.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
     }
 
-    /// A copy, as multicast and mirrors need it: in a chunk of the same memory if one is free, else on the heap.
+    /// Copies the frame, for multicast and mirroring: into a chunk of the same memory if one is free, else to the heap.
     pub fn duplicate(&self) -> Frame {
         let mut copy = match &self.home {
             Home::Chunk(memory, _) => {
@@ -277,8 +276,8 @@ impl Deref for Frame {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start + len <= capacity`, which every method keeps; the buffer belongs to this frame, is initialised
-        // (mappings and vectors are) and written by nobody else.
+        // SAFETY: `start + len <= capacity`, which every method maintains. The buffer belongs to this frame, is
+        // initialised (as mappings and vectors are), and nobody else writes to it.
         unsafe { std::slice::from_raw_parts(self.buffer.add(self.start as usize).as_ptr(), self.len as usize) }
     }
 }

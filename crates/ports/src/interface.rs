@@ -1,14 +1,14 @@
-//! Asking the kernel about an interface and changing it, through any socket's ioctl. The interface is looked up in the
-//! network namespace of the socket, which need not be that of the calling thread.
+//! Queries and changes of a kernel interface through ioctl. The interface is looked up in the network namespace of the
+//! socket, which need not be that of the calling thread.
 
 use std::ffi::{c_int, c_short};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Hardware types that have Ethernet headers: Ethernet itself and the loopback device.
+/// Hardware types with Ethernet headers: Ethernet itself and the loopback device.
 pub(crate) const ETHERNET_TYPES: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
 
-/// An interface as a socket sees it.
+/// An interface in the namespace of a socket.
 pub(crate) struct Interface<'a> {
     socket: BorrowedFd<'a>,
     name: &'a str,
@@ -25,7 +25,7 @@ impl<'a> Interface<'a> {
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
 
-    /// The longest payload of a frame, without Ethernet header and VLAN tags, in bytes.
+    /// Returns the maximum payload of a frame in bytes, without Ethernet header and VLAN tags.
     pub(crate) fn mtu(&self) -> io::Result<usize> {
         let request = self.ioctl(libc::SIOCGIFMTU, empty())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
@@ -33,7 +33,7 @@ impl<'a> Interface<'a> {
         Ok(usize::try_from(mtu).unwrap_or(0))
     }
 
-    /// The kind of frames it carries: an ARPHRD number.
+    /// Returns the hardware type: an ARPHRD number.
     pub(crate) fn hardware_type(&self) -> io::Result<u16> {
         let request = self.ioctl(libc::SIOCGIFHWADDR, empty())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
@@ -48,7 +48,7 @@ impl<'a> Interface<'a> {
 
     /// Whether it is up and connected, and the kernel has prepared it for sending.
     pub(crate) fn has_link(&self) -> io::Result<bool> {
-        // ETHTOOL_GLINK: the kernel first finishes what it has to do about a link that just came up.
+        // ETHTOOL_GLINK makes the kernel finish its pending work for a link that just came up.
         let connected = self.ethtool(0x0a, 0)? != 0;
         Ok(connected && self.flags()? & libc::IFF_RUNNING as c_short != 0)
     }
@@ -59,7 +59,7 @@ impl<'a> Interface<'a> {
         self.ioctl(libc::SIOCSIFFLAGS, request).map(drop)
     }
 
-    /// Runs one ethtool command with one value in and one out.
+    /// Runs one ethtool command with one input and one output value.
     pub(crate) fn ethtool(&self, command: u32, value: u32) -> io::Result<u32> {
         // The kernel's struct ethtool_value.
         #[repr(C)]
@@ -74,10 +74,10 @@ impl<'a> Interface<'a> {
         Ok(argument.value)
     }
 
-    /// How many queues it receives from, and how many it sends on.
+    /// Returns the numbers of receive and transmit queues.
     pub(crate) fn queues(&self) -> (u32, u32) {
-        // The kernel's struct ethtool_channels: the command ETHTOOL_GCHANNELS; the most there can be of receive, transmit,
-        // other and combined; then how many there are of each.
+        // The kernel's struct ethtool_channels: the command ETHTOOL_GCHANNELS; the maximum numbers of receive,
+        // transmit, other and combined channels; then the current numbers.
         let mut channels = [0u32; 9];
         channels[0] = 0x3c;
         let mut request = empty();
@@ -87,12 +87,12 @@ impl<'a> Interface<'a> {
                 let [receive, transmit, _, combined] = [channels[5], channels[6], channels[7], channels[8]];
                 ((receive + combined).max(1), (transmit + combined).max(1))
             }
-            // Who cannot tell has one.
+            // A driver that does not support the query has one queue.
             Err(_) => (1, 1),
         }
     }
 
-    /// The name of its driver.
+    /// Returns the name of the driver.
     pub(crate) fn driver(&self) -> io::Result<String> {
         // The kernel's struct ethtool_drvinfo: the command ETHTOOL_GDRVINFO, then the name in 32 bytes, then more.
         let mut info = [0u32; 49];
@@ -107,13 +107,13 @@ impl<'a> Interface<'a> {
     fn ioctl(&self, number: libc::Ioctl, request: libc::ifreq) -> io::Result<libc::ifreq> {
         let mut request = libc::ifreq { ifr_name: name_field(self.name)?, ..request };
         // SAFETY: every request number used here takes a pointer to an `ifreq`, and `request` is one that lives through
-        // the call; where it points on (ethtool), the caller keeps what it points to alive.
+        // the call; the caller keeps memory that it points to (ethtool) alive.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), number, &raw mut request) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
     }
 }
 
-/// What an MTU counts of a frame: what is behind the Ethernet header and one VLAN tag, in bytes.
+/// Returns the length of a frame that counts towards the MTU, in bytes: without Ethernet header and one VLAN tag.
 pub fn payload_len(frame: &[u8]) -> usize {
     let is_tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     frame.len().saturating_sub(if is_tagged { 18 } else { 14 })
@@ -127,14 +127,14 @@ pub(crate) fn exists(socket: BorrowedFd<'_>, index: c_int) -> bool {
     unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) >= 0 }
 }
 
-/// A request without a name or a value.
+/// Returns a request without a name or a value.
 pub(crate) fn empty() -> libc::ifreq {
     // SAFETY: an `ifreq` is an array of characters and a union of integers, addresses and pointers, for all of which
-    // zero bytes are a value.
+    // zero bytes are valid.
     unsafe { std::mem::zeroed() }
 }
 
-/// A name as the kernel's requests hold it.
+/// Converts a name to the form of the kernel's requests.
 pub(crate) fn name_field(name: &str) -> io::Result<[libc::c_char; libc::IFNAMSIZ]> {
     let mut field = [0; libc::IFNAMSIZ];
     if name.is_empty() || name.len() >= field.len() || name.bytes().any(|b| b == 0) {

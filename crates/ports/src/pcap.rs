@@ -1,4 +1,4 @@
-//! The capture-file driver: frames come from one file and go into another.
+//! The capture-file driver: frames are read from one file and written to another.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind};
@@ -11,10 +11,10 @@ use wire::pcap::{MAX_FRAME, Reader, Writer};
 
 use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 
-/// A port whose frames come from a capture file, as fast as they are asked for, and go into another one.
+/// A port that reads frames from a capture file, as fast as they are requested, and writes frames to another one.
 ///
-/// Frames are written with the time given to [`Port::set_time`]; without one, with that of the frame received last,
-/// so that a run from files to files repeats to the byte; and only without either with the clock's.
+/// Frames are written with the time set by [`Port::set_time`]; without one, with that of the last received frame, so
+/// that a run from files to files is reproducible to the byte; without either, with the current time.
 pub struct PcapPort {
     name: String,
     input: Option<(PathBuf, Reader<BufReader<File>>)>,
@@ -24,12 +24,13 @@ pub struct PcapPort {
 }
 
 impl PcapPort {
-    /// Opens `input` (pcap or pcapng of Ethernet frames) and creates `output` (pcap in nanoseconds). Without an input
-    /// no frame ever comes in and the port is finished from the start; without an output frames are counted as sent
-    /// and forgotten.
+    /// Opens `input` (pcap or pcapng with Ethernet frames) and creates `output` (pcap with nanoseconds). Without an
+    /// input, no frame ever arrives and the port is finished from the start; without an output, frames are counted as
+    /// sent and discarded.
     ///
     /// # Errors
-    /// If a file cannot be opened or created, the input is no capture of Ethernet frames, or both are the same file.
+    /// Returns an error if a file cannot be opened or created, the input is not a capture of Ethernet frames, or both
+    /// are the same file.
     pub fn open(input: Option<&Path>, output: Option<&Path>) -> Result<Self, PortError> {
         let shown = |path: Option<&Path>| path.map_or(String::new(), |path| path.display().to_string());
         let name = format!("{}:{}", shown(input), shown(output));
@@ -62,7 +63,7 @@ fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> Port
 
 fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
-        // By inode, since a file may have several names. Devices such as /dev/null may well be both.
+        // Compared by inode, since a file may have several names. Devices such as /dev/null may well be both.
         (Ok(one), Ok(other)) => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
     }
@@ -121,7 +122,7 @@ impl Port for PcapPort {
     fn flush(&mut self) -> Result<(), PortError> {
         let Some((path, writer)) = &mut self.output else { return Ok(()) };
         match writer.flush() {
-            // A reader that has had enough (`triplane ... | head`) is no fault of the port's.
+            // A reader that closes its pipe early (`triplane ... | head`) is not an error of the port.
             Err(wire::pcap::PcapError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             result => result.map_err(|source| PortError::Capture { path: path.clone(), source }),
         }
@@ -148,7 +149,7 @@ impl Port for PcapPort {
 mod tests {
     use super::*;
 
-    /// A folder of this test's own, removed at the end.
+    /// A temporary folder of this test, removed at the end.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,59 +1,59 @@
-//! What every driver offers.
+//! The interface of all drivers.
 
 use std::ops::AddAssign;
 use std::os::fd::RawFd;
 
 use crate::{Frame, PortError};
 
-/// A frame that came in.
+/// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The frame from its Ethernet header on, VLAN tags included, without frame check sequence, checksums complete.
+    /// The frame from its Ethernet header on, including VLAN tags, without frame check sequence. Checksums are complete.
     pub data: Vec<u8>,
-    /// When it arrived, in nanoseconds since 1970, if the driver knows.
+    /// Arrival time in nanoseconds since 1970, if the driver knows it.
     pub time_ns: Option<u64>,
 }
 
-/// What became of a frame that was to be sent.
+/// The result of sending a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It was accepted. Drivers that send in batches may still drop it in [`Port::flush`]; the statistics say so.
+    /// Accepted. Drivers that send in batches may still drop it in [`Port::flush`], which the statistics show.
     Sent,
-    /// It will not leave.
+    /// Dropped.
     Dropped(DropReason),
 }
 
-/// Why a frame did not leave.
+/// The reason for dropping a frame on transmit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// The device's queue had no room.
+    /// The device's queue was full.
     QueueFull,
-    /// The frame is longer than the device's MTU allows, or too short to be a frame.
+    /// The frame is longer than the device's MTU allows, or shorter than an Ethernet header.
     BadLength,
     /// The device is not up.
     LinkDown,
 }
 
-/// What a port has counted since it was opened.
+/// Statistics of a port since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
-    /// Frames handed to the switch.
+    /// Frames received.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Bytes received.
     pub rx_bytes: u64,
     /// Frames that the kernel dropped because they were not fetched in time.
     pub rx_dropped: u64,
-    /// Frames that could not be finished (segments of an unknown kind) and were dropped.
+    /// Frames dropped because they could not be finished (segments of an unknown kind).
     pub rx_unusable: u64,
-    /// Frames of which only the beginning is there (a capture's snapshot length); they are handed on all the same.
+    /// Truncated frames (by a capture's snapshot length); they are delivered all the same.
     pub rx_truncated: u64,
-    /// Frames whose checksum a local stack had left to the network card and that was computed here.
+    /// Frames with a partial checksum of a local stack, completed here.
     pub rx_checksums_completed: u64,
-    /// Over-long frames that a local stack had left to the network card to cut, and that were cut here.
+    /// Over-long frames of a local stack, segmented here.
     pub rx_segmented: u64,
-    /// Frames that left.
+    /// Frames sent.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes sent.
     pub tx_bytes: u64,
     /// Frames dropped for [`DropReason::QueueFull`].
     pub tx_queue_full: u64,
@@ -61,12 +61,12 @@ pub struct PortStats {
     pub tx_bad_length: u64,
     /// Frames dropped for [`DropReason::LinkDown`].
     pub tx_link_down: u64,
-    /// Bytes of all frames that were to be sent and did not leave.
+    /// Bytes of all frames that were dropped on transmit.
     pub tx_dropped_bytes: u64,
 }
 
 impl PortStats {
-    /// Counts frames that did not leave, and their bytes.
+    /// Counts dropped frames and their bytes.
     pub(crate) fn count_dropped(&mut self, reason: DropReason, frames: u64, bytes: usize) {
         self.tx_dropped_bytes += bytes as u64;
         match reason {
@@ -76,7 +76,7 @@ impl PortStats {
         }
     }
 
-    /// Frames that were to be sent and did not leave, for whatever reason.
+    /// Returns the number of frames dropped on transmit, for any reason.
     pub fn tx_dropped(&self) -> u64 {
         self.tx_queue_full + self.tx_bad_length + self.tx_link_down
     }
@@ -101,28 +101,28 @@ impl AddAssign for PortStats {
     }
 }
 
-/// A place where frames enter and leave. No method blocks.
+/// A port, at which frames are received and sent. No method blocks.
 pub trait Port: Send {
-    /// What the port is called in messages: its interface or its files.
+    /// Returns the name of the port in messages: its interface or its files.
     fn name(&self) -> &str;
 
-    /// Appends up to `max` frames to `batch` and says how many. An over-long segment that is cut into several frames
-    /// is never split over two calls, so now and then a few more than `max` arrive.
+    /// Appends up to `max` frames to `batch` and returns their number. The segments of an over-long frame are never
+    /// split over two calls, so the result may exceed `max` slightly.
     ///
     /// # Errors
-    /// If the port can be used no longer.
+    /// Returns an error if the port can no longer be used.
     fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError>;
 
-    /// Sends a frame, or puts it into the batch that the next [`flush`](Self::flush) sends.
+    /// Sends a frame, or adds it to the batch that the next [`flush`](Self::flush) sends.
     ///
     /// # Errors
-    /// If the port can be used no longer. A frame that merely could not be sent is [`Sent::Dropped`].
+    /// Returns an error if the port can no longer be used. A frame that merely could not be sent is [`Sent::Dropped`].
     fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError>;
 
-    /// Like [`receive`](Self::receive), with frames that stay where the driver put them if it can do that.
+    /// Like [`receive`](Self::receive), with frames that stay in the driver's memory if it supports that.
     ///
     /// # Errors
-    /// If the port can be used no longer.
+    /// Returns an error if the port can no longer be used.
     fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
         let mut received = Vec::new();
         let result = self.receive(&mut received, max);
@@ -134,55 +134,53 @@ pub trait Port: Send {
         result
     }
 
-    /// Like [`send`](Self::send), of a frame that need not be kept: a driver that stands on the frame's memory sends it
-    /// from where it lies.
+    /// Like [`send`](Self::send), for a frame that the caller gives up: a driver that owns the frame's memory sends it
+    /// without a copy.
     ///
     /// # Errors
-    /// If the port can be used no longer.
+    /// Returns an error if the port can no longer be used.
     fn send_frame(&mut self, frame: Frame) -> Result<Sent, PortError> {
         self.send(&frame)
     }
 
-    /// Sends what [`send`](Self::send) has gathered.
+    /// Sends the frames that [`send`](Self::send) has batched.
     ///
     /// # Errors
-    /// If the port can be used no longer.
+    /// Returns an error if the port can no longer be used.
     fn flush(&mut self) -> Result<(), PortError>;
 
-    /// A descriptor that becomes readable when frames can be received, for [`wait`](crate::wait); `None` if frames
-    /// need no waiting for.
+    /// Returns a descriptor that becomes readable when frames can be received, for [`wait`](crate::wait); `None` if
+    /// frames are always available.
     fn poll_fd(&self) -> Option<RawFd>;
 
-    /// What was counted so far.
+    /// Returns the statistics.
     fn stats(&self) -> PortStats;
 
-    /// What this program has counted so far: [`stats`](Self::stats) without asking the kernel what it dropped, for
-    /// looking often.
+    /// Returns the statistics of this process: [`stats`](Self::stats) without a query of the kernel's drop counters,
+    /// for frequent calls.
     fn counted(&self) -> PortStats {
         self.stats()
     }
 
-    /// Whether the device is still there. It costs a system call or two, so it is asked now and then, when nothing has
-    /// come for a while.
+    /// Checks that the device still exists. It costs a system call or two, so it is called occasionally, when no frame
+    /// has arrived for a while.
     ///
     /// # Errors
-    /// If the port can be used no longer.
+    /// Returns an error if the port can no longer be used.
     fn check(&mut self) -> Result<(), PortError> {
         Ok(())
     }
 
-    /// Whether no frame can come in any more: a capture at its end. Interfaces never finish.
+    /// Whether no frame can arrive any more: a capture at its end. Interfaces never finish.
     fn finished(&self) -> bool {
         false
     }
 
-    /// What the user should know about how the port was opened, in one sentence: that it is not what was asked for, and
-    /// why.
+    /// Returns a note for the user, in one sentence, if the port differs from what was requested, with the reason.
     fn note(&self) -> Option<&str> {
         None
     }
 
-    /// Says what time it is for the frames sent from here on, in nanoseconds since 1970. Only drivers that write times
-    /// down care.
+    /// Sets the time of the frames sent from here on, in nanoseconds since 1970. Only drivers that record times use it.
     fn set_time(&mut self, _now_ns: u64) {}
 }

@@ -1,83 +1,82 @@
-//! The command line's `--port 1=eth1`: which port is what.
+//! Parsing and opening of the command line's port specifications, `--port 1=eth1`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::{AfPacketPort, PcapPort, Port, PortError, TapPort, XdpSettings, xdp};
 
-/// The greatest port number: v1model's ports have nine bits, and 511 means *drop*.
-pub const MAX_PORT: u16 = 510;
-
-/// The longest name an interface can have (Linux, `IFNAMSIZ` less the terminating zero).
+/// Maximum length of an interface name (Linux, `IFNAMSIZ` without the terminating zero).
 const MAX_INTERFACE_NAME: usize = 15;
 
-/// One port of the switch and what stands behind it.
+/// One port of the switch and its driver.
 ///
 /// ```text
-/// 1=eth1                the interface eth1, through AF_PACKET: the machine's own stack still sees what arrives
-/// 1=af_packet:eth1      the same, said in full
-/// 1=xdp:eth1            the interface eth1, through AF_XDP: faster, and nobody else sees it; AF_PACKET where it cannot be had
+/// 1=eth1                the interface eth1, through AF_PACKET: the machine's own stack still sees incoming frames
+/// 1=af_packet:eth1      the same, in full
+/// 1=xdp:eth1            the interface eth1, through AF_XDP: faster and exclusive; AF_PACKET where AF_XDP is not available
 /// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
-/// 1=tap:p4tap           a TAP device made for this run
+/// 1=tap:p4tap           a TAP device created for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortSpec {
-    /// The number that programs and table entries know it by, 0 to [`MAX_PORT`].
+    /// Port number in programs and table entries.
     pub number: u16,
-    /// What stands behind it.
+    /// Driver.
     pub kind: PortKind,
 }
 
-/// What stands behind a port.
+/// The driver of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortKind {
     /// A network interface, through a packet socket.
     AfPacket {
-        /// Its name.
+        /// Interface name.
         interface: String,
     },
-    /// A network interface, through AF_XDP sockets; through a packet socket where that cannot be had.
+    /// A network interface, through AF_XDP sockets, or through a packet socket where AF_XDP is not available.
     Xdp {
-        /// Its name.
+        /// Interface name.
         interface: String,
-        /// How.
+        /// Settings of the driver.
         settings: XdpSettings,
     },
-    /// A TAP device, made when the port is opened.
+    /// A TAP device, created when the port is opened.
     Tap {
-        /// The name it shall have.
+        /// Name of the device.
         interface: String,
     },
     /// Capture files.
     Pcap {
-        /// The file frames come from.
+        /// File from which frames are read.
         input: Option<PathBuf>,
-        /// The file frames go into.
+        /// File to which frames are written.
         output: Option<PathBuf>,
     },
 }
 
-/// Why a port specification is not understood.
+/// The reason why a port specification cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// There is no `=`.
     #[error("`{text}` is not a port: write NUMBER=INTERFACE{example}")]
     NoNumber {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// The end of the sentence: what was probably meant.
+        /// The end of the sentence: the probable meaning.
         example: String,
     },
-    /// What stands before `=` is no port number.
-    #[error("`{number}` is not a port number in `{text}`: ports are numbered 0 to 510 (511 means drop)")]
+    /// The part before `=` is not a port number.
+    #[error("`{number}` is not a port number in `{text}`: ports are numbered 0 to {max}")]
     Number {
         /// The whole specification.
         text: String,
         /// Its part before `=`.
         number: String,
+        /// Maximum port number.
+        max: u16,
     },
-    /// Nothing stands behind `=`.
+    /// The part behind `=` is empty.
     #[error("port {number} is nothing: write {number}=eth1, {number}=tap:NAME or {number}=IN.pcap:OUT.pcap")]
     Empty {
         /// The port.
@@ -98,7 +97,7 @@ pub enum SpecError {
     ManyFiles {
         /// The port.
         number: u16,
-        /// What stands behind `=`.
+        /// The part behind `=`.
         text: String,
     },
     /// Not the name of any interface.
@@ -110,7 +109,7 @@ pub enum SpecError {
     /// A setting that AF_XDP ports do not have.
     #[error("an AF_XDP port has no setting `{setting}`: there are copy, generic and busy_poll=MICROSECONDS")]
     XdpSetting {
-        /// What was given.
+        /// The given setting.
         setting: String,
     },
     /// A driver that does not exist.
@@ -137,6 +136,16 @@ impl FromStr for PortSpec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
+        PortSpec::parse(text, u16::MAX)
+    }
+}
+
+impl PortSpec {
+    /// Parses a specification whose port number is at most `max_port`.
+    ///
+    /// # Errors
+    /// Returns the first error.
+    pub fn parse(text: &str, max_port: u16) -> Result<PortSpec, SpecError> {
         let Some((number, rest)) = text.split_once('=') else {
             let example = match text.split_once('@') {
                 Some((number, interface)) => format!(", here {number}={interface}"),
@@ -144,10 +153,10 @@ impl FromStr for PortSpec {
             };
             return Err(SpecError::NoNumber { text: text.to_owned(), example });
         };
-        let wrong = || SpecError::Number { text: text.to_owned(), number: number.to_owned() };
+        let wrong = || SpecError::Number { text: text.to_owned(), number: number.to_owned(), max: max_port };
         let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
         let number: u16 = if digits { number.parse().map_err(|_| wrong())? } else { return Err(wrong()) };
-        if number > MAX_PORT {
+        if number > max_port {
             return Err(wrong());
         }
         Ok(PortSpec { number, kind: kind(number, rest)? })
@@ -217,14 +226,14 @@ fn interface(name: &str) -> Result<String, SpecError> {
 }
 
 impl PortSpec {
-    /// Reads several specifications and refuses a number given twice.
+    /// Parses several specifications with port numbers up to `max_port` and rejects duplicate numbers.
     ///
     /// # Errors
-    /// The first mistake.
-    pub fn parse_all<S: AsRef<str>>(texts: &[S]) -> Result<Vec<PortSpec>, SpecError> {
+    /// Returns the first error.
+    pub fn parse_all<S: AsRef<str>>(texts: &[S], max_port: u16) -> Result<Vec<PortSpec>, SpecError> {
         let mut specs: Vec<PortSpec> = Vec::with_capacity(texts.len());
         for text in texts {
-            let spec: PortSpec = text.as_ref().parse()?;
+            let spec = PortSpec::parse(text.as_ref(), max_port)?;
             if let Some(at) = specs.iter().position(|earlier| earlier.number == spec.number) {
                 let (first, second) = (texts[at].as_ref().to_owned(), text.as_ref().to_owned());
                 return Err(SpecError::Twice { number: spec.number, first, second });
@@ -237,27 +246,28 @@ impl PortSpec {
     /// Opens the driver.
     ///
     /// # Errors
-    /// If the interface or file is not there, is not Ethernet, or this process may not use it.
+    /// Returns an error if the interface or file does not exist, is not Ethernet, or this process may not use it.
     pub fn open(&self) -> Result<Box<dyn Port>, PortError> {
         Self::open_all(std::slice::from_ref(self)).map(|mut ports| ports.remove(0))
     }
 
-    /// Opens the drivers of a run, in order. AF_XDP ports among them share one frame memory where their devices can. An
-    /// interface that AF_XDP cannot be had on is opened through AF_PACKET instead, and its [`Port::note`] says why.
+    /// Opens the drivers of a run, in order. AF_XDP ports among them share one frame memory where their devices can.
+    /// Where AF_XDP is not available, the interface is opened through AF_PACKET instead, and its [`Port::note`] gives
+    /// the reason.
     ///
     /// # Errors
-    /// The first port's that cannot be opened.
+    /// Returns the error of the first port that cannot be opened.
     pub fn open_all(specs: &[PortSpec]) -> Result<Vec<Box<dyn Port>>, PortError> {
         let opened = Self::open_for_workers(specs, 1)?;
         Ok(opened.into_iter().map(|mut drivers| drivers.remove(0)).collect())
     }
 
-    /// Opens the drivers of a run with several workers, in order: of each port either one driver for each worker, or one
-    /// driver for all. The kernel deals out the frames of AF_PACKET by flow, and whoever fills the queues of an interface
-    /// those of AF_XDP, if it has at least as many queues as there are workers.
+    /// Opens the drivers of a run with several workers, in order. Each port has either one driver per worker, or one
+    /// driver for all. The kernel distributes AF_PACKET frames by flow. AF_XDP frames are distributed by the
+    /// interface's receive queues, if there are at least as many as workers.
     ///
     /// # Errors
-    /// The first port's that cannot be opened.
+    /// Returns the error of the first port that cannot be opened.
     pub fn open_for_workers(specs: &[PortSpec], workers: usize) -> Result<Vec<Vec<Box<dyn Port>>>, PortError> {
         let interfaces: Vec<_> = specs.iter().filter_map(PortSpec::xdp).collect();
         let mut opened = xdp::open_all(&interfaces).into_iter();
@@ -302,7 +312,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let found = match text.parse::<PortSpec>() {
+        let found = match PortSpec::parse(text, 510) {
             Ok(PortSpec { number, kind }) => format!("{number} {kind:?}"),
             Err(error) => error.to_string(),
         };
@@ -326,7 +336,7 @@ mod tests {
     fn mistakes_are_answered_with_what_to_write() {
         check("eth1", "for example 1=eth1");
         check("1@eth1", "here 1=eth1");
-        check("511=eth1", "numbered 0 to 510 (511 means drop)");
+        check("511=eth1", "numbered 0 to 510");
         check("-1=eth1", "`-1` is not a port number");
         check("+1=eth1", "`+1` is not a port number");
         check("99999999999=eth1", "is not a port number");
@@ -344,8 +354,8 @@ mod tests {
 
     #[test]
     fn a_number_is_given_once() {
-        let error = PortSpec::parse_all(&["1=eth1", "2=eth2", "1=tap:x"]).unwrap_err().to_string();
+        let error = PortSpec::parse_all(&["1=eth1", "2=eth2", "1=tap:x"], 510).unwrap_err().to_string();
         assert!(error.contains("port 1 is given twice") && error.contains("tap:x"), "{error}");
-        assert_eq!(PortSpec::parse_all(&["1=eth1", "2=eth2"]).unwrap().len(), 2);
+        assert_eq!(PortSpec::parse_all(&["1=eth1", "2=eth2"], 510).unwrap().len(), 2);
     }
 }

@@ -1,8 +1,8 @@
-//! The TAP driver: an interface made for the purpose, with the switch at the other end of its cable.
+//! The TAP driver: a virtual interface whose other end is the switch.
 //!
-//! The device is made without any offload, so the kernel finishes every frame itself before the switch reads it, and
-//! each read or write is one frame, as on a cable. It goes when the port is dropped or the process ends, unless
-//! somebody else made it to stay.
+//! The device is created without offloads, so the kernel finishes every frame before the switch reads it, and each read
+//! or write is one frame, as on a cable. It disappears when the port is dropped or the process ends, unless it was
+//! created as persistent by another program.
 
 use std::ffi::{c_int, c_short};
 use std::fs::{File, OpenOptions};
@@ -14,9 +14,9 @@ use crate::interface::{self, Interface};
 use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 
 const CAPABILITY: &str = "cap_net_admin";
-/// Longer than any frame of a TAP device.
+/// Upper bound of the length of a TAP device's frames.
 const MAX_FRAME: usize = 1 << 16;
-/// An Ethernet header; the kernel takes nothing shorter.
+/// Size of an Ethernet header, the minimum length that the kernel accepts.
 const MIN_FRAME: usize = 14;
 
 /// A TAP device. It belongs to the network namespace of the thread that opened it; afterwards any thread may use it.
@@ -28,10 +28,11 @@ pub struct TapPort {
 }
 
 impl TapPort {
-    /// Makes a TAP device called `name`, or takes one that was made to stay, and sets it up.
+    /// Creates a TAP device called `name`, or attaches to an existing persistent one, and sets it up.
     ///
     /// # Errors
-    /// If the kernel has no TUN/TAP driver, the name is another interface's, or this process may not make devices.
+    /// Returns an error if the kernel has no TUN/TAP driver, the name belongs to another interface, or this process may
+    /// not create devices.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let failed = |what| move |source| PortError::system(what, name, CAPABILITY, source);
         let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
@@ -52,7 +53,7 @@ impl TapPort {
     fn failed(&self, what: &'static str, source: io::Error) -> PortError {
         let interface = self.name.clone();
         match source.raw_os_error() {
-            // The device was removed; its file lives on without it.
+            // The device was removed; its file descriptor survives it.
             Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => PortError::Vanished { interface },
             _ => PortError::System { what, interface, source },
         }
@@ -67,7 +68,7 @@ fn attach(file: &File, name: &str) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    // A device that was made to stay may have been left with offloads by its last user.
+    // The last user of a persistent device may have left offloads enabled.
     let none: c_int = 0;
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, none) };
@@ -80,7 +81,7 @@ fn control_socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -112,7 +113,7 @@ impl Port for TapPort {
             DropReason::BadLength
         } else {
             match self.file.write(frame) {
-                // A device takes a frame whole or not at all.
+                // A device accepts a frame whole or not at all.
                 Ok(len) => {
                     debug_assert_eq!(len, frame.len());
                     self.stats.tx_packets += 1;
@@ -122,7 +123,7 @@ impl Port for TapPort {
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => DropReason::QueueFull,
                     Some(libc::EINVAL | libc::EMSGSIZE) => DropReason::BadLength,
-                    // The kernel's answer while the device is down.
+                    // The kernel's error while the device is down.
                     Some(libc::EIO) => DropReason::LinkDown,
                     _ => return Err(self.failed("sending", error)),
                 },

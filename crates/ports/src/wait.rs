@@ -1,15 +1,15 @@
-//! Waiting for any of several ports.
+//! Waiting for several ports at once.
 
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// Waits until one of the descriptors ([`Port::poll_fd`](crate::Port::poll_fd)) is readable or in trouble, at most
-/// `timeout`. Returns whether one is; false too if a signal interrupted the wait, so that
-/// callers look at their stop flag.
+/// Waits until one of the descriptors ([`Port::poll_fd`](crate::Port::poll_fd)) is readable or has an error, for at
+/// most `timeout`. Returns whether one is; also returns false if a signal interrupted the wait, so that callers check
+/// their stop flag.
 ///
 /// # Errors
-/// If ppoll(2) fails: more descriptors than the process may have open, or no memory.
+/// Returns an error if ppoll(2) fails: more descriptors than the process may have open, or no memory.
 pub fn wait(descriptors: &[RawFd], timeout: Duration) -> io::Result<bool> {
     let entry = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
@@ -17,8 +17,8 @@ pub fn wait(descriptors: &[RawFd], timeout: Duration) -> io::Result<bool> {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
     };
-    // SAFETY: `entries` is a live array of exactly the length given, and ppoll writes only into its elements; the time
-    // lives through the call, and no signal mask is given.
+    // SAFETY: `entries` is a live array of exactly the given length, and ppoll writes only into its elements; the
+    // timeout lives through the call, and no signal mask is given.
     let ready = unsafe {
         let count = entries.len() as libc::nfds_t;
         libc::ppoll(entries.as_mut_ptr(), count, &raw const timeout, std::ptr::null())

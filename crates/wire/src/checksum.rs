@@ -75,8 +75,8 @@ pub fn complete(frame: &mut [u8], start: usize, offset: usize) -> bool {
         return false;
     }
     let value = match checksum(&frame[start..]) {
-        // Zero means *no checksum* in UDP, and its other representation stands for it (RFC 768). Elsewhere receivers take
-        // both, but those that look for what is odd expect zero.
+        // Zero means *no checksum* in UDP, and its other representation stands for it (RFC 768). Elsewhere receivers
+        // take both, but those that look for what is odd expect zero.
         0 if offset == UDP_CHECKSUM => 0xffff,
         value => value,
     };

@@ -6,12 +6,12 @@
 //! type 1 | stock locate 2 | tracking number 2 | timestamp 6 (ns since midnight) | ...
 //! ```
 //!
-//! Numbers are in network order, prices have four decimals ([`Price`]), texts are padded with spaces on the right. Only the
-//! messages that name an order for the first time name the stock by its [`Symbol`]; all name it by the *stock locate* that
-//! the day's stock directory gave it.
+//! Numbers are in network order, prices have four decimals ([`Price`]), texts are padded with spaces on the right. Only
+//! the messages that name an order for the first time name the stock by its [`Symbol`]; all name it by the *stock
+//! locate* that the day's stock directory gave it.
 //!
-//! [`Message`] has the messages that make and change orders and trades, and the few that a feed cannot do without; others
-//! are told by their type and kept as bytes.
+//! [`Message`] has the messages that make and change orders and trades, and the few that a feed cannot do without;
+//! others are told by their type and kept as bytes.
 
 use std::fmt;
 use std::str::FromStr;

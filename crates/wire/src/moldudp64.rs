@@ -4,8 +4,9 @@
 //! session 10 | sequence number 8 | message count 2 | then for each message: length 2 | that many bytes
 //! ```
 //!
-//! The sequence number is that of the first message; the others count on from it. A receiver that sees a number beyond the
-//! one it expects has missed messages. A datagram without messages tells the next number ([`HEARTBEAT`]); one with [`END_OF_SESSION`] for a count says that no more come.
+//! The sequence number is that of the first message; the others count on from it. A receiver that sees a number beyond
+//! the one it expects has missed messages. A datagram without messages tells the next number ([`HEARTBEAT`]); one with
+//! [`END_OF_SESSION`] for a count says that no more come.
 
 use crate::Malformed;
 use crate::field::{array, get16, put16, require};

@@ -51,7 +51,8 @@ impl VnetHeader {
     }
 }
 
-/// Hands `emit` the frame as it would be on a cable, or the frames it is to be cut into. False if it cannot be finished.
+/// Hands `emit` the frame as it would be on a cable, or the frames it is to be cut into. False if it cannot be
+/// finished.
 pub(super) fn finish(
     header: VnetHeader,
     frame: &[u8],

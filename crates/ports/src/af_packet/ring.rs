@@ -4,8 +4,8 @@
 //! slot = status, lengths, VLAN tag, time (struct tpacket2_hdr) | address (struct sockaddr_ll) | vnet header | frame
 //! ```
 //!
-//! A slot belongs to the kernel while its status is zero, and to us from the moment the kernel sets `TP_STATUS_USER` until
-//! we set it to zero again. The kernel fills slots in order, so there is one place where the next frame appears.
+//! A slot belongs to the kernel while its status is zero, and to us from the moment the kernel sets `TP_STATUS_USER`
+//! until we set it to zero again. The kernel fills slots in order, so there is one place where the next frame appears.
 //! Source: Documentation/networking/packet_mmap.rst in the Linux tree.
 
 use std::io;
@@ -33,12 +33,12 @@ pub(super) struct Ring {
     next: usize,
 }
 
-// SAFETY: the mapping is owned by this value alone and is not bound to a thread; the kernel's side of it is synchronised
-// by the status words.
+// SAFETY: the mapping is owned by this value alone and is not bound to a thread; the kernel's side of it is
+// synchronised by the status words.
 unsafe impl Send for Ring {}
 
-/// A slot that belongs to us. It is to be given back to [`Ring::release`] before the next is taken and before the ring is
-/// dropped, which `AfPacketPort::receive`, the only code that sees slots, does.
+/// A slot that belongs to us. It is to be given back to [`Ring::release`] before the next is taken and before the ring
+/// is dropped, which `AfPacketPort::receive`, the only code that sees slots, does.
 pub(super) struct Slot {
     start: NonNull<u8>,
     frame_at: usize,
@@ -82,7 +82,8 @@ impl Ring {
             tp_frame_nr: slots as u32,
         };
         crate::socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice, of the size the ring was just set up with.
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice, of the size the ring was just set up
+        // with.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(std::ptr::null_mut(), slots * slot_len, protection, libc::MAP_SHARED, socket.as_raw_fd(), 0)
@@ -145,7 +146,8 @@ impl Ring {
 /// # Safety
 /// `start` is the beginning of a slot of a ring that stays mapped for `'a`.
 unsafe fn status_word<'a>(start: NonNull<u8>) -> &'a AtomicU32 {
-    // SAFETY: the kernel's header has its status there, aligned to four bytes, and both sides access it as a whole word.
+    // SAFETY: the kernel's header has its status there, aligned to four bytes, and both sides access it as a whole
+    // word.
     unsafe { &*start.as_ptr().add(offset_of!(libc::tpacket2_hdr, tp_status)).cast::<AtomicU32>() }
 }
 

@@ -24,8 +24,8 @@ pub(super) struct Transmit {
     socket: OwnedFd,
     bytes: Vec<u8>,
     lens: Vec<usize>,
-    /// What the kernel is told of the batch. The pointers in both are set and used within `send_all` alone; they are kept
-    /// here for their memory.
+    /// What the kernel is told of the batch. The pointers in both are set and used within `send_all` alone; they are
+    /// kept here for their memory.
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }

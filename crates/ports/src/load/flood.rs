@@ -1,8 +1,8 @@
-//! As many frames as the kernel can make.
+//! A flood: as many frames as the kernel can generate.
 //!
-//! A program is run on copies of a frame as if each had just been received (`BPF_PROG_TEST_RUN` with live frames), and
-//! its verdict sends them out of the interface. The program may count through a field of the frame, so that the switch
-//! sees many flows.
+//! A program runs on copies of a frame as if each had just been received (`BPF_PROG_TEST_RUN` with live frames), and
+//! its verdict sends them out of the interface. The program may vary a field of the frame, so that the switch sees many
+//! flows.
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,33 +15,35 @@ const MAP_LOOKUP_ELEMENT: i32 = 1;
 const REDIRECT: i32 = 23;
 /// `XDP_DROP`
 const DROP: i32 = 1;
-/// Of so many frames in a row a share is sent.
+/// Number of consecutive frames in which a share is sent.
 const SHARES: u32 = 64;
-/// The map's elements: frames that were offered, and, if only a share is, all.
+/// Indices of the map's elements: frames offered, and, if only a share is sent, all frames.
 const OFFERED: i32 = 0;
 const MADE: i32 = 1;
-/// An odd number, by which the frames that are sent are spread among those that are not.
+/// An odd multiplier that spreads the frames that are sent evenly.
 const SPREAD: i32 = 37;
-/// So many bytes of each frame are written anew: its memory comes back as the receiver left it, and a kernel that forwards
-/// works in it.
+/// Number of bytes rewritten in each frame: its memory comes back as the receiver left it, and a forwarding kernel
+/// modifies it in place.
 const RESTORED: usize = 64;
 
-/// A field of the frame that counts.
+/// A counting field of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// Where its four bytes, in network byte order, begin. No checksum that covers them is adapted, but see `balance`.
+    /// Offset of its four bytes, in network byte order. Checksums that cover it are not adapted, except through
+    /// `balance`.
     pub offset: usize,
     /// Its first value.
     pub first: u32,
-    /// How many values it takes in turn; rounded down to a power of two, at most 2^30.
+    /// Number of values, which repeat; rounded down to a power of two, at most 2^30.
     pub count: u32,
-    /// Where two bytes begin that hold the complement of the field's low two, so that an Internet checksum over both stays
-    /// what it is. The frame must begin with such a pair, and `first` and `count` leave the high two alone.
+    /// Offset of two bytes that hold the complement of the field's low two bytes, so that an Internet checksum over
+    /// both stays unchanged. The frame must start with such a pair, and `first` and `count` must not affect the high
+    /// two bytes.
     pub balance: Option<usize>,
 }
 
 impl Vary {
-    /// Where what is written ends.
+    /// Returns the end of the bytes that are written.
     fn end(&self) -> usize {
         (self.offset + 4).max(self.balance.map_or(0, |balance| balance + 2))
     }
@@ -49,34 +51,35 @@ impl Vary {
 
 /// A flood of frames out of an interface.
 ///
-/// The other end must take frames without a socket buffer: on a veth it has an XDP program attached or generic receive
-/// offload on ([`Namespace::turn_on`](crate::namespace::Namespace::turn_on)), or it receives nothing.
+/// The other end must accept frames without a socket buffer: a veth needs an attached XDP program or generic receive
+/// offload ([`Namespace::turn_on`](crate::namespace::Namespace::turn_on)), or it receives nothing.
 pub struct Flood {
     interface: String,
     program: OwnedFd,
     frame: Vec<u8>,
-    /// Where the program counts.
+    /// The map in which the program counts.
     count: OwnedFd,
 }
 
 impl Flood {
-    /// Prepares copies of `frame` to leave through an interface of the calling thread's network namespace.
-    /// [`send`](Self::send) must be called in the same one.
+    /// Prepares copies of `frame` to be sent through an interface of the calling thread's network namespace.
+    /// [`send`](Self::send) must be called in the same namespace.
     ///
     /// # Errors
-    /// If there is no such interface, this process may not load BPF programs, or the kernel is older than 5.18.
+    /// Returns an error if there is no such interface, this process may not load BPF programs, or the kernel is older
+    /// than 5.18.
     pub fn new(interface: &str, frame: &[u8], vary: Option<Vary>) -> Result<Flood, PortError> {
         Self::thinned(interface, frame, vary, SHARES)
     }
 
-    /// Like [`new`](Self::new), but of each 64 frames only `sent` leave: the others cost the sender a little, and nobody
-    /// else anything. So the kernel can offer less than it has, at a steady rate, and need not wait for that.
+    /// Like [`new`](Self::new), but only `sent` of each 64 frames leave: the others cost the sender a little, and
+    /// nobody else anything. So the kernel can offer less than its maximum, at a steady rate, without waiting.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     ///
     /// # Panics
-    /// If `sent` is more than 64.
+    /// Panics if `sent` is more than 64.
     pub fn thinned(interface: &str, frame: &[u8], vary: Option<Vary>, sent: u32) -> Result<Flood, PortError> {
         assert!(sent <= SHARES, "a share of 64");
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
@@ -88,20 +91,21 @@ impl Flood {
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), count })
     }
 
-    /// Offers `frames` frames, as fast as can be. Those the other end has no room for are lost. Before and after them a
-    /// call takes some 20 ms in which nothing is offered: a load without gaps is one call, which the end of its process ends.
+    /// Offers `frames` frames as fast as possible. Frames that the other end has no room for are lost. At its start and
+    /// end, a call takes some 20 ms in which nothing is offered, so a load without gaps is a single call, stopped by
+    /// the end of its process.
     ///
     /// # Errors
-    /// If the kernel does not do it, or a signal comes.
+    /// Returns an error if the kernel rejects the call, or a signal arrives.
     pub fn send(&self, frames: u32) -> Result<(), PortError> {
         let result = bpf::run_live(self.program.as_fd(), &self.frame, frames);
         result.map_err(|source| PortError::system("offering frames", &self.interface, "cap_bpf,cap_net_admin", source))
     }
 
-    /// How many frames have been offered so far; any thread may ask while another one sends.
+    /// Returns the number of frames offered so far; any thread may call this while another one sends.
     ///
     /// # Errors
-    /// If the count cannot be read.
+    /// Returns an error if the count cannot be read.
     pub fn offered(&self) -> Result<u64, PortError> {
         let sums = bpf::sum_per_cpu(self.count.as_fd(), OFFERED.cast_unsigned(), 1);
         sums.map(|sums| sums[0])
@@ -117,7 +121,8 @@ fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>, sent
         instruction(code::EXIT, 0, 0, 0, 0),
     ];
     let vary = vary.filter(|vary| vary.end() <= frame.len());
-    // What is written to each frame, whose beginning is in r2; the value of the field is in r7, its complement in r8.
+    // Instructions that write to each frame, whose address is in r2; the value of the field is in r7, its complement in
+    // r8.
     let mut writes = Vec::new();
     let restored = frame.len().min(RESTORED) / 4 * 4;
     for (word, at) in frame[..restored].chunks_exact(4).zip((0..).step_by(4)) {
@@ -149,7 +154,7 @@ fn program(index: c_int, frame: &[u8], count: &OwnedFd, vary: Option<Vary>, sent
     program
 }
 
-/// Drops all but a share of the frames.
+/// Generates code that drops all but a share of the frames.
 fn thinning(count: &OwnedFd, sent: u32) -> Vec<u64> {
     let found = [
         instruction(code::LOAD_U64, 1, 0, 0, 0),
@@ -168,7 +173,7 @@ fn thinning(count: &OwnedFd, sent: u32) -> Vec<u64> {
     program
 }
 
-/// Puts the address of an element of a map into r0, or 0.
+/// Generates code that loads the address of a map's element into r0, or 0.
 fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
     let [load_low, load_high] = load_map(1, map.as_fd());
     vec![
@@ -182,8 +187,8 @@ fn element(map: &OwnedFd, index: i32) -> Vec<u64> {
     ]
 }
 
-/// Counts a frame that is offered. If a field varies, r7 becomes its next value and r8 the complement, as they are to
-/// stand in the frame. Should there be no count, `behind` instructions behind these are left out as well.
+/// Generates code that counts an offered frame. If a field varies, r7 becomes its next value and r8 the complement, as
+/// written to the frame. If there is no count, the next `behind` instructions are skipped as well.
 fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
     let mut found = vec![
         instruction(code::LOAD_U64, 7, 0, 0, 0),
@@ -194,7 +199,7 @@ fn counted(count: &OwnedFd, vary: Option<Vary>, behind: i16) -> Vec<u64> {
     if let Some(Vary { first, count: values, .. }) = vary {
         let mask = (1 << values.clamp(1, 1 << 30).ilog2()) - 1;
         found.extend([
-            // r7 = (the count, which goes up) % values + first
+            // r7 = (the count, which increases) % values + first
             instruction(code::AND, 7, 0, 0, mask),
             instruction(code::ADD, 7, 0, 0, first.cast_signed()),
             instruction(code::MOVE_REGISTER, 8, 7, 0, 0),

@@ -1,4 +1,4 @@
-//! What an interface can carry at all, before load is offered to it.
+//! The state of an interface, checked before load is offered to it.
 
 use std::os::fd::AsFd;
 
@@ -8,17 +8,17 @@ use crate::interface::Interface;
 /// The state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Whether it is up, and what it is connected to as well.
+    /// Whether both the interface and its other end are up.
     pub is_up: bool,
-    /// The greatest [`payload_len`](super::payload_len) of a frame that it sends.
+    /// Maximum [`payload_len`](super::payload_len) of a frame that it sends.
     pub mtu: usize,
 }
 
 impl Link {
-    /// The state of an interface of the calling thread's network namespace.
+    /// Returns the state of an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// If there is no such interface.
+    /// Returns an error if there is no such interface.
     pub fn of(interface: &str) -> Result<Link, PortError> {
         let failed = |what| move |source| PortError::system(what, interface, "cap_net_raw", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;

@@ -1,16 +1,16 @@
-//! Load: frames offered to an interface, and frames counted where they arrive.
+//! Load generation: frames offered to an interface, and frames counted at the receiver.
 //!
 //! Measuring a switch takes a sender that is faster than the switch and a receiver that is not slower, on a machine
-//! whose cores the switch wants as well. So the two ends cost as little as the kernel allows:
+//! whose cores the switch needs too. So both ends cost as little as the kernel allows:
 //!
-//! - [`Flood`] offers as much as there is: the kernel itself makes copies of a frame and sends them, without a socket
-//!   and without a system call for each (some ten million a second and core).
-//! - [`Pace`] offers a given rate through any [`Port`](crate::Port), in an order and with contents of its own: what a
-//!   search for the highest rate without loss takes.
-//! - [`Sink`] counts what arrives before the kernel's stack looks at it, and drops it.
-//! - [`Link`] says beforehand whether an interface can carry frames, and of what [`payload_len`].
+//! - [`Flood`] offers the maximum load: the kernel itself copies a frame and sends the copies, without a socket and
+//!   without a system call per frame (some ten million per second and core).
+//! - [`Pace`] offers a given rate through any [`Port`](crate::Port), with given frames in a given order, for searching
+//!   the highest rate without loss.
+//! - [`Sink`] counts frames before the kernel's stack sees them, and drops them.
+//! - [`Link`] reports whether an interface can carry frames, and their maximum [`payload_len`].
 //!
-//! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports they leave nothing behind.
+//! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports, they leave no state behind.
 
 mod flood;
 mod link;

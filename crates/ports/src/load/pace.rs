@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::{Port, PortError};
 
-/// Frames sent at once; the rate is held from burst to burst.
+/// Number of frames sent at once; the rate is controlled per burst.
 const BURST: u64 = 32;
 
-/// Sends frames through a port at a rate.
+/// A sender of frames at a given rate through a port.
 pub struct Pace {
     port: Box<dyn Port>,
     frames: Vec<Vec<u8>>,
@@ -16,21 +16,21 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `frames` in turn, over and over, through `port`.
+    /// Creates a sender that repeats `frames` in order through `port`.
     ///
     /// # Panics
-    /// If there are no frames.
+    /// Panics if there are no frames.
     pub fn new(port: Box<dyn Port>, frames: Vec<Vec<u8>>) -> Pace {
         assert!(!frames.is_empty(), "nothing to send");
         Pace { port, frames, next: 0 }
     }
 
-    /// Sends for a time or until `stop` is set, `rate_pps` frames a second or, at zero, as many as the port takes. Returns
-    /// how many left. It polls the clock between bursts, and so takes a core. A port that cannot keep up is not made to
-    /// catch up: what it could not send in time is not sent.
+    /// Sends for a time or until `stop` is set, `rate_pps` frames per second or, at zero, as many as the port accepts.
+    /// Returns the number of frames sent. It polls the clock between bursts, and so occupies a core. A port that cannot
+    /// keep up does not have to catch up: late frames are skipped.
     ///
     /// # Errors
-    /// If the port can be used no longer.
+    /// Returns an error if the port can no longer be used.
     pub fn run(&mut self, rate_pps: f64, time: Duration, stop: &AtomicBool) -> Result<u64, PortError> {
         let before = self.port.stats().tx_packets;
         let started = Instant::now();
@@ -46,7 +46,7 @@ impl Pace {
                     std::hint::spin_loop();
                     continue;
                 }
-                // Late by more than some bursts: let the past go.
+                // When late by more than some bursts, skip the missed frames.
                 offered = offered.max(due.saturating_sub(8 * BURST));
             }
             for _ in 0..BURST {

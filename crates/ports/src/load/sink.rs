@@ -1,7 +1,7 @@
-//! Where frames end and are counted.
+//! A sink that drops and counts frames.
 //!
-//! The counting program stands where packets enter the stack, and not before (XDP), because what a veth carries mostly
-//! comes as the stack's own structure: an XDP program would have to have each copied first, at the forwarder's cost.
+//! The counting program runs where packets enter the stack, and not earlier (XDP), because most frames on a veth arrive
+//! as the stack's own structure: an XDP program would have to copy each of them first, at the forwarder's cost.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -13,7 +13,7 @@ const MAP_LOOKUP_ELEMENT: i32 = 1;
 /// The verdict `TCX_DROP`.
 const DROP: i32 = 2;
 
-/// What has arrived since a sink was opened.
+/// Totals since a sink was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// Frames.
@@ -22,11 +22,11 @@ pub struct Arrived {
     pub bytes: u64,
 }
 
-/// An interface whose frames are counted and dropped, as long as this lives. Frames that receive offload has joined count
-/// once: leave it off.
+/// An interface whose frames are counted and dropped, as long as this lives. Frames that receive offload has joined
+/// count once, so leave it off.
 pub struct Sink {
     counts: OwnedFd,
-    /// Held open: what it stands for lasts as long as it does.
+    /// Kept open: the attachment lasts as long as the descriptor.
     _link: OwnedFd,
 }
 
@@ -34,7 +34,8 @@ impl Sink {
     /// Opens an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// If there is no such interface, this process may not load BPF programs, or the kernel is older than 6.6.
+    /// Returns an error if there is no such interface, this process may not load BPF programs, or the kernel is older
+    /// than 6.6.
     pub fn open(interface: &str) -> Result<Sink, PortError> {
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
@@ -44,10 +45,10 @@ impl Sink {
         Ok(Sink { counts, _link: link.map_err(failed("attaching a counting program"))? })
     }
 
-    /// What has arrived so far, on all processors.
+    /// Returns the totals so far, over all processors.
     ///
     /// # Errors
-    /// If the counts cannot be read.
+    /// Returns an error if the counts cannot be read.
     pub fn arrived(&self) -> Result<Arrived, PortError> {
         let sums = bpf::sum_per_cpu(self.counts.as_fd(), 0, 2)
             .map_err(|source| PortError::system("reading counts", "sink", "cap_bpf", source))?;
@@ -70,7 +71,7 @@ fn program(counts: &OwnedFd) -> Vec<u64> {
         instruction(code::LOAD_U64, 1, 0, 0, 0),
         instruction(code::ADD, 1, 0, 0, 1),
         instruction(code::STORE_U64, 0, 1, 0, 0),
-        // The length, the context's first word.
+        // The length is the context's first word.
         instruction(code::LOAD_U32, 2, 6, 0, 0),
         instruction(code::LOAD_U64, 1, 0, 8, 0),
         instruction(code::ADD_REGISTER, 1, 2, 0, 0),

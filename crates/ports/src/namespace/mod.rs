@@ -19,8 +19,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A [`Namespace`] lives as long as its value, a thread or process inside it, or a socket opened in it; with the last of
-//! them the kernel removes it and everything in it, so there is nothing to clean up, not even after a crash. Sockets
+//! A [`Namespace`] lives as long as its value, a thread or process inside it, or a socket opened in it; with the last
+//! of them the kernel removes it and everything in it, so there is nothing to clean up, not even after a crash. Sockets
 //! stay in the namespace they were opened in, whichever thread uses them.
 
 mod join;
@@ -132,8 +132,9 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The network namespace that another process holds open as a descriptor ([`raw_descriptor`](Self::raw_descriptor)).
-    /// Whoever is not root has to be in its user namespace to enter ([`join_user`]).
+    /// The network namespace that another process holds open as a descriptor
+    /// ([`raw_descriptor`](Self::raw_descriptor)). Whoever is not root has to be in its user namespace to enter
+    /// ([`join_user`]).
     ///
     /// # Errors
     /// If the process is gone or belongs to someone else.

@@ -76,8 +76,8 @@ impl Namespace {
     }
 
     /// Waits until an interface that is up can carry frames, at most `patience`; false if it cannot by then. The kernel
-    /// notices that the other end of a veth is up with a little delay, and until then drops what is sent. So call this on
-    /// both ends once both are up, or the first frames may be lost.
+    /// notices that the other end of a veth is up with a little delay, and until then drops what is sent. So call this
+    /// on both ends once both are up, or the first frames may be lost.
     ///
     /// # Errors
     /// If there is no such interface.

@@ -54,8 +54,8 @@ impl Offloads {
 }
 
 impl Namespace {
-    /// Turns an offload of an interface on, for as long as the interface lives. [`Offload::Receive`] lets a veth's other
-    /// end send to it without socket buffers.
+    /// Turns an offload of an interface on, for as long as the interface lives. [`Offload::Receive`] lets a veth's
+    /// other end send to it without socket buffers.
     ///
     /// # Errors
     /// If there is no such interface or it does not have the offload.

@@ -59,7 +59,8 @@ pub struct Echo {
 }
 
 impl Echoes {
-    /// Opens a socket in the namespace. It hears the answers to everybody's requests there: identifiers tell them apart.
+    /// Opens a socket in the namespace. It hears the answers to everybody's requests there: identifiers tell them
+    /// apart.
     ///
     /// # Errors
     /// If this process is not the namespace's root.

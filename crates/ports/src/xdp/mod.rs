@@ -6,25 +6,24 @@
 //! switch ─> Frame ─> transmit ring of the port's first queue ─> interface
 //! ```
 //!
-//! The program is a few instructions that this crate writes itself; no compiler, library or loader is needed. It is
-//! attached in the interface's driver where that knows XDP, else before the kernel's stack. Frames are not copied by this
-//! program, and, where the driver can do zero copy, by nobody.
+//! The program consists of a few instructions that this crate writes itself; no compiler, library or loader is needed.
+//! It is attached in the interface's driver if that supports XDP, else in front of the kernel's stack (generic mode).
+//! This process does not copy frames, and with zero copy nobody does.
 //!
-//! **The interface is taken away from the kernel** while the port is open: what arrives goes to the switch and to
-//! nobody else, unlike with AF_PACKET. Nothing of it needs undoing. Program, sockets and promiscuous mode hang on
-//! descriptors, and the kernel takes them back when the process ends, also by `kill -9`. No setting of the interface is
-//! changed.
+//! **The interface is taken away from the kernel** while the port is open: unlike with AF_PACKET, incoming frames go to
+//! the switch only. Nothing needs to be undone. Program, sockets and promiscuous mode depend on descriptors, and the
+//! kernel releases them when the process ends, even by `kill -9`. No setting of the interface is changed.
 //!
-//! What AF_XDP does not tell, and what is done about it:
-//! - *Unfinished checksums* of local stacks (behind a veth or TAP) are recognised and finished, see [`partial`].
-//! - *Over-long segments*: a veth stops its other end from making them while a program is attached. Before the stack
-//!   (generic mode) they do arrive, and are cut to the MTU.
-//! - *VLAN tags* that a stack or a card keeps beside the frame: the program asks the driver and puts them back, where it
-//!   can ([`XdpPort::keeps_tags`]: veth since Linux 6.8, some cards). Elsewhere they are lost, unless the sender does
-//!   its tagging itself (`ethtool -K IF tx-vlan-hw-insert off`, for a card's own reception `rxvlan off`). AF_PACKET has
-//!   no such gap. Tags that are in the frame stay in any case.
-//! - *Frames of several buffers* (MTU over 3,818 bytes) are put together on the heap; a kernel that has no
-//!   multi-buffer AF_XDP refuses the port. An MTU over 10,218 bytes is refused everywhere, and AF_PACKET takes over.
+//! Information that AF_XDP does not provide, and the remedy:
+//! - *Partial checksums* of local stacks (behind a veth or TAP) are detected and completed, see [`partial`].
+//! - *Over-long segments*: a veth stops its other end from creating them while a program is attached. In generic mode
+//!   they do arrive, and are segmented to the MTU.
+//! - *VLAN tags* that a stack or a card keeps beside the frame: the program queries the driver and puts them back where
+//!   that is supported ([`XdpPort::keeps_tags`]: veth since Linux 6.8, some cards). Elsewhere they are lost, unless the
+//!   sender inserts tags itself (`ethtool -K IF tx-vlan-hw-insert off`; for a card's own reception `rxvlan off`).
+//!   AF_PACKET has no such gap. Tags that are in the frame stay in any case.
+//! - *Frames of several buffers* (MTU over 3,818 bytes) are assembled on the heap; a kernel without multi-buffer AF_XDP
+//!   rejects the port. An MTU over 10,218 bytes is always rejected, and AF_PACKET is used instead.
 
 mod open;
 mod partial;
@@ -47,20 +46,20 @@ use program::Redirect;
 use queue::{Flushed, Queue};
 use wire::offload::{Cut, segment};
 
-/// After how many receptions in vain the socket is asked whether something happened to the interface.
+/// Number of receptions without a frame after which the socket is checked for events of the interface.
 const IDLE_BEFORE_CHECK: u32 = 64;
-/// An Ethernet header; devices take nothing shorter.
+/// Size of an Ethernet header, the minimum length that devices accept.
 const MIN_FRAME: usize = 14;
 
-/// What can be chosen about an AF_XDP port. The default is what is fastest and least demanding.
+/// Settings of an AF_XDP port. The default is the fastest one without special requirements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpSettings {
-    /// Attach before the kernel's stack even where the driver knows XDP.
+    /// Attach in front of the kernel's stack (generic mode) even if the driver supports XDP.
     pub generic: bool,
-    /// Copy frames even where the driver can do without.
+    /// Copy frames even if the driver supports zero copy.
     pub copy: bool,
-    /// Poll the device for so many microseconds in each reception instead of waiting for its interrupts. It gives up a
-    /// core, and pays where latency matters and interrupts are expensive; on veth it costs throughput.
+    /// Poll the device for this many microseconds in each reception instead of waiting for its interrupts. This occupies
+    /// a core, and is worthwhile where latency matters and interrupts are expensive; on veth it costs throughput.
     pub busy_poll_us: Option<u32>,
 }
 
@@ -72,21 +71,21 @@ pub struct XdpPort {
     mtu: usize,
     is_native: bool,
     has_local_senders: bool,
-    /// Shared by the parts of a port that was [`split`](XdpPort::split): the last one detaches it.
+    /// Shared by the parts of a port that was [`split`](XdpPort::split): dropping the last one detaches the program.
     redirect: Arc<Redirect>,
     queues: Vec<Queue>,
-    /// How many of the queues, from the first, can send.
+    /// Number of queues, from the first, that can send.
     senders: usize,
-    /// Readable if one of several queues is.
+    /// Descriptor that is readable if one of several queues is.
     epoll: Option<OwnedFd>,
     control: Arc<OwnedFd>,
-    /// The queue whose turn it is.
+    /// Index of the queue that is received from next.
     next: usize,
     idle: u32,
     is_down: bool,
     scratch: Vec<Frame>,
     stats: PortStats,
-    /// What was asked for and could not be had.
+    /// A setting that was requested but is not available, as a note for the user.
     note: Option<String>,
 }
 
@@ -94,32 +93,33 @@ impl XdpPort {
     /// Opens an interface.
     ///
     /// # Errors
-    /// If there is no such interface, or [`PortError::NoXdp`] says why it cannot be used this way.
+    /// Returns an error if there is no such interface, or [`PortError::NoXdp`] with the reason why AF_XDP cannot be
+    /// used.
     pub fn open(name: &str, settings: XdpSettings) -> Result<XdpPort, PortError> {
         open_all(&[(name, settings)]).remove(0)
     }
 
-    /// Opens interfaces that shall share one memory, so that forwarding between them moves descriptors only. Where a
-    /// device cannot share it, it has one of its own, and frames are copied.
+    /// Opens interfaces that share one memory, so that forwarding between them moves descriptors only. A device that
+    /// cannot share it has a separate memory, and frames are copied.
     ///
     /// # Errors
-    /// The first interface's that cannot be opened.
+    /// Returns the error of the first interface that cannot be opened.
     pub fn open_together(names: &[&str], settings: XdpSettings) -> Result<Vec<XdpPort>, PortError> {
         let interfaces: Vec<_> = names.iter().map(|name| (*name, settings)).collect();
         open_all(&interfaces).into_iter().collect()
     }
 
-    /// The interface's MTU when it was opened, in bytes.
+    /// Returns the interface's MTU when it was opened, in bytes.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
 
-    /// Whether the program runs in the interface's driver, and not before the kernel's stack.
+    /// Whether the program runs in the interface's driver rather than in front of the kernel's stack.
     pub fn is_native(&self) -> bool {
         self.is_native
     }
 
-    /// Whether VLAN tags that arrive beside a frame, as a card or a stack behind a veth may keep them, are put into it.
+    /// Whether VLAN tags that arrive beside a frame, from a card or from a stack behind a veth, are put into it.
     pub fn keeps_tags(&self) -> bool {
         self.redirect.keeps_tags
     }
@@ -129,29 +129,29 @@ impl XdpPort {
         self.queues.iter().all(|queue| queue.zero_copy)
     }
 
-    /// The number of receive queues.
+    /// Returns the number of receive queues.
     pub fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// The memory frames lie in.
+    /// Returns the frame memory.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.queues[0].memory
     }
 
-    /// How many of its queues can send too.
+    /// Returns the number of queues that can send too.
     pub fn senders(&self) -> usize {
         self.senders
     }
 
-    /// So many ports with their share of the queues each, for threads of their own; frames stay in order within a queue. A
-    /// part sends by its first queue, and one without a sending queue can only receive.
+    /// Splits the port into parts for separate threads, each with its share of the queues; frames stay in order within
+    /// a queue. A part sends through its first queue; a part without a sending queue can only receive.
     ///
     /// # Errors
-    /// If the process can open no more descriptors.
+    /// Returns an error if the process can open no more descriptors.
     ///
     /// # Panics
-    /// If there are fewer queues than parts.
+    /// Panics if there are fewer queues than parts.
     pub fn split(mut self, parts: usize) -> Result<Vec<XdpPort>, PortError> {
         assert!((1..=self.queues.len()).contains(&parts), "each part has a queue");
         let mut shares: Vec<Vec<Queue>> = (0..parts).map(|_| Vec::new()).collect();
@@ -183,10 +183,10 @@ impl XdpPort {
         shares.into_iter().enumerate().map(part).collect()
     }
 
-    /// Tells a removed interface from one that is merely down.
+    /// Distinguishes a removed interface from one that is merely down.
     fn check_interface(&mut self) -> Result<(), PortError> {
         self.idle = 0;
-        // An error waits on the sockets of an interface that was removed.
+        // A removed interface leaves an error on its sockets.
         if self.queues.iter().all(|queue| crate::socket::take_error(&queue.socket) == 0) {
             return Ok(());
         }
@@ -200,7 +200,7 @@ impl XdpPort {
         Err(PortError::Vanished { interface: self.name.clone() })
     }
 
-    /// Finishes what a local stack has left to a card, from the frame at `first` of the batch on.
+    /// Finishes frames of a local stack that rely on a card, from the frame at `first` of the batch on.
     fn finish(&mut self, batch: &mut Vec<Frame>, first: usize) {
         let limit = self.longest();
         if batch[first..].iter().any(|frame| frame.len() > limit + 8) {
@@ -216,13 +216,13 @@ impl XdpPort {
         }
     }
 
-    /// Cuts a TCP train to the MTU; only TCP can be cut without knowing where its sender wanted it.
+    /// Segments a TCP train to the MTU; only TCP can be segmented without knowing the sender's segment size.
     fn cut(&mut self, batch: &mut Vec<Frame>, frame: Frame) {
         if frame.len() <= self.longest() + 8 {
             batch.push(frame);
             return;
         }
-        // The transport's headers take 60 bytes of each piece at most, the network's 60 as well.
+        // The transport headers take at most 60 bytes of each segment, and the network headers at most 60 as well.
         let size = self.mtu.saturating_sub(120);
         let cut = segment(&frame, Cut::Tcp, None, size, |piece| batch.push(Frame::from_vec(piece)));
         match cut {
@@ -231,12 +231,12 @@ impl XdpPort {
         }
     }
 
-    /// The longest frame without VLAN tags, in bytes.
+    /// Returns the maximum length of a frame without VLAN tags, in bytes.
     fn longest(&self) -> usize {
         self.mtu + 14
     }
 
-    /// Why a frame cannot be sent at all, if it cannot.
+    /// Returns the reason why a frame cannot be sent at all, if there is one.
     fn obstacle(&mut self, frame: &[u8]) -> Option<DropReason> {
         if self.senders == 0 {
             return Some(DropReason::QueueFull);
@@ -249,7 +249,7 @@ impl XdpPort {
         }
         let len = payload_len(frame);
         if len > self.mtu {
-            // It may have been changed.
+            // The MTU may have changed.
             self.mtu = Interface::new(self.control.as_fd(), &self.name).mtu().unwrap_or(self.mtu);
         }
         (len > self.mtu).then_some(DropReason::BadLength)
@@ -285,7 +285,7 @@ impl Port for XdpPort {
 
     fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
         let before = batch.len();
-        // Each queue has its turn first, lest a busy one starves the others.
+        // Each queue is received from first in turn, so that a busy one does not starve the others.
         for _ in 0..self.queues.len() {
             let left = max - (batch.len() - before).min(max);
             self.queues[self.next].receive(batch, left);
@@ -370,7 +370,7 @@ impl Port for XdpPort {
         self.note.as_deref()
     }
 
-    // The kernel wakes nobody who waits for a socket whose interface goes away.
+    // The kernel does not wake a thread that waits for a socket whose interface disappears.
     fn check(&mut self) -> Result<(), PortError> {
         self.check_interface()
     }

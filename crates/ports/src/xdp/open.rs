@@ -1,4 +1,4 @@
-//! Opening ports: attach the program, make the sockets, share one memory.
+//! Opening of AF_XDP ports: attaching the program, creating the sockets, sharing one memory.
 
 use std::ffi::c_int;
 use std::io;
@@ -14,46 +14,46 @@ use crate::frame::Memory;
 use crate::interface::Interface;
 use crate::socket::{get_option, open as open_socket, promiscuous, set_option, set_queue};
 
-/// Entries of each ring.
+/// Number of entries in each ring.
 const RING_LEN: u32 = 2048;
-/// Chunks for each queue: both rings of a direction full, and some in the switch.
+/// Number of chunks per queue: full rings of both directions, and some in the switch.
 const CHUNKS: u32 = 2 * RING_LEN + 1024;
-/// How often the memory is halved when less may be locked than it wants.
+/// Number of times the memory is halved when the limit on locked memory is too low.
 const HALVINGS: u32 = 4;
-/// What the kernel keeps free before a received frame (`XDP_PACKET_HEADROOM`).
+/// Headroom in bytes that the kernel leaves in front of a received frame (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// Ethernet header and two VLAN tags.
+/// Size of an Ethernet header and two VLAN tags.
 const HEADERS: usize = 22;
-/// The largest MTU: frames of 10,240 bytes, which is what jumbo frames of all kinds stay below. Longer ones take tens of
-/// buffers each, of which a ring would hold but a few dozen frames.
+/// Maximum MTU: frames of 10,240 bytes, which covers jumbo frames of all kinds. Longer frames take tens of buffers
+/// each, and a ring would hold only a few dozen such frames.
 pub(super) const MTU_MOST: usize = 10_240 - HEADERS;
-/// Sockets may have this much under way in the kernel, in bytes.
+/// Maximum number of bytes in transit in the kernel per socket.
 const QUEUE_BYTES: c_int = 8 << 20;
-/// How many frames a call sends in copy mode (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17).
+/// Number of frames that a call sends in copy mode (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17).
 const MAX_TX_SKB_BUDGET: c_int = 9;
 
-/// An interface as it was found.
+/// The state of an interface before opening.
 struct Found<'a> {
     name: &'a str,
     index: c_int,
     mtu: usize,
-    /// Queues to receive from, and how many of them can also send.
+    /// Number of receive queues, and number of those that can also send.
     queues: u32,
     senders: u32,
     driver: String,
-    /// A packet socket: it asks about the interface and keeps it promiscuous.
+    /// A packet socket, used for queries and to keep the interface promiscuous.
     control: OwnedFd,
 }
 
-/// Memory that ports share, once a socket has registered it.
+/// A memory shared by ports, once a socket has registered it.
 struct Shared {
     memory: Arc<Memory>,
     owner: OwnedFd,
     ring_len: u32,
 }
 
-/// Opens interfaces whose frames shall share one memory, so that forwarding between them copies nothing in this program.
-/// Each gets its own answer.
+/// Opens interfaces whose frames share one memory, so that forwarding between them copies nothing in this process. Each
+/// has its own result.
 pub(crate) fn open_all(interfaces: &[(&str, XdpSettings)]) -> Vec<Result<XdpPort, PortError>> {
     let found: Vec<_> = interfaces.iter().map(|(name, _)| look(name)).collect();
     let usable = || found.iter().flatten().filter(|found| found.mtu <= MTU_MOST);
@@ -96,7 +96,8 @@ impl Found<'_> {
         queues: u32,
         chunk_len: usize,
     ) -> Result<XdpPort, NoXdp> {
-        // Before the MTU: whoever may not attach at all is told that. What was attached goes with `redirect`.
+        // Attached before the MTU check, so that a missing permission is reported first. Dropping `redirect` detaches
+        // it.
         let redirect = Redirect::attach(self.index, self.queues, settings.generic)?;
         if self.mtu > MTU_MOST {
             return Err(NoXdp::LongFrames { mtu: self.mtu, most: MTU_MOST });
@@ -104,7 +105,7 @@ impl Found<'_> {
         let is_native = redirect.attach == Attach::Native;
         let binding = Binding {
             index: self.index,
-            // What joins packets comes before a program that runs in the receive path, and stacks hand over whole trains.
+            // Receive offload joins packets before a program in the receive path runs, and stacks pass on whole trains.
             several_buffers: self.mtu + HEADERS + HEADROOM > 4096 || !is_native,
             must_copy: settings.copy || !is_native,
             chunk_len,
@@ -142,7 +143,7 @@ impl Found<'_> {
     }
 }
 
-/// What the sockets of an interface are told.
+/// Parameters for binding the sockets of an interface.
 struct Binding {
     index: c_int,
     several_buffers: bool,
@@ -151,7 +152,7 @@ struct Binding {
     chunks: u32,
 }
 
-/// A bound socket's parts.
+/// The parts of a bound socket.
 struct Bound {
     socket: OwnedFd,
     memory: Arc<Memory>,
@@ -159,10 +160,10 @@ struct Bound {
     zero_copy: bool,
 }
 
-/// Where binding failed.
+/// The step at which binding failed.
 enum BindError {
     No(NoXdp),
-    /// Long frames were asked for, and not to be had.
+    /// Long frames were requested but are not supported.
     Jumbo(io::Error),
 }
 
@@ -182,19 +183,19 @@ impl BindError {
 }
 
 impl Binding {
-    /// Binds a socket to a queue, on the shared memory if there is one that the device takes, else on a new one.
+    /// Binds a socket to a queue, on the shared memory if there is one that the device accepts, else on a new one.
     fn bind(&self, queue: u32, shared: &mut Option<Shared>) -> Result<Bound, BindError> {
         if let Some(with) = shared.as_ref().filter(|with| with.memory.chunk_len() >= self.chunk_len) {
             let socket = self.socket()?;
             let rings = Rings::map(&socket, with.ring_len).map_err(NoXdp::at("making rings"))?;
-            // The flags are those of the socket that registered the memory, and none may be given.
+            // The flags are those of the socket that registered the memory; no others may be given.
             let bound = self.bind_to(&socket, queue, libc::XDP_SHARED_UMEM, with.owner.as_raw_fd());
             match bound {
                 Ok(()) => return Ok(self.bound(socket, Arc::clone(&with.memory), rings)),
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                     return Err(NoXdp::QueueInUse { queue }.into());
                 }
-                // Not with this memory, be it for zero copy or for several buffers.
+                // The device does not accept this memory, because of zero copy or several buffers.
                 Err(_) => {}
             }
         }
@@ -209,7 +210,7 @@ impl Binding {
         let several = if self.several_buffers { libc::XDP_USE_SG } else { 0 };
         let (socket, memory, ring_len) = self.register()?;
         let rings = Rings::map(&socket, ring_len).map_err(NoXdp::at("making rings"))?;
-        // Without XDP_COPY the kernel tries zero copy and settles for copying.
+        // Without XDP_COPY the kernel tries zero copy and falls back to copying.
         match self.bind_to(&socket, queue, libc::XDP_USE_NEED_WAKEUP | copy | several, 0) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Err(NoXdp::QueueInUse { queue }.into()),
@@ -221,7 +222,7 @@ impl Binding {
         Ok((self.bound(socket, memory, rings), shared))
     }
 
-    /// A socket with a memory of its own, as large as may be locked.
+    /// Creates a socket with its own memory, as large as the limit on locked memory allows.
     fn register(&self) -> Result<(OwnedFd, Arc<Memory>, u32), NoXdp> {
         for halvings in 0..=HALVINGS {
             let socket = self.socket()?;
@@ -258,7 +259,7 @@ impl Binding {
             sxdp_shared_umem_fd: shared_with as u32,
         };
         again_while_busy(|| {
-            // SAFETY: the address lives through the call and is as long as said.
+            // SAFETY: the address lives through the call and has the given length.
             let result = unsafe {
                 let len = size_of::<libc::sockaddr_xdp>() as libc::socklen_t;
                 libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len)
@@ -270,15 +271,15 @@ impl Binding {
     fn bound(&self, socket: OwnedFd, memory: Arc<Memory>, rings: Rings) -> Bound {
         let options = get_option(&socket, libc::SOL_XDP, libc::XDP_OPTIONS, libc::xdp_options { flags: 0 });
         let zero_copy = options.is_ok_and(|options| options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0);
-        // Kernels before 6.17 send 32 frames a call, whatever they are told.
+        // Kernels before 6.17 send 32 frames per call regardless.
         let _ = set_option(&socket, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &RING_LEN);
         Bound { socket, memory, rings, zero_copy }
     }
 }
 
-/// Has the socket's receiver poll the device for as many microseconds before it waits for an interrupt.
+/// Makes receptions on the socket poll the device for this many microseconds before they wait for an interrupt.
 fn busy_poll(socket: &OwnedFd, us: u32) -> io::Result<()> {
-    /// Frames a poll takes at most.
+    /// Maximum number of frames per poll.
     const BUDGET: c_int = 64;
     let us = c_int::try_from(us).unwrap_or(c_int::MAX);
     set_option(socket, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, &1)?;
@@ -286,7 +287,7 @@ fn busy_poll(socket: &OwnedFd, us: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, &BUDGET)
 }
 
-/// What a user is told whose device is not polled although it was asked for.
+/// Returns the note for a user who requested polling of a device that cannot be polled.
 fn no_busy_poll(interface: &str, error: &io::Error) -> String {
     let remedy = match error.raw_os_error() {
         Some(libc::EPERM) => "grant the program cap_net_admin",
@@ -296,7 +297,7 @@ fn no_busy_poll(interface: &str, error: &io::Error) -> String {
     format!("`{interface}` is not polled, it waits for interrupts: the kernel refuses busy_poll ({error}); {remedy}")
 }
 
-/// A descriptor that is readable when one of the queues' is.
+/// Creates a descriptor that is readable when one of the queues is.
 pub(super) fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: no pointers are involved.
@@ -304,7 +305,7 @@ pub(super) fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
     if epoll < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
     for queue in queues {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_refused_busy_poll_is_told_with_a_remedy() {
-        // A pipe is no socket, and refuses every option.
+        // A pipe is not a socket, and rejects every option.
         let (pipe, _) = io::pipe().unwrap();
         let error = busy_poll(&pipe.into(), 20).unwrap_err();
         let note = no_busy_poll("eth1", &error);

@@ -1,18 +1,18 @@
-//! Checksums that a local stack has left to a network card that is not there.
+//! Completion of partial checksums that a local stack has left to a network card.
 //!
-//! A stack behind a veth hands over TCP and UDP packets in whose checksum field stands the sum of the pseudo-header
-//! alone, for the card to finish. The kernel knows which packets these are; AF_XDP does not pass the knowledge on. But
-//! such a field is telling: it holds exactly that sum. In a finished packet it does once in 65,536, and then the
-//! checksum is right as well, which is looked at before it is touched.
+//! A stack behind a veth passes on TCP and UDP packets whose checksum field holds only the sum of the pseudo-header,
+//! for the card to complete. The kernel knows which packets these are, but AF_XDP does not pass this information on.
+//! The field identifies them: it holds exactly that sum. In a finished packet this happens once in 65,536, and then the
+//! checksum is correct as well, which is verified before the packet is changed.
 //!
-//! What cannot be told apart this way stays unfinished: checksums inside tunnels, and those of SCTP.
+//! Checksums that cannot be identified this way stay incomplete: those inside tunnels, and those of SCTP.
 
 use wire::checksum;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A transport header: where it begins and ends with its payload, its protocol, and the sum of its pseudo-header.
+/// A transport header: start and end including its payload, protocol, and sum of its pseudo-header.
 struct Transport {
     start: usize,
     end: usize,
@@ -20,7 +20,7 @@ struct Transport {
     pseudo: u64,
 }
 
-/// Finishes the frame's TCP or UDP checksum if it was left unfinished; says whether it was.
+/// Completes the frame's TCP or UDP checksum if it is partial. Returns whether it was.
 pub(super) fn complete(frame: &mut [u8]) -> bool {
     let Some(transport) = transport(frame) else { return false };
     let offset = if transport.protocol == TCP { 16 } else { 6 };
@@ -36,7 +36,7 @@ pub(super) fn complete(frame: &mut [u8]) -> bool {
     checksum::complete(packet, 0, offset)
 }
 
-/// Finds the transport header of an IPv4 or IPv6 packet that is whole.
+/// Finds the transport header of a complete IPv4 or IPv6 packet.
 fn transport(frame: &[u8]) -> Option<Transport> {
     let half = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
     let mut at = 12;
@@ -47,7 +47,7 @@ fn transport(frame: &[u8]) -> Option<Transport> {
     let first = *frame.get(network)?;
     let (addresses, protocol, start, end) = match (half(at)?, first >> 4) {
         (0x0800, 4) => {
-            // A fragment has no transport header of its own, or not all that its checksum covers.
+            // A fragment has no transport header of its own, or not all data that its checksum covers.
             if half(network + 6)? & 0x3fff != 0 {
                 return None;
             }
@@ -76,7 +76,8 @@ fn transport(frame: &[u8]) -> Option<Transport> {
 mod tests {
     use super::*;
 
-    /// An IPv4 UDP frame with `payload` bytes, padded by two, whose checksum field holds the pseudo-header's sum.
+    /// Builds an IPv4 UDP frame with `payload` bytes, padded by two, whose checksum field holds the pseudo-header's
+    /// sum.
     fn unfinished(payload: usize, tagged: bool) -> Vec<u8> {
         let mut frame = vec![2; 12];
         if tagged {
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_right_checksum_that_looks_unfinished_is_left_alone() {
-        // Ports that make the rest of the packet sum up to what leaves the field at the pseudo-header's sum.
+        // Ports for which the correct checksum equals the pseudo-header's sum.
         let mut frame = unfinished(0, false);
         let field = checksum::fold(checksum::sum(&[10, 0, 0, 1, 10, 0, 0, 2]) + 17 + 8);
         let other = !checksum::fold(u64::from(field) * 2 + 8);

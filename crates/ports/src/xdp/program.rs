@@ -1,14 +1,14 @@
-//! The program that hands an interface's frames over, and its attachment.
+//! The XDP program that redirects an interface's frames to sockets, and its attachment.
 //!
 //! ```text
 //! r2 = context->rx_queue_index
 //! r1 = sockets                       (two instructions)
-//! r3 = XDP_PASS                      what to answer if the queue has no socket
+//! r3 = XDP_PASS                      verdict if the queue has no socket
 //! r0 = bpf_redirect_map(r1, r2, r3)
 //! exit
 //! ```
 //!
-//! Before that, in the driver, it puts a VLAN tag that is kept beside the frame back into it, where the driver tells
+//! In the driver, it first puts a VLAN tag that is kept beside the frame back into it, where the driver reports tags
 //! (Linux 6.8 on a veth):
 //!
 //! ```text
@@ -27,29 +27,29 @@ use crate::bpf::{self, Attach, MapKind, code, instruction, load_map};
 const REDIRECT_MAP: i32 = 51;
 /// `XDP_PASS`
 const PASS: i32 = 2;
-/// Where `struct xdp_md` has the receive queue.
+/// Offset of the receive queue in `struct xdp_md`.
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// An attached program. The interface is as it was when this is dropped, or when the process ends in whatever way: the
-/// kernel detaches what no descriptor holds any more.
+/// An attached program. The interface returns to its previous state when this is dropped, or when the process ends in
+/// any way: the kernel detaches a program without open descriptors.
 pub(super) struct Redirect {
     pub(super) attach: Attach,
     /// Whether VLAN tags beside frames are put into them.
     pub(super) keeps_tags: bool,
     sockets: OwnedFd,
-    /// Held open: what it stands for lasts as long as it does.
+    /// Kept open: the attachment lasts as long as the descriptor.
     _link: OwnedFd,
 }
 
 impl Redirect {
-    /// Attaches to an interface with `queues` receive queues, in its driver if that can and not `generic` is asked for,
-    /// else before its stack.
+    /// Attaches to an interface with `queues` receive queues: in its driver if that supports XDP and `generic` is
+    /// false, else in front of its stack.
     pub(super) fn attach(index: c_int, queues: u32, generic: bool) -> Result<Redirect, NoXdp> {
         let sockets = bpf::create_map(MapKind::Sockets, 4, queues).map_err(NoXdp::at("making a map of sockets"))?;
         let program = program(&sockets);
         let load = |flags| bpf::load_xdp(&program, flags);
-        // A program that does not promise to cope with several buffers is refused at large MTUs; a kernel before 5.18
-        // does not know the promise.
+        // At large MTUs, the kernel rejects a program without the multi-buffer flag; before 5.18 it does not know the
+        // flag.
         let loaded = match load(bpf::HAS_FRAGS) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => load(0),
             result => result,
@@ -64,7 +64,7 @@ impl Redirect {
             Ok(_) => true,
             Err(error) => matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)),
         };
-        // From the best to the least; what is in the way of one is in the way of all.
+        // From the best mode to the least; an obstacle to one mode is an obstacle to all.
         let mut result = Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
         if let Some(tagging) = &tagging {
             result = attached(tagging, Attach::Native, true);
@@ -82,7 +82,7 @@ impl Redirect {
         }
     }
 
-    /// Sends what comes in on `queue` to a bound socket from now on.
+    /// Redirects frames received on `queue` to a bound socket from now on.
     pub(super) fn insert(&self, queue: u32, socket: &OwnedFd) -> Result<(), NoXdp> {
         use std::os::fd::AsRawFd;
         let value = socket.as_raw_fd() as u32;
@@ -102,10 +102,10 @@ fn program(sockets: &OwnedFd) -> Vec<u64> {
     ]
 }
 
-/// The program that looks for a tag beside the frame and goes on with `rest`, which it hands the context in r1. None
-/// where the kernel or the driver does not tell.
+/// Loads the program that handles a tag beside the frame and continues with `rest`, which gets the context in r1.
+/// Returns `None` where the kernel or the driver does not report tags.
 fn tagging_program(index: c_int, rest: &[u64]) -> Option<OwnedFd> {
-    /// Source register 2 of a call: the number is that of a function of the kernel's.
+    /// Source register 2 of a call marks the number as that of a kernel function.
     const KERNEL_FUNCTION: u8 = 2;
     const ADJUST_HEAD: i32 = 44;
     let ask = crate::btf::function("bpf_xdp_metadata_rx_vlan_tag")?;
@@ -147,8 +147,8 @@ fn tagging_program(index: c_int, rest: &[u64]) -> Option<OwnedFd> {
     bpf::load_xdp_for(index, &program, bpf::HAS_FRAGS).ok()
 }
 
-/// Tries until the answer is another than `EBUSY`, for up to half a second: the kernel takes what an ended program left
-/// behind apart in its own time.
+/// Retries while the result is `EBUSY`, for up to half a second: the kernel releases the resources of an ended program
+/// asynchronously.
 pub(super) fn again_while_busy<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     const ATTEMPTS: u32 = 50;
     for _ in 1..ATTEMPTS {

@@ -1,4 +1,4 @@
-//! One AF_XDP socket: one receive queue of an interface, its four rings, and the chunks it has in hand.
+//! One AF_XDP socket: one receive queue of an interface, its four rings, and its spare chunks.
 //!
 //! ```text
 //! spare ─fill──> kernel ─receive──> Frame ──> switch
@@ -14,9 +14,9 @@ use super::ring::{Kind, Ring};
 use crate::frame::{Frame, Memory};
 use crate::socket;
 
-/// Chunks fetched from the common store at once when the own run out, and kept when they run over.
+/// Number of chunks taken from the free list at once, and number kept when some are returned.
 const STOCK: usize = 256;
-/// Buffers of the longest frame that is sent, and more.
+/// Number of buffers of the longest frame that is sent, rounded up.
 const MAX_PIECES: u32 = 18;
 
 /// The rings of a socket that is not bound yet.
@@ -47,23 +47,23 @@ pub(super) struct Queue {
     /// Whether this process polls the device instead of waiting for its interrupts.
     pub(super) busy_poll: bool,
     rings: Rings,
-    /// Chunks of ours, for the fill ring and for frames copied in.
+    /// Chunks of this queue, for the fill ring and for frames that are copied in.
     spare: Vec<u32>,
-    /// Whether something was pushed and has not left yet.
+    /// Whether pushed frames have not been sent yet.
     gathered: bool,
 }
 
-/// What sending came to.
+/// The result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
-    /// The device took it. So many frames it then threw away.
+    /// The device accepted the frames, but dropped some afterwards.
     Done {
-        /// Frames that found no place.
+        /// Frames dropped by the device.
         dropped: u64,
-        /// Their bytes.
+        /// Bytes of these frames.
         bytes: usize,
     },
-    /// The device is down; what is in the ring leaves when it is up again.
+    /// The device is down; frames in the ring leave when it is up again.
     Down,
 }
 
@@ -90,7 +90,8 @@ impl Queue {
                 0 => break,
                 1 => {
                     let frame = self.frame(self.rings.receive.peek(taken));
-                    // Another processor has written it; by the time the batch is complete it is here.
+                    // Another processor has written the frame; it arrives in the cache while the batch is being
+                    // completed.
                     frame.prefetch();
                     batch.push(frame);
                 }
@@ -103,7 +104,7 @@ impl Queue {
         self.refill();
     }
 
-    /// How many buffers the frame at `at` has; 0 if it is not all there.
+    /// Returns the number of buffers of the frame at `at`; 0 if it is incomplete.
     fn pieces(&self, at: u32, waiting: u32) -> u32 {
         for ahead in at..waiting {
             if self.rings.receive.peek(ahead).options & libc::XDP_PKT_CONTD == 0 {
@@ -113,7 +114,7 @@ impl Queue {
         0
     }
 
-    /// The frame of one descriptor, in its chunk.
+    /// Creates the frame of one descriptor, in its chunk.
     fn frame(&self, descriptor: libc::xdp_desc) -> Frame {
         let chunk_len = self.memory.chunk_len() as u64;
         let chunk = u32::try_from(descriptor.addr / chunk_len).expect("an address within the memory");
@@ -121,11 +122,11 @@ impl Queue {
         Frame::from_chunk(Arc::clone(&self.memory), chunk, start, descriptor.len)
     }
 
-    /// A frame of several buffers, put together on the heap.
+    /// Assembles a frame of several buffers on the heap.
     fn joined(&mut self, at: u32, pieces: u32) -> Frame {
         let mut bytes = Vec::new();
         for ahead in at..at + pieces {
-            // Each piece is a frame of its own for a moment, so that its chunk comes back.
+            // Each piece is a frame temporarily, so that its chunk is freed.
             let piece = self.frame(self.rings.receive.peek(ahead));
             bytes.extend_from_slice(&piece);
             if let Ok((chunk, ..)) = piece.into_chunk(&self.memory) {
@@ -135,7 +136,7 @@ impl Queue {
         Frame::from_vec(bytes)
     }
 
-    /// Gives the kernel chunks to fill.
+    /// Fills the fill ring with chunks for the kernel.
     fn refill(&mut self) {
         let room = self.rings.fill.room(1) as usize;
         if room == 0 {
@@ -156,7 +157,7 @@ impl Queue {
         self.rings.fill.publish();
     }
 
-    /// Takes back the chunks of frames that have left.
+    /// Takes back the chunks of sent frames from the completion ring.
     fn complete(&mut self) {
         let count = self.rings.completion.available();
         if count == 0 {
@@ -174,8 +175,8 @@ impl Queue {
         }
     }
 
-    /// Puts a frame into the transmit ring: its chunk if it lies in this memory, else a copy. Gives it back if there is
-    /// no room, even after a flush.
+    /// Pushes a frame to the transmit ring: its chunk if it lies in this memory, else a copy. Returns the frame if the
+    /// ring is full even after a flush.
     pub(super) fn push(&mut self, frame: Frame) -> Result<(), Frame> {
         if self.rings.transmit.room(1) == 0 {
             return Err(frame);
@@ -189,7 +190,7 @@ impl Queue {
         }
     }
 
-    /// Puts a copy of a frame into the transmit ring. False if there is no room, even after a flush.
+    /// Pushes a copy of a frame to the transmit ring. Returns false if the ring is full even after a flush.
     pub(super) fn push_copy(&mut self, bytes: &[u8]) -> bool {
         let chunk_len = self.memory.chunk_len();
         let pieces = bytes.len().div_ceil(chunk_len);
@@ -208,7 +209,7 @@ impl Queue {
         for (index, piece) in bytes.chunks(chunk_len).enumerate() {
             let Some(chunk) = self.spare.pop() else { break };
             let to = self.memory.chunk(chunk);
-            // SAFETY: the chunk is ours, `piece` fits it, and lies elsewhere.
+            // SAFETY: the chunk is ours, `piece` fits into it, and does not overlap with it.
             unsafe { to.copy_from_nonoverlapping(std::ptr::NonNull::from(piece).cast(), piece.len()) };
             self.describe(chunk, 0, piece.len() as u32, index + 1 < pieces);
         }
@@ -222,22 +223,22 @@ impl Queue {
         self.gathered = true;
     }
 
-    /// Whether something waits to be sent.
+    /// Whether frames wait to be sent.
     pub(super) fn has_gathered(&self) -> bool {
         self.gathered
     }
 
-    /// Has the kernel send what is in the transmit ring.
+    /// Makes the kernel send the frames in the transmit ring.
     ///
     /// # Errors
-    /// The kernel's, if the socket can send no more.
+    /// Returns the kernel's error if the socket can no longer send.
     pub(super) fn flush(&mut self) -> io::Result<Flushed> {
         self.rings.transmit.publish();
         let (mut dropped, mut bytes) = (0, 0);
         let mut idle = 0;
         loop {
             let before = self.rings.transmit.pending();
-            // A device that reads the ring itself goes on alone once it is awake.
+            // A device that reads the ring itself continues without further calls once it is awake.
             if before == 0 || self.zero_copy && !self.rings.transmit.needs_wakeup() {
                 break;
             }
@@ -246,7 +247,7 @@ impl Queue {
             let after = self.rings.transmit.pending();
             match result.as_ref().err().and_then(io::Error::raw_os_error) {
                 None | Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => {}
-                // One frame was taken, and found no place in the device.
+                // The kernel took one frame, but the device's queue was full.
                 Some(libc::EBUSY) if !self.zero_copy && after < before => {
                     dropped += 1;
                     bytes += self.last_taken();
@@ -258,7 +259,8 @@ impl Queue {
             if self.zero_copy {
                 break;
             }
-            // In copy mode a call sends a few dozen frames. Without progress the device is at its limit: later.
+            // In copy mode a call sends a few dozen frames. Without progress the device is at its limit; try again
+            // later.
             idle = if after == before { idle + 1 } else { 0 };
             if idle == 2 {
                 return Ok(Flushed::Done { dropped, bytes });
@@ -268,7 +270,7 @@ impl Queue {
         Ok(Flushed::Done { dropped, bytes })
     }
 
-    /// The bytes of the frame that the kernel took last.
+    /// Returns the number of bytes of the frame that the kernel took last.
     fn last_taken(&self) -> usize {
         let mut bytes = self.rings.transmit.taken(1).len as usize;
         for behind in 2..=MAX_PIECES {
@@ -289,7 +291,7 @@ impl Queue {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// What is wrong with the socket shows elsewhere; this only has the driver look for chunks and packets.
+    /// Makes the driver check for chunks and packets. Errors of the socket are detected elsewhere.
     fn wake_receiver(&self) {
         // SAFETY: no buffer and no address are passed.
         unsafe {
@@ -298,7 +300,7 @@ impl Queue {
         }
     }
 
-    /// Frames that the kernel had to drop: no chunk to put them in, or no place in the receive ring.
+    /// Returns the number of frames that the kernel dropped: no chunk available, or the receive ring full.
     pub(super) fn dropped(&self) -> u64 {
         let zero = libc::xdp_statistics {
             rx_dropped: 0,
@@ -315,12 +317,12 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // What was accepted for sending should leave; there is nobody left to tell if it cannot.
+        // Accepted frames should be sent; a failure can no longer be reported.
         if self.gathered {
             let _ = self.flush();
         }
-        // Chunks in the kernel's hands go with the socket. Those in the fill ring are lost to the memory, which other
-        // ports may go on using: it has enough for each.
+        // Chunks in the kernel are released with the socket. Those in the fill ring are lost to the memory, which other
+        // ports may continue to use: it has enough for each.
         self.memory.give_back(self.spare.drain(..));
     }
 }

@@ -1,9 +1,9 @@
-//! Why AF_XDP cannot be had.
+//! Reasons why AF_XDP cannot be used.
 
 use std::io;
 
-/// Why an interface cannot be used through AF_XDP. Each is the end of a sentence, and says what to do where that is
-/// known.
+/// The reason why an interface cannot be used through AF_XDP. Each message is the end of a sentence, and includes the
+/// remedy where it is known.
 #[derive(Debug, thiserror::Error)]
 pub enum NoXdp {
     /// The process lacks a capability.
@@ -11,15 +11,15 @@ pub enum NoXdp {
         "{what} was not permitted: it needs cap_net_raw, cap_net_admin and cap_bpf (run as root, or `sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`; root of a user namespace does not have them)"
     )]
     NotPermitted {
-        /// What was attempted.
+        /// Attempted operation.
         what: &'static str,
     },
-    /// The kernel is too old or was built without it.
+    /// The kernel is too old or was built without AF_XDP.
     #[error("this kernel cannot do it ({what}: {source}); it takes Linux 5.11 or newer, built with XDP_SOCKETS")]
     Kernel {
-        /// What was attempted.
+        /// Attempted operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
     /// Another XDP program is attached.
@@ -28,18 +28,18 @@ pub enum NoXdp {
          link set dev NAME xdp off`"
     )]
     Occupied,
-    /// Another AF_XDP socket has one of its queues.
+    /// Another AF_XDP socket uses one of its queues.
     #[error("another program uses its receive queue {queue} through AF_XDP")]
     QueueInUse {
         /// The queue.
         queue: u32,
     },
-    /// The frame memory may not be locked.
+    /// The limit on locked memory is too low for the frame memory.
     #[error(
         "{kib} KiB of frame memory are more than this user may lock: raise the limit (`ulimit -l`, LimitMEMLOCK= of a service) or grant cap_ipc_lock"
     )]
     LockedMemory {
-        /// The smallest size that was tried, in KiB.
+        /// Smallest size that was tried, in KiB.
         kib: usize,
     },
     /// Long frames need multi-buffer support.
@@ -49,31 +49,31 @@ pub enum NoXdp {
     Jumbo {
         /// The interface's MTU, in bytes.
         mtu: usize,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
-    /// Frames may be longer than any that a port takes.
+    /// Frames may be longer than a port supports.
     #[error(
         "its MTU of {mtu} bytes is over the {most} that an AF_XDP port takes; `ip link set dev NAME mtu {most}` makes it fit"
     )]
     LongFrames {
         /// The interface's MTU, in bytes.
         mtu: usize,
-        /// The largest that would do.
+        /// Maximum MTU in bytes.
         most: usize,
     },
-    /// Something else.
+    /// Any other error.
     #[error("{what} failed: {source}")]
     System {
-        /// What was attempted.
+        /// Attempted operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
 }
 
 impl NoXdp {
-    /// What an error number means at a step that has no special meaning for it.
+    /// Converts an error at a step for which it has no special meaning.
     pub(super) fn at(what: &'static str) -> impl Fn(io::Error) -> NoXdp {
         move |source| match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => NoXdp::NotPermitted { what },

@@ -8,15 +8,16 @@
 //! consumer ┘
 //! ```
 //!
-//! We produce into the *fill* ring (empty chunks for the kernel) and the *transmit* ring, and consume from the *receive*
-//! ring and the *completion* ring (chunks that have left). Source: Documentation/networking/af_xdp.rst in the Linux tree.
+//! We produce into the *fill* ring (empty chunks for the kernel) and the *transmit* ring, and consume from the
+//! *receive* ring and the *completion* ring (chunks that have left). Source: Documentation/networking/af_xdp.rst in the
+//! Linux tree.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Which ring of a socket.
+/// The kind of a ring.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Receive,
@@ -26,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The socket option that makes it.
+    /// Returns the socket option that creates it.
     fn option(self) -> libc::c_int {
         match self {
             Kind::Receive => libc::XDP_RX_RING,
@@ -36,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// Where it appears in the socket's mapping.
+    /// Returns its offset in the socket's mapping.
     fn page_offset(self) -> libc::off_t {
         match self {
             Kind::Receive => libc::XDP_PGOFF_RX_RING,
@@ -56,7 +57,7 @@ impl Kind {
     }
 }
 
-/// A ring of `T`, mapped. `T` is `u64` (an address in the frame memory) or `xdp_desc`, as the kind demands.
+/// A mapped ring of `T`: `u64` (an address in the frame memory) or `xdp_desc`, depending on the kind.
 pub(super) struct Ring<T> {
     base: NonNull<u8>,
     mapped_len: usize,
@@ -65,17 +66,17 @@ pub(super) struct Ring<T> {
     flags: NonNull<AtomicU32>,
     entries: NonNull<T>,
     len: u32,
-    /// Our own counter, published or not, and the other side's as last seen.
+    /// Own counter, published or not, and the last known counter of the other side.
     own: u32,
     other: u32,
 }
 
-// SAFETY: the mapping is owned by this value alone and is not bound to a thread; the kernel's side of it is synchronised
-// by the two counters.
+// SAFETY: the mapping is owned by this value alone and is not bound to a thread; the kernel's side of it is
+// synchronised by the two counters.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Makes a ring of `len` entries (a power of two) on the socket and maps it.
+    /// Creates a ring of `len` entries (a power of two) on the socket and maps it.
     pub(super) fn map(socket: &OwnedFd, kind: Kind, len: u32) -> io::Result<Self> {
         assert!(len.is_power_of_two());
         crate::socket::set_option(socket, libc::SOL_XDP, kind.option(), &len)?;
@@ -85,7 +86,7 @@ impl<T: Copy> Ring<T> {
         let offsets = kind.offsets(&all);
         let at = |offset: u64| usize::try_from(offset).map_err(io::Error::other);
         let mapped_len = at(offsets.desc)? + len as usize * size_of::<T>();
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice.
+        // SAFETY: creates a new shared mapping at an address that the kernel chooses.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
@@ -95,8 +96,8 @@ impl<T: Copy> Ring<T> {
             return Err(io::Error::last_os_error());
         }
         let base: NonNull<u8> = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
-        // SAFETY: the kernel says that its ring has these parts at these offsets, the last of which is `desc`, and
-        // aligns each for its type.
+        // SAFETY: the kernel reports these offsets for the parts of its ring, the last of which is `desc`, and aligns
+        // each for its type.
         let mut ring = unsafe {
             Ring {
                 base,
@@ -110,7 +111,7 @@ impl<T: Copy> Ring<T> {
                 other: 0,
             }
         };
-        // The counters need not begin at zero.
+        // The counters need not start at zero.
         match kind {
             Kind::Receive | Kind::Completion => {
                 ring.own = ring.consumer().load(Ordering::Acquire);
@@ -147,13 +148,14 @@ impl<T: Copy> Ring<T> {
 
     // The producer's side: fill and transmit.
 
-    /// How many entries can be pushed, asking the kernel only if fewer than `wanted` were known to be free.
+    /// Returns the number of entries that can be pushed. It reads the kernel's counter only if fewer than `wanted` are
+    /// known to be free.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let known = self.len - self.own.wrapping_sub(self.other);
         if known >= wanted {
             return known;
         }
-        // Acquire: the kernel has read the entries that it gives back.
+        // Acquire: the kernel has read the entries that it returns.
         self.other = self.consumer().load(Ordering::Acquire);
         self.len - self.own.wrapping_sub(self.other)
     }
@@ -161,55 +163,55 @@ impl<T: Copy> Ring<T> {
     /// Appends an entry, which the kernel sees after [`publish`](Self::publish). There must be [`room`](Self::room).
     pub(super) fn push(&mut self, entry: T) {
         debug_assert!(self.own.wrapping_sub(self.other) < self.len);
-        // SAFETY: an entry of the ring; it is ours since `room` has seen the kernel give it back.
+        // SAFETY: an entry of the ring; it is ours since `room` has seen the kernel return it.
         unsafe { self.entry(self.own).write(entry) };
         self.own = self.own.wrapping_add(1);
     }
 
-    /// Hands the kernel what was pushed.
+    /// Publishes the pushed entries to the kernel.
     pub(super) fn publish(&mut self) {
-        // Release: the entries, and what they point to, are written before the kernel sees the count.
+        // Release: the entries, and the memory they point to, are written before the kernel sees the counter.
         self.producer().store(self.own, Ordering::Release);
     }
 
-    /// How many entries the kernel has not taken yet.
+    /// Returns the number of entries that the kernel has not taken yet.
     pub(super) fn pending(&mut self) -> u32 {
         self.other = self.consumer().load(Ordering::Acquire);
         self.own.wrapping_sub(self.other)
     }
 
-    /// The entry that the kernel took so many takings ago (1: the last), as it still lies in the ring.
+    /// Returns the entry that the kernel took `behind` entries ago (1: the last), which is still in the ring.
     pub(super) fn taken(&self, behind: u32) -> T {
         debug_assert!((1..=self.len).contains(&behind));
-        // SAFETY: an entry of the ring; all begin as zeros, and only this side writes them.
+        // SAFETY: an entry of the ring; all are initially zero, and only this side writes them.
         unsafe { self.entry(self.other.wrapping_sub(behind)).read() }
     }
 
     // The consumer's side: receive and completion.
 
-    /// How many entries wait, asking the kernel only if none was known to.
+    /// Returns the number of waiting entries. It reads the kernel's counter only if none is known to wait.
     pub(super) fn available(&mut self) -> u32 {
         if self.other == self.own {
-            // Acquire: the entries, and what they point to, were written before the kernel raised the count.
+            // Acquire: the entries, and the memory they point to, were written before the kernel raised the counter.
             self.other = self.producer().load(Ordering::Acquire);
         }
         self.other.wrapping_sub(self.own)
     }
 
-    /// The entry `ahead` places behind the next. It must be among the [`available`](Self::available).
+    /// Returns the entry `ahead` positions behind the next. It must be among the [`available`](Self::available).
     pub(super) fn peek(&self, ahead: u32) -> T {
         debug_assert!(ahead < self.other.wrapping_sub(self.own));
-        // SAFETY: an entry of the ring that the kernel has written and leaves alone until it is released.
+        // SAFETY: an entry of the ring that the kernel has written and does not touch until it is released.
         unsafe { self.entry(self.own.wrapping_add(ahead)).read() }
     }
 
-    /// Passes over `count` entries, which the kernel may overwrite after [`release`](Self::release).
+    /// Skips `count` entries, which the kernel may overwrite after [`release`](Self::release).
     pub(super) fn advance(&mut self, count: u32) {
         debug_assert!(count <= self.other.wrapping_sub(self.own));
         self.own = self.own.wrapping_add(count);
     }
 
-    /// Gives what was passed over back to the kernel.
+    /// Releases the skipped entries to the kernel.
     pub(super) fn release(&mut self) {
         // Release: all reads of the entries come before.
         self.consumer().store(self.own, Ordering::Release);

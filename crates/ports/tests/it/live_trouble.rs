@@ -128,7 +128,8 @@ fn forbidden(router: &Namespace) {
     let open = || {
         // struct __user_cap_header_struct of version 3 for this thread, and three empty sets of 64 bits.
         let (header, sets) = ([0x2008_0522_u32, 0], [0u32; 6]);
-        // SAFETY: both are as long as version 3 has them and live through the call; it takes powers from this thread only.
+        // SAFETY: both are as long as version 3 has them and live through the call; it takes powers from this thread
+        // only.
         let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
         assert_eq!(result, 0);
         AfPacketPort::open("eth0").err().unwrap()

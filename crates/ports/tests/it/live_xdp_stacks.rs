@@ -66,7 +66,7 @@ fn tcp_busy_poll(router: &Namespace) {
 
 fn tcp_mixed(router: &Namespace) {
     let hosts = Hosts::new(router);
-    let specs = PortSpec::parse_all(&["1=xdp:r1", "2=r2"]).unwrap();
+    let specs = PortSpec::parse_all(&["1=xdp:r1", "2=r2"], 2).unwrap();
     let ports: [Box<dyn Port>; 2] = PortSpec::open_all(&specs).unwrap().try_into().ok().unwrap();
     assert_eq!(ports[0].note(), None);
     let wire = Wire::between(ports, false);

@@ -53,7 +53,8 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
 
 /// Parses the ports. Two ports that cannot be opened together are an error before anything is opened.
 fn parse_ports(args: &RunArgs) -> Result<Vec<PortSpec>, Failure> {
-    let specs = PortSpec::parse_all(&args.ports).map_err(|error| Failure::Usage(error.to_string()))?;
+    let specs =
+        PortSpec::parse_all(&args.ports, v1model::MAX_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let program = args.program.as_ref().map(|program| program.program.as_path());
     let inputs = program.into_iter().chain(args.entries.as_deref());
     match clash::clash(&specs).or_else(|| clash::overwrites(&specs, inputs)) {

@@ -5,6 +5,9 @@ use switch::PortId;
 /// The port that means "drop" where `egress_spec` has nine bits.
 pub const DROP_PORT: u32 = 511;
 
+/// Maximum number of a port that packets can leave through.
+pub const MAX_PORT: u16 = (DROP_PORT - 1) as u16;
+
 /// The port to the control plane, unless another is chosen.
 pub const CPU_PORT: u32 = 510;
 

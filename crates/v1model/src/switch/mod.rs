@@ -46,7 +46,7 @@ use switch::{
     Notification, PortId, Ports, Registry, Time,
 };
 
-pub use config::{CPU_PORT, Config, DROP_PORT, Executor};
+pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT};
 pub use image::Image;
 pub use layout::LoadError;
 

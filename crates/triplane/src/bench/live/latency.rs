@@ -27,7 +27,7 @@ pub struct Latency {
 /// # Errors
 /// If an interface cannot be had, or can be used no longer.
 pub fn measure(ends: &Ends, generator: &mut Generator, time: Duration) -> Result<Latency, LiveError> {
-    let specs = PortSpec::parse_all(&[format!("1={}", ends.from), format!("2={}", ends.to)])?;
+    let specs = PortSpec::parse_all(&[format!("1={}", ends.from), format!("2={}", ends.to)], 2)?;
     let mut opened = PortSpec::open_all(&specs)?.into_iter();
     let (mut sender, mut receiver) = (opened.next().expect("two ports"), opened.next().expect("two ports"));
     let mut latency = Latency { sent: 0, took: Histogram::default() };

@@ -160,7 +160,7 @@ impl Live {
     /// # Errors
     /// If one cannot be had, is down, or too small for the frames.
     pub fn open(ends: &Ends, generator: &mut Generator) -> Result<Live, LiveError> {
-        let spec = PortSpec::parse_all(&[format!("1={}", ends.from)])?;
+        let spec = PortSpec::parse_all(&[format!("1={}", ends.from)], 1)?;
         let mut frame = Vec::new();
         let next = |_| {
             generator.next(&mut frame);
