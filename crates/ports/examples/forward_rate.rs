@@ -1,4 +1,4 @@
-//! How many frames a second two AF_PACKET ports carry from one veth pair to another, and what that costs.
+//! Frames per second that two AF_PACKET ports forward from one veth pair to another, and their cost.
 //!
 //! ```text
 //! cargo run --release -p ports --example forward_rate -- [SECONDS] [FRAME BYTES]
@@ -6,7 +6,7 @@
 //! source eth0 ──veth── r1 [receive ─ send] r2 ──veth── eth0 sink
 //! ```
 //!
-//! The source sends as fast as it can from a thread of its own, the forwarder polls in another, and the sink's kernel
+//! The source sends as fast as possible from one thread, the forwarder polls in another, and the sink's kernel
 //! counts. Nothing looks into the frames, so this is the most that a switch on these ports can do. Sending over a veth
 //! includes what the receiver's side does with the frame, so most of the time is the kernel's.
 
@@ -84,14 +84,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the sink's eth0 has received, as its kernel counts.
+/// Returns the number of frames that the sink's eth0 has received, from its kernel's counter.
 fn received_by_kernel(sink: &Namespace) -> Result<u64, Box<dyn Error>> {
     let table = sink.enter(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
     let line = table.lines().find_map(|line| line.trim().strip_prefix("eth0:")).ok_or("the sink has no eth0")?;
     Ok(line.split_whitespace().nth(1).ok_or("no packet count")?.parse()?)
 }
 
-/// The time the calling thread has spent in this program and in the kernel.
+/// Returns the time the calling thread has spent in this program and in the kernel.
 fn thread_cpu() -> (Duration, Duration) {
     // SAFETY: a struct of integers, for which zero bytes are a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

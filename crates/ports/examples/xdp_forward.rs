@@ -1,4 +1,4 @@
-//! How many frames a second a bare forwarder carries between two veths, through AF_PACKET and through AF_XDP.
+//! Frames per second that a bare forwarder carries between two veths, through AF_PACKET and through AF_XDP.
 //!
 //! ```text
 //! cargo run --release -p ports --example xdp_forward -- [SECONDS A RUN] [RUNS] [FRAME BYTES]
@@ -19,7 +19,7 @@ use ports::load::{Flood, Sink, Vary};
 use ports::namespace::{Namespace, Offload, veth};
 use ports::{AfPacketPort, Frame, Port, PortError, Received, XdpPort, XdpSettings, wait};
 
-/// How a forwarder handles frames.
+/// The driver of a forwarder, and its handling of frames.
 #[derive(Clone, Copy)]
 enum Kind {
     AfPacket,
@@ -48,7 +48,7 @@ impl Kind {
         Ok([next(), next()])
     }
 
-    /// Carries what comes until told to stop.
+    /// Forwards incoming frames until `stop` is set.
     fn forward(self, [one, two]: &mut Ports, stop: &AtomicBool) -> Result<(), PortError> {
         let mut copies: Vec<Received> = Vec::new();
         let mut frames: Vec<Frame> = Vec::new();
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Copy)]
 struct Run {
     arrived_mpps: f64,
@@ -128,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Has the kinds take turns and prints what they came to.
+/// Runs the kinds in turn and prints their results.
 fn compare(flood: &Flood, sink: &Sink, seconds: f64, runs: usize) -> Result<(), Box<dyn Error>> {
     let mut results = vec![Vec::new(); KINDS.len()];
     for _ in 0..runs {
@@ -180,7 +180,7 @@ fn run(kind: Kind, flood: &Flood, sink: &Sink, seconds: f64) -> Result<Run, Box<
     })
 }
 
-/// The time the calling thread has spent in this program and in the kernel.
+/// Returns the time the calling thread has spent in this program and in the kernel.
 fn thread_cpu() -> (Duration, Duration) {
     // SAFETY: a struct of integers, for which zero bytes are a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -21,7 +21,7 @@ const XDP: (u32, u32) = (6, 37);
 
 /// The side of the kernel's stack at which a program of type `BPF_PROG_TYPE_SCHED_CLS` runs.
 #[derive(Clone, Copy)]
-pub(crate) enum Side {
+pub(crate) enum StackSide {
     /// Incoming packets (`BPF_TCX_INGRESS`).
     Ingress = 46,
     /// Outgoing packets (`BPF_TCX_EGRESS`).
@@ -201,7 +201,7 @@ pub(crate) fn load_xdp_for(interface: c_int, program: &[u64], flags: u32) -> io:
 
 /// Loads a program for packets at the stack and attaches it as [`attach_xdp`] does (Linux 6.6). It runs beside the
 /// programs of others.
-pub(crate) fn attach_at_stack(program: &[u64], interface: c_int, side: Side) -> io::Result<OwnedFd> {
+pub(crate) fn attach_at_stack(program: &[u64], interface: c_int, side: StackSide) -> io::Result<OwnedFd> {
     const SCHED_CLS: u32 = 3;
     let program = load((SCHED_CLS, side as u32), program, 0, 0, c"Apache-2.0")?;
     attach(program.as_fd(), interface, side as u32, 0)
@@ -278,7 +278,7 @@ fn attach(program: BorrowedFd<'_>, interface: c_int, attach: u32, flags: u32) ->
 /// (`BPF_F_TEST_XDP_LIVE_FRAMES`, Linux 5.18). A signal ends it early with `EINTR`.
 pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io::Result<()> {
     #[repr(C)]
-    struct Run {
+    struct TestRun {
         program: u32,
         result: u32,
         input_len: u32,
@@ -296,7 +296,7 @@ pub(crate) fn run_live(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> io
         batch: u32,
         padding: u32,
     }
-    let mut run = Run {
+    let mut run = TestRun {
         program: program.as_raw_fd() as u32,
         result: 0,
         input_len: frame.len() as u32,

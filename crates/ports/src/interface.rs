@@ -63,11 +63,11 @@ impl<'a> Interface<'a> {
     pub(crate) fn ethtool(&self, command: u32, value: u32) -> io::Result<u32> {
         // The kernel's struct ethtool_value.
         #[repr(C)]
-        struct Value {
+        struct EthtoolValue {
             command: u32,
             value: u32,
         }
-        let mut argument = Value { command, value };
+        let mut argument = EthtoolValue { command, value };
         let mut request = empty();
         request.ifr_ifru.ifru_data = (&raw mut argument).cast();
         self.ioctl(libc::SIOCETHTOOL, request)?;
@@ -129,8 +129,8 @@ pub(crate) fn exists(socket: BorrowedFd<'_>, index: c_int) -> bool {
 
 /// Returns a request without a name or a value.
 pub(crate) fn empty() -> libc::ifreq {
-    // SAFETY: an `ifreq` is an array of characters and a union of integers, addresses and pointers, for all of which
-    // zero bytes are valid.
+    // SAFETY: an `ifreq` is an array of characters and a union of integers, addresses and pointers, and zero bytes are
+    // valid.
     unsafe { std::mem::zeroed() }
 }
 

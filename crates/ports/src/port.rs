@@ -8,7 +8,8 @@ use crate::{Frame, PortError};
 /// A received frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The frame from its Ethernet header on, including VLAN tags, without frame check sequence. Checksums are complete.
+    /// The frame from its Ethernet header on, including VLAN tags, without frame check sequence. Checksums are
+    /// complete.
     pub data: Vec<u8>,
     /// Arrival time in nanoseconds since 1970, if the driver knows it.
     pub time_ns: Option<u64>,

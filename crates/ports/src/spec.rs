@@ -13,7 +13,7 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// ```text
 /// 1=eth1                the interface eth1, through AF_PACKET: the machine's own stack still sees incoming frames
 /// 1=af_packet:eth1      the same, in full
-/// 1=xdp:eth1            the interface eth1, through AF_XDP: faster and exclusive; AF_PACKET where AF_XDP is not available
+/// 1=xdp:eth1            the interface eth1, through AF_XDP: faster and exclusive; else through AF_PACKET
 /// 1=xdp:eth1,copy       the same, with settings: copy, generic, busy_poll=MICROSECONDS
 /// 1=tap:p4tap           a TAP device created for this run
 /// 1=in.pcap:out.pcap    frames from one capture file into another; either may be empty: 1=in.pcap: or 1=:out.pcap

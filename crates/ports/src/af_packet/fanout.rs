@@ -1,8 +1,8 @@
-//! One interface for several workers: each has sockets of its own, and the kernel deals what arrives out by flow.
+//! Fanout: one interface for several workers. Each has its own sockets, and the kernel distributes frames by flow.
 //!
-//! The kernel hashes addresses and ports (`PACKET_FANOUT_HASH`, packet(7)) without regard to direction, so that both
-//! directions of a connection come to one worker, on every interface whose workers were opened in the same order.
-//! Fragments behind the first have no ports and are hashed by their addresses alone.
+//! The kernel hashes addresses and ports symmetrically (`PACKET_FANOUT_HASH`, packet(7)), so that both directions of a
+//! connection reach the same worker, on every interface whose workers were opened in the same order. Later fragments
+//! have no ports and are hashed by their addresses alone.
 
 use std::ffi::c_int;
 use std::io;
@@ -12,15 +12,14 @@ use super::AfPacketPort;
 use crate::PortError;
 use crate::socket::{get_option, set_option};
 
-/// What a member of the group sends is not received by the others (Linux 4.20; older ones ignore what they do not know
-/// by refusing it).
+/// Flag: members do not receive frames that other members send (Linux 4.20; older kernels reject unknown flags).
 const IGNORE_OUTGOING: c_int = 0x4000;
 
 impl AfPacketPort {
-    /// Opens an interface once for each of several workers, in their order. Each frame that arrives comes to one.
+    /// Opens an interface once for each of several workers, in order. Each frame reaches one of them.
     ///
     /// # Errors
-    /// As [`AfPacketPort::open`], and if the kernel cannot deal frames out.
+    /// As [`AfPacketPort::open`]; also returns an error if the kernel does not support fanout.
     pub fn open_fanout(name: &str, workers: usize) -> Result<Vec<AfPacketPort>, PortError> {
         if workers == 1 {
             return Ok(vec![Self::open(name)?]);
@@ -31,7 +30,7 @@ impl AfPacketPort {
         for port in &ports {
             group = Some(join(&port.receiver, group).map_err(failed)?);
         }
-        // Until they had joined, sockets saw everything.
+        // Until they had joined, the sockets received all frames.
         for port in &mut ports {
             while let Some(slot) = port.ring.take() {
                 port.ring.release(slot);
@@ -41,7 +40,7 @@ impl AfPacketPort {
     }
 }
 
-/// Makes a socket one of a group, or the first of a new one. Returns the group's number.
+/// Adds a socket to a group, or creates a new group. Returns the group's number.
 fn join(socket: &OwnedFd, group: Option<c_int>) -> io::Result<c_int> {
     let set = |number: c_int, flags: c_int| {
         let value = number | ((libc::PACKET_FANOUT_HASH as c_int | flags) << 16);

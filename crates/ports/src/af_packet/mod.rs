@@ -6,12 +6,13 @@
 //! switch ─> batch ─> sendmmsg, past the queueing discipline ─> interface
 //! ```
 //!
-//! Version 2 of the ring and not 3, because 3 hands over blocks of frames and, at low rates, only after a timeout of
-//! milliseconds. Slots hold one frame of the interface's MTU. What a local stack sends can be far longer (it trusts the
-//! card to cut it); such frames take the way through the socket's queue and are cut here.
+//! This uses version 2 of the ring rather than 3, because 3 hands over blocks of frames and, at low rates, only after a
+//! timeout of milliseconds. Slots hold one frame of the interface's MTU. Frames of a local stack can be far longer (it
+//! relies on the card for segmentation); they arrive through the socket's queue and are segmented here.
 //!
-//! Frames that this machine sends out through the interface are not received: the port sees what arrives, as at the end
-//! of a cable. The kernel's own stack sees what arrives as well; give the interface no address where that disturbs.
+//! Frames that this machine sends through the interface are not received: the port sees incoming frames, as at the end
+//! of a cable. The kernel's own stack sees incoming frames as well; do not assign an address to the interface if that
+//! disturbs.
 
 mod fanout;
 mod offload;
@@ -27,14 +28,14 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use crate::interface;
 use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 use offload::VnetHeader;
-use ring::{Ring, Slot};
+use ring::{Ring, RingSlot};
 use transmit::Transmit;
 
-/// After how many receptions in vain the socket is asked whether something happened to the interface. A port that waits
-/// in poll(2) reaches this at once, because poll reports the trouble until someone asks.
+/// Number of receptions without a frame after which the socket is checked for events of the interface. A port that
+/// waits in poll(2) reaches it at once, because poll reports the error until it is read.
 const IDLE_BEFORE_CHECK: u32 = 64;
 
-/// Room for the longest frame a stack leaves uncut, with its headers.
+/// Maximum size in bytes of an unsegmented frame of a local stack, with its headers.
 const OVERSIZE: usize = 1 << 17;
 
 /// A network interface through packet sockets. Its sockets belong to the network namespace of the thread that opened
@@ -50,23 +51,24 @@ pub struct AfPacketPort {
     idle: u32,
     stats: PortStats,
     note: Option<String>,
-    /// What the kernel dropped; it forgets the number when asked, so it is added up here.
+    /// Frames dropped by the kernel, which resets its counter on each query.
     kernel_dropped: Cell<u64>,
 }
 
 impl AfPacketPort {
-    /// The interface's MTU when it was opened, in bytes.
+    /// Returns the interface's MTU when it was opened, in bytes.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
 
-    /// The port with something to tell its user.
+    /// Attaches a note for the user to the port.
     pub(crate) fn with_note(mut self, note: String) -> Self {
         self.note = Some(note);
         self
     }
 
-    /// Reads and clears the receiving socket's error, and tells a removed interface from one that is merely down.
+    /// Reads and clears the receiving socket's error, and distinguishes a removed interface from one that is merely
+    /// down.
     fn check_interface(&mut self) -> Result<(), PortError> {
         self.idle = 0;
         if crate::socket::take_error(&self.receiver) == 0 || interface::exists(self.receiver.as_fd(), self.index) {
@@ -75,10 +77,10 @@ impl AfPacketPort {
         Err(PortError::Vanished { interface: self.name.clone() })
     }
 
-    /// Fetches the frame that was too long for the slot it was announced in.
+    /// Fetches a frame that was too long for its slot.
     fn fetch_oversize(&mut self) -> Option<usize> {
         let buffer = &mut self.oversize;
-        // SAFETY: the buffer is live and exactly as long as said; the kernel writes nothing but bytes into it.
+        // SAFETY: the buffer is live and exactly as long as given; the kernel writes only bytes into it.
         let len = unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
             libc::recv(self.receiver.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags)
@@ -177,7 +179,7 @@ impl Port for AfPacketPort {
 }
 
 impl AfPacketPort {
-    fn take_slot(&mut self, batch: &mut Vec<Received>, slot: Slot) {
+    fn take_slot(&mut self, batch: &mut Vec<Received>, slot: RingSlot) {
         if slot.is_whole() {
             self.deliver(batch, slot.bytes(), slot.tag, slot.time_ns);
         } else if slot.is_queued {
@@ -190,7 +192,7 @@ impl AfPacketPort {
                 None => self.stats.rx_unusable += 1,
             }
         } else {
-            // The socket's queue had no room for it.
+            // The socket's queue was full.
             self.stats.rx_dropped += 1;
         }
         self.ring.release(slot);
@@ -215,7 +217,7 @@ impl AfPacketPort {
 
 impl Drop for AfPacketPort {
     fn drop(&mut self) {
-        // What was accepted for sending should leave; there is nobody left to tell if it cannot.
+        // Accepted frames should be sent; a failure can no longer be reported.
         let _: io::Result<()> = self.transmit.flush(&mut self.stats);
     }
 }

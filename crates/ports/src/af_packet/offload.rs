@@ -1,20 +1,20 @@
-//! Finishing received frames: what the kernel keeps beside a frame is put back into it.
+//! Completion of received frames: data that the kernel keeps beside a frame is put back into it.
 
 use wire::checksum;
 use wire::offload::{Cut, segment};
 
 use crate::PortStats;
 
-/// A VLAN tag that the kernel took out of a frame.
+/// A VLAN tag that the kernel removed from a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// The tag's protocol identifier, 0x8100 or 0x88a8.
+    /// Protocol identifier of the tag, 0x8100 or 0x88a8.
     pub(super) protocol: u16,
     /// Priority, drop-eligible bit and VLAN identifier.
     pub(super) control: u16,
 }
 
-/// What the kernel says about a frame's unfinished business: `struct virtio_net_hdr`, in the machine's byte order.
+/// The kernel's description of a frame's pending offloads: `struct virtio_net_hdr`, in the machine's byte order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct VnetHeader {
     flags: u8,
@@ -29,14 +29,14 @@ const SEGMENTATION_NONE: u8 = 0;
 const SEGMENTATION_TCP_V4: u8 = 1;
 const SEGMENTATION_TCP_V6: u8 = 4;
 const SEGMENTATION_UDP: u8 = 5;
-/// Says that CWR is set, which cutting looks at by itself.
+/// Flag that CWR is set, which segmentation reads from the frame itself.
 const SEGMENTATION_ECN: u8 = 0x80;
 
 impl VnetHeader {
-    /// Bytes it takes before the frame.
+    /// Size in bytes, in front of the frame.
     pub(super) const LEN: usize = 10;
 
-    /// Takes the header off the frame behind it.
+    /// Splits the header off the frame behind it.
     pub(super) fn split(bytes: &[u8]) -> Option<(VnetHeader, &[u8])> {
         let (header, frame) = bytes.split_at_checked(Self::LEN)?;
         let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
@@ -51,8 +51,7 @@ impl VnetHeader {
     }
 }
 
-/// Hands `emit` the frame as it would be on a cable, or the frames it is to be cut into. False if it cannot be
-/// finished.
+/// Passes `emit` the frame as it would be on a cable, or its segments. Returns false if it cannot be completed.
 pub(super) fn finish(
     header: VnetHeader,
     frame: &[u8],
@@ -100,7 +99,7 @@ pub(super) fn finish(
     cut.is_ok()
 }
 
-/// Writes `frame` with the tag where it was: behind the two addresses.
+/// Writes `frame` with the tag at its original position, behind the two addresses.
 fn put_tagged(data: &mut Vec<u8>, frame: &[u8], tag: Tag) {
     let (addresses, rest) = frame.split_at(12);
     data.extend_from_slice(addresses);

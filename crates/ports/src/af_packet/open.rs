@@ -14,9 +14,9 @@ use crate::socket::{get_option, promiscuous, set_option, set_queue, take_error};
 
 /// The capability that packet sockets need.
 const CAPABILITY: &str = "cap_net_raw";
-/// Bytes of frames that may wait in a socket's queue: some of the longest.
+/// Maximum number of bytes in a socket's queue: several frames of maximum length.
 const QUEUE_BYTES: c_int = 8 << 20;
-/// Ethernet header and two VLAN tags.
+/// Size of an Ethernet header and two VLAN tags.
 const HEADERS: usize = 22;
 
 impl AfPacketPort {
@@ -24,10 +24,11 @@ impl AfPacketPort {
     /// port lives.
     ///
     /// # Errors
-    /// If there is no such interface, it does not carry Ethernet, or this process may not open packet sockets.
+    /// Returns an error if there is no such interface, it does not carry Ethernet, or this process may not open packet
+    /// sockets.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let failed = |what| move |source| PortError::system(what, name, CAPABILITY, source);
-        // Sockets begin with no protocol, so that nothing is received before they are bound to the interface.
+        // Sockets start without a protocol, so that nothing is received before they are bound to the interface.
         let receiver = socket().map_err(failed("opening a packet socket"))?;
         let interface = Interface::new(receiver.as_fd(), name);
         let index = interface.index().map_err(failed("looking up the interface"))?;
@@ -41,18 +42,18 @@ impl AfPacketPort {
         option(libc::PACKET_VERSION, version).map_err(failed("choosing the ring's version"))?;
         option(libc::PACKET_VNET_HDR, 1).map_err(failed("asking for offload headers"))?;
         option(libc::PACKET_COPY_THRESH, 1).map_err(failed("asking for over-long frames"))?;
-        // Linux before 4.20 has no such option; there the ring's addresses tell what was sent from what was received.
+        // Linux before 4.20 has no such option; there the ring's addresses distinguish sent from received frames.
         let _ = option(libc::PACKET_IGNORE_OUTGOING, 1);
         set_queue(&receiver, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, QUEUE_BYTES);
         let ring = Ring::map(&receiver, mtu + HEADERS).map_err(failed("making the receive ring"))?;
         bind(&receiver, libc::ETH_P_ALL as u16, index).map_err(failed("binding the receiving socket"))?;
-        // Binding to an interface that is down leaves an error to be read; frames come when it is up.
+        // Binding to an interface that is down leaves a pending error; frames arrive when it is up.
         take_error(&receiver);
         promiscuous(&receiver, index).map_err(failed("making the interface promiscuous"))?;
         let sender = socket().map_err(failed("opening a packet socket"))?;
         bind(&sender, 0, index).map_err(failed("binding the sending socket"))?;
         take_error(&sender);
-        // Without it frames queue in the interface's discipline, which costs time and nothing else depends on.
+        // Without this option frames pass through the queueing discipline, which only costs time.
         let _ = set_option(&sender, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1);
         set_queue(&sender, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, QUEUE_BYTES);
         Ok(AfPacketPort::from_parts(name, index, mtu, receiver, ring, Transmit::new(sender)))
@@ -64,19 +65,19 @@ fn socket() -> io::Result<OwnedFd> {
 }
 
 fn bind(socket: &OwnedFd, protocol: u16, index: c_int) -> io::Result<()> {
-    // SAFETY: a struct of integers, for which zero bytes are a value.
+    // SAFETY: a struct of integers, for which zero bytes are valid.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = index;
-    // SAFETY: the address lives through the call and is as long as said.
+    // SAFETY: the address lives through the call and has the given length.
     let result = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of::<libc::sockaddr_ll>() as libc::socklen_t)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Reads and clears the count of frames that found no room.
+/// Reads and clears the count of frames dropped for lack of space.
 pub(super) fn take_dropped(socket: &OwnedFd) -> u64 {
     let zero = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, zero).map_or(0, |stats| stats.tp_drops.into())

@@ -1,11 +1,11 @@
-//! The receiving ring: slots in memory shared with the kernel.
+//! The receive ring: slots in memory shared with the kernel.
 //!
 //! ```text
 //! slot = status, lengths, VLAN tag, time (struct tpacket2_hdr) | address (struct sockaddr_ll) | vnet header | frame
 //! ```
 //!
 //! A slot belongs to the kernel while its status is zero, and to us from the moment the kernel sets `TP_STATUS_USER`
-//! until we set it to zero again. The kernel fills slots in order, so there is one place where the next frame appears.
+//! until we set it to zero again. The kernel fills slots in order, so the next frame always appears in the next slot.
 //! Source: Documentation/networking/packet_mmap.rst in the Linux tree.
 
 use std::io;
@@ -16,16 +16,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::offload::{Tag, VnetHeader};
 
-/// What the ring may take of memory, unless a single frame is longer.
+/// Maximum size of the ring in bytes, unless a single frame is longer.
 const RING_BYTES: usize = 8 << 20;
-/// The kernel allocates slots in blocks of this size, or of one slot if that is longer.
+/// Size of the blocks in which the kernel allocates slots, unless one slot is longer.
 const BLOCK_BYTES: usize = 1 << 18;
-/// Bytes of a slot before the frame, generously: header 32, address 20, vnet header 10, alignment.
+/// Upper bound of the bytes in a slot in front of the frame: header 32, address 20, vnet header 10, alignment.
 const SLOT_OVERHEAD: usize = 128;
-/// The longest slot worth having; longer frames take the way through the socket's queue.
+/// Maximum size of a slot; longer frames arrive through the socket's queue.
 const MAX_SLOT: usize = 1 << 16;
 
-/// A ring, mapped.
+/// A mapped ring.
 pub(super) struct Ring {
     base: NonNull<u8>,
     slot_len: usize,
@@ -37,40 +37,40 @@ pub(super) struct Ring {
 // synchronised by the status words.
 unsafe impl Send for Ring {}
 
-/// A slot that belongs to us. It is to be given back to [`Ring::release`] before the next is taken and before the ring
-/// is dropped, which `AfPacketPort::receive`, the only code that sees slots, does.
-pub(super) struct Slot {
+/// A slot that belongs to us. It must be passed to [`Ring::release`] before the next one is taken and before the ring
+/// is dropped, which `AfPacketPort::receive`, the only code that handles slots, does.
+pub(super) struct RingSlot {
     start: NonNull<u8>,
     frame_at: usize,
-    /// Bytes of the frame that are in the slot.
+    /// Number of the frame's bytes in the slot.
     kept: usize,
-    /// Bytes the frame has.
+    /// Length of the frame in bytes.
     len: usize,
-    /// Whether the whole frame waits in the socket's queue.
+    /// Whether the whole frame is in the socket's queue.
     pub(super) is_queued: bool,
-    /// Whether the frame was sent, not received, by this machine.
+    /// Whether this machine sent the frame.
     pub(super) outgoing: bool,
     pub(super) tag: Option<Tag>,
     pub(super) time_ns: u64,
 }
 
-impl Slot {
+impl RingSlot {
     pub(super) fn is_whole(&self) -> bool {
         self.kept == self.len && !self.is_queued
     }
 
-    /// The vnet header and the frame.
+    /// Returns the vnet header and the frame.
     pub(super) fn bytes(&self) -> &[u8] {
         let at = self.frame_at - VnetHeader::LEN;
-        // SAFETY: `take` checked that the vnet header and the frame lie within the slot; the kernel has written them
-        // (it does so before it sets the status that `take` acquired) and writes no more until `release`, which takes
-        // the slot by value and so ends this borrow.
+        // SAFETY: `take` checked that the vnet header and the frame lie within the slot. The kernel wrote them before
+        // it set the status that `take` acquired, and does not write again until `release`, which takes the slot by
+        // value and so ends this borrow.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), self.kept + VnetHeader::LEN) }
     }
 }
 
 impl Ring {
-    /// Sets up a ring for frames of `frame_len` bytes on a packet socket that was told version 2, and maps it.
+    /// Creates a ring for frames of `frame_len` bytes on a packet socket that uses version 2, and maps it.
     pub(super) fn map(socket: &OwnedFd, frame_len: usize) -> io::Result<Ring> {
         let slot_len = (frame_len + SLOT_OVERHEAD).next_power_of_two().clamp(2048, MAX_SLOT);
         let block_len = BLOCK_BYTES.max(slot_len);
@@ -82,8 +82,8 @@ impl Ring {
             tp_frame_nr: slots as u32,
         };
         crate::socket::set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a fresh shared mapping at an address of the kernel's choice, of the size the ring was just set up
-        // with.
+        // SAFETY: creates a new shared mapping at an address that the kernel chooses, with the size of the ring just
+        // created.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             libc::mmap(std::ptr::null_mut(), slots * slot_len, protection, libc::MAP_SHARED, socket.as_raw_fd(), 0)
@@ -95,19 +95,19 @@ impl Ring {
         Ok(Ring { base, slot_len, slots, next: 0 })
     }
 
-    /// The next slot, if the kernel has filled it. Until it is released, the same slot is returned again.
-    pub(super) fn take(&mut self) -> Option<Slot> {
+    /// Returns the next slot, if the kernel has filled it. Until it is released, the same slot is returned again.
+    pub(super) fn take(&mut self) -> Option<RingSlot> {
         // SAFETY: `next < slots`, so the slot lies within the mapping.
         let start = unsafe { self.base.add(self.next * self.slot_len) };
-        // Acquire: all the kernel wrote before it set the status is seen after it.
+        // Acquire: everything that the kernel wrote before it set the status is visible.
         // SAFETY: a slot of this ring, which is mapped.
         let status = unsafe { status_word(start) }.load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: slots begin at multiples of 2048 from a page, so the header is aligned; the kernel has initialised
-        // it and leaves it alone while the status says that the slot is ours. Copied, so that no reference to shared
-        // memory remains.
+        // SAFETY: slots begin at multiples of 2048 from a page, so the header is aligned. The kernel has initialised it
+        // and does not change it while the status gives the slot to us. The header is copied, so that no reference to
+        // shared memory remains.
         let (header, address) = unsafe {
             let header = start.cast::<libc::tpacket2_hdr>().read();
             let at = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
@@ -120,7 +120,7 @@ impl Ring {
             protocol: if status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { 0x8100 },
             control: header.tp_vlan_tci,
         });
-        Some(Slot {
+        Some(RingSlot {
             start,
             frame_at,
             kept,
@@ -132,8 +132,8 @@ impl Ring {
         })
     }
 
-    /// Gives a slot back to the kernel.
-    pub(super) fn release(&mut self, slot: Slot) {
+    /// Returns a slot to the kernel.
+    pub(super) fn release(&mut self, slot: RingSlot) {
         // Release: the kernel may overwrite the slot only after all our reads of it.
         // SAFETY: slots are released to the ring they came from (see the type), which is mapped.
         unsafe { status_word(slot.start) }.store(libc::TP_STATUS_KERNEL, Ordering::Release);
@@ -141,7 +141,7 @@ impl Ring {
     }
 }
 
-/// The status word of a slot, which the kernel and we both write.
+/// Returns the status word of a slot, which both the kernel and we write.
 ///
 /// # Safety
 /// `start` is the beginning of a slot of a ring that stays mapped for `'a`.

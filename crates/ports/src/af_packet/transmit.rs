@@ -1,37 +1,37 @@
-//! Sending: frames are gathered and handed to the kernel many at a time.
+//! Transmission of frames in batches.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::{DropReason, PortStats};
 
-/// Frames handed to the kernel in one call.
+/// Number of frames passed to the kernel in one call.
 const BATCH_FRAMES: usize = 64;
-/// Bytes gathered before they are sent even if there are fewer frames.
+/// Number of batched bytes at which they are sent even with fewer frames.
 const BATCH_BYTES: usize = 1 << 17;
-/// An Ethernet header; the kernel takes nothing shorter.
+/// Size of an Ethernet header, the minimum length that the kernel accepts.
 const MIN_FRAME: usize = 14;
-/// Longer than any device's frames; the kernel knows each one's limit.
+/// Upper bound of any device's frames; the kernel checks each device's own limit.
 const MAX_FRAME: usize = 1 << 16;
 
-/// Whether a frame is worth giving to the kernel at all.
+/// Whether a frame can be passed to the kernel at all.
 pub(super) fn is_sendable(frame: &[u8]) -> bool {
     (MIN_FRAME..=MAX_FRAME).contains(&frame.len())
 }
 
-/// A sending socket and the frames gathered for it.
+/// A sending socket with its batch of frames.
 pub(super) struct Transmit {
     socket: OwnedFd,
     bytes: Vec<u8>,
     lens: Vec<usize>,
-    /// What the kernel is told of the batch. The pointers in both are set and used within `send_all` alone; they are
-    /// kept here for their memory.
+    /// Message headers and vectors for the kernel. The pointers in both are set and used only within `send_all`; the
+    /// lists are kept to reuse their memory.
     vectors: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: all but the two lists of pointers can be sent to another thread by itself, and their pointers are followed by
-// nobody outside `send_all`, which sets them anew.
+// SAFETY: all fields but the two lists of pointers are `Send`, and the pointers are only followed in `send_all`, which
+// sets them anew.
 unsafe impl Send for Transmit {}
 
 impl Transmit {
@@ -45,7 +45,7 @@ impl Transmit {
         }
     }
 
-    /// Whether a frame of `len` bytes must wait until the batch has left.
+    /// Whether a frame of `len` bytes must wait until the batch has been sent.
     pub(super) fn is_full(&self, len: usize) -> bool {
         self.lens.len() == BATCH_FRAMES || self.bytes.len() + len > BATCH_BYTES
     }
@@ -55,10 +55,11 @@ impl Transmit {
         self.lens.push(frame.len());
     }
 
-    /// Sends the batch. A frame the kernel will not take now is dropped and counted, as a card with a full queue would.
+    /// Sends the batch. A frame that the kernel does not accept now is dropped and counted, as with a full device
+    /// queue.
     ///
     /// # Errors
-    /// If the socket failed as a whole; what had not left then is lost.
+    /// Returns an error if the socket failed as a whole; unsent frames are lost then.
     pub(super) fn flush(&mut self, stats: &mut PortStats) -> io::Result<()> {
         if self.lens.is_empty() {
             return Ok(());
@@ -80,7 +81,7 @@ impl Transmit {
             rest = behind;
         }
         for vector in &mut self.vectors {
-            // SAFETY: a plain struct of integers and pointers, for which zero bytes are a value.
+            // SAFETY: a plain struct of integers and pointers, for which zero bytes are valid.
             let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
@@ -89,8 +90,8 @@ impl Transmit {
         let mut at = 0;
         while at < count {
             let left = &mut self.messages[at..];
-            // SAFETY: `left` holds that many messages, each with one vector of `self.vectors`, which holds a piece of
-            // `self.bytes`; none of the lists has changed since, and all live through the call.
+            // SAFETY: `left` has this number of messages, each with one vector of `self.vectors`, which refers to a
+            // part of `self.bytes`. None of the lists has changed since, and all live through the call.
             let sent = unsafe {
                 let len = left.len() as libc::c_uint;
                 libc::sendmmsg(self.socket.as_raw_fd(), left.as_mut_ptr(), len, libc::MSG_DONTWAIT)

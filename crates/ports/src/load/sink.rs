@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::PortError;
-use crate::bpf::{self, MapKind, Side, code, instruction, load_map};
+use crate::bpf::{self, MapKind, StackSide, code, instruction, load_map};
 use crate::interface::Interface;
 
 const MAP_LOOKUP_ELEMENT: i32 = 1;
@@ -41,7 +41,7 @@ impl Sink {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
         let counts = bpf::create_map(MapKind::PerCpuArray, 16, 1).map_err(failed("making a BPF map"))?;
-        let link = bpf::attach_at_stack(&program(&counts), index, Side::Ingress);
+        let link = bpf::attach_at_stack(&program(&counts), index, StackSide::Ingress);
         Ok(Sink { counts, _link: link.map_err(failed("attaching a counting program"))? })
     }
 

@@ -19,8 +19,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A [`Namespace`] lives as long as its value, a thread or process inside it, or a socket opened in it; with the last
-//! of them the kernel removes it and everything in it, so there is nothing to clean up, not even after a crash. Sockets
+//! A [`Namespace`] lives as long as its value, a thread or process inside it, or a socket opened in it. When the last
+//! of them is gone, the kernel removes it and everything in it, so no cleanup is needed, even after a crash. Sockets
 //! stay in the namespace they were opened in, whichever thread uses them.
 
 mod join;
@@ -41,33 +41,33 @@ use std::thread::JoinHandle;
 pub use join::{join, join_user};
 pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
-pub use ping::{Answer, Echo, Echoes};
+pub use ping::{Echo, Echoes, PingResult};
 pub use tagging::Tagging;
 
-/// Why a namespace, or something in it, cannot be had.
+/// The reason why an operation on a namespace failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
-    /// The kernel or its administrator does not give this user namespaces.
+    /// The kernel or its administrator does not allow user namespaces for this user.
     #[error(
         "{what} is not allowed here ({source}): run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"
     )]
     Refused {
-        /// What was attempted.
+        /// Attempted operation.
         what: &'static str,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
-    /// A user namespace is for a whole process, and this one has more threads already.
+    /// A user namespace applies to a whole process, and this one has other threads already.
     #[error("a user namespace must be entered before the process starts its first thread")]
     ManyThreads,
-    /// Something within a namespace failed.
+    /// An operation within a namespace failed.
     #[error("{what} in namespace `{namespace}` failed: {source}")]
     System {
-        /// What was attempted, with names.
+        /// Attempted operation, with names.
         what: String,
         /// The namespace's name.
         namespace: String,
-        /// The kernel's answer.
+        /// Error returned by the kernel.
         source: io::Error,
     },
 }
@@ -79,11 +79,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Puts this process into a user namespace of its own, in which it is root, and into a network namespace that it
-    /// may therefore arrange as it likes. The file system, the processes and everything else stay what they were.
+    /// Puts this process into a new user namespace, in which it is root, and into a new network namespace, which it may
+    /// therefore configure freely. File system, processes and everything else stay unchanged.
     ///
     /// # Errors
-    /// If the process has several threads already, or the kernel refuses.
+    /// Returns an error if the process has several threads already, or the kernel refuses.
     pub fn new_user() -> Result<Namespace, NamespaceError> {
         user::enter_new()?;
         let namespace = Namespace::current()?;
@@ -91,12 +91,12 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Puts the calling thread, and those it starts afterwards, into a network namespace of its own. Unlike
-    /// [`new_user`](Self::new_user) it takes root, and leaves root what it is: in a user namespace nobody may load BPF
-    /// programs.
+    /// Puts the calling thread, and threads it starts later, into a new network namespace. Unlike
+    /// [`new_user`](Self::new_user) it requires root and keeps root's capabilities: BPF programs cannot be loaded in a
+    /// user namespace.
     ///
     /// # Errors
-    /// If the process is not root.
+    /// Returns an error if the process is not root.
     pub fn new_own() -> Result<Namespace, NamespaceError> {
         user::unshare(libc::CLONE_NEWNET)
             .map_err(|source| NamespaceError::Refused { what: "making a network namespace", source })?;
@@ -105,10 +105,10 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The network namespace of the calling thread.
+    /// Opens the network namespace of the calling thread.
     ///
     /// # Errors
-    /// If `/proc` is not mounted.
+    /// Returns an error if `/proc` is not mounted.
     pub fn current() -> Result<Namespace, NamespaceError> {
         let file = File::open("/proc/thread-self/ns/net");
         let file =
@@ -116,10 +116,10 @@ impl Namespace {
         Ok(Namespace { name: "self".to_owned(), file })
     }
 
-    /// A new network namespace, with its loopback device up and nothing else in it. The name is for messages only.
+    /// Creates a network namespace with only its loopback device, which is up. The name is used in messages only.
     ///
     /// # Errors
-    /// If the process is not root, at least in a user namespace of its own ([`new_user`](Self::new_user)).
+    /// Returns an error if the process is not root, at least in its own user namespace ([`new_user`](Self::new_user)).
     pub fn new(name: &str) -> Result<Namespace, NamespaceError> {
         let make = || {
             user::unshare(libc::CLONE_NEWNET)?;
@@ -132,25 +132,25 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The network namespace that another process holds open as a descriptor
-    /// ([`raw_descriptor`](Self::raw_descriptor)). Whoever is not root has to be in its user namespace to enter
+    /// Opens the network namespace that another process holds open as a descriptor
+    /// ([`raw_descriptor`](Self::raw_descriptor)). Without root, entering it requires being in its user namespace
     /// ([`join_user`]).
     ///
     /// # Errors
-    /// If the process is gone or belongs to someone else.
+    /// Returns an error if the process has ended or belongs to another user.
     pub fn held(process: u32, descriptor: RawFd, name: &str) -> Result<Namespace, NamespaceError> {
         Ok(Namespace { name: name.to_owned(), file: join::held(process, descriptor)? })
     }
 
-    /// The name it was given.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs `work` in a thread inside the namespace, waits for it and returns what it returned. Panics pass on.
+    /// Runs `work` in a thread inside the namespace, waits for it and returns its result. Panics are propagated.
     ///
     /// # Errors
-    /// If the thread cannot be started or cannot enter.
+    /// Returns an error if the thread cannot be started or cannot enter.
     pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, NamespaceError> {
         let inside = || {
             set_namespace(self.file.as_fd())?;
@@ -159,11 +159,10 @@ impl Namespace {
         in_thread(&self.name, inside).and_then(|done: io::Result<R>| done).map_err(self.failed("entering".to_owned()))
     }
 
-    /// Starts a thread inside the namespace. Should it not be able to enter, `work` is not run and joining it yields
-    /// the error.
+    /// Starts a thread inside the namespace. If it cannot enter, `work` is not run and joining it returns the error.
     ///
     /// # Errors
-    /// If the thread cannot be started.
+    /// Returns an error if the thread cannot be started.
     pub fn spawn<R: Send + 'static>(
         &self,
         work: impl FnOnce() -> R + Send + 'static,
@@ -177,10 +176,10 @@ impl Namespace {
         std::thread::Builder::new().name(self.name.clone()).spawn(inside).map_err(failed())
     }
 
-    /// A command that will run inside the namespace.
+    /// Creates a command that will run inside the namespace.
     ///
     /// # Errors
-    /// If no further descriptor can be opened.
+    /// Returns an error if no further descriptor can be opened.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Result<Command, NamespaceError> {
         let file = self.file.try_clone().map_err(self.failed("preparing a command".to_owned()))?;
         let mut command = Command::new(program);
@@ -190,18 +189,18 @@ impl Namespace {
         Ok(command)
     }
 
-    /// Sets a kernel parameter of the namespace, named as under `/proc/sys`: `net/ipv4/ping_group_range`.
+    /// Sets a kernel parameter of the namespace, with its name under `/proc/sys`: `net/ipv4/ping_group_range`.
     ///
     /// # Errors
-    /// If there is no such parameter, or it takes no such value, or it is none of the namespace's own.
+    /// Returns an error if there is no such parameter, the value is invalid, or the parameter is not per namespace.
     pub fn set_parameter(&self, parameter: &str, value: &str) -> Result<(), NamespaceError> {
         // `/proc/sys/net` shows each thread the parameters of its own namespace.
         let path = format!("/proc/sys/{parameter}");
         self.enter(|| std::fs::write(&path, value))?.map_err(self.failed(format!("setting {parameter} to {value}")))
     }
 
-    /// Turns IPv6 off, so that nothing but what the hosts are told to send is on their links (no router solicitations,
-    /// no duplicate address detection).
+    /// Turns IPv6 off, so that only the traffic of the hosts' own applications is on their links (no router
+    /// solicitations, no duplicate address detection).
     ///
     /// # Errors
     /// As [`set_parameter`](Self::set_parameter); a kernel without IPv6 is no error.
@@ -215,7 +214,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// The number under which this process holds it open, for [`join`].
+    /// Returns the number of the descriptor that holds it open in this process, for [`join`].
     pub fn raw_descriptor(&self) -> RawFd {
         self.file.as_raw_fd()
     }
@@ -230,14 +229,14 @@ impl Namespace {
     }
 }
 
-/// Moves the calling thread.
+/// Moves the calling thread into a namespace.
 fn set_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers are involved.
     let result = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Runs `work` in a thread of its own, since a namespace belongs to a thread and the caller shall keep its own.
+/// Runs `work` in a separate thread, since a namespace belongs to a thread and the caller keeps its own.
 fn in_thread<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> io::Result<R> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work)?;

@@ -1,25 +1,26 @@
-//! Requests to the kernel's routing tables: as much of rtnetlink(7) as it takes to make interfaces and routes.
+//! A minimal rtnetlink(7) client for creating interfaces and routes.
 //!
 //! ```text
 //! message   = length u32, type u16, flags u16, sequence u32, port u32 | a struct of the type | attributes
 //! attribute = length u16, type u16 | value, padded to 4 bytes; the value may be attributes again
 //! ```
 //!
-//! All numbers are in the machine's byte order. The kernel answers each request with an error number, zero for done.
+//! All numbers are in the machine's byte order. The kernel acknowledges each request with an error number, zero for
+//! success.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// A request under construction.
-pub(super) struct Request {
+pub(super) struct NetlinkRequest {
     bytes: Vec<u8>,
 }
 
-/// The struct nlmsghdr.
+/// Size of struct nlmsghdr in bytes.
 const HEADER: usize = 16;
 
-impl Request {
-    /// A request of type `kind` (`RTM_NEWLINK`, ...) that shall be acknowledged. `body` is the type's struct.
+impl NetlinkRequest {
+    /// Creates a request of type `kind` (`RTM_NEWLINK`, ...) with acknowledgement. `body` is the type's struct.
     pub(super) fn new(kind: u16, flags: u16, body: &[u8]) -> Self {
         let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -27,7 +28,7 @@ impl Request {
         bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
         bytes[8..12].copy_from_slice(&1u32.to_ne_bytes());
         bytes.extend_from_slice(body);
-        Request { bytes }
+        NetlinkRequest { bytes }
     }
 
     /// Adds an attribute.
@@ -36,7 +37,7 @@ impl Request {
         self
     }
 
-    /// Adds an attribute whose value `fill` writes, which may add attributes in turn.
+    /// Adds an attribute whose value `fill` writes, including nested attributes.
     pub(super) fn nested(mut self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
         let at = self.begin(kind);
         self = fill(self);
@@ -44,7 +45,7 @@ impl Request {
         self
     }
 
-    /// Adds bytes as they are: the struct at the start of a nested attribute.
+    /// Adds raw bytes: the struct at the start of a nested attribute.
     pub(super) fn raw(mut self, bytes: &[u8]) -> Self {
         self.bytes.extend_from_slice(bytes);
         self
@@ -69,25 +70,25 @@ impl Request {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// Sends the request from the calling thread's namespace and waits for the kernel's verdict.
+    /// Sends the request from the calling thread's namespace and waits for the kernel's acknowledgement.
     pub(super) fn send(mut self) -> io::Result<()> {
         let len = self.bytes.len() as u32;
         self.bytes[0..4].copy_from_slice(&len.to_ne_bytes());
         let socket = socket()?;
-        // SAFETY: the bytes live through the call and are as many as said. The kernel is the peer by default.
+        // SAFETY: the bytes live through the call and have the given length. The kernel is the peer by default.
         let sent = unsafe { libc::send(socket.as_raw_fd(), self.bytes.as_ptr().cast(), self.bytes.len(), 0) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
         }
         let mut answer = [0u8; 4096];
-        // SAFETY: the buffer lives through the call and is as long as said.
+        // SAFETY: the buffer lives through the call and has the given length.
         let len = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
         let Ok(len) = usize::try_from(len) else { return Err(io::Error::last_os_error()) };
         verdict(&answer[..len])
     }
 }
 
-/// Reads the kernel's answer: a header, then the negative error number.
+/// Parses the kernel's acknowledgement: a header, then the negative error number.
 fn verdict(answer: &[u8]) -> io::Result<()> {
     let kind = answer.get(4..6).map(|b| u16::from_ne_bytes([b[0], b[1]]));
     let code = answer.get(HEADER..HEADER + 4).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
@@ -106,7 +107,7 @@ fn socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn attributes_nest_and_are_padded() {
-        let request = Request::new(16, 0, &[7; 4])
+        let request = NetlinkRequest::new(16, 0, &[7; 4])
             .attribute(3, b"ab\0")
             .nested(18, |request| request.attribute(1, b"veth"))
             .bytes;

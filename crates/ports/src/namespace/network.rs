@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use super::netlink::Request;
+use super::netlink::NetlinkRequest;
 use super::{Namespace, NamespaceError};
 use crate::interface::Interface;
 
@@ -14,20 +14,20 @@ const REPLACE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16;
 /// The attribute of a veth's link data that describes its other end (`VETH_INFO_PEER`).
 const PEER: u16 = 1;
 
-/// Makes a pair of connected Ethernet interfaces: what enters `name_a` of namespace `a` leaves `name_b` of namespace
-/// `b`. Both are down. They live until one is removed or one of the namespaces ends.
+/// Creates a pair of connected Ethernet interfaces: frames that enter `name_a` of namespace `a` leave `name_b` of
+/// namespace `b`. Both are down. They live until one is removed or one of the namespaces ends.
 ///
 /// # Errors
-/// If a name is taken or cannot be a name.
+/// Returns an error if a name is taken or invalid.
 pub fn veth(a: &Namespace, name_a: &str, b: &Namespace, name_b: &str) -> Result<(), NamespaceError> {
     veth_with_queues(a, name_a, b, name_b, 1)
 }
 
-/// Like [`veth()`], with several queues in each direction. What one end sends on a queue arrives on the other's of the
-/// same number; the kernel chooses it by flow.
+/// Like [`veth()`], with several queues in each direction. Frames sent on a queue arrive on the other end's queue of
+/// the same number; the kernel chooses the queue by flow.
 ///
 /// # Errors
-/// As [`veth()`], or if there can be no so many queues.
+/// As [`veth()`]; also returns an error if this number of queues is not supported.
 pub fn veth_with_queues(
     a: &Namespace,
     name_a: &str,
@@ -35,8 +35,8 @@ pub fn veth_with_queues(
     name_b: &str,
     queues: u32,
 ) -> Result<(), NamespaceError> {
-    let queued = |request: Request| {
-        // With one queue the kernel's default is left alone.
+    let queued = |request: NetlinkRequest| {
+        // With one queue the kernel's default is kept.
         if queues == 1 {
             return request;
         }
@@ -46,7 +46,7 @@ pub fn veth_with_queues(
     let what = format!("making a veth pair {name_a} and {name_b}");
     let make = || {
         let other_end = b.descriptor().as_raw_fd().to_ne_bytes();
-        queued(Request::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0)))
+        queued(NetlinkRequest::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0)))
             .attribute(libc::IFLA_IFNAME, &text(name_a)?)
             .nested(libc::IFLA_LINKINFO, |request| {
                 request.attribute(libc::IFLA_INFO_KIND, b"veth").nested(libc::IFLA_INFO_DATA, |request| {
@@ -64,28 +64,28 @@ pub fn veth_with_queues(
 }
 
 impl Namespace {
-    /// Sets an interface up, as its cable were plugged in; a veth carries frames once both ends are.
+    /// Sets an interface up, as if its cable were plugged in; a veth carries frames once both ends are up.
     ///
     /// # Errors
-    /// If there is no such interface.
+    /// Returns an error if there is no such interface.
     pub fn set_up(&self, interface: &str) -> Result<(), NamespaceError> {
         self.change(interface, "setting up", |index| {
             let up = libc::IFF_UP as u32;
-            Request::new(libc::RTM_NEWLINK, 0, &link(index, up, up)).send()
+            NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, up, up)).send()
         })
     }
 
-    /// Waits until an interface that is up can carry frames, at most `patience`; false if it cannot by then. The kernel
-    /// notices that the other end of a veth is up with a little delay, and until then drops what is sent. So call this
-    /// on both ends once both are up, or the first frames may be lost.
+    /// Waits until an interface that is up can carry frames, for at most `timeout`. Returns false if it cannot by then.
+    /// The kernel notices with a small delay that the other end of a veth is up, and drops frames until then. So call
+    /// this on both ends once both are up, or the first frames may be lost.
     ///
     /// # Errors
-    /// If there is no such interface.
-    pub fn wait_for_link(&self, interface: &str, patience: Duration) -> Result<bool, NamespaceError> {
+    /// Returns an error if there is no such interface.
+    pub fn wait_for_link(&self, interface: &str, timeout: Duration) -> Result<bool, NamespaceError> {
         let work = || {
             let socket = any_socket()?;
             let device = Interface::new(socket.as_fd(), interface);
-            let deadline = Instant::now() + patience;
+            let deadline = Instant::now() + timeout;
             while !device.has_link()? {
                 if Instant::now() >= deadline {
                     return Ok(false);
@@ -100,83 +100,85 @@ impl Namespace {
     /// Sets an interface down.
     ///
     /// # Errors
-    /// If there is no such interface.
+    /// Returns an error if there is no such interface.
     pub fn set_down(&self, interface: &str) -> Result<(), NamespaceError> {
         self.change(interface, "setting down", |index| {
-            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, libc::IFF_UP as u32)).send()
+            NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, libc::IFF_UP as u32)).send()
         })
     }
 
-    /// Removes an interface, and with one end of a veth pair the other.
+    /// Removes an interface, and with one end of a veth pair also the other.
     ///
     /// # Errors
-    /// If there is no such interface.
+    /// Returns an error if there is no such interface.
     pub fn remove(&self, interface: &str) -> Result<(), NamespaceError> {
-        self.change(interface, "removing", |index| Request::new(libc::RTM_DELLINK, 0, &link(index, 0, 0)).send())
+        self.change(interface, "removing", |index| NetlinkRequest::new(libc::RTM_DELLINK, 0, &link(index, 0, 0)).send())
     }
 
     /// Moves an interface to another namespace; it is down afterwards.
     ///
     /// # Errors
-    /// If there is no such interface, or one of its name is there already.
+    /// Returns an error if there is no such interface, or the other namespace has one of the same name.
     pub fn move_to(&self, interface: &str, other: &Namespace) -> Result<(), NamespaceError> {
         self.change(interface, "moving", |index| {
             let file = other.descriptor().as_raw_fd().to_ne_bytes();
-            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_NET_NS_FD, &file).send()
+            NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_NET_NS_FD, &file).send()
         })
     }
 
     /// Sets an interface's Ethernet address.
     ///
     /// # Errors
-    /// If there is no such interface, or the address is no unicast address.
+    /// Returns an error if there is no such interface, or the address is no unicast address.
     pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), NamespaceError> {
         self.change(interface, "setting the Ethernet address of", |index| {
-            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_ADDRESS, &mac).send()
+            NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_ADDRESS, &mac).send()
         })
     }
 
     /// Sets an interface's MTU, in bytes.
     ///
     /// # Errors
-    /// If there is no such interface, or it cannot have this MTU.
+    /// Returns an error if there is no such interface, or it cannot have this MTU.
     pub fn set_mtu(&self, interface: &str, mtu: u32) -> Result<(), NamespaceError> {
         self.change(interface, "setting the MTU of", |index| {
-            Request::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_MTU, &mtu.to_ne_bytes()).send()
+            NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0))
+                .attribute(libc::IFLA_MTU, &mtu.to_ne_bytes())
+                .send()
         })
     }
 
-    /// Makes a VLAN interface on top of another: what it sends leaves `parent` with a tag of identifier `id`.
+    /// Creates a VLAN interface on top of another: its frames leave `parent` with a tag of identifier `id`.
     ///
     /// # Errors
-    /// If there is no such parent, or the name is taken.
+    /// Returns an error if there is no such parent, or the name is taken.
     pub fn add_vlan(&self, parent: &str, name: &str, id: u16) -> Result<(), NamespaceError> {
         self.change(parent, "making a VLAN interface on", |index| {
             let name = text(name)?;
-            Request::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0))
+            NetlinkRequest::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0))
                 .attribute(libc::IFLA_IFNAME, &name)
                 .attribute(libc::IFLA_LINK, &index.to_ne_bytes())
                 .nested(libc::IFLA_LINKINFO, |request| {
                     // IFLA_VLAN_ID is the first of the VLAN's attributes.
-                    let data = |request: Request| request.attribute(1, &id.to_ne_bytes());
+                    let data = |request: NetlinkRequest| request.attribute(1, &id.to_ne_bytes());
                     request.attribute(libc::IFLA_INFO_KIND, b"vlan").nested(libc::IFLA_INFO_DATA, data)
                 })
                 .send()
         })
     }
 
-    /// Gives an interface an address and a route to its network of `prefix` bits. IPv6 addresses can be used at once:
-    /// nobody else on these links can have them.
+    /// Adds an address to an interface, and a route to its network of `prefix` bits. IPv6 addresses can be used at
+    /// once, without duplicate address detection, as no other host on these links can have them.
     ///
     /// # Errors
-    /// If there is no such interface or it has the address.
+    /// Returns an error if there is no such interface or it already has the address.
     pub fn add_address(&self, interface: &str, address: IpAddr, prefix: u8) -> Result<(), NamespaceError> {
         self.change(interface, "giving an address to", |index| {
             let bytes = octets(address);
             // struct ifaddrmsg: family, prefix, flags, scope, interface.
             let mut body = vec![family(address), prefix, libc::IFA_F_NODAD as u8, 0];
             body.extend(index.to_ne_bytes());
-            Request::new(libc::RTM_NEWADDR, CREATE, &body)
+            NetlinkRequest::new(libc::RTM_NEWADDR, CREATE, &body)
                 .attribute(libc::IFA_LOCAL, &bytes)
                 .attribute(libc::IFA_ADDRESS, &bytes)
                 .send()
@@ -186,7 +188,7 @@ impl Namespace {
     /// Routes `destination`/`prefix` through `gateway`; prefix 0 is the default route.
     ///
     /// # Errors
-    /// If the gateway is not on any interface's network, or both are not of one family.
+    /// Returns an error if the gateway is not on any interface's network, or both are not of one family.
     pub fn add_route(&self, destination: IpAddr, prefix: u8, gateway: IpAddr) -> Result<(), NamespaceError> {
         let what = format!("routing {destination}/{prefix} through {gateway}");
         let add = || {
@@ -194,17 +196,17 @@ impl Namespace {
             let (table, scope) = (libc::RT_TABLE_MAIN, libc::RT_SCOPE_UNIVERSE);
             let head = [family(gateway), prefix, 0, 0, table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST];
             let body: Vec<u8> = head.into_iter().chain([0; 4]).collect();
-            let request = Request::new(libc::RTM_NEWROUTE, CREATE, &body);
+            let request = NetlinkRequest::new(libc::RTM_NEWROUTE, CREATE, &body);
             let request = if prefix == 0 { request } else { request.attribute(libc::RTA_DST, &octets(destination)) };
             request.attribute(libc::RTA_GATEWAY, &octets(gateway)).send()
         };
         self.enter(add)?.map_err(self.failed(what))
     }
 
-    /// Says which Ethernet address a neighbour has, for good, so that nobody needs to answer for it.
+    /// Adds a permanent neighbour entry with an Ethernet address, so that no address resolution is needed.
     ///
     /// # Errors
-    /// If there is no such interface.
+    /// Returns an error if there is no such interface.
     pub fn add_neighbour(&self, interface: &str, address: IpAddr, mac: [u8; 6]) -> Result<(), NamespaceError> {
         self.change(interface, "adding a neighbour to", |index| {
             // struct ndmsg: family and padding, interface, state, flags, type.
@@ -212,7 +214,7 @@ impl Namespace {
             body.extend(index.to_ne_bytes());
             body.extend(libc::NUD_PERMANENT.to_ne_bytes());
             body.extend([0, libc::RTN_UNICAST]);
-            Request::new(libc::RTM_NEWNEIGH, REPLACE, &body)
+            NetlinkRequest::new(libc::RTM_NEWNEIGH, REPLACE, &body)
                 .attribute(libc::NDA_DST, &octets(address))
                 .attribute(libc::NDA_LLADDR, &mac)
                 .send()
@@ -235,12 +237,12 @@ impl Namespace {
     }
 }
 
-/// A socket to ask about interfaces through.
+/// Opens a socket for interface queries.
 fn any_socket() -> io::Result<UdpSocket> {
     UdpSocket::bind("0.0.0.0:0")
 }
 
-/// struct ifinfomsg: family, type, index, flags, which flags to change.
+/// Encodes struct ifinfomsg: family, type, index, flags, mask of flags to change.
 fn link(index: i32, flags: u32, change: u32) -> [u8; 16] {
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -249,7 +251,7 @@ fn link(index: i32, flags: u32, change: u32) -> [u8; 16] {
     body
 }
 
-/// An interface's name as attributes hold it, with a zero behind it.
+/// Encodes an interface's name as in attributes, with a terminating zero.
 fn text(name: &str) -> io::Result<Vec<u8>> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.bytes().any(|b| b == 0) {
         let complaint = format!("`{name}` cannot be an interface: names have 1 to 15 characters");

@@ -1,7 +1,7 @@
-//! What an interface promises to do for the stack, and taking the promise back.
+//! Offloads that an interface provides to the stack, and switching them off.
 //!
-//! The AF_PACKET driver finishes what stacks leave undone, so it needs none of this. It is for measuring the
-//! difference, and for other programs on the same links that cannot cope.
+//! The AF_PACKET driver completes frames of local stacks itself, so it does not need this. It is for measuring the
+//! difference, and for other programs on the same links that cannot handle such frames.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,24 +10,24 @@ use std::os::fd::AsFd;
 use super::{Namespace, NamespaceError};
 use crate::interface::Interface;
 
-/// One promise.
+/// An offload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
     /// Checksums of sent frames are computed by the card.
     Checksum,
-    /// TCP segments are cut by the card.
+    /// TCP segmentation is done by the card.
     TcpSegmentation,
-    /// Over-long frames are cut as late as possible.
+    /// Over-long frames are segmented as late as possible.
     Segmentation,
-    /// Received frames are joined to longer ones before the stack sees them.
+    /// Received frames are merged into longer ones before the stack sees them.
     Receive,
 }
 
 impl Offload {
-    /// All of them, in an order in which they can be turned off: segmentation rests upon checksums.
+    /// All of them, in an order in which they can be turned off: segmentation depends on checksums.
     const ALL: [Offload; 4] = [Offload::TcpSegmentation, Offload::Segmentation, Offload::Receive, Offload::Checksum];
 
-    /// The ethtool commands that read and set it.
+    /// Returns the ethtool commands that read and set it.
     fn commands(self) -> (u32, u32) {
         match self {
             Offload::Checksum => (0x16, 0x17),
@@ -38,27 +38,27 @@ impl Offload {
     }
 }
 
-/// Offloads turned off; they are turned on again when this is dropped.
+/// Offloads that are off; dropping this turns them on again.
 pub struct Offloads {
     socket: UdpSocket,
     interface: String,
-    /// What was on, in the order in which it was turned off.
+    /// Offloads that were on, in the order in which they were turned off.
     were_on: Vec<Offload>,
 }
 
 impl Offloads {
-    /// Those that were on before.
+    /// Returns the offloads that were on before.
     pub fn were_on(&self) -> &[Offload] {
         &self.were_on
     }
 }
 
 impl Namespace {
-    /// Turns an offload of an interface on, for as long as the interface lives. [`Offload::Receive`] lets a veth's
-    /// other end send to it without socket buffers.
+    /// Turns an offload of an interface on, for as long as the interface lives. [`Offload::Receive`] allows a veth's
+    /// other end to send to it without socket buffers.
     ///
     /// # Errors
-    /// If there is no such interface or it does not have the offload.
+    /// Returns an error if there is no such interface or it does not have the offload.
     pub fn turn_on(&self, interface: &str, offload: Offload) -> Result<(), NamespaceError> {
         let work = || -> io::Result<()> {
             let socket = UdpSocket::bind("0.0.0.0:0")?;
@@ -70,7 +70,7 @@ impl Namespace {
     /// Turns all offloads of an interface off until the returned value is dropped.
     ///
     /// # Errors
-    /// If there is no such interface or it does not allow it.
+    /// Returns an error if there is no such interface or it does not allow it.
     pub fn turn_off_offloads(&self, interface: &str) -> Result<Offloads, NamespaceError> {
         let work = || -> io::Result<Offloads> {
             let socket = UdpSocket::bind("0.0.0.0:0")?;
@@ -84,7 +84,7 @@ impl Namespace {
                         device.ethtool(set, 0)?;
                         off.were_on.push(offload);
                     }
-                    // A device that has no such thing has it turned off.
+                    // An offload that the device does not have counts as off.
                     Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
                     Err(error) => return Err(error),
                 }
@@ -99,7 +99,7 @@ impl Drop for Offloads {
     fn drop(&mut self) {
         let device = Interface::new(self.socket.as_fd(), &self.interface);
         for offload in self.were_on.iter().rev() {
-            // The interface may be gone, and then there is nothing to restore.
+            // If the interface is gone, there is nothing to restore.
             let _ = device.ethtool(offload.commands().1, 1);
         }
     }

@@ -1,4 +1,4 @@
-//! Echo requests, sent by a namespace's kernel.
+//! ICMP echo requests from a namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -9,61 +9,61 @@ use wire::{icmpv4, ipv4};
 
 use super::{Namespace, NamespaceError};
 
-/// What an echo request brought back.
+/// The result of an echo request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The echo.
+pub enum PingResult {
+    /// An echo reply.
     Reply {
-        /// How long it took.
+        /// Round-trip time.
         time: Duration,
-        /// The reply's time to live: what it was sent with, less the routers on its way.
+        /// Time to live of the reply: its initial value minus the number of routers on the path.
         ttl: u8,
     },
-    /// Somebody on the way says why there will be no echo.
-    Complaint {
-        /// Who.
+    /// An ICMP error from a router or host on the path.
+    IcmpError {
+        /// Sender of the error.
         from: Ipv4Addr,
-        /// What it says.
+        /// Its message.
         message: icmpv4::Repr,
     },
-    /// Nothing came in time.
-    Nothing,
+    /// No reply before the timeout.
+    Timeout,
 }
 
 impl Namespace {
-    /// Sends one echo request with this sequence number and 56 bytes of data, and waits for what comes back.
+    /// Sends one echo request with this sequence number and 56 bytes of data, and waits for the result.
     ///
     /// # Errors
-    /// If there is no route, or this process is not the namespace's root.
-    pub fn ping(&self, destination: Ipv4Addr, sequence: u16, patience: Duration) -> Result<Answer, NamespaceError> {
-        let exchange = || exchange(&socket()?, destination, sequence, patience);
+    /// Returns an error if there is no route, or this process is not the namespace's root.
+    pub fn ping(&self, destination: Ipv4Addr, sequence: u16, timeout: Duration) -> Result<PingResult, NamespaceError> {
+        let exchange = || exchange(&socket()?, destination, sequence, timeout);
         self.enter(exchange)?.map_err(self.failed(format!("pinging {destination}")))
     }
 }
 
-/// Echo requests to anybody from a namespace's kernel, and what is answered: sending and waiting are apart, so that a
-/// request needs not wait for the last one's answer. It may be shared by threads.
+/// A socket for echo requests to any host from a namespace, and for the replies. Sending and waiting are separate, so a
+/// request need not wait for the previous reply. Threads may share it.
 pub struct Echoes(UdpSocket);
 
-/// The answer to an echo request.
+/// An echo reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Who answers.
+    /// Sender of the reply.
     pub from: Ipv4Addr,
-    /// The request's identifier.
+    /// Identifier of the request.
     pub identifier: u16,
-    /// The request's sequence number.
+    /// Sequence number of the request.
     pub sequence: u16,
-    /// What the request carried.
+    /// Data of the request.
     pub data: Vec<u8>,
 }
 
 impl Echoes {
-    /// Opens a socket in the namespace. It hears the answers to everybody's requests there: identifiers tell them
-    /// apart.
+    /// Opens a socket in the namespace. It receives the replies to all requests there, distinguished by their
+    /// identifiers.
     ///
     /// # Errors
-    /// If this process is not the namespace's root.
+    /// Returns an error if this process is not the namespace's root.
     pub fn open(namespace: &Namespace) -> Result<Echoes, NamespaceError> {
         let opened = namespace.enter(socket)?.map_err(namespace.failed("opening a raw socket".to_owned()))?;
         Ok(Echoes(opened))
@@ -72,18 +72,19 @@ impl Echoes {
     /// Sends a request.
     ///
     /// # Errors
-    /// If there is no route, or no room in the socket's queue.
+    /// Returns an error if there is no route, or the socket's queue is full.
     pub fn request(&self, to: Ipv4Addr, identifier: u16, sequence: u16, data: &[u8]) -> io::Result<()> {
         let request = icmpv4::Repr::EchoRequest { identifier, sequence };
         self.0.send_to(&request.packet(data), SocketAddr::from((to, 0))).map(drop)
     }
 
-    /// Waits for an answer, at most `patience` (which is not zero). `None` if there was none, or something else came.
+    /// Waits for a reply for at most `timeout` (which is not zero). Returns `None` if there was none, or another
+    /// message came.
     ///
     /// # Errors
-    /// If the kernel refuses.
-    pub fn answer(&self, patience: Duration) -> io::Result<Option<Echo>> {
-        self.0.set_read_timeout(Some(patience))?;
+    /// Returns an error if the kernel refuses.
+    pub fn answer(&self, timeout: Duration) -> io::Result<Option<Echo>> {
+        self.0.set_read_timeout(Some(timeout))?;
         let mut buffer = [0; 2048];
         match self.0.recv(&mut buffer) {
             Ok(len) => Ok(echo(&buffer[..len])),
@@ -93,7 +94,7 @@ impl Echoes {
     }
 }
 
-/// The answer that a packet is, if it is one.
+/// Parses a packet as an echo reply.
 fn echo(bytes: &[u8]) -> Option<Echo> {
     let packet = ipv4::Packet::new_checked(bytes).ok()?;
     let message = icmpv4::Packet::new_checked(packet.payload()).ok()?;
@@ -101,29 +102,29 @@ fn echo(bytes: &[u8]) -> Option<Echo> {
     Some(Echo { from: packet.source(), identifier, sequence, data: message.payload().to_vec() })
 }
 
-/// A raw ICMP socket. It is handled as a UDP socket, whose calls are the same; what it receives begins with the IP
-/// header.
+/// Opens a raw ICMP socket. It has the type of a UDP socket, whose calls are the same; received packets begin with the
+/// IP header.
 fn socket() -> io::Result<UdpSocket> {
     // SAFETY: no pointers are involved.
     let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::IPPROTO_ICMP) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened and has no other owner.
     Ok(unsafe { UdpSocket::from_raw_fd(fd) })
 }
 
-fn exchange(socket: &UdpSocket, destination: Ipv4Addr, sequence: u16, patience: Duration) -> io::Result<Answer> {
-    // The thread's number keeps pings of several threads apart.
+fn exchange(socket: &UdpSocket, destination: Ipv4Addr, sequence: u16, timeout: Duration) -> io::Result<PingResult> {
+    // The thread's id distinguishes pings of several threads.
     let identifier = (std::process::id() as u16).wrapping_add(thread_number());
     let request = icmpv4::Repr::EchoRequest { identifier, sequence };
     let started = Instant::now();
     socket.send_to(&request.packet(&[0x55; 56]), SocketAddr::from((destination, 0)))?;
     let mut buffer = [0; 2048];
     loop {
-        let left = patience.saturating_sub(started.elapsed());
+        let left = timeout.saturating_sub(started.elapsed());
         if left.is_zero() {
-            return Ok(Answer::Nothing);
+            return Ok(PingResult::Timeout);
         }
         socket.set_read_timeout(Some(left))?;
         let len = match socket.recv(&mut buffer) {
@@ -138,26 +139,26 @@ fn exchange(socket: &UdpSocket, destination: Ipv4Addr, sequence: u16, patience: 
 }
 
 fn thread_number() -> u16 {
-    // SAFETY: the call asks for a number and cannot fail.
+    // SAFETY: the call reads a number and cannot fail.
     unsafe { libc::gettid() as u16 }
 }
 
-/// What a received packet says about the request, if it is about it.
-fn answer(bytes: &[u8], destination: Ipv4Addr, request: icmpv4::Repr, time: Duration) -> Option<Answer> {
+/// Matches a received packet with the request.
+fn answer(bytes: &[u8], destination: Ipv4Addr, request: icmpv4::Repr, time: Duration) -> Option<PingResult> {
     let packet = ipv4::Packet::new_checked(bytes).ok()?;
     let message = icmpv4::Packet::new_checked(packet.payload()).ok()?;
     let icmpv4::Repr::EchoRequest { identifier, sequence } = request else { return None };
     match icmpv4::Repr::parse(&message) {
         icmpv4::Repr::EchoReply { identifier: id, sequence: seq } => {
             let ours = packet.source() == destination && (id, seq) == (identifier, sequence);
-            ours.then_some(Answer::Reply { time, ttl: packet.ttl() })
+            ours.then_some(PingResult::Reply { time, ttl: packet.ttl() })
         }
         complaint @ (icmpv4::Repr::Unreachable { .. } | icmpv4::Repr::TimeExceeded { .. }) => {
-            // A complaint quotes the packet it is about: its IP header and at least eight bytes.
+            // An ICMP error quotes the packet that caused it: its IP header and at least eight bytes.
             let quoted = ipv4::Packet::new_checked(message.payload()).ok()?;
             let header = icmpv4::Packet::new_checked(quoted.payload()).ok()?;
             let ours = quoted.destination() == destination && icmpv4::Repr::parse(&header) == request;
-            ours.then_some(Answer::Complaint { from: packet.source(), message: complaint })
+            ours.then_some(PingResult::IcmpError { from: packet.source(), message: complaint })
         }
         _ => None,
     }
@@ -177,13 +178,13 @@ mod tests {
             answer(&bytes, host, request, time)
         };
         let reply = |identifier| icmpv4::Repr::EchoReply { identifier, sequence: 1 };
-        assert_eq!(from(host, reply(7), b""), Some(Answer::Reply { time, ttl: 64 }));
+        assert_eq!(from(host, reply(7), b""), Some(PingResult::Reply { time, ttl: 64 }));
         assert_eq!(from(host, reply(8), b""), None);
         assert_eq!(from(router, reply(7), b""), None);
         assert_eq!(from(host, request, b""), None);
         let message = icmpv4::Repr::TimeExceeded { code: 0 };
         let quote = ipv4::Repr::new(me, host, ipv4::ICMP).packet(&request.packet(b""));
-        assert_eq!(from(router, message, &quote), Some(Answer::Complaint { from: router, message }));
+        assert_eq!(from(router, message, &quote), Some(PingResult::IcmpError { from: router, message }));
         assert_eq!(from(router, message, &quote[..20]), None);
     }
 

@@ -1,4 +1,4 @@
-//! VLAN tags without VLAN interfaces: a kernel need not have those, and what they send is worth testing against.
+//! VLAN tags without VLAN interfaces, which a kernel may lack, for tests of offloaded tags.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,19 +7,20 @@ use super::{Namespace, NamespaceError};
 use crate::bpf::{self, code, instruction};
 use crate::interface::Interface;
 
-/// An interface whose stack tags what it sends, as long as this lives.
+/// An interface whose stack tags its frames, as long as this lives.
 pub struct Tagging {
-    /// Held open: what it stands for lasts as long as it does.
+    /// Kept open: the attachment lasts as long as the descriptor.
     _link: OwnedFd,
 }
 
 impl Namespace {
-    /// Gives all that the stack sends through an interface a VLAN tag (IEEE 802.1Q) with this identifier. It stands
-    /// beside the frame, for the card to put in, as tags of VLAN interfaces do. Packet sockets that bypass the queueing
-    /// discipline, as those of [`AfPacketPort`](crate::AfPacketPort) do, are not the stack.
+    /// Adds a VLAN tag (IEEE 802.1Q) with this identifier to all frames that the stack sends through an interface. The
+    /// tag is kept beside the frame, for the card to insert, like tags of VLAN interfaces. Packet sockets that bypass
+    /// the queueing discipline, like those of [`AfPacketPort`](crate::AfPacketPort), are not part of the stack.
     ///
     /// # Errors
-    /// If there is no such interface, the process is not root outside user namespaces, or the kernel is older than 6.6.
+    /// Returns an error if there is no such interface, the process is not root outside user namespaces, or the kernel
+    /// is older than 6.6.
     pub fn tag_sent(&self, interface: &str, id: u16) -> Result<Tagging, NamespaceError> {
         const SKB_VLAN_PUSH: i32 = 18;
         const PASS: i32 = 0;
@@ -34,7 +35,7 @@ impl Namespace {
                 instruction(code::MOVE, 0, 0, 0, PASS),
                 instruction(code::EXIT, 0, 0, 0, 0),
             ];
-            Ok(Tagging { _link: bpf::attach_at_stack(&program, index, bpf::Side::Egress)? })
+            Ok(Tagging { _link: bpf::attach_at_stack(&program, index, bpf::StackSide::Egress)? })
         };
         self.enter(work)?.map_err(self.failed(format!("tagging what leaves {interface}")))
     }

@@ -1,7 +1,7 @@
-//! Entering a user namespace: becoming root in a world of one's own.
+//! User namespaces: a process becomes root within its own namespace.
 //!
-//! In it the process may make network namespaces and interfaces and open packet sockets, but has no more power over
-//! anything outside than it had before. Source: user_namespaces(7).
+//! There the process may create network namespaces and interfaces and open packet sockets, but gains no privileges
+//! outside. Source: user_namespaces(7).
 
 use std::ffi::c_int;
 use std::io;
@@ -10,14 +10,14 @@ use super::NamespaceError;
 
 /// Moves the process into new user and network namespaces and maps its user and group to root there.
 pub(super) fn enter_new() -> Result<(), NamespaceError> {
-    // SAFETY: these two ask for numbers and cannot fail.
+    // SAFETY: these two read numbers and cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET).map_err(|source| match source.raw_os_error() {
-        // The kernel's only cause for it with these flags.
+        // With these flags the kernel has no other reason for this error.
         Some(libc::EINVAL) => NamespaceError::ManyThreads,
         _ => NamespaceError::Refused { what: "making a user namespace", source },
     })?;
-    // Without privileges outside, groups can be mapped only once setgroups(2) is given up.
+    // Without privileges outside, groups can be mapped only after setgroups(2) is disabled.
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("0 {user} 1"))?;
     write("/proc/self/gid_map", &format!("0 {group} 1"))
@@ -29,7 +29,7 @@ fn write(path: &str, text: &str) -> Result<(), NamespaceError> {
 }
 
 pub(super) fn unshare(flags: c_int) -> io::Result<()> {
-    // SAFETY: no pointers are involved; only the calling thread (for user namespaces, the process, which the kernel
-    // requires to have no other) is moved.
+    // SAFETY: no pointers are involved; only the calling thread is moved (for user namespaces the process, which the
+    // kernel requires to have a single thread).
     if unsafe { libc::unshare(flags) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

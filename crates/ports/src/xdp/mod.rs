@@ -43,7 +43,7 @@ use crate::frame::{Frame, Memory};
 use crate::interface::{self, Interface, payload_len};
 use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 use program::Redirect;
-use queue::{Flushed, Queue};
+use queue::{Flushed, XdpQueue};
 use wire::offload::{Cut, segment};
 
 /// Number of receptions without a frame after which the socket is checked for events of the interface.
@@ -58,8 +58,9 @@ pub struct XdpSettings {
     pub generic: bool,
     /// Copy frames even if the driver supports zero copy.
     pub copy: bool,
-    /// Poll the device for this many microseconds in each reception instead of waiting for its interrupts. This occupies
-    /// a core, and is worthwhile where latency matters and interrupts are expensive; on veth it costs throughput.
+    /// Poll the device for this many microseconds in each reception instead of waiting for its interrupts. This
+    /// occupies a core, and is worthwhile where latency matters and interrupts are expensive; on veth it costs
+    /// throughput.
     pub busy_poll_us: Option<u32>,
 }
 
@@ -73,7 +74,7 @@ pub struct XdpPort {
     has_local_senders: bool,
     /// Shared by the parts of a port that was [`split`](XdpPort::split): dropping the last one detaches the program.
     redirect: Arc<Redirect>,
-    queues: Vec<Queue>,
+    queues: Vec<XdpQueue>,
     /// Number of queues, from the first, that can send.
     senders: usize,
     /// Descriptor that is readable if one of several queues is.
@@ -154,12 +155,12 @@ impl XdpPort {
     /// Panics if there are fewer queues than parts.
     pub fn split(mut self, parts: usize) -> Result<Vec<XdpPort>, PortError> {
         assert!((1..=self.queues.len()).contains(&parts), "each part has a queue");
-        let mut shares: Vec<Vec<Queue>> = (0..parts).map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<XdpQueue>> = (0..parts).map(|_| Vec::new()).collect();
         for (number, queue) in std::mem::take(&mut self.queues).into_iter().enumerate() {
             shares[number % parts].push(queue);
         }
         let failed = |source| PortError::System { what: "making an epoll set", interface: self.name.clone(), source };
-        let part = |(number, queues): (usize, Vec<Queue>)| {
+        let part = |(number, queues): (usize, Vec<XdpQueue>)| {
             let epoll = if queues.len() > 1 { Some(open::epoll(&queues).map_err(failed)?) } else { None };
             Ok(XdpPort {
                 name: self.name.clone(),
@@ -380,7 +381,7 @@ impl Port for XdpPort {
     }
 
     fn stats(&self) -> PortStats {
-        let dropped: u64 = self.queues.iter().map(Queue::dropped).sum();
+        let dropped: u64 = self.queues.iter().map(XdpQueue::dropped).sum();
         PortStats { rx_dropped: self.stats.rx_dropped + dropped, ..self.stats }
     }
 }

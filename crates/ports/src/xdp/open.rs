@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use super::program::{Redirect, again_while_busy};
-use super::queue::{Queue, Rings};
+use super::queue::{Rings, XdpQueue};
 use super::{NoXdp, XdpPort, XdpSettings};
 use crate::PortError;
 use crate::bpf::Attach;
@@ -26,14 +26,14 @@ const HEADROOM: usize = 256;
 const HEADERS: usize = 22;
 /// Maximum MTU: frames of 10,240 bytes, which covers jumbo frames of all kinds. Longer frames take tens of buffers
 /// each, and a ring would hold only a few dozen such frames.
-pub(super) const MTU_MOST: usize = 10_240 - HEADERS;
+pub(super) const MAX_MTU: usize = 10_240 - HEADERS;
 /// Maximum number of bytes in transit in the kernel per socket.
 const QUEUE_BYTES: c_int = 8 << 20;
 /// Number of frames that a call sends in copy mode (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17).
 const MAX_TX_SKB_BUDGET: c_int = 9;
 
 /// The state of an interface before opening.
-struct Found<'a> {
+struct FoundInterface<'a> {
     name: &'a str,
     index: c_int,
     mtu: usize,
@@ -46,7 +46,7 @@ struct Found<'a> {
 }
 
 /// A memory shared by ports, once a socket has registered it.
-struct Shared {
+struct SharedMemory {
     memory: Arc<Memory>,
     owner: OwnedFd,
     ring_len: u32,
@@ -56,12 +56,12 @@ struct Shared {
 /// has its own result.
 pub(crate) fn open_all(interfaces: &[(&str, XdpSettings)]) -> Vec<Result<XdpPort, PortError>> {
     let found: Vec<_> = interfaces.iter().map(|(name, _)| look(name)).collect();
-    let usable = || found.iter().flatten().filter(|found| found.mtu <= MTU_MOST);
+    let usable = || found.iter().flatten().filter(|found| found.mtu <= MAX_MTU);
     let queues: u32 = usable().map(|found| found.queues).sum();
     let longest = usable().map(|found| found.mtu + HEADERS).max().unwrap_or(0);
     let chunk_len = if longest + HEADROOM <= 2048 { 2048 } else { 4096 };
     let mut shared = None;
-    let mut open = |found: Result<Found<'_>, PortError>, settings: &XdpSettings| {
+    let mut open = |found: Result<FoundInterface<'_>, PortError>, settings: &XdpSettings| {
         let found = found?;
         let name = found.name;
         let refused = |why| PortError::NoXdp { interface: name.to_owned(), why };
@@ -70,7 +70,7 @@ pub(crate) fn open_all(interfaces: &[(&str, XdpSettings)]) -> Vec<Result<XdpPort
     found.into_iter().zip(interfaces).map(|(found, (_, settings))| open(found, settings)).collect()
 }
 
-fn look(name: &str) -> Result<Found<'_>, PortError> {
+fn look(name: &str) -> Result<FoundInterface<'_>, PortError> {
     let failed = |what| move |source| PortError::system(what, name, "cap_net_raw", source);
     let control = open_socket(libc::AF_PACKET).map_err(|source| PortError::NoXdp {
         interface: name.to_owned(),
@@ -85,22 +85,22 @@ fn look(name: &str) -> Result<Found<'_>, PortError> {
     }
     let (queues, senders) = interface.queues();
     let driver = interface.driver().unwrap_or_default();
-    Ok(Found { name, index, mtu, queues, senders, driver, control })
+    Ok(FoundInterface { name, index, mtu, queues, senders, driver, control })
 }
 
-impl Found<'_> {
+impl FoundInterface<'_> {
     fn open(
         self,
         settings: &XdpSettings,
-        shared: &mut Option<Shared>,
+        shared: &mut Option<SharedMemory>,
         queues: u32,
         chunk_len: usize,
     ) -> Result<XdpPort, NoXdp> {
         // Attached before the MTU check, so that a missing permission is reported first. Dropping `redirect` detaches
         // it.
         let redirect = Redirect::attach(self.index, self.queues, settings.generic)?;
-        if self.mtu > MTU_MOST {
-            return Err(NoXdp::LongFrames { mtu: self.mtu, most: MTU_MOST });
+        if self.mtu > MAX_MTU {
+            return Err(NoXdp::LongFrames { mtu: self.mtu, max_mtu: MAX_MTU });
         }
         let is_native = redirect.attach == Attach::Native;
         let binding = Binding {
@@ -113,12 +113,12 @@ impl Found<'_> {
         };
         let (mut bound, mut note) = (Vec::new(), None);
         for queue in 0..self.queues {
-            let made = binding.bind(queue, shared).map_err(|error| error.told(self.mtu))?;
+            let made = binding.bind(queue, shared).map_err(|error| error.into_no_xdp(self.mtu))?;
             redirect.insert(queue, &made.socket)?;
             let refused = settings.busy_poll_us.map(|us| busy_poll(&made.socket, us).err());
             let is_polled = matches!(refused, Some(None));
             note = note.or(refused.flatten().map(|error| no_busy_poll(self.name, &error)));
-            bound.push(Queue::new(made.socket, made.memory, made.rings, made.zero_copy, is_polled));
+            bound.push(XdpQueue::new(made.socket, made.memory, made.rings, made.zero_copy, is_polled));
         }
         promiscuous(&self.control, self.index).map_err(NoXdp::at("making the interface promiscuous"))?;
         let epoll = if bound.len() > 1 { Some(epoll(&bound).map_err(NoXdp::at("making an epoll set"))?) } else { None };
@@ -174,7 +174,7 @@ impl From<NoXdp> for BindError {
 }
 
 impl BindError {
-    fn told(self, mtu: usize) -> NoXdp {
+    fn into_no_xdp(self, mtu: usize) -> NoXdp {
         match self {
             BindError::No(why) => why,
             BindError::Jumbo(source) => NoXdp::Jumbo { mtu, source },
@@ -184,7 +184,7 @@ impl BindError {
 
 impl Binding {
     /// Binds a socket to a queue, on the shared memory if there is one that the device accepts, else on a new one.
-    fn bind(&self, queue: u32, shared: &mut Option<Shared>) -> Result<Bound, BindError> {
+    fn bind(&self, queue: u32, shared: &mut Option<SharedMemory>) -> Result<Bound, BindError> {
         if let Some(with) = shared.as_ref().filter(|with| with.memory.chunk_len() >= self.chunk_len) {
             let socket = self.socket()?;
             let rings = Rings::map(&socket, with.ring_len).map_err(NoXdp::at("making rings"))?;
@@ -205,7 +205,7 @@ impl Binding {
     }
 
     /// Registers a memory with a new socket and binds it.
-    fn bind_first(&self, queue: u32) -> Result<(Bound, Shared), BindError> {
+    fn bind_first(&self, queue: u32) -> Result<(Bound, SharedMemory), BindError> {
         let copy = if self.must_copy { libc::XDP_COPY } else { 0 };
         let several = if self.several_buffers { libc::XDP_USE_SG } else { 0 };
         let (socket, memory, ring_len) = self.register()?;
@@ -218,7 +218,7 @@ impl Binding {
             Err(error) => return Err(NoXdp::at("binding an AF_XDP socket")(error).into()),
         }
         let owner = socket.try_clone().map_err(NoXdp::at("keeping an AF_XDP socket"))?;
-        let shared = Shared { memory: Arc::clone(&memory), owner, ring_len };
+        let shared = SharedMemory { memory: Arc::clone(&memory), owner, ring_len };
         Ok((self.bound(socket, memory, rings), shared))
     }
 
@@ -298,7 +298,7 @@ fn no_busy_poll(interface: &str, error: &io::Error) -> String {
 }
 
 /// Creates a descriptor that is readable when one of the queues is.
-pub(super) fn epoll(queues: &[Queue]) -> io::Result<OwnedFd> {
+pub(super) fn epoll(queues: &[XdpQueue]) -> io::Result<OwnedFd> {
     use std::os::fd::FromRawFd;
     // SAFETY: no pointers are involved.
     let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };

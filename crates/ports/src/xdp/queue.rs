@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use super::ring::{Kind, Ring};
+use super::ring::{Ring, RingKind};
 use crate::frame::{Frame, Memory};
 use crate::socket;
 
@@ -30,16 +30,16 @@ pub(super) struct Rings {
 impl Rings {
     pub(super) fn map(socket: &OwnedFd, len: u32) -> io::Result<Rings> {
         Ok(Rings {
-            fill: Ring::map(socket, Kind::Fill, len)?,
-            completion: Ring::map(socket, Kind::Completion, len)?,
-            receive: Ring::map(socket, Kind::Receive, len)?,
-            transmit: Ring::map(socket, Kind::Transmit, len)?,
+            fill: Ring::map(socket, RingKind::Fill, len)?,
+            completion: Ring::map(socket, RingKind::Completion, len)?,
+            receive: Ring::map(socket, RingKind::Receive, len)?,
+            transmit: Ring::map(socket, RingKind::Transmit, len)?,
         })
     }
 }
 
 /// A bound socket.
-pub(super) struct Queue {
+pub(super) struct XdpQueue {
     pub(super) socket: OwnedFd,
     pub(super) memory: Arc<Memory>,
     /// Whether the device reads and writes the frame memory itself.
@@ -67,9 +67,9 @@ pub(super) enum Flushed {
     Down,
 }
 
-impl Queue {
+impl XdpQueue {
     pub(super) fn new(socket: OwnedFd, memory: Arc<Memory>, rings: Rings, zero_copy: bool, busy_poll: bool) -> Self {
-        let mut queue = Queue { socket, memory, zero_copy, busy_poll, rings, spare: Vec::new(), gathered: false };
+        let mut queue = XdpQueue { socket, memory, zero_copy, busy_poll, rings, spare: Vec::new(), gathered: false };
         queue.refill();
         queue
     }
@@ -315,7 +315,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for XdpQueue {
     fn drop(&mut self) {
         // Accepted frames should be sent; a failure can no longer be reported.
         if self.gathered {

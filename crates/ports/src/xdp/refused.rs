@@ -54,13 +54,13 @@ pub enum NoXdp {
     },
     /// Frames may be longer than a port supports.
     #[error(
-        "its MTU of {mtu} bytes is over the {most} that an AF_XDP port takes; `ip link set dev NAME mtu {most}` makes it fit"
+        "its MTU of {mtu} bytes is over the {max_mtu} that an AF_XDP port takes; `ip link set dev NAME mtu {max_mtu}` makes it fit"
     )]
     LongFrames {
         /// The interface's MTU, in bytes.
         mtu: usize,
         /// Maximum MTU in bytes.
-        most: usize,
+        max_mtu: usize,
     },
     /// Any other error.
     #[error("{what} failed: {source}")]

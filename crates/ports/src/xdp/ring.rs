@@ -19,40 +19,40 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The kind of a ring.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum RingKind {
     Receive,
     Transmit,
     Fill,
     Completion,
 }
 
-impl Kind {
+impl RingKind {
     /// Returns the socket option that creates it.
     fn option(self) -> libc::c_int {
         match self {
-            Kind::Receive => libc::XDP_RX_RING,
-            Kind::Transmit => libc::XDP_TX_RING,
-            Kind::Fill => libc::XDP_UMEM_FILL_RING,
-            Kind::Completion => libc::XDP_UMEM_COMPLETION_RING,
+            RingKind::Receive => libc::XDP_RX_RING,
+            RingKind::Transmit => libc::XDP_TX_RING,
+            RingKind::Fill => libc::XDP_UMEM_FILL_RING,
+            RingKind::Completion => libc::XDP_UMEM_COMPLETION_RING,
         }
     }
 
     /// Returns its offset in the socket's mapping.
     fn page_offset(self) -> libc::off_t {
         match self {
-            Kind::Receive => libc::XDP_PGOFF_RX_RING,
-            Kind::Transmit => libc::XDP_PGOFF_TX_RING,
-            Kind::Fill => libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t,
-            Kind::Completion => libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t,
+            RingKind::Receive => libc::XDP_PGOFF_RX_RING,
+            RingKind::Transmit => libc::XDP_PGOFF_TX_RING,
+            RingKind::Fill => libc::XDP_UMEM_PGOFF_FILL_RING as libc::off_t,
+            RingKind::Completion => libc::XDP_UMEM_PGOFF_COMPLETION_RING as libc::off_t,
         }
     }
 
     fn offsets(self, all: &libc::xdp_mmap_offsets) -> &libc::xdp_ring_offset {
         match self {
-            Kind::Receive => &all.rx,
-            Kind::Transmit => &all.tx,
-            Kind::Fill => &all.fr,
-            Kind::Completion => &all.cr,
+            RingKind::Receive => &all.rx,
+            RingKind::Transmit => &all.tx,
+            RingKind::Fill => &all.fr,
+            RingKind::Completion => &all.cr,
         }
     }
 }
@@ -77,7 +77,7 @@ unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
     /// Creates a ring of `len` entries (a power of two) on the socket and maps it.
-    pub(super) fn map(socket: &OwnedFd, kind: Kind, len: u32) -> io::Result<Self> {
+    pub(super) fn map(socket: &OwnedFd, kind: RingKind, len: u32) -> io::Result<Self> {
         assert!(len.is_power_of_two());
         crate::socket::set_option(socket, libc::SOL_XDP, kind.option(), &len)?;
         let none = libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
@@ -96,7 +96,7 @@ impl<T: Copy> Ring<T> {
             return Err(io::Error::last_os_error());
         }
         let base: NonNull<u8> = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
-        // SAFETY: the kernel reports these offsets for the parts of its ring, the last of which is `desc`, and aligns
+        // SAFETY: the kernel reports these offsets for the parts of its ring, with `desc` as the last, and aligns
         // each for its type.
         let mut ring = unsafe {
             Ring {
@@ -113,11 +113,11 @@ impl<T: Copy> Ring<T> {
         };
         // The counters need not start at zero.
         match kind {
-            Kind::Receive | Kind::Completion => {
+            RingKind::Receive | RingKind::Completion => {
                 ring.own = ring.consumer().load(Ordering::Acquire);
                 ring.other = ring.own;
             }
-            Kind::Transmit | Kind::Fill => {
+            RingKind::Transmit | RingKind::Fill => {
                 ring.own = ring.producer().load(Ordering::Acquire);
                 ring.other = ring.consumer().load(Ordering::Acquire);
             }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use crate::live::{Hosts, PATIENCE, Place, Suite, Wire, noise, tcp};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT, Wire, noise, tcp};
 use ports::namespace::{Namespace, NamespaceError};
 use ports::{AfPacketPort, Port};
 
@@ -47,7 +47,7 @@ fn udp(router: &Namespace) {
     let wire = Wire::start(true);
     let bind = |host: &Namespace, address: &str| host.enter(|| UdpSocket::bind(address)).unwrap().unwrap();
     let (from, to) = (bind(&hosts.h1, "10.0.0.1:5000"), bind(&hosts.h2, "10.0.0.2:5000"));
-    to.set_read_timeout(Some(PATIENCE)).unwrap();
+    to.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     for len in (0..=1472).step_by(64) {
         let sent = noise(len, len as u64);
         from.send_to(&sent, "10.0.0.2:5000").unwrap();
@@ -65,7 +65,7 @@ fn udp_segments(router: &Namespace) {
     let wire = Wire::start(false);
     let bind = |host: &Namespace, address: &str| host.enter(|| UdpSocket::bind(address)).unwrap().unwrap();
     let (from, to) = (bind(&hosts.h1, "10.0.0.1:5000"), bind(&hosts.h2, "10.0.0.2:5000"));
-    to.set_read_timeout(Some(PATIENCE)).unwrap();
+    to.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let size: libc::c_int = 1000;
     // SAFETY: the value lives through the call and has the length given.
     let set = unsafe {
@@ -100,7 +100,7 @@ fn vlan(router: &Namespace) {
         from.send(&sent).unwrap();
         from.flush().unwrap();
         let mut batch = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while !batch.iter().any(|frame: &ports::Received| frame.data == sent) {
             assert!(Instant::now() < deadline, "{sent:02x?} did not arrive, but {batch:02x?}");
             ports::wait(&[to.poll_fd().unwrap()], Duration::from_millis(100)).unwrap();

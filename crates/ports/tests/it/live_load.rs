@@ -1,10 +1,10 @@
-//! What is offered arrives, is counted, and looks as it was asked for.
+//! Offered frames arrive, are counted, and have the requested contents.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::live::{Hosts, PATIENCE, Place, Suite, Wire};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT, Wire};
 use ports::load::{Arrived, Flood, Link, Pace, Sink, Vary, payload_len};
 use ports::namespace::{Namespace, Offload};
 use ports::{AfPacketPort, Frame, Port, XdpPort, XdpSettings};
@@ -33,9 +33,9 @@ fn sink_at(host: &Namespace) -> Sink {
     host.enter(|| Sink::open("eth0")).unwrap().unwrap()
 }
 
-/// Waits until so many frames have arrived, and says what has.
+/// Waits until this number of frames has arrived, and returns the totals.
 fn arrived(sink: &Sink, frames: u64) -> Arrived {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let arrived = sink.arrived().unwrap();
         if arrived.frames >= frames || Instant::now() > deadline {
@@ -85,7 +85,7 @@ fn varied(router: &Namespace) {
     let send = || Flood::new("eth0", &frame(60), Some(vary)).unwrap().send(256).unwrap();
     hosts.h1.enter(send).unwrap();
     let mut batch: Vec<Frame> = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while batch.len() < 256 {
         assert!(Instant::now() < deadline, "{} frames", batch.len());
         port.receive_frames(&mut batch, 64).unwrap();
@@ -119,7 +119,7 @@ fn paced(router: &Namespace) {
     let sent = pace.run(5000.0, Duration::from_millis(400), &AtomicBool::new(false)).unwrap();
     assert!(sent > 0 && sent <= 2000, "{sent} frames in 0.4 s at 5000 a second");
     assert!(arrived(&sink, before + sent).frames >= before + sent);
-    assert_eq!(pace.run(0.0, PATIENCE, &AtomicBool::new(true)).unwrap(), 0, "stopped before it began");
+    assert_eq!(pace.run(0.0, TEST_TIMEOUT, &AtomicBool::new(true)).unwrap(), 0, "stopped before it began");
     wire.stop();
 }
 

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use crate::live::{Hosts, PATIENCE, Place, Suite};
-use ports::namespace::{Answer, Namespace, NamespaceError, Offload, veth};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT};
+use ports::namespace::{Namespace, NamespaceError, Offload, PingResult, veth};
 use wire::icmpv4::Repr;
 
 pub const SUITE: Suite = Suite {
@@ -38,22 +38,22 @@ fn routed(_: &Namespace) {
         middle.add_address(&end, ip([10, 0, number, 254]), 24).unwrap();
         host.set_up("eth0").unwrap();
         middle.set_up(&end).unwrap();
-        assert!(host.wait_for_link("eth0", PATIENCE).unwrap() && middle.wait_for_link(&end, PATIENCE).unwrap());
+        assert!(host.wait_for_link("eth0", TEST_TIMEOUT).unwrap() && middle.wait_for_link(&end, TEST_TIMEOUT).unwrap());
         host.add_route(ip([0, 0, 0, 0]), 0, ip([10, 0, number, 254])).unwrap();
         host.add_neighbour("eth0", ip([10, 0, number, 254]), [8, 0, 0, 0, number, 0]).unwrap();
     }
     let bind = |host: &Namespace, address: &'static str| host.enter(|| UdpSocket::bind(address)).unwrap().unwrap();
     let (from, to) = (bind(&h1, "10.0.1.1:1000"), bind(&h2, "10.0.2.1:1000"));
-    to.set_read_timeout(Some(PATIENCE)).unwrap();
+    to.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     from.send_to(b"hello", "10.0.2.1:1000").unwrap();
     let mut buffer = [0; 10];
     let (len, sender) = to.recv_from(&mut buffer).unwrap();
     assert_eq!((&buffer[..len], sender.to_string()), (&b"hello"[..], "10.0.1.1:1000".to_owned()));
-    let ping = |last: u8| h1.ping([10, 0, 2, last].into(), 1, PATIENCE).unwrap();
-    assert!(matches!(ping(1), Answer::Reply { ttl: 63, .. }), "{:?}", ping(1));
+    let ping = |last: u8| h1.ping([10, 0, 2, last].into(), 1, TEST_TIMEOUT).unwrap();
+    assert!(matches!(ping(1), PingResult::Reply { ttl: 63, .. }), "{:?}", ping(1));
     let message = Repr::Unreachable { code: 1, next_mtu: 0 };
-    assert_eq!(ping(77), Answer::Complaint { from: [10, 0, 1, 254].into(), message });
-    assert!(h1.ping([127, 0, 0, 1].into(), 1, Duration::ZERO).unwrap() == Answer::Nothing);
+    assert_eq!(ping(77), PingResult::IcmpError { from: [10, 0, 1, 254].into(), message });
+    assert!(h1.ping([127, 0, 0, 1].into(), 1, Duration::ZERO).unwrap() == PingResult::Timeout);
 }
 
 fn loopback(_: &Namespace) {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use crate::live::{PATIENCE, Place, Suite};
+use crate::live::{Place, Suite, TEST_TIMEOUT};
 use ports::namespace::Namespace;
 use ports::{DropReason, Port, PortError, Received, Sent, TapPort, wait};
 
@@ -18,7 +18,7 @@ pub const SUITE: Suite = Suite {
     ],
 };
 
-/// The port, or a note that this machine has none.
+/// Returns the port, or a note that this machine has none.
 fn open(name: &str) -> Option<TapPort> {
     match TapPort::open(name) {
         Err(error @ (PortError::NoTunDriver { .. } | PortError::NotPermitted { .. })) => {
@@ -31,7 +31,7 @@ fn open(name: &str) -> Option<TapPort> {
 
 /// Receives until a frame of `len` bytes has come, and returns all.
 fn receive(port: &mut TapPort, len: usize) -> Vec<Vec<u8>> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let mut batch: Vec<Received> = Vec::new();
     while !batch.iter().any(|frame| frame.data.len() == len) {
         assert!(Instant::now() < deadline, "no frame of {len} bytes came");
@@ -52,7 +52,7 @@ fn prepare(router: &Namespace, name: &str) -> Option<(TapPort, UdpSocket)> {
 
 fn both_ways(router: &Namespace) {
     let Some((mut port, socket)) = prepare(router, "p4tap0") else { return };
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     socket.send_to(b"a datagram", "10.9.0.2:7001").unwrap();
     let mut frame = receive(&mut port, 52).into_iter().find(|frame| frame.len() == 52).unwrap();
     let pseudo = wire::checksum::sum(&frame[26..34]) + 17 + 18;

@@ -1,9 +1,9 @@
-//! What happens to an interface while a port is using it, and what a user is told.
+//! Events of an interface while a port is using it, and the errors that the user sees.
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use crate::live::{Hosts, PATIENCE, Place, Suite};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT};
 use ports::namespace::{Namespace, veth};
 use ports::{AfPacketPort, Port, PortError, PortSpec, Received, wait};
 
@@ -23,7 +23,7 @@ pub const SUITE: Suite = Suite {
 
 /// Receives, waiting as a switch does, until an error comes.
 fn error_of(port: &mut AfPacketPort) -> PortError {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let mut batch = Vec::new();
     while Instant::now() < deadline {
         if let Err(error) = port.receive(&mut batch, 64) {
@@ -66,7 +66,7 @@ fn down_and_up(router: &Namespace) {
     port.flush().unwrap();
     assert_eq!((port.stats().tx_link_down, port.stats().tx_packets), (2, 0));
     router.set_up("r1").unwrap();
-    assert!(router.wait_for_link("r1", PATIENCE).unwrap() && hosts.h1.wait_for_link("eth0", PATIENCE).unwrap());
+    assert!(router.wait_for_link("r1", TEST_TIMEOUT).unwrap() && hosts.h1.wait_for_link("eth0", TEST_TIMEOUT).unwrap());
     port.send(&[1; 60]).unwrap();
     port.flush().unwrap();
     assert_eq!((port.stats().tx_link_down, port.stats().tx_packets), (2, 1));
@@ -79,7 +79,7 @@ fn down_and_up(router: &Namespace) {
 /// Receives until this frame comes.
 fn expect(port: &mut AfPacketPort, frame: &[u8]) {
     let mut batch: Vec<Received> = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !batch.iter().any(|received| received.data == frame) {
         assert!(Instant::now() < deadline, "the frame did not come");
         wait(&[port.poll_fd().unwrap()], Duration::from_millis(100)).unwrap();

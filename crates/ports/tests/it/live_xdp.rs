@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::live::xdp::{at_host, collect, flows_in, frame, know_each_other, native_wire, open, send_flows};
-use crate::live::{Hosts, PATIENCE, Place, Suite, tcp};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT, tcp};
 use ports::namespace::Namespace;
 use ports::{Frame, Port, XdpPort, XdpSettings, wait};
 
@@ -56,7 +56,7 @@ fn in_place(router: &Namespace) {
         }
         from.flush().unwrap();
         let mut batch: Vec<Frame> = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while batch.len() < 32 {
             assert!(Instant::now() < deadline);
             one.receive_frames(&mut batch, 64).unwrap();
@@ -123,12 +123,12 @@ fn queues(router: &Namespace) {
     assert_eq!(port.queues(), 3);
     send_flows(&hosts, 100);
     let mut batch = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while flows_in(&batch).len() < 100 {
         assert!(Instant::now() < deadline, "{} datagrams of 100", flows_in(&batch).len());
         // Small batches, so that queues take turns.
         if port.receive_frames(&mut batch, 4).unwrap() == 0 {
-            assert!(wait(&[port.poll_fd().unwrap()], PATIENCE).unwrap(), "readable when any queue is");
+            assert!(wait(&[port.poll_fd().unwrap()], TEST_TIMEOUT).unwrap(), "readable when any queue is");
         }
     }
     let mut flows = flows_in(&batch);
@@ -148,7 +148,7 @@ fn split(router: &Namespace) {
     assert_eq!(queues, [(2, 2), (1, 1)]);
     send_flows(&hosts, 100);
     let mut batches = [Vec::new(), Vec::new()];
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let count = |batches: &[Vec<Frame>; 2]| flows_in(&batches[0]).len() + flows_in(&batches[1]).len();
     while count(&batches) < 100 {
         assert!(Instant::now() < deadline);

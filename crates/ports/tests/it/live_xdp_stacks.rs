@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::live::xdp::{at_host, flows_in, frame, know_each_other, native_wire, open, send_flows, wire_of};
-use crate::live::{Hosts, PATIENCE, Place, Suite, Wire, noise, tcp};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT, Wire, noise, tcp};
 use ports::namespace::{Namespace, NamespaceError};
 use ports::{Frame, Port, PortSpec, Received, XdpPort, XdpSettings, wait};
 
@@ -97,7 +97,7 @@ fn vlan(router: &Namespace) {
     from.send(&tagged).unwrap();
     from.flush().unwrap();
     let mut batch: Vec<Received> = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !batch.iter().any(|received| received.data == tagged) {
         assert!(Instant::now() < deadline, "the frame did not arrive as it was sent");
         wait(&[to.poll_fd().unwrap()], Duration::from_millis(100)).unwrap();
@@ -115,7 +115,7 @@ fn vlan_beside(router: &Namespace) {
     }
     let receive = |port: &mut XdpPort, wanted: &dyn Fn(&Frame) -> bool| {
         let mut batch: Vec<Frame> = Vec::new();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             assert!(Instant::now() < deadline, "it did not come, but {batch:02x?}");
             port.receive_frames(&mut batch, 64).unwrap();

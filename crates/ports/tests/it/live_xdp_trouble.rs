@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::live::xdp::{at_host, collect, frame, native_wire, open};
-use crate::live::{Hosts, PATIENCE, Place, Suite, tcp};
+use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT, tcp};
 use ports::namespace::{Namespace, Offload};
 use ports::{NoXdp, Port, PortError, PortSpec, XdpPort, XdpSettings, wait};
 
@@ -35,7 +35,7 @@ fn removed(router: &Namespace) {
     let (mut receiving, mut sending) = (open("r1"), open("r2"));
     router.remove("r1").unwrap();
     router.remove("r2").unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     let mut batch = Vec::new();
     let error = loop {
         assert!(Instant::now() < deadline, "no error came");
@@ -77,7 +77,7 @@ fn down_and_up(router: &Namespace) {
     }
     assert!(port.stats().tx_link_down >= 2, "{:?}", port.stats());
     router.set_up("r1").unwrap();
-    assert!(router.wait_for_link("r1", PATIENCE).unwrap() && hosts.h1.wait_for_link("eth0", PATIENCE).unwrap());
+    assert!(router.wait_for_link("r1", TEST_TIMEOUT).unwrap() && hosts.h1.wait_for_link("eth0", TEST_TIMEOUT).unwrap());
     port.flush().unwrap();
     let mut peer = at_host(&hosts.h1);
     port.send(&frame(60, 7)).unwrap();
@@ -88,7 +88,7 @@ fn down_and_up(router: &Namespace) {
     assert_eq!(collect(&mut port, 1), [frame(60, 8)]);
 }
 
-/// What the kernel says about both ends of a link, and the offloads that are on.
+/// Returns the kernel's state of both ends of a link, and the offloads that are on.
 fn state(router: &Namespace, hosts: &Hosts) -> (String, Vec<Offload>, Vec<Offload>) {
     let show = |namespace: &Namespace, name: &str| {
         let output = namespace.command("ip").unwrap().args(["-d", "link", "show", "dev", name]).output();
@@ -123,15 +123,15 @@ fn left_as_found(router: &Namespace) {
     }
 }
 
-/// In a process whose first argument is [`HOLD`], opens the ports that the other arguments name, prints `ready`, and waits
-/// to be killed.
+/// In a process whose first argument is [`HOLD`], opens the ports that the other arguments name, prints `ready`, and
+/// waits to be killed.
 pub fn hold_if_asked() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [HOLD, names @ ..] = &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] else { return };
     let ports = XdpPort::open_together(names, XdpSettings::default()).unwrap();
     println!("ready");
     loop {
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(TEST_TIMEOUT);
         assert!(!ports.is_empty());
     }
 }
@@ -157,7 +157,7 @@ fn killed(router: &Namespace) {
         // SIGKILL: the process has no chance to tidy up.
         child.kill().unwrap();
         child.wait().unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while state(router, &hosts) != before {
             assert!(Instant::now() < deadline, "{:?} and not {before:?}", state(router, &hosts));
         }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use ports::namespace::{Answer, Namespace, NamespaceError};
+use ports::namespace::{Namespace, NamespaceError, PingResult};
 
 use super::network::H2;
 
@@ -33,7 +33,7 @@ pub fn ping(host: &Namespace, to: Ipv4Addr, count: u16) -> Result<Pings, Namespa
     let mut times = Vec::new();
     for sequence in 1..=count {
         pings.sent += 1;
-        if let Answer::Reply { time, ttl } = host.ping(to, sequence, PATIENCE)? {
+        if let PingResult::Reply { time, ttl } = host.ping(to, sequence, PATIENCE)? {
             pings.received += 1;
             pings.ttl = ttl;
             times.push(time);

@@ -14,8 +14,8 @@ use std::time::Duration;
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use ports::{AfPacketPort, Port, PortStats, wait};
 
-/// How long anything on the network may take before a test fails.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of network operations in tests.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A test: its name and the function that runs it, with the namespace of the router.
 pub type Test = (&'static str, fn(&Namespace));
@@ -132,7 +132,9 @@ impl Hosts {
             host.add_address("eth0", IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number)]), 64).unwrap();
             host.set_up("eth0").unwrap();
             router.set_up(&end).unwrap();
-            assert!(host.wait_for_link("eth0", PATIENCE).unwrap() && router.wait_for_link(&end, PATIENCE).unwrap());
+            assert!(
+                host.wait_for_link("eth0", TEST_TIMEOUT).unwrap() && router.wait_for_link(&end, TEST_TIMEOUT).unwrap()
+            );
             host
         };
         Hosts { h1: host(1), h2: host(2) }
@@ -148,7 +150,7 @@ impl Drop for Hosts {
     }
 }
 
-/// What a wire has carried.
+/// The frames that a wire has carried.
 pub struct Carried {
     pub stats: [PortStats; 2],
     /// The frames, as far as they were asked for.
@@ -168,7 +170,7 @@ impl Wire {
         Wire::between(["r1", "r2"].map(open), keep)
     }
 
-    /// The same between any two ports, with frames left where they are.
+    /// Returns the same between any two ports, with frames left where they are.
     pub fn between(mut ports: [Box<dyn Port>; 2], keep: bool) -> Wire {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -221,14 +223,14 @@ pub fn tcp(hosts: &Hosts, server: SocketAddr, len: usize) {
     let listener = hosts.h2.enter(|| TcpListener::bind(server)).unwrap().unwrap();
     let echo = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut seen = Vec::new();
         stream.read_to_end(&mut seen).unwrap();
         stream.write_all(&seen).unwrap();
     });
     let sent = noise(len, 7);
-    let mut stream = hosts.h1.enter(|| TcpStream::connect_timeout(&server, PATIENCE)).unwrap().unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut stream = hosts.h1.enter(|| TcpStream::connect_timeout(&server, TEST_TIMEOUT)).unwrap().unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(&sent).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut seen = Vec::new();

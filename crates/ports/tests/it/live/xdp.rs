@@ -1,4 +1,4 @@
-//! What the live tests of AF_XDP share.
+//! Common helpers of the live tests of AF_XDP.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ports::namespace::Namespace;
 use ports::{AfPacketPort, Frame, Port, Received, XdpPort, XdpSettings, wait};
 
-use super::{Hosts, PATIENCE, Wire, noise};
+use super::{Hosts, TEST_TIMEOUT, Wire, noise};
 
 pub fn open(name: &str) -> XdpPort {
     XdpPort::open(name, XdpSettings::default()).unwrap()
@@ -26,7 +26,7 @@ pub fn native_wire(keep: bool) -> Wire {
 pub fn collect(port: &mut dyn Port, count: usize) -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     let mut batch: Vec<Received> = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while frames.len() < count {
         assert!(Instant::now() < deadline, "{} of {count} frames came: {:?}", frames.len(), port.stats());
         if port.receive(&mut batch, 64).unwrap() == 0 {
@@ -39,7 +39,7 @@ pub fn collect(port: &mut dyn Port, count: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-/// A frame of a type for experiments.
+/// Returns a frame of a type for experiments.
 pub fn frame(len: usize, seed: u64) -> Vec<u8> {
     let mut frame = noise(len, seed);
     frame[..6].fill(0xff);
@@ -66,7 +66,7 @@ pub fn know_each_other(hosts: &Hosts) {
     hosts.h2.add_neighbour("eth0", IpAddr::from([10, 0, 0, 1]), [8, 0, 0, 0, 0, 1]).unwrap();
 }
 
-/// The flows of the datagrams of [`send_flows`] among these frames.
+/// Returns the flows of the datagrams of [`send_flows`] among these frames.
 pub fn flows_in(batch: &[Frame]) -> Vec<u8> {
     let datagrams = batch.iter().filter(|frame| frame.len() == 82 && frame[12..14] == [8, 0] && frame[23] == 17);
     datagrams.map(|frame| frame[81]).collect()
