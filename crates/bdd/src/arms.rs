@@ -1,10 +1,10 @@
-//! Making nodes.
+//! Construction of nodes.
 
 use crate::store::{Full, Ref, Store};
 
 impl Store {
-    /// The function that is, from each of these values up to the next, the function beside it. The first value is 0,
-    /// values ascend; levels of the functions are above `level`.
+    /// Returns the function that, from each of these values up to the next, equals the function beside it. The first
+    /// value is 0, values ascend; levels of the functions are above `level`.
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.
@@ -18,8 +18,8 @@ impl Store {
         self.intern(level, base)
     }
 
-    /// The function that is `yes` where the field of `level` has a value in one of these inclusive ranges, which
-    /// ascend, neither overlap nor touch, and end at `max`, the largest value, at most; `no` elsewhere.
+    /// Returns the function that is `yes` where the field of `level` has a value in one of these inclusive ranges, and
+    /// `no` elsewhere. The ranges ascend, neither overlap nor touch, and end at `max`, the largest value, at most.
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.
@@ -37,7 +37,7 @@ impl Store {
         self.intern(level, base)
     }
 
-    /// Adds an arm to those from `base` on, unless it goes on with the same function.
+    /// Adds an arm to those from `base` on, unless it continues with the same function.
     pub(crate) fn push_arm(&mut self, base: usize, first: u128, child: Ref) {
         let goes_on = self.arms_stack.len() > base && self.arms_stack.last().is_some_and(|(_, last)| *last == child);
         if !goes_on {

@@ -1,9 +1,9 @@
-//! Forgetting what nothing needs any more.
+//! Garbage collection of nodes and sets.
 
 use crate::store::{Ref, Store};
 
 impl Store {
-    /// Forgets every node and set that none of these functions is made of. Every other `Ref` is void afterwards.
+    /// Drops every node and set that is not part of one of these functions. All other `Ref`s become invalid.
     pub fn collect(&mut self, needed: impl IntoIterator<Item = Ref>) {
         let mut nodes = vec![false; self.nodes.len()];
         let mut sets = vec![false; self.sets.capacity()];
@@ -27,7 +27,7 @@ impl Store {
             }
         }
         self.sets.retain(&sets);
-        // Its entries name what may be gone.
+        // Its entries may refer to dropped nodes.
         let size = (self.len() / 2).next_power_of_two().clamp(1 << 10, self.memory.len().max(1 << 10));
         self.memory.clear();
         self.memory.resize(size, None);

@@ -1,28 +1,28 @@
-//! Functions made of functions: union of sets, and the logic of conditions.
+//! Operations on functions: union of sets, and the logic of conditions.
 //!
-//! All go down two diagrams at once, arm by arm. Depth is bounded by the number of levels, since a node holds all there
-//! is to a level.
+//! All operations descend two diagrams at once, arm by arm. The depth is bounded by the number of levels, since a node
+//! has all tests of a level.
 
 use std::hash::BuildHasher;
 
 use crate::store::{Full, Ref, Remembered, Store};
 
-/// What is done where both operands are sets, or where one of them decides alone.
+/// The operation where both operands are sets, or where one of them decides alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operator {
-    /// What is in either.
+    /// Union of both sets.
     Union = 1,
-    /// The second where the first, a condition, holds; nothing elsewhere.
+    /// The second operand where the first, a condition, holds; nothing elsewhere.
     Where = 2,
-    /// Nothing where the first, a condition, holds; the second elsewhere.
+    /// Nothing where the first operand, a condition, holds; the second elsewhere.
     Unless = 3,
 }
 
-/// The memory of operations grows with the store, up to so many entries.
+/// Maximum number of entries in the operation cache, which grows with the store.
 const MAX_MEMORY: usize = 1 << 22;
 
 impl Store {
-    /// The function whose set holds what is in the set of either function; of conditions, "or".
+    /// Returns the function whose set is the union of both functions' sets; for conditions, "or".
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.
@@ -31,7 +31,7 @@ impl Store {
         self.apply(Operator::Union, a, b)
     }
 
-    /// The function that is `then` where `condition` holds, nothing elsewhere; of two conditions, "and".
+    /// Returns the function that is `then` where `condition` holds, nothing elsewhere; for two conditions, "and".
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.
@@ -40,8 +40,8 @@ impl Store {
         self.apply(Operator::Where, condition, then)
     }
 
-    /// The function that is `otherwise` where `condition` does not hold, nothing elsewhere. With [`Ref::ALWAYS`],
-    /// "not".
+    /// Returns the function that is `otherwise` where `condition` does not hold, nothing elsewhere. With
+    /// [`Ref::ALWAYS`], "not".
     ///
     /// # Errors
     /// [`Full`], if a limit is reached.
@@ -69,7 +69,7 @@ impl Store {
         self.memory[slot] = Some(entry);
     }
 
-    /// The result, if one operand decides it.
+    /// Returns the result, if one operand decides it.
     fn decided(operator: Operator, a: Ref, b: Ref) -> Option<Ref> {
         match operator {
             Operator::Union if a == b || b == Ref::NOTHING => Some(a),
@@ -118,7 +118,7 @@ impl Store {
         Ok(result)
     }
 
-    /// Two nodes of one level: arm by arm of both.
+    /// Combines two nodes of one level arm by arm.
     fn both(&mut self, operator: Operator, level: u32, a: Ref, b: Ref) -> Result<Ref, Full> {
         let base = self.arms_stack.len();
         let (mut at_a, mut at_b, mut first) = (0, 0, 0);
@@ -145,7 +145,7 @@ impl Store {
         self.intern(level, base)
     }
 
-    /// The node with something done to every child.
+    /// Returns the node with an operation applied to every child.
     fn each(
         &mut self,
         level: u32,

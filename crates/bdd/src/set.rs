@@ -10,7 +10,7 @@ struct Set {
     hash: u64,
 }
 
-/// The sets of a store. The first two are always there: the empty one, and the one that means "always".
+/// The sets of a store. The first two always exist: the empty one, and the one that means "always".
 #[derive(Clone)]
 pub(crate) struct Sets {
     list: Vec<Option<Set>>,
@@ -42,7 +42,7 @@ impl Sets {
         &self.list[index].as_ref().expect("a set that was collected is not used").numbers
     }
 
-    /// The index of the set of these numbers, which ascend.
+    /// Returns the index of the set of these numbers, which ascend.
     pub fn intern(&mut self, numbers: &[u32], hasher: &foldhash::fast::FixedState) -> u32 {
         let hash = hasher.hash_one(numbers);
         let same = |index: &u32| {
@@ -68,7 +68,7 @@ impl Sets {
         index
     }
 
-    /// The index of the set of what is in either of two.
+    /// Returns the index of the union of two sets.
     pub fn union(&mut self, a: usize, b: usize, hasher: &foldhash::fast::FixedState) -> u32 {
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
@@ -84,7 +84,7 @@ impl Sets {
         }
         out.extend_from_slice(left);
         out.extend_from_slice(right);
-        // What is as long as an operand is the operand.
+        // A union as long as an operand equals that operand.
         let index = if out.len() == self.get(a).len() {
             a as u32
         } else if out.len() == self.get(b).len() {
@@ -96,7 +96,7 @@ impl Sets {
         index
     }
 
-    /// Forgets every set but the constants and those marked.
+    /// Drops every set except the constants and the marked ones.
     pub fn retain(&mut self, marked: &[bool]) {
         for (index, slot) in self.list.iter_mut().enumerate().skip(2) {
             if marked[index] {
@@ -112,7 +112,7 @@ impl Sets {
         }
     }
 
-    /// How many indices there are.
+    /// Returns the number of indices.
     pub fn capacity(&self) -> usize {
         self.list.len()
     }

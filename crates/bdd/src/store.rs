@@ -1,4 +1,4 @@
-//! Nodes, interned: the same level, cuts and children are the same [`Ref`].
+//! Interned nodes: the same level, cuts and children are the same [`Ref`].
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 
 use crate::set::Sets;
 
-/// The bit that tells sets from nodes.
+/// The bit that distinguishes sets from nodes.
 const SET: u32 = 1 << 31;
 
 /// A function of a [`Store`]: a node or a set. Equal functions of one store have equal `Ref`s.
@@ -24,7 +24,7 @@ impl Ref {
         self.0 & SET != 0
     }
 
-    /// A number of its own among the live functions of a store, for arrays and hashes.
+    /// Returns a unique number among the live functions of a store, for arrays and hashes.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -33,7 +33,7 @@ impl Ref {
         Ref(SET | index)
     }
 
-    /// The index among nodes or among sets.
+    /// Returns the index among nodes or among sets.
     pub(crate) fn index(self) -> usize {
         (self.0 & !SET) as usize
     }
@@ -45,23 +45,23 @@ impl std::fmt::Debug for Ref {
     }
 }
 
-/// How far operations may go.
+/// Limits of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Nodes and sets in the store, what is not needed any more included.
+    /// Number of nodes and sets in the store, including unneeded ones.
     pub nodes: usize,
-    /// Bytes of all of them.
+    /// Size of all nodes and sets in bytes.
     pub bytes: usize,
-    /// Steps of operations; a step takes some tens of nanoseconds. Each step is taken off.
+    /// Remaining steps of operations; a step takes some tens of nanoseconds.
     pub steps: u64,
 }
 
 impl Limits {
-    /// No limits but those of numbers.
+    /// No limits except those of the index types.
     pub const NONE: Limits = Limits { nodes: 1 << 30, bytes: usize::MAX, steps: u64::MAX };
 }
 
-/// Which limit stopped an operation.
+/// The limit that stopped an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
     /// [`Limits::nodes`].
@@ -72,42 +72,42 @@ pub enum Full {
     Steps,
 }
 
-/// A node: what it tests, and the function for each stretch of values. Child `n` holds from `cuts[n - 1]` (0 for the
+/// A node: its level, and the function for each interval of values. Child `n` holds from `cuts[n - 1]` (0 for the
 /// first) up to, not including, `cuts[n]` (the end of the domain for the last).
 #[derive(Clone)]
-pub(crate) struct Node {
+pub(crate) struct DiagramNode {
     pub level: u32,
     pub cuts: Box<[u128]>,
     pub children: Box<[Ref]>,
     pub hash: u64,
 }
 
-impl Node {
+impl DiagramNode {
     fn bytes(arms: usize) -> usize {
-        arms * (size_of::<u128>() + size_of::<Ref>()) + size_of::<Node>() + size_of::<u32>()
+        arms * (size_of::<u128>() + size_of::<Ref>()) + size_of::<DiagramNode>() + size_of::<u32>()
     }
 }
 
-/// An entry of the memory of operations: operator, operands, result.
+/// An entry of the operation cache: operator, operands, result.
 #[derive(Clone, Copy)]
 pub(crate) struct Remembered {
     pub key: (u32, Ref, Ref),
     pub result: Ref,
 }
 
-/// Nodes and sets, interned, and the operations on them.
+/// Interned nodes and sets, and the operations on them.
 #[derive(Clone)]
 pub struct Store {
-    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) nodes: Vec<Option<DiagramNode>>,
     pub(crate) free: Vec<u32>,
     pub(crate) by_content: HashTable<u32>,
     pub(crate) sets: Sets,
     pub(crate) arms: usize,
     pub(crate) limits: Limits,
     pub(crate) hasher: foldhash::fast::FixedState,
-    /// Results of operations by the hash of their operands; a newer one takes the place of an older.
+    /// Operation cache: results by the hash of their operands; a newer entry replaces an older one.
     pub(crate) memory: Vec<Option<Remembered>>,
-    /// Arms of nodes being made, those of outer calls first.
+    /// Arms of nodes under construction, those of outer calls first.
     pub(crate) arms_stack: Vec<(u128, Ref)>,
 }
 
@@ -118,7 +118,7 @@ impl Default for Store {
 }
 
 impl Store {
-    /// An empty store without limits.
+    /// Creates an empty store without limits.
     pub fn new() -> Store {
         Store {
             nodes: Vec::new(),
@@ -133,45 +133,45 @@ impl Store {
         }
     }
 
-    /// Sets limits for the operations that follow.
+    /// Sets limits for later operations.
     pub fn limit(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// What is left of the steps that were allowed.
+    /// Returns the remaining steps of the limit.
     pub fn steps_left(&self) -> u64 {
         self.limits.steps
     }
 
-    /// Nodes and sets there are, also those that nothing needs any more.
+    /// Returns the number of nodes and sets, including unneeded ones.
     pub fn len(&self) -> usize {
         self.nodes.len() - self.free.len() + self.sets.len()
     }
 
-    /// Whether there is nothing but the two constants.
+    /// Whether the store has only the two constants.
     pub fn is_empty(&self) -> bool {
         self.len() == 2
     }
 
-    /// Bytes that nodes and sets take, without the memory of operations.
+    /// Returns the size of nodes and sets in bytes, without the operation cache.
     pub fn bytes(&self) -> usize {
-        (self.nodes.len() - self.free.len()) * Node::bytes(0)
+        (self.nodes.len() - self.free.len()) * DiagramNode::bytes(0)
             + self.arms * (size_of::<u128>() + size_of::<Ref>())
             + self.sets.bytes()
     }
 
-    /// Bytes that the memory of operations takes.
+    /// Returns the size of the operation cache in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.memory.len() * size_of::<Option<Remembered>>()
     }
 
-    /// The level that a function tests first; `None` if it is a set.
+    /// Returns the level that a function tests first; `None` if it is a set.
     pub fn level(&self, of: Ref) -> Option<u32> {
         (!of.is_set()).then(|| self.get(of).level)
     }
 
-    /// The arms of a node in ascending order: the first value and the function from there to the next arm. Empty for a
-    /// set.
+    /// Returns the arms of a node in ascending order: the first value, and the function from there to the next arm. A
+    /// set has none.
     pub fn arms(&self, of: Ref) -> impl ExactSizeIterator<Item = (u128, Ref)> + '_ {
         let (cuts, children): (&[u128], &[Ref]) = match of.is_set() {
             true => (&[], &[]),
@@ -180,17 +180,16 @@ impl Store {
         children.iter().enumerate().map(|(at, child)| (if at == 0 { 0 } else { cuts[at - 1] }, *child))
     }
 
-    /// The numbers of a set, ascending.
+    /// Returns the numbers of a set, ascending.
     ///
     /// # Panics
-    /// If `of` is a node.
+    /// Panics if `of` is a node.
     pub fn set(&self, of: Ref) -> &[u32] {
-        assert!(of.is_set(), "{of:?} is no set");
+        assert!(of.is_set(), "{of:?} is not a set");
         self.sets.get(of.index())
     }
 
-    /// The function that is this set everywhere. The numbers may come in any order, and more than once; none is
-    /// `u32::MAX`.
+    /// Returns the function that is this set everywhere. The numbers may be unsorted and repeated; none is `u32::MAX`.
     pub fn constant(&mut self, numbers: &[u32]) -> Ref {
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
@@ -199,12 +198,13 @@ impl Store {
         Ref::of_set(self.sets.intern(&sorted, &self.hasher))
     }
 
-    pub(crate) fn get(&self, of: Ref) -> &Node {
+    pub(crate) fn get(&self, of: Ref) -> &DiagramNode {
         debug_assert!(!of.is_set());
         self.nodes[of.index()].as_ref().expect("a function that was collected is not used")
     }
 
-    /// The node of the arms from `base` on of the stack, which are taken off: neighbours differ, the first begins at 0.
+    /// Interns the node of the arms from `base` on, which are popped off the stack: neighbours differ, the first begins
+    /// at 0.
     pub(crate) fn intern(&mut self, level: u32, base: usize) -> Result<Ref, Full> {
         let result = self.intern_top(level, base);
         self.arms_stack.truncate(base);
@@ -238,10 +238,10 @@ impl Store {
         if self.len() >= self.limits.nodes.min(1 << 30) {
             return Err(Full::Nodes);
         }
-        if self.bytes() + Node::bytes(arms.len()) > self.limits.bytes {
+        if self.bytes() + DiagramNode::bytes(arms.len()) > self.limits.bytes {
             return Err(Full::Bytes);
         }
-        let node = Node {
+        let node = DiagramNode {
             level,
             cuts: arms[1..].iter().map(|(first, _)| *first).collect(),
             children: arms.iter().map(|(_, child)| *child).collect(),

@@ -18,7 +18,7 @@ fn table_of(store: &Store, function: Ref) -> Table {
     points().map(|point| members(point).iter().fold(0, |mask, member| mask | 1 << (member & 31))).collect()
 }
 
-/// A random condition, and whether it holds at every point.
+/// Returns a random condition, and whether it holds at every point.
 fn condition(store: &mut Store, rng: &mut SplitMix64, depth: u32) -> (Ref, Vec<bool>) {
     if depth == 0 || rng.percent(20) {
         let level = rng.below(3) as u32;
@@ -66,7 +66,7 @@ fn diagrams_are_their_truth_tables_and_unique() {
     assert_eq!(store.difference(one, one), None);
 }
 
-/// Two arms or more, neighbours differ, levels ascend.
+/// Checks the invariants of a node: at least two arms, neighbours differ, levels ascend.
 fn reduced(store: &Store, function: Ref) {
     for of in store.reachable(function) {
         let arms: Vec<_> = store.arms(of).collect();
@@ -90,7 +90,7 @@ fn collecting_keeps_what_is_needed_and_nothing_else() {
     assert!(store.len() <= kept_size + 2, "{} of {kept_size}", store.len());
     let holds: Vec<bool> = table_of(&store, kept).iter().map(|mask| *mask != 0).collect();
     assert_eq!(holds, table);
-    // What is made anew in freed places is right, and what is the same as before is found.
+    // Functions rebuilt in freed slots are correct, and equal functions are found again.
     for _ in 0..50 {
         let (again, table) = condition(&mut store, &mut rng, 4);
         let holds: Vec<bool> = table_of(&store, again).iter().map(|mask| *mask != 0).collect();
@@ -103,7 +103,7 @@ fn collecting_keeps_what_is_needed_and_nothing_else() {
 #[test]
 fn limits_stop_operations_and_leave_the_store_sound() {
     let mut store = Store::new();
-    // Ranges of three fields that cross one another: the diagram of n of them grows with n squared and more.
+    // Overlapping ranges of three fields: the diagram of n of them grows faster than n squared.
     let mut rng = SplitMix64::new(3);
     store.limit(Limits { nodes: 500, ..Limits::NONE });
     let mut all = Ref::NOTHING;

@@ -1,11 +1,11 @@
-//! Questions about functions.
+//! Queries of functions.
 
 use std::collections::BTreeSet;
 
 use crate::store::{Ref, Store};
 
 impl Store {
-    /// The set of a function where fields have these values, asked by level.
+    /// Returns the set of a function for given values of fields, which are queried by level.
     pub fn evaluate(&self, function: Ref, value: impl Fn(u32) -> u128) -> &[u32] {
         let mut at = function;
         while !at.is_set() {
@@ -16,14 +16,14 @@ impl Store {
         self.set(at)
     }
 
-    /// Values by level for which two functions differ, levels ascending; `None` if they are equal. Levels that are not
-    /// named may have any value.
+    /// Returns values by level, levels ascending, for which two functions differ; `None` if they are equal. Levels that
+    /// are not listed may have any value.
     pub fn difference(&self, a: Ref, b: Ref) -> Option<Vec<(u32, u128)>> {
         if a == b {
             return None;
         }
         let (mut a, mut b, mut path) = (a, b, Vec::new());
-        // Different functions differ on some arm, and functions that differ there go on differing to the end.
+        // Different functions differ on some arm, and functions that differ there differ to the end.
         while let Some(level) = [self.level(a), self.level(b)].into_iter().flatten().min() {
             let firsts = |of: Ref| self.arms(of).map(|(first, _)| first);
             let of_level = |of: Ref| (self.level(of) == Some(level)).then_some(of);
@@ -33,14 +33,15 @@ impl Store {
                 None => of,
             };
             let value = values.into_iter().find(|value| down(a, *value) != down(b, *value));
-            let value = value.expect("nodes that are not the same have an arm that is not");
+            let value = value.expect("different nodes have an arm that differs");
             path.push((level, value));
             (a, b) = (down(a, value), down(b, value));
         }
         Some(path)
     }
 
-    /// Every node and set of a function, parents before children, in an order that only the function determines.
+    /// Returns every node and set of a function, parents before children, in an order that depends only on the
+    /// function.
     pub fn reachable(&self, function: Ref) -> Vec<Ref> {
         let mut seen = vec![[false; 2]; self.nodes.len().max(self.sets.capacity())];
         let mut out = Vec::new();
@@ -53,7 +54,7 @@ impl Store {
                 }
             }
         }
-        // Depth first finds a shared child before a later parent: by level, parents come first.
+        // Depth-first search finds a shared child before a later parent: by level, parents come first.
         out.sort_by_key(|of| self.level(*of).unwrap_or(u32::MAX));
         out
     }

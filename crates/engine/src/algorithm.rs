@@ -122,7 +122,7 @@ fn words(data: &[u8]) -> impl Iterator<Item = u16> {
     data.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))
 }
 
-/// The Internet checksum (RFC 1071).
+/// Returns the Internet checksum (RFC 1071).
 fn csum16(data: &[u8]) -> u16 {
     let mut sum: u64 = words(data).map(u64::from).sum();
     while sum > 0xffff {

@@ -3,7 +3,7 @@
 use rng::SplitMix64;
 use traffic_gen::Zipf;
 use wire::itch::{
-    AddOrder, AddOrderAttributed, Body, Header, Message, OrderCancel, OrderDelete, OrderExecuted,
+    AddOrder, AddOrderAttributed, Body, Message, MessageHeader, OrderCancel, OrderDelete, OrderExecuted,
     OrderExecutedWithPrice, OrderReplace, Price, Side, Symbol, Trade,
 };
 use wire::moldudp64;
@@ -124,7 +124,7 @@ impl Feed {
             Kind::Replace => self.replace(),
         }
         .unwrap_or_else(|| self.add());
-        Message { header: Header { stock_locate, tracking: 0, timestamp_ns }, body }
+        Message { header: MessageHeader { stock_locate, tracking: 0, timestamp_ns }, body }
     }
 
     fn add(&mut self) -> (u16, Body) {

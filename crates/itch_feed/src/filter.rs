@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn attributed_orders_are_orders_and_say_who_made_them() {
-        let header = wire::itch::Header { stock_locate: 1, tracking: 0, timestamp_ns: 0 };
+        let header = wire::itch::MessageHeader { stock_locate: 1, tracking: 0, timestamp_ns: 0 };
         let (side, shares, stock, price) = (Side::Buy, 100, Symbol(*b"GOOGL   "), Price(5_000_000));
         let attribution = *b"MM  ";
         let attributed = wire::itch::AddOrderAttributed { order: 1, side, shares, stock, price, attribution };

@@ -11,17 +11,17 @@ use crate::Malformed;
 use crate::ethernet::{self, Address};
 use crate::field::{array, get16, put16, require};
 
-/// Bytes of a message.
+/// Size of a message in bytes.
 pub const LEN: usize = 28;
 
-/// What a message wants.
+/// The operation of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Who has the target's IP address?
+    /// Asks for the owner of the target's IP address.
     Request,
-    /// The sender has the sender's.
+    /// Announces the sender's Ethernet address for its IP address.
     Reply,
-    /// Something else (reverse ARP and its kin).
+    /// Another operation (such as reverse ARP).
     Other(u16),
 }
 
@@ -42,10 +42,10 @@ pub struct Packet<T> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the message is whole and for IPv4 over Ethernet.
+    /// Checks that the message is complete and for IPv4 over Ethernet.
     ///
     /// # Errors
-    /// If it is not.
+    /// Returns an error if it is not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require("ARP", all, LEN)?;
@@ -58,7 +58,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
     }
 
-    /// What it wants.
+    /// Returns the operation.
     pub fn operation(&self) -> Operation {
         match get16(self.bytes.as_ref(), 6) {
             1 => Operation::Request,
@@ -71,20 +71,20 @@ impl<T: AsRef<[u8]>> Packet<T> {
 /// A message's meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repr {
-    /// What it wants.
+    /// Operation.
     pub operation: Operation,
     /// The sender's Ethernet address.
     pub sender: Address,
     /// The sender's IP address.
     pub sender_ip: Ipv4Addr,
-    /// The target's Ethernet address; nothing that counts in a request.
+    /// The target's Ethernet address; without meaning in a request.
     pub target: Address,
     /// The target's IP address.
     pub target_ip: Ipv4Addr,
 }
 
 impl Repr {
-    /// Reads the message.
+    /// Parses the message.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         let all = packet.bytes.as_ref();
         Repr {
@@ -99,7 +99,7 @@ impl Repr {
     /// Writes the message to the start of `buffer`.
     ///
     /// # Panics
-    /// If `buffer` is shorter than [`LEN`].
+    /// Panics if `buffer` is shorter than [`LEN`].
     pub fn emit(&self, buffer: &mut [u8]) {
         put16(buffer, 0, 1);
         put16(buffer, 2, ethernet::IPV4);
@@ -111,7 +111,7 @@ impl Repr {
         buffer[24..28].copy_from_slice(&self.target_ip.octets());
     }
 
-    /// The message as bytes.
+    /// Returns the message as bytes.
     pub fn message(&self) -> Vec<u8> {
         let mut bytes = vec![0; LEN];
         self.emit(&mut bytes);

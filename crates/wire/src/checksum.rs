@@ -1,13 +1,13 @@
 //! The Internet checksum (RFC 1071): the one's complement of the one's complement sum of 16-bit words.
 //!
 //! Sums are kept unfolded in a `u64`, so that pieces can be added in any order before [`finish`] folds and inverts
-//! them. A piece of odd length stands for itself followed by a zero byte, so only the last piece may be odd.
+//! them. A piece of odd length counts as if followed by a zero byte, so only the last piece may be odd.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The unfolded sum of `bytes` as big-endian 16-bit words.
+/// Returns the unfolded sum of `bytes` as big-endian 16-bit words.
 pub fn sum(bytes: &[u8]) -> u64 {
-    // 32-bit words are two 16-bit words at once: folding adds the halves up later. 2^32 such words fit the sum.
+    // 32-bit words are two 16-bit words at once: folding adds the halves up later. 2^32 such words fit into the sum.
     let mut words = bytes.chunks_exact(4);
     let mut total = 0u64;
     for word in &mut words {
@@ -27,12 +27,12 @@ pub fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// The checksum that belongs to a sum.
+/// Returns the checksum for a sum.
 pub fn finish(sum: u64) -> u16 {
     !fold(sum)
 }
 
-/// The checksum of `bytes`; zero if `bytes` include their own, correct checksum.
+/// Returns the checksum of `bytes`; zero if `bytes` include their own, correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     finish(sum(bytes))
 }
@@ -47,7 +47,7 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// The sum of the pseudo-header before a segment of `len` bytes (RFC 768, RFC 9293; for IPv6 RFC 8200, 8.1).
+    /// Returns the sum of the pseudo-header of a segment of `len` bytes (RFC 768, RFC 9293; for IPv6 RFC 8200, 8.1).
     pub fn pseudo(self, protocol: u8, len: usize) -> u64 {
         let addresses = match self {
             Addresses::V4(source, destination) => sum(&source.octets()) + sum(&destination.octets()),
@@ -57,17 +57,17 @@ impl Addresses {
     }
 }
 
-/// The checksum after one 16-bit word that it covers changed from `old` to `new` (RFC 1624, equation 3).
+/// Returns the checksum after one 16-bit word that it covers changed from `old` to `new` (RFC 1624, equation 3).
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     finish(u64::from(!checksum) + u64::from(!old) + u64::from(new))
 }
 
-/// Where a UDP header has its checksum.
+/// Offset of the checksum in a UDP header.
 const UDP_CHECKSUM: usize = 6;
 
-/// Finishes a checksum that a sender left to its network card: the field at `start + offset` holds the sum of the
-/// pseudo-header, and the rest to sum is all from `start` to the end. Returns false, with the frame as it was, if the
-/// field is not inside the frame.
+/// Completes a partial checksum that a sender left to its network card: the field at `start + offset` holds the sum of
+/// the pseudo-header, and the checksum covers all bytes from `start` to the end. Returns false, with the frame
+/// unchanged, if the field is not inside the frame.
 #[must_use]
 pub fn complete(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let Some(at) = start.checked_add(offset) else { return false };
@@ -75,8 +75,8 @@ pub fn complete(frame: &mut [u8], start: usize, offset: usize) -> bool {
         return false;
     }
     let value = match checksum(&frame[start..]) {
-        // Zero means *no checksum* in UDP, and its other representation stands for it (RFC 768). Elsewhere receivers
-        // take both, but those that look for what is odd expect zero.
+        // In UDP, zero means *no checksum*, and its other representation replaces it (RFC 768). Elsewhere receivers
+        // accept both, but tools that report anomalies expect zero.
         0 if offset == UDP_CHECKSUM => 0xffff,
         value => value,
     };

@@ -1,4 +1,4 @@
-//! A frame in one line, for people.
+//! Human-readable summaries of frames.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use crate::checksum::Addresses;
 use crate::{Malformed, arp, ethernet, icmpv4, ipv4, ipv6, tcp, udp, vlan};
 
-/// Tags that are named before the rest of the frame is.
+/// Maximum number of tags that are named.
 const MAX_TAGS: usize = 4;
 
-/// Says in one line what a frame is, from the outside in: tags, addresses, protocol, what is wrong.
+/// Summarises a frame in one line, from the outside in: tags, addresses, protocol, errors.
 ///
 /// ```text
 /// 10.0.1.1 > 10.0.2.2 ICMP echo request id 7 seq 1, ttl 64
@@ -108,7 +108,7 @@ fn ipv6_line(bytes: &[u8], line: &mut String) -> Result<(), Malformed> {
         addresses: Addresses::V6(packet.source(), packet.destination()),
         protocol,
         offset,
-        // A first fragment looks whole here, but its checksum covers what is not here.
+        // A first fragment looks complete here, but its checksum covers missing bytes.
         whole: !packet.is_cut() && packet.next_header() == protocol,
         bytes: rest,
     };
@@ -120,14 +120,14 @@ fn ipv6_line(bytes: &[u8], line: &mut String) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// What an IP packet carries.
+/// The payload of an IP packet.
 struct Carried<'a> {
     source: IpAddr,
     destination: IpAddr,
     addresses: Addresses,
     protocol: u8,
     offset: usize,
-    /// Whether all that a checksum covers is here.
+    /// Whether all bytes that a checksum covers are present.
     whole: bool,
     bytes: &'a [u8],
 }
@@ -247,7 +247,7 @@ impl Carried<'_> {
         crate::checksum::finish(sum) == 0
     }
 
-    /// Names the addresses before a complaint about what is between them.
+    /// Writes the addresses before an error in the inner packet.
     fn named<T>(&self, line: &mut String, parsed: Result<T, Malformed>) -> Result<T, Malformed> {
         if parsed.is_err() {
             put(line, format_args!("{} > {} ", self.source, self.destination));

@@ -20,10 +20,10 @@ pub const VLAN: u16 = 0x8100;
 pub const OUTER_VLAN: u16 = 0x88a8;
 /// The type of IPv6.
 pub const IPV6: u16 = 0x86dd;
-/// The least value that is a type; smaller ones are lengths.
+/// Minimum value of a type; smaller values are lengths.
 pub const LEAST_TYPE: u16 = 0x0600;
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const HEADER_LEN: usize = 14;
 
 /// An Ethernet address; `08:00:00:00:01:01` as text.
@@ -31,10 +31,10 @@ pub const HEADER_LEN: usize = 14;
 pub struct Address(pub [u8; 6]);
 
 impl Address {
-    /// The address of everyone.
+    /// The broadcast address.
     pub const BROADCAST: Address = Address([0xff; 6]);
 
-    /// Whether it is the address of a group, everyone included.
+    /// Whether it is a multicast address, broadcast included.
     pub fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
@@ -47,7 +47,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A text that is no Ethernet address.
+/// The error for a text that is not an Ethernet address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an Ethernet address: write six bytes in hexadecimal, 08:00:00:00:01:01")]
 pub struct NotAnAddress(String);
@@ -77,31 +77,31 @@ pub struct Packet<T> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header is whole.
+    /// Checks that the header is complete.
     ///
     /// # Errors
-    /// If it is not.
+    /// Returns an error if it is not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         require("Ethernet", bytes.as_ref(), HEADER_LEN)?;
         Ok(Packet { bytes })
     }
 
-    /// Who it is for.
+    /// Returns the destination address.
     pub fn destination(&self) -> Address {
         Address(array(self.bytes.as_ref(), 0))
     }
 
-    /// Who sent it.
+    /// Returns the source address.
     pub fn source(&self) -> Address {
         Address(array(self.bytes.as_ref(), 6))
     }
 
-    /// What the payload is; a length if less than [`LEAST_TYPE`].
+    /// Returns the type of the payload; a length if below [`LEAST_TYPE`].
     pub fn ethertype(&self) -> u16 {
         get16(self.bytes.as_ref(), 12)
     }
 
-    /// What is behind the header.
+    /// Returns the bytes behind the header.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..]
     }
@@ -110,16 +110,16 @@ impl<T: AsRef<[u8]>> Packet<T> {
 /// The header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repr {
-    /// Who it is for.
+    /// Destination address.
     pub destination: Address,
-    /// Who sent it.
+    /// Source address.
     pub source: Address,
-    /// What the payload is.
+    /// Type of the payload.
     pub ethertype: u16,
 }
 
 impl Repr {
-    /// Reads the header.
+    /// Parses the header.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr { destination: packet.destination(), source: packet.source(), ethertype: packet.ethertype() }
     }
@@ -127,14 +127,14 @@ impl Repr {
     /// Writes the header to the start of `buffer`.
     ///
     /// # Panics
-    /// If `buffer` is shorter than [`HEADER_LEN`].
+    /// Panics if `buffer` is shorter than [`HEADER_LEN`].
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[0..6].copy_from_slice(&self.destination.0);
         buffer[6..12].copy_from_slice(&self.source.0);
         put16(buffer, 12, self.ethertype);
     }
 
-    /// The frame with this header and this payload, not padded.
+    /// Returns the frame with this header and this payload, without padding.
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes);

@@ -1,4 +1,4 @@
-//! Numbers within bytes, in network order. The places were checked before: these index.
+//! Numbers within bytes, in network order. Callers have checked the positions: these functions index.
 
 use crate::Malformed;
 
@@ -10,7 +10,7 @@ pub(crate) fn get32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The `N` bytes from `at`.
+/// Returns the `N` bytes from `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[at..at + N]);
@@ -25,13 +25,13 @@ pub(crate) fn put32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Refuses fewer than `needed` bytes.
+/// Returns an error if there are fewer than `needed` bytes.
 pub(crate) fn require(format: &'static str, bytes: &[u8], needed: usize) -> Result<(), Malformed> {
     let have = bytes.len();
     if have < needed { Err(Malformed::Truncated { format, needed, have }) } else { Ok(()) }
 }
 
-/// A header of `len` zero bytes with `payload` behind it.
+/// Returns a header of `len` zero bytes with `payload` behind it.
 pub(crate) fn with_payload(len: usize, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + payload.len());
     bytes.resize(len, 0);

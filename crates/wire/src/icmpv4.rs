@@ -8,85 +8,85 @@ use crate::Malformed;
 use crate::checksum;
 use crate::field::{array, get16, put16, require, with_payload};
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const HEADER_LEN: usize = 8;
 
-/// A message whose header is whole.
+/// A message with a complete header.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header is whole.
+    /// Checks that the header is complete.
     ///
     /// # Errors
-    /// If not.
+    /// Returns an error if not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         require("ICMP", bytes.as_ref(), HEADER_LEN)?;
         Ok(Packet { bytes })
     }
 
-    /// The type.
+    /// Returns the type.
     pub fn kind(&self) -> u8 {
         self.bytes.as_ref()[0]
     }
 
-    /// The type's variant.
+    /// Returns the code, the variant of the type.
     pub fn code(&self) -> u8 {
         self.bytes.as_ref()[1]
     }
 
-    /// The checksum.
+    /// Returns the checksum.
     pub fn checksum(&self) -> u16 {
         get16(self.bytes.as_ref(), 2)
     }
 
-    /// Whether the checksum is right, if these bytes are the whole message.
+    /// Whether the checksum is correct, if these bytes are the whole message.
     pub fn is_checksum_right(&self) -> bool {
         checksum::checksum(self.bytes.as_ref()) == 0
     }
 
-    /// What is behind the header: an echo's data, or the start of the packet that is complained about.
+    /// Returns the bytes behind the header: an echo's data, or the start of the packet that caused the error.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..]
     }
 }
 
-/// What a message says.
+/// The meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repr {
-    /// Please send this back.
+    /// An echo request.
     EchoRequest {
-        /// Whose request it is.
+        /// Identifier of the sender.
         identifier: u16,
-        /// Which of the requests.
+        /// Sequence number of the request.
         sequence: u16,
     },
-    /// Here it is back.
+    /// An echo reply.
     EchoReply {
-        /// Whose request it was.
+        /// Identifier of the request.
         identifier: u16,
-        /// Which of the requests.
+        /// Sequence number of the request.
         sequence: u16,
     },
     /// The packet could not be delivered.
     Unreachable {
-        /// Why: 0 network, 1 host, 2 protocol, 3 port, 4 too long and not to be fragmented, ...
+        /// Reason: 0 network, 1 host, 2 protocol, 3 port, 4 fragmentation needed but forbidden, ...
         code: u8,
-        /// For code 4, the longest packet that passes, in bytes (RFC 1191).
+        /// For code 4, the maximum packet size that passes, in bytes (RFC 1191).
         next_mtu: u16,
     },
-    /// The packet went through too many routers (code 0), or fragments came too late (code 1).
+    /// The packet's time to live was exceeded (code 0), or fragment reassembly timed out (code 1).
     TimeExceeded {
-        /// Which of the two.
+        /// Code, 0 or 1.
         code: u8,
     },
-    /// Anything else.
+    /// Any other message.
     Other {
         /// The type.
         kind: u8,
-        /// The type's variant.
+        /// The code, the variant of the type.
         code: u8,
         /// The four bytes behind the checksum.
         rest: [u8; 4],
@@ -94,7 +94,7 @@ pub enum Repr {
 }
 
 impl Repr {
-    /// Reads the header.
+    /// Parses the header.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         let all = packet.bytes.as_ref();
         let (identifier, sequence) = (get16(all, 4), get16(all, 6));
@@ -107,10 +107,10 @@ impl Repr {
         }
     }
 
-    /// Writes the header, checksum included, to the start of `message`, whose rest is the payload.
+    /// Writes the header, including the checksum, to the start of `message`; the rest is the payload.
     ///
     /// # Panics
-    /// If `message` is shorter than [`HEADER_LEN`].
+    /// Panics if `message` is shorter than [`HEADER_LEN`].
     pub fn emit(&self, message: &mut [u8]) {
         let echo = |identifier: u16, sequence: u16| {
             let ([a, b], [c, d]) = (identifier.to_be_bytes(), sequence.to_be_bytes());
@@ -131,7 +131,7 @@ impl Repr {
         put16(message, 2, value);
     }
 
-    /// The message with this header and this payload.
+    /// Returns the message with this header and this payload.
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes);

@@ -20,20 +20,20 @@ pub const TCP: u8 = 6;
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
 
-/// Bytes of a header without options.
+/// Size of a header without options, in bytes.
 pub const HEADER_LEN: usize = 20;
 
-/// A datagram whose header is whole. The payload may be cut short.
+/// A datagram with a complete header. The payload may be truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header with its options is whole and that the lengths agree with each other.
+    /// Checks that the header with its options is complete and that the lengths are consistent.
     ///
     /// # Errors
-    /// If not. A payload that is cut short is no error; see [`is_cut`](Self::is_cut).
+    /// Returns an error if not. A truncated payload is no error; see [`is_cut`](Self::is_cut).
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require("IPv4", all, HEADER_LEN)?;
@@ -52,22 +52,22 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Packet { bytes })
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the size of the header in bytes, options included.
     pub fn header_len(&self) -> usize {
         usize::from(self.bytes.as_ref()[0] & 0xf) * 4
     }
 
-    /// The traffic class: six bits of DSCP, two of ECN.
+    /// Returns the traffic class: six bits of DSCP, two of ECN.
     pub fn traffic_class(&self) -> u8 {
         self.bytes.as_ref()[1]
     }
 
-    /// Bytes of the datagram, header included.
+    /// Returns the length of the datagram in bytes, header included.
     pub fn total_len(&self) -> usize {
         get16(self.bytes.as_ref(), 2).into()
     }
 
-    /// What fragments of one datagram have in common.
+    /// Returns the identification that the fragments of one datagram share.
     pub fn identification(&self) -> u16 {
         get16(self.bytes.as_ref(), 4)
     }
@@ -82,52 +82,52 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes.as_ref()[6] & 0x20 != 0
     }
 
-    /// Where in the datagram this fragment begins, in bytes.
+    /// Returns the offset of this fragment in the datagram, in bytes.
     pub fn fragment_offset(&self) -> usize {
         usize::from(get16(self.bytes.as_ref(), 6) & 0x1fff) * 8
     }
 
-    /// How many routers it may still pass.
+    /// Returns the time to live.
     pub fn ttl(&self) -> u8 {
         self.bytes.as_ref()[8]
     }
 
-    /// What the payload is.
+    /// Returns the protocol of the payload.
     pub fn protocol(&self) -> u8 {
         self.bytes.as_ref()[9]
     }
 
-    /// The header's checksum.
+    /// Returns the header's checksum.
     pub fn checksum(&self) -> u16 {
         get16(self.bytes.as_ref(), 10)
     }
 
-    /// Whether the header's checksum is right.
+    /// Whether the header's checksum is correct.
     pub fn is_checksum_right(&self) -> bool {
         checksum::checksum(&self.bytes.as_ref()[..self.header_len()]) == 0
     }
 
-    /// Who sent it.
+    /// Returns the source address.
     pub fn source(&self) -> Ipv4Addr {
         array(self.bytes.as_ref(), 12).into()
     }
 
-    /// Who it is for.
+    /// Returns the destination address.
     pub fn destination(&self) -> Ipv4Addr {
         array(self.bytes.as_ref(), 16).into()
     }
 
-    /// The options, as they are.
+    /// Returns the raw options.
     pub fn options(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..self.header_len()]
     }
 
-    /// Whether fewer bytes are there than the header says.
+    /// Whether the packet is truncated: it has fewer bytes than the header says.
     pub fn is_cut(&self) -> bool {
         self.bytes.as_ref().len() < self.total_len()
     }
 
-    /// What is behind the header, as far as it is there; padding of the frame is left out.
+    /// Returns the bytes behind the header, as far as they are present, without the frame's padding.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         &all[self.header_len()..self.total_len().min(all.len())]
@@ -139,27 +139,27 @@ impl<T: AsRef<[u8]>> Packet<T> {
 pub struct Repr {
     /// The traffic class: six bits of DSCP, two of ECN.
     pub traffic_class: u8,
-    /// What fragments of one datagram have in common.
+    /// Identification that the fragments of one datagram share.
     pub identification: u16,
     /// Whether it must not be fragmented.
     pub dont_fragment: bool,
-    /// How many routers it may still pass.
+    /// Time to live.
     pub ttl: u8,
-    /// What the payload is.
+    /// Protocol of the payload.
     pub protocol: u8,
-    /// Who sent it.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Who it is for.
+    /// Destination address.
     pub destination: Ipv4Addr,
 }
 
 impl Repr {
-    /// A header as a host sends it: time to live 64, not to be fragmented.
+    /// Creates a header as a host sends it: time to live 64, not to be fragmented.
     pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8) -> Repr {
         Repr { traffic_class: 0, identification: 0, dont_fragment: true, ttl: 64, protocol, source, destination }
     }
 
-    /// Reads the header. Options and fragmentation are not part of it; ask the packet.
+    /// Parses the header. Options and fragmentation are not part of it; the packet has them.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr {
             traffic_class: packet.traffic_class(),
@@ -172,10 +172,10 @@ impl Repr {
         }
     }
 
-    /// Writes the header, checksum included, to the start of `buffer`, for `payload_len` bytes behind it.
+    /// Writes the header, including the checksum, to the start of `buffer`, for `payload_len` bytes behind it.
     ///
     /// # Panics
-    /// If `buffer` is shorter than [`HEADER_LEN`] or the datagram would be longer than 65535 bytes.
+    /// Panics if `buffer` is shorter than [`HEADER_LEN`] or the datagram would be longer than 65535 bytes.
     pub fn emit(&self, buffer: &mut [u8], payload_len: usize) {
         let total_len = u16::try_from(HEADER_LEN + payload_len).expect("a datagram has at most 65535 bytes");
         buffer[0] = 0x45;
@@ -192,17 +192,17 @@ impl Repr {
         put16(buffer, 10, value);
     }
 
-    /// The datagram with this header and this payload.
+    /// Returns the datagram with this header and this payload.
     ///
     /// # Panics
-    /// If it would be longer than 65535 bytes.
+    /// Panics if it would be longer than 65535 bytes.
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes, payload.len());
         bytes
     }
 
-    /// The addresses, for the checksum of what is inside.
+    /// Returns the addresses, for the checksum of the payload.
     pub fn addresses(&self) -> Addresses {
         Addresses::V4(self.source, self.destination)
     }

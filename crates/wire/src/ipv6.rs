@@ -1,4 +1,4 @@
-//! IPv6 (RFC 8200): the fixed header, and the way past its extension headers.
+//! IPv6 (RFC 8200): the fixed header, and traversal of the extension headers.
 //!
 //! ```text
 //! version 4 bits, traffic class 8 bits, flow label 20 bits
@@ -15,20 +15,20 @@ use crate::field::{array, get16, get32, put16, put32, require, with_payload};
 /// The next-header number of ICMPv6.
 pub const ICMP: u8 = 58;
 
-/// Bytes of the fixed header.
+/// Size of the fixed header in bytes.
 pub const HEADER_LEN: usize = 40;
 
-/// A packet whose fixed header is whole. The payload may be cut short.
+/// A packet with a complete fixed header. The payload may be truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the fixed header is whole.
+    /// Checks that the fixed header is complete.
     ///
     /// # Errors
-    /// If not, or if the version is another.
+    /// Returns an error if it is not, or if the version is another.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require("IPv6", all, HEADER_LEN)?;
@@ -38,54 +38,54 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
     }
 
-    /// The traffic class: six bits of DSCP, two of ECN.
+    /// Returns the traffic class: six bits of DSCP, two of ECN.
     pub fn traffic_class(&self) -> u8 {
         (get16(self.bytes.as_ref(), 0) >> 4) as u8
     }
 
-    /// The flow label, 20 bits.
+    /// Returns the flow label, 20 bits.
     pub fn flow_label(&self) -> u32 {
         get32(self.bytes.as_ref(), 0) & 0xf_ffff
     }
 
-    /// Bytes behind the fixed header.
+    /// Returns the number of bytes behind the fixed header.
     pub fn payload_len(&self) -> usize {
         get16(self.bytes.as_ref(), 4).into()
     }
 
-    /// What follows the fixed header: an extension header or a protocol.
+    /// Returns the type of the header behind the fixed header: an extension header or a protocol.
     pub fn next_header(&self) -> u8 {
         self.bytes.as_ref()[6]
     }
 
-    /// How many routers it may still pass.
+    /// Returns the hop limit.
     pub fn hop_limit(&self) -> u8 {
         self.bytes.as_ref()[7]
     }
 
-    /// Who sent it.
+    /// Returns the source address.
     pub fn source(&self) -> Ipv6Addr {
         array(self.bytes.as_ref(), 8).into()
     }
 
-    /// Who it is for.
+    /// Returns the destination address.
     pub fn destination(&self) -> Ipv6Addr {
         array(self.bytes.as_ref(), 24).into()
     }
 
-    /// Whether fewer bytes are there than the header says.
+    /// Whether the packet is truncated: it has fewer bytes than the header says.
     pub fn is_cut(&self) -> bool {
         self.bytes.as_ref().len() < HEADER_LEN + self.payload_len()
     }
 
-    /// What is behind the fixed header, as far as it is there.
+    /// Returns the bytes behind the fixed header, as far as they are present.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         &all[HEADER_LEN..(HEADER_LEN + self.payload_len()).min(all.len())]
     }
 
-    /// The protocol behind the extension headers, where in its datagram this fragment begins (in bytes; 0 if it is
-    /// whole or the first), and what is there of it. Stops before a header that is cut short.
+    /// Returns the protocol behind the extension headers, the offset of this fragment in its datagram (in bytes; 0 for
+    /// an unfragmented packet or a first fragment), and the present bytes of the payload. Stops at a truncated header.
     pub fn transport(&self) -> (u8, usize, &[u8]) {
         let (mut next, mut rest, mut offset) = (self.next_header(), self.payload(), 0);
         // Hop-by-hop options, routing, fragment, destination options (RFC 8200, 4).
@@ -111,23 +111,23 @@ pub struct Repr {
     pub traffic_class: u8,
     /// The flow label, 20 bits.
     pub flow_label: u32,
-    /// What follows.
+    /// Type of the next header.
     pub next_header: u8,
-    /// How many routers it may still pass.
+    /// Hop limit.
     pub hop_limit: u8,
-    /// Who sent it.
+    /// Source address.
     pub source: Ipv6Addr,
-    /// Who it is for.
+    /// Destination address.
     pub destination: Ipv6Addr,
 }
 
 impl Repr {
-    /// A header as a host sends it: hop limit 64, no flow.
+    /// Creates a header as a host sends it: hop limit 64, no flow.
     pub fn new(source: Ipv6Addr, destination: Ipv6Addr, next_header: u8) -> Repr {
         Repr { traffic_class: 0, flow_label: 0, next_header, hop_limit: 64, source, destination }
     }
 
-    /// Reads the fixed header.
+    /// Parses the fixed header.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr {
             traffic_class: packet.traffic_class(),
@@ -142,7 +142,7 @@ impl Repr {
     /// Writes the header to the start of `buffer`, for `payload_len` bytes behind it.
     ///
     /// # Panics
-    /// If `buffer` is shorter than [`HEADER_LEN`] or the payload longer than 65535 bytes.
+    /// Panics if `buffer` is shorter than [`HEADER_LEN`] or the payload longer than 65535 bytes.
     pub fn emit(&self, buffer: &mut [u8], payload_len: usize) {
         let payload_len = u16::try_from(payload_len).expect("a payload has at most 65535 bytes");
         put32(buffer, 0, 6 << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff);
@@ -153,17 +153,17 @@ impl Repr {
         buffer[24..40].copy_from_slice(&self.destination.octets());
     }
 
-    /// The packet with this header and this payload.
+    /// Returns the packet with this header and this payload.
     ///
     /// # Panics
-    /// If the payload is longer than 65535 bytes.
+    /// Panics if the payload is longer than 65535 bytes.
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes, payload.len());
         bytes
     }
 
-    /// The addresses, for the checksum of what is inside.
+    /// Returns the addresses, for the checksum of the payload.
     pub fn addresses(&self) -> Addresses {
         Addresses::V6(self.source, self.destination)
     }

@@ -1,17 +1,17 @@
-//! TotalView-ITCH 5.0 (Nasdaq): what happens in an order book, message by message.
+//! TotalView-ITCH 5.0 (Nasdaq): the events of an order book, message by message.
 //!
-//! Every message begins alike, and its type says what follows and how long it is:
+//! Every message begins with the same header, and its type determines the rest and the length:
 //!
 //! ```text
 //! type 1 | stock locate 2 | tracking number 2 | timestamp 6 (ns since midnight) | ...
 //! ```
 //!
 //! Numbers are in network order, prices have four decimals ([`Price`]), texts are padded with spaces on the right. Only
-//! the messages that name an order for the first time name the stock by its [`Symbol`]; all name it by the *stock
-//! locate* that the day's stock directory gave it.
+//! messages that introduce an order contain the stock's [`Symbol`]; all messages contain the *stock locate* that the
+//! day's stock directory assigned to it.
 //!
-//! [`Message`] has the messages that make and change orders and trades, and the few that a feed cannot do without;
-//! others are told by their type and kept as bytes.
+//! [`Message`] has the messages that create and change orders and trades, and the few that a feed cannot do without;
+//! others are identified by their type and kept as bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,18 +23,18 @@ mod field;
 #[cfg(test)]
 mod tests;
 
-use field::Field;
+use field::WireField;
 
-/// Bytes that all messages begin with.
+/// Size of the header of all messages, in bytes.
 pub const HEADER_LEN: usize = 11;
 
 const FORMAT: &str = "ITCH";
 
-/// A stock's name: up to eight characters, padded with spaces.
+/// A stock symbol: up to eight characters, padded with spaces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Symbol(pub [u8; 8]);
 
-/// A text that is no stock's name.
+/// The error for a text that is not a stock symbol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a stock symbol: write one to eight printable ASCII characters without spaces")]
 pub struct NotASymbol(String);
@@ -69,10 +69,10 @@ impl fmt::Debug for Symbol {
 pub struct Price(pub u32);
 
 impl Price {
-    /// So many whole dollars.
+    /// Returns a price of this many whole dollars.
     ///
     /// # Panics
-    /// If there are more than 429,496 of them.
+    /// Panics if there are more than 429,496.
     pub const fn dollars(dollars: u32) -> Price {
         Price(dollars * 10_000)
     }
@@ -84,7 +84,7 @@ impl fmt::Display for Price {
     }
 }
 
-/// Which side of the book an order is on.
+/// The side of the book that an order is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// `B`.
@@ -93,18 +93,18 @@ pub enum Side {
     Sell,
 }
 
-/// What all messages begin with, besides their type.
+/// The header of all messages, without their type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// The stock's number of the day; 0 in messages that are about no stock.
+pub struct MessageHeader {
+    /// The stock's number of the day; 0 in messages without a stock.
     pub stock_locate: u16,
-    /// Nasdaq's own.
+    /// Nasdaq's internal tracking number.
     pub tracking: u16,
     /// Nanoseconds since midnight; 48 bits.
     pub timestamp_ns: u64,
 }
 
-/// Declares the messages: a type's letter and its fields, in the order in which they are sent.
+/// Declares the messages: letter of the type, and fields in the order in which they are sent.
 macro_rules! messages {
     ($($(#[$doc:meta])* $letter:literal $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
         $(
@@ -117,12 +117,12 @@ macro_rules! messages {
             impl $name {
                 /// The type's letter.
                 pub const LETTER: u8 = $letter;
-                /// Bytes of the whole message.
-                pub const LEN: usize = HEADER_LEN $(+ <$type as Field>::LEN)*;
+                /// Size of the whole message in bytes.
+                pub const LEN: usize = HEADER_LEN $(+ <$type as WireField>::LEN)*;
             }
         )*
 
-        /// What a message says behind its header.
+        /// The part of a message behind its header.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Body {
             $($(#[$doc])* $name($name),)*
@@ -131,7 +131,7 @@ macro_rules! messages {
         }
 
         impl Body {
-            /// The type's letter.
+            /// Returns the type's letter.
             pub fn letter(&self) -> u8 {
                 match self {
                     $(Body::$name(_) => $letter,)*
@@ -143,7 +143,7 @@ macro_rules! messages {
                 match letter {
                     $($letter => {
                         require(FORMAT, rest, $name::LEN - HEADER_LEN)?;
-                        Ok(Body::$name($name { $($field: Field::take(&mut rest)?,)* }))
+                        Ok(Body::$name($name { $($field: WireField::take(&mut rest)?,)* }))
                     })*
                     other => Ok(Body::Other(other, rest.to_vec())),
                 }
@@ -168,126 +168,126 @@ macro_rules! messages {
 }
 
 messages! {
-    /// The day or a part of it begins or ends (section 1.1).
+    /// The start or end of the day or of a part of it (section 1.1).
     b'S' SystemEvent {
         /// `O` start of messages, `S` start of system hours, `Q` of market hours; `M`, `E`, `C` their ends.
         event: u8,
     }
-    /// A stock can be traded or not (section 1.2.2).
+    /// A change of a stock's trading state (section 1.2.2).
     b'H' TradingAction {
         /// The stock.
         stock: Symbol,
         /// `H` halted, `P` paused, `Q` quotations only, `T` trading.
         state: u8,
-        /// Nothing yet.
+        /// Reserved.
         reserved: u8,
-        /// Why.
+        /// Reason code.
         reason: [u8; 4],
     }
-    /// A new order, nobody's name with it (section 1.3.1).
+    /// A new order without attribution (section 1.3.1).
     b'A' AddOrder {
         /// The order's number for the day.
         order: u64,
         /// Its side.
         side: Side,
-        /// How many shares.
+        /// Number of shares.
         shares: u32,
-        /// Of which stock.
+        /// Stock.
         stock: Symbol,
-        /// At what price.
+        /// Price.
         price: Price,
     }
-    /// A new order, and who made it (section 1.3.2).
+    /// A new order with attribution (section 1.3.2).
     b'F' AddOrderAttributed {
         /// The order's number for the day.
         order: u64,
         /// Its side.
         side: Side,
-        /// How many shares.
+        /// Number of shares.
         shares: u32,
-        /// Of which stock.
+        /// Stock.
         stock: Symbol,
-        /// At what price.
+        /// Price.
         price: Price,
         /// The market participant.
         attribution: [u8; 4],
     }
-    /// An order, or a part of it, found its match at its own price (section 1.4.1).
+    /// An execution of an order, or of a part of it, at its own price (section 1.4.1).
     b'E' OrderExecuted {
         /// The order.
         order: u64,
-        /// How many shares.
+        /// Number of shares.
         executed: u32,
-        /// The match's number.
+        /// Number of the match.
         matched: u64,
     }
-    /// An order, or a part of it, found its match at another price (section 1.4.2).
+    /// An execution of an order, or of a part of it, at another price (section 1.4.2).
     b'C' OrderExecutedWithPrice {
         /// The order.
         order: u64,
-        /// How many shares.
+        /// Number of shares.
         executed: u32,
-        /// The match's number.
+        /// Number of the match.
         matched: u64,
-        /// `Y` if it counts for displays of trades and volumes, else `N`.
+        /// `Y` if it is included in displays of trades and volumes, else `N`.
         printable: u8,
-        /// At what price.
+        /// Price.
         price: Price,
     }
-    /// A part of an order is taken back (section 1.4.3).
+    /// A partial cancellation of an order (section 1.4.3).
     b'X' OrderCancel {
         /// The order.
         order: u64,
-        /// How many shares fewer.
+        /// Number of cancelled shares.
         cancelled: u32,
     }
-    /// An order is taken back (section 1.4.4).
+    /// A deletion of an order (section 1.4.4).
     b'D' OrderDelete {
         /// The order.
         order: u64,
     }
-    /// An order is taken back, and another takes its place, of the same stock and side (section 1.4.5).
+    /// A replacement of an order by another of the same stock and side (section 1.4.5).
     b'U' OrderReplace {
         /// The old order.
         order: u64,
         /// The new order.
         replacement: u64,
-        /// How many shares now.
+        /// New number of shares.
         shares: u32,
-        /// At what price.
+        /// Price.
         price: Price,
     }
-    /// A match of an order that the book does not show (section 1.5.1).
+    /// An execution of an order that the book does not show (section 1.5.1).
     b'P' Trade {
         /// The order, or 0.
         order: u64,
         /// Its side.
         side: Side,
-        /// How many shares.
+        /// Number of shares.
         shares: u32,
-        /// Of which stock.
+        /// Stock.
         stock: Symbol,
-        /// At what price.
+        /// Price.
         price: Price,
-        /// The match's number.
+        /// Number of the match.
         matched: u64,
     }
-    /// All matches of an auction together (section 1.5.2).
+    /// The total of all matches of an auction (section 1.5.2).
     b'Q' CrossTrade {
-        /// How many shares.
+        /// Number of shares.
         shares: u64,
-        /// Of which stock.
+        /// Stock.
         stock: Symbol,
-        /// At what price.
+        /// Price.
         price: Price,
-        /// The match's number.
+        /// Number of the match.
         matched: u64,
         /// `O` opening, `C` closing, `H` after a halt.
         cross: u8,
     }
-    /// A match did not count (section 1.5.3).
+    /// A match that was cancelled (section 1.5.3).
     b'B' BrokenTrade {
-        /// The match's number.
+        /// Number of the match.
         matched: u64,
     }
 }
@@ -295,27 +295,30 @@ messages! {
 /// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it begins with.
-    pub header: Header,
-    /// What it says.
+    /// Header.
+    pub header: MessageHeader,
+    /// Body.
     pub body: Body,
 }
 
 impl Message {
-    /// Reads a message. Bytes behind one that is longer than its type are ignored.
+    /// Parses a message. Bytes behind one that is longer than its type are ignored.
     ///
     /// # Errors
-    /// If it is shorter than its type, or a side is neither `B` nor `S`.
+    /// Returns an error if it is shorter than its type, or a side is neither `B` nor `S`.
     pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
         require(FORMAT, bytes, HEADER_LEN)?;
         let (mut header, rest) = bytes[1..].split_at(HEADER_LEN - 1);
-        let stock_locate = Field::take(&mut header)?;
-        let tracking = Field::take(&mut header)?;
+        let stock_locate = WireField::take(&mut header)?;
+        let tracking = WireField::take(&mut header)?;
         let timestamp_ns = header.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-        Ok(Message { header: Header { stock_locate, tracking, timestamp_ns }, body: Body::parse(bytes[0], rest)? })
+        Ok(Message {
+            header: MessageHeader { stock_locate, tracking, timestamp_ns },
+            body: Body::parse(bytes[0], rest)?,
+        })
     }
 
-    /// Appends the message to `bytes`. Of the timestamp, the low 48 bits are sent.
+    /// Appends the message to `bytes`. Only the low 48 bits of the timestamp are sent.
     pub fn emit(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.body.letter());
         self.header.stock_locate.put(bytes);
@@ -324,7 +327,7 @@ impl Message {
         self.body.emit(bytes);
     }
 
-    /// The stock, if the message names it.
+    /// Returns the stock, if the message names it.
     pub fn stock(&self) -> Option<Symbol> {
         match &self.body {
             Body::TradingAction(body) => Some(body.stock),

@@ -1,8 +1,8 @@
-//! Packet formats: the bytes on a wire and what they mean.
+//! Packet formats: views of the bytes on a wire, and their meaning.
 //!
-//! Each format has a module with the same two types: a *view*, `Packet<T>`, which lays named fields over bytes that
-//! were checked to be long enough, and a *meaning*, `Repr`, a plain struct that is `parse`d from a view and `emit`ted
-//! as bytes. `Repr::packet` puts a header before a payload, so that formats stack:
+//! Each format has a module with the same two types. A *view*, `Packet<T>`, gives access to named fields of bytes that
+//! were checked to be long enough. A *meaning*, `Repr`, is a plain struct that is `parse`d from a view and `emit`ted as
+//! bytes. `Repr::packet` puts a header in front of a payload, so formats stack:
 //!
 //! ```
 //! use wire::{ethernet, ipv4, udp};
@@ -18,13 +18,13 @@
 //! # Ok::<(), wire::ethernet::NotAnAddress>(())
 //! ```
 //!
-//! [`checksum`] has the Internet checksum, [`offload`] finishes what a network stack left to a network card (partial
-//! checksums, over-long TCP segments), [`describe`] says in one line what a frame is, and [`pcap`] reads and writes
-//! capture files.
+//! [`checksum`] has the Internet checksum, [`offload`] finishes frames that a network stack left to a network card
+//! (partial checksums, over-long TCP segments), [`describe`] summarises a frame in one line, and [`pcap`] reads and
+//! writes capture files.
 //!
-//! No input makes anything here panic: a view is only made of bytes that hold its header and whose length fields stay
-//! inside. The crate does no input or output of its own: capture files are read from whatever [`std::io::Read`] it is
-//! handed. It knows nothing of P4, of ports or of clocks.
+//! No input causes a panic: a view is only created from bytes that contain its header, and its length fields stay
+//! inside. The crate does no I/O of its own: capture files are read from any [`std::io::Read`]. It knows nothing of P4,
+//! of ports or of clocks.
 
 #![forbid(unsafe_code)]
 
@@ -46,7 +46,7 @@ pub mod vlan;
 
 pub use describe::describe;
 
-/// Why bytes are not a packet of a format.
+/// The reason why bytes are not a packet of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Too few bytes for the header, or for the length that the header names.
@@ -54,9 +54,9 @@ pub enum Malformed {
     Truncated {
         /// The format.
         format: &'static str,
-        /// Bytes that are needed.
+        /// Number of bytes needed.
         needed: usize,
-        /// Bytes that are there.
+        /// Number of bytes available.
         have: usize,
     },
     /// A field has a value that the format does not allow.

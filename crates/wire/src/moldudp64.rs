@@ -4,35 +4,35 @@
 //! session 10 | sequence number 8 | message count 2 | then for each message: length 2 | that many bytes
 //! ```
 //!
-//! The sequence number is that of the first message; the others count on from it. A receiver that sees a number beyond
-//! the one it expects has missed messages. A datagram without messages tells the next number ([`HEARTBEAT`]); one with
-//! [`END_OF_SESSION`] for a count says that no more come.
+//! The sequence number is that of the first message; the others count on from it. A receiver that sees a higher number
+//! than expected has missed messages. A datagram without messages announces the next number ([`HEARTBEAT`]); one with
+//! the count [`END_OF_SESSION`] announces the end of the session.
 
 use crate::Malformed;
 use crate::field::{array, get16, put16, require};
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const HEADER_LEN: usize = 20;
-/// Bytes before each message.
+/// Size of the length field in front of each message, in bytes.
 pub const LENGTH_LEN: usize = 2;
-/// The message count of a datagram that only tells the next sequence number.
+/// Message count of a datagram that only announces the next sequence number.
 pub const HEARTBEAT: u16 = 0;
-/// The message count of the datagrams that end a session.
+/// Message count of the datagrams that end a session.
 pub const END_OF_SESSION: u16 = 0xffff;
 
 const FORMAT: &str = "MoldUDP64";
 
-/// A datagram whose header is whole, and in which every message that the header counts lies whole.
+/// A datagram with a complete header, and with all messages that the header counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header and all messages are there. What lies behind the last message is ignored.
+    /// Checks that the header and all messages are complete. Bytes behind the last message are ignored.
     ///
     /// # Errors
-    /// If not.
+    /// Returns an error if they are not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require(FORMAT, all, HEADER_LEN)?;
@@ -45,22 +45,22 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Packet { bytes })
     }
 
-    /// Which session the numbers belong to: text, padded with spaces.
+    /// Returns the session of the sequence numbers: text, padded with spaces.
     pub fn session(&self) -> [u8; 10] {
         array(self.bytes.as_ref(), 0)
     }
 
-    /// The number of the first message, or the next one's if there is none.
+    /// Returns the number of the first message, or the next one's if there is none.
     pub fn sequence(&self) -> u64 {
         u64::from_be_bytes(array(self.bytes.as_ref(), 10))
     }
 
-    /// The message count as it stands there, [`HEARTBEAT`] and [`END_OF_SESSION`] included.
+    /// Returns the message count as sent, including [`HEARTBEAT`] and [`END_OF_SESSION`].
     pub fn count(&self) -> u16 {
         get16(self.bytes.as_ref(), 18)
     }
 
-    /// The messages, in order.
+    /// Returns the messages, in order.
     pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.bytes.as_ref()[HEADER_LEN..];
         (0..messages_of(self.count())).map(move |_| {
@@ -71,7 +71,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     }
 }
 
-/// How many messages follow a header with this count.
+/// Returns the number of messages that follow a header with this count.
 fn messages_of(count: u16) -> u16 {
     if count == END_OF_SESSION { 0 } else { count }
 }
@@ -79,16 +79,16 @@ fn messages_of(count: u16) -> u16 {
 /// The header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repr {
-    /// Which session the numbers belong to: text, padded with spaces.
+    /// Session of the sequence numbers: text, padded with spaces.
     pub session: [u8; 10],
-    /// The number of the first message.
+    /// Number of the first message.
     pub sequence: u64,
-    /// How many messages follow; or [`HEARTBEAT`], or [`END_OF_SESSION`].
+    /// Number of messages, or [`HEARTBEAT`], or [`END_OF_SESSION`].
     pub count: u16,
 }
 
 impl Repr {
-    /// Reads the header.
+    /// Parses the header.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr { session: packet.session(), sequence: packet.sequence(), count: packet.count() }
     }
@@ -96,7 +96,7 @@ impl Repr {
     /// Writes the header to the start of `buffer`.
     ///
     /// # Panics
-    /// If `buffer` is shorter than [`HEADER_LEN`].
+    /// Panics if `buffer` is shorter than [`HEADER_LEN`].
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[..10].copy_from_slice(&self.session);
         buffer[10..18].copy_from_slice(&self.sequence.to_be_bytes());
@@ -104,10 +104,10 @@ impl Repr {
     }
 }
 
-/// The payload of a datagram with these messages.
+/// Returns the payload of a datagram with these messages.
 ///
 /// # Panics
-/// If there are 65535 messages or more, or one is longer than 65535 bytes.
+/// Panics if there are 65535 messages or more, or one is longer than 65535 bytes.
 pub fn datagram<M: AsRef<[u8]>>(session: [u8; 10], sequence: u64, messages: &[M]) -> Vec<u8> {
     let count = u16::try_from(messages.len()).ok().filter(|count| *count != END_OF_SESSION);
     let count = count.expect("a datagram has fewer than 65535 messages");

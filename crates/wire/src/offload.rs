@@ -1,15 +1,15 @@
-//! Finishing what a network stack leaves to the network card.
+//! Software fallback for segmentation and checksum offloads of network cards.
 //!
-//! A stack that talks to a card (or to a veth device, which promises to be one) hands over TCP and UDP frames of up to
-//! 64 KiB, to be cut into frames the medium can carry, and leaves their checksums half done. [`segment`] does the
-//! cutting, and computes the checksums as it goes; [`checksum::complete`] finishes the checksum of a
-//! frame that is not to be cut.
+//! A stack that sends to a card (or to a veth device, which advertises the same offloads) passes on TCP and UDP frames
+//! of up to 64 KiB, to be segmented into frames that the medium can carry, with partial checksums. [`segment`] segments
+//! them and computes the checksums; [`checksum::complete`] completes the checksum of a frame that needs no
+//! segmentation.
 //!
 //! ```text
 //! Ethernet | VLAN tags | IP (length n) | TCP (seq s)       | payload .................................
 //! Ethernet | VLAN tags | IP (id, ...)  | TCP (seq s)       | size bytes     without FIN and PSH
 //! Ethernet | VLAN tags | IP (id+1, ..) | TCP (seq s+size)  | size bytes     without FIN, PSH and CWR
-//! Ethernet | VLAN tags | IP (id+2, ..) | TCP (seq s+2size) | what is left   without CWR
+//! Ethernet | VLAN tags | IP (id+2, ..) | TCP (seq s+2size) | the rest       without CWR
 //! ```
 
 use crate::checksum;
@@ -17,22 +17,22 @@ use crate::ethernet::{IPV4, IPV6, OUTER_VLAN, VLAN};
 use crate::field::{get16, put16};
 use crate::ipv4::{TCP, UDP};
 
-/// What the frame carries, and so how it is cut.
+/// The transport protocol of a frame, which determines its segmentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// TCP: each frame continues the sequence numbers.
     Tcp,
-    /// UDP: each frame is a datagram of its own.
+    /// UDP: each frame is a separate datagram.
     Udp,
 }
 
-/// Why a frame cannot be cut; it is to be dropped and counted.
+/// The reason why a frame cannot be segmented; it should be dropped and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotCut {
-    /// It is not IP, or the transport header is not where the sender says: something is wrapped around it.
+    /// It is not IP, or the transport header is not at the sender's offset because the frame is encapsulated.
     #[error("not a plain IPv4 or IPv6 frame of that transport")]
     NotPlain,
-    /// Headers are cut short, or there is no payload or no segment size.
+    /// Headers are truncated, or there is no payload or no segment size.
     #[error("headers are cut short or there is nothing to cut")]
     Malformed,
 }
@@ -40,20 +40,20 @@ pub enum CannotCut {
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// Where the headers of a frame lie, in bytes from its start.
-struct Layout {
+/// Offsets of the headers of a frame, in bytes from its start.
+struct HeaderOffsets {
     version: u8,
     network: usize,
     transport: usize,
     payload: usize,
 }
 
-/// Cuts `frame` into frames of at most `size` bytes of payload and hands each to `emit`, checksums complete; says how
-/// many there were. `transport`, if the sender gave it, is the offset of the transport header, and is compared with
-/// what the headers say: a frame within a tunnel must not be cut as if it were a plain one.
+/// Segments `frame` into frames of at most `size` bytes of payload and passes each to `emit`, with complete checksums.
+/// Returns their number. `transport` is the offset of the transport header, if the sender provided it, and must agree
+/// with the headers: a frame within a tunnel must not be segmented like a plain one.
 ///
 /// # Errors
-/// If the frame is not what it is said to be. Nothing was emitted then.
+/// Returns an error if the frame is not as described. Nothing has been emitted in this case.
 pub fn segment(
     frame: &[u8],
     cut: Cut,
@@ -89,7 +89,7 @@ pub fn segment(
     Ok(count)
 }
 
-fn layout(frame: &[u8], cut: Cut) -> Result<Layout, CannotCut> {
+fn layout(frame: &[u8], cut: Cut) -> Result<HeaderOffsets, CannotCut> {
     let short = CannotCut::Malformed;
     let byte = |at: usize| frame.get(at).copied().ok_or(short);
     let half = |at: usize| Ok(u16::from_be_bytes([byte(at)?, byte(at + 1)?]));
@@ -109,7 +109,7 @@ fn layout(frame: &[u8], cut: Cut) -> Result<Layout, CannotCut> {
         IPV6 if byte(network)? >> 4 == 6 => (6, byte(network + 6)?, network + 40),
         _ => return Err(CannotCut::NotPlain),
     };
-    // Hop-by-hop options, routing and destination options may stand before the transport header (RFC 8200, 4).
+    // Hop-by-hop options, routing and destination options may precede the transport header (RFC 8200, 4).
     while version == 6 && matches!(protocol, 0 | 43 | 60) {
         protocol = byte(transport)?;
         transport += (usize::from(byte(transport + 1)?) + 1) * 8;
@@ -125,10 +125,10 @@ fn layout(frame: &[u8], cut: Cut) -> Result<Layout, CannotCut> {
     if payload < transport + least || payload > frame.len() {
         return Err(short);
     }
-    Ok(Layout { version, network, transport, payload })
+    Ok(HeaderOffsets { version, network, transport, payload })
 }
 
-fn finish_network(piece: &mut [u8], layout: &Layout, index: usize) {
+fn finish_network(piece: &mut [u8], layout: &HeaderOffsets, index: usize) {
     let at = layout.network;
     if layout.version == 6 {
         let len = (piece.len() - at - 40) as u16;
@@ -142,7 +142,7 @@ fn finish_network(piece: &mut [u8], layout: &Layout, index: usize) {
     put16(piece, at + 10, value);
 }
 
-fn finish_tcp(piece: &mut [u8], layout: &Layout, sent: usize, first: bool, last: bool) {
+fn finish_tcp(piece: &mut [u8], layout: &HeaderOffsets, sent: usize, first: bool, last: bool) {
     let at = layout.transport + 4;
     let sequence = u32::from_be_bytes([piece[at], piece[at + 1], piece[at + 2], piece[at + 3]]);
     piece[at..at + 4].copy_from_slice(&sequence.wrapping_add(sent as u32).to_be_bytes());
@@ -155,7 +155,7 @@ fn finish_tcp(piece: &mut [u8], layout: &Layout, sent: usize, first: bool, last:
     }
 }
 
-fn finish_checksum(piece: &mut [u8], layout: &Layout, cut: Cut) {
+fn finish_checksum(piece: &mut [u8], layout: &HeaderOffsets, cut: Cut) {
     let (protocol, offset) = match cut {
         Cut::Tcp => (TCP, 16),
         Cut::Udp => (UDP, 6),
@@ -165,7 +165,7 @@ fn finish_checksum(piece: &mut [u8], layout: &Layout, cut: Cut) {
         _ => layout.network + 8..layout.network + 40,
     };
     let len = piece.len() - layout.transport;
-    // Both pseudo-headers add up to the same: the addresses, the protocol and the length.
+    // Both pseudo-headers have the same sum: the addresses, the protocol and the length.
     let pseudo = checksum::sum(&piece[addresses]) + u64::from(protocol) + len as u64;
     put16(piece, layout.transport + offset, checksum::fold(pseudo));
     let inside = checksum::complete(piece, layout.transport, offset);
@@ -176,7 +176,7 @@ fn finish_checksum(piece: &mut [u8], layout: &Layout, cut: Cut) {
 mod tests {
     use super::*;
 
-    /// A TCP frame over IPv4 with one VLAN tag, FIN, PSH and CWR set, and `len` bytes of payload.
+    /// Builds a TCP frame over IPv4 with one VLAN tag, FIN, PSH and CWR set, and `len` bytes of payload.
     fn tcp_frame(len: usize) -> Vec<u8> {
         let mut frame = vec![2; 12];
         frame.extend([0x81, 0, 0, 5, 0x08, 0]);

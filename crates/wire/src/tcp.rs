@@ -12,7 +12,7 @@ use crate::checksum::{self, Addresses};
 use crate::field::{get16, get32, put16, put32, require};
 use crate::ipv4::TCP;
 
-/// Bytes of a header without options.
+/// Size of a header without options, in bytes.
 pub const HEADER_LEN: usize = 20;
 
 /// The flags, one bit each.
@@ -28,9 +28,9 @@ impl Flags {
     pub const RST: Flags = Flags(4);
     /// Push to the application.
     pub const PSH: Flags = Flags(8);
-    /// The acknowledgement counts.
+    /// The acknowledgement number is valid.
     pub const ACK: Flags = Flags(16);
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: Flags = Flags(32);
     /// Congestion was experienced (RFC 3168).
     pub const ECE: Flags = Flags(64);
@@ -67,17 +67,17 @@ impl fmt::Display for Flags {
     }
 }
 
-/// A segment whose header is whole.
+/// A segment with a complete header.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header with its options is whole.
+    /// Checks that the header with its options is complete.
     ///
     /// # Errors
-    /// If not.
+    /// Returns an error if not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require("TCP", all, HEADER_LEN)?;
@@ -89,63 +89,63 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Packet { bytes })
     }
 
-    /// The sender's port.
+    /// Returns the sender's port.
     pub fn source_port(&self) -> u16 {
         get16(self.bytes.as_ref(), 0)
     }
 
-    /// The receiver's port.
+    /// Returns the receiver's port.
     pub fn destination_port(&self) -> u16 {
         get16(self.bytes.as_ref(), 2)
     }
 
-    /// The number of the first byte of the payload.
+    /// Returns the number of the first byte of the payload.
     pub fn sequence(&self) -> u32 {
         get32(self.bytes.as_ref(), 4)
     }
 
-    /// The number of the next byte expected from the receiver.
+    /// Returns the number of the next byte expected from the receiver.
     pub fn acknowledgement(&self) -> u32 {
         get32(self.bytes.as_ref(), 8)
     }
 
-    /// Bytes of the header, options included.
+    /// Returns the size of the header in bytes, options included.
     pub fn header_len(&self) -> usize {
         usize::from(self.bytes.as_ref()[12] >> 4) * 4
     }
 
-    /// The flags.
+    /// Returns the flags.
     pub fn flags(&self) -> Flags {
         Flags(get16(self.bytes.as_ref(), 12) & 0xfff)
     }
 
-    /// How many bytes the sender is ready to take, before scaling.
+    /// Returns the receive window in bytes, before scaling.
     pub fn window(&self) -> u16 {
         get16(self.bytes.as_ref(), 14)
     }
 
-    /// The checksum.
+    /// Returns the checksum.
     pub fn checksum(&self) -> u16 {
         get16(self.bytes.as_ref(), 16)
     }
 
-    /// Whether the checksum is right, if these bytes are the whole segment.
+    /// Whether the checksum is correct, if these bytes are the whole segment.
     pub fn is_checksum_right(&self, addresses: Addresses) -> bool {
         let all = self.bytes.as_ref();
         checksum::finish(addresses.pseudo(TCP, all.len()) + checksum::sum(all)) == 0
     }
 
-    /// Where urgent data ends.
+    /// Returns the end of the urgent data.
     pub fn urgent(&self) -> u16 {
         get16(self.bytes.as_ref(), 18)
     }
 
-    /// The options, as they are.
+    /// Returns the raw options.
     pub fn options(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..self.header_len()]
     }
 
-    /// What is behind the header.
+    /// Returns the bytes behind the header.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[self.header_len()..]
     }
@@ -164,12 +164,12 @@ pub struct Repr {
     pub acknowledgement: u32,
     /// The flags.
     pub flags: Flags,
-    /// How many bytes the sender is ready to take.
+    /// Receive window in bytes, before scaling.
     pub window: u16,
 }
 
 impl Repr {
-    /// Reads the header. Options and urgent data are not part of it; ask the packet.
+    /// Parses the header. Options and urgent data are not part of it; the packet has them.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr {
             source_port: packet.source_port(),
@@ -181,10 +181,10 @@ impl Repr {
         }
     }
 
-    /// Writes the header, checksum included, to the start of `segment`, whose rest is the payload.
+    /// Writes the header, including the checksum, to the start of `segment`; the rest is the payload.
     ///
     /// # Panics
-    /// If `segment` is shorter than [`HEADER_LEN`].
+    /// Panics if `segment` is shorter than [`HEADER_LEN`].
     pub fn emit(&self, segment: &mut [u8], addresses: Addresses) {
         put16(segment, 0, self.source_port);
         put16(segment, 2, self.destination_port);
@@ -198,7 +198,7 @@ impl Repr {
         put16(segment, 16, value);
     }
 
-    /// The segment with this header and this payload.
+    /// Returns the segment with this header and this payload.
     pub fn packet(&self, addresses: Addresses, payload: &[u8]) -> Vec<u8> {
         let mut bytes = crate::field::with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes, addresses);

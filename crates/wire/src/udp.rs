@@ -9,20 +9,20 @@ use crate::checksum::{self, Addresses};
 use crate::field::{get16, put16, require, with_payload};
 use crate::ipv4::UDP;
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const HEADER_LEN: usize = 8;
 
-/// A datagram whose header is whole. The payload may be cut short.
+/// A datagram with a complete header. The payload may be truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header is whole and the length can hold it.
+    /// Checks that the header is complete and that the length covers it.
     ///
     /// # Errors
-    /// If not.
+    /// Returns an error if not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require("UDP", all, HEADER_LEN)?;
@@ -32,34 +32,35 @@ impl<T: AsRef<[u8]>> Packet<T> {
         }
     }
 
-    /// The sender's port.
+    /// Returns the sender's port.
     pub fn source_port(&self) -> u16 {
         get16(self.bytes.as_ref(), 0)
     }
 
-    /// The receiver's port.
+    /// Returns the receiver's port.
     pub fn destination_port(&self) -> u16 {
         get16(self.bytes.as_ref(), 2)
     }
 
-    /// Bytes of the datagram, header included.
+    /// Returns the length of the datagram in bytes, header included.
     pub fn length(&self) -> usize {
         get16(self.bytes.as_ref(), 4).into()
     }
 
-    /// The checksum; 0 if there is none.
+    /// Returns the checksum; 0 if there is none.
     pub fn checksum(&self) -> u16 {
         get16(self.bytes.as_ref(), 6)
     }
 
-    /// Whether the checksum is right or absent; true too for a datagram cut short, which cannot tell.
+    /// Whether the checksum is correct or absent; also true for a truncated datagram, whose checksum cannot be
+    /// verified.
     pub fn is_checksum_right(&self, addresses: Addresses) -> bool {
         let all = self.bytes.as_ref();
         let Some(datagram) = all.get(..self.length()) else { return true };
         self.checksum() == 0 || checksum::finish(addresses.pseudo(UDP, datagram.len()) + checksum::sum(datagram)) == 0
     }
 
-    /// What is behind the header, as far as it is there.
+    /// Returns the bytes behind the header, as far as they are present.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         &all[HEADER_LEN..self.length().min(all.len())]
@@ -76,15 +77,15 @@ pub struct Repr {
 }
 
 impl Repr {
-    /// Reads the header.
+    /// Parses the header.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr { source_port: packet.source_port(), destination_port: packet.destination_port() }
     }
 
-    /// Writes the header, checksum included, to the start of `datagram`, whose rest is the payload.
+    /// Writes the header, including the checksum, to the start of `datagram`; the rest is the payload.
     ///
     /// # Panics
-    /// If `datagram` is shorter than [`HEADER_LEN`] or longer than 65535 bytes.
+    /// Panics if `datagram` is shorter than [`HEADER_LEN`] or longer than 65535 bytes.
     pub fn emit(&self, datagram: &mut [u8], addresses: Addresses) {
         let len = u16::try_from(datagram.len()).expect("a datagram has at most 65535 bytes");
         put16(datagram, 0, self.source_port);
@@ -94,10 +95,10 @@ impl Repr {
         assert!(checksum::complete(datagram, 0, 6), "the header is inside");
     }
 
-    /// The datagram with this header and this payload.
+    /// Returns the datagram with this header and this payload.
     ///
     /// # Panics
-    /// If it would be longer than 65535 bytes.
+    /// Panics if it would be longer than 65535 bytes.
     pub fn packet(&self, addresses: Addresses, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes, addresses);

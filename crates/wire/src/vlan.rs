@@ -1,4 +1,4 @@
-//! VLAN tags (IEEE 802.1Q), as they stand behind the Ethernet type 0x8100 or 0x88a8.
+//! VLAN tags (IEEE 802.1Q), which follow the Ethernet type 0x8100 or 0x88a8.
 //!
 //! ```text
 //! priority 3 bits | drop eligible 1 bit | identifier 12 bits | type of what follows 16 bits
@@ -7,46 +7,46 @@
 use crate::Malformed;
 use crate::field::{get16, put16, require, with_payload};
 
-/// Bytes of a tag, counted from behind the type that announces it.
+/// Size of a tag in bytes, counted from behind the type that announces it.
 pub const HEADER_LEN: usize = 4;
 
-/// A tag and what is behind it.
+/// A tag and the bytes behind it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the tag is whole.
+    /// Checks that the tag is complete.
     ///
     /// # Errors
-    /// If it is not.
+    /// Returns an error if it is not.
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         require("VLAN", bytes.as_ref(), HEADER_LEN)?;
         Ok(Packet { bytes })
     }
 
-    /// The priority, 0 to 7.
+    /// Returns the priority, 0 to 7.
     pub fn priority(&self) -> u8 {
         self.bytes.as_ref()[0] >> 5
     }
 
-    /// Whether it may be dropped before others.
+    /// Whether the frame may be dropped before others.
     pub fn drop_eligible(&self) -> bool {
         self.bytes.as_ref()[0] & 0x10 != 0
     }
 
-    /// The VLAN, 0 to 4095.
+    /// Returns the VLAN identifier, 0 to 4095.
     pub fn identifier(&self) -> u16 {
         get16(self.bytes.as_ref(), 0) & 0xfff
     }
 
-    /// What the payload is.
+    /// Returns the type of the payload.
     pub fn ethertype(&self) -> u16 {
         get16(self.bytes.as_ref(), 2)
     }
 
-    /// What is behind the tag.
+    /// Returns the bytes behind the tag.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..]
     }
@@ -57,16 +57,16 @@ impl<T: AsRef<[u8]>> Packet<T> {
 pub struct Repr {
     /// The priority, 0 to 7.
     pub priority: u8,
-    /// Whether it may be dropped before others.
+    /// Whether the frame may be dropped before others.
     pub drop_eligible: bool,
-    /// The VLAN, 0 to 4095.
+    /// VLAN identifier, 0 to 4095.
     pub identifier: u16,
-    /// What the payload is.
+    /// Type of the payload.
     pub ethertype: u16,
 }
 
 impl Repr {
-    /// Reads the tag.
+    /// Parses the tag.
     pub fn parse<T: AsRef<[u8]>>(packet: &Packet<T>) -> Repr {
         Repr {
             priority: packet.priority(),
@@ -76,17 +76,17 @@ impl Repr {
         }
     }
 
-    /// Writes the tag to the start of `buffer`; bits that a field does not have are left out.
+    /// Writes the tag to the start of `buffer`; excess bits of a value are ignored.
     ///
     /// # Panics
-    /// If `buffer` is shorter than [`HEADER_LEN`].
+    /// Panics if `buffer` is shorter than [`HEADER_LEN`].
     pub fn emit(&self, buffer: &mut [u8]) {
         let priority = u16::from(self.priority & 7) << 13;
         put16(buffer, 0, priority | u16::from(self.drop_eligible) << 12 | self.identifier & 0xfff);
         put16(buffer, 2, self.ethertype);
     }
 
-    /// The tag with this payload behind it.
+    /// Returns the tag with this payload behind it.
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes);

@@ -98,7 +98,7 @@ fn what_is_wrong_is_said() {
     assert!(describe(&bytes).contains("3 bytes, fragment at 1480"), "{}", describe(&bytes));
 }
 
-/// Noise, and good frames with damaged bytes, of every length.
+/// Noise, and valid frames with damaged bytes, of every length.
 #[test]
 fn no_frame_makes_it_panic() {
     let mut seed = 0x1234_5678_9abc_def1_u64;

@@ -1,10 +1,10 @@
-//! The kinds of fields that messages are made of.
+//! The field types of messages.
 
 use super::{FORMAT, Price, Side, Symbol};
 use crate::Malformed;
 
 /// A field of a fixed length.
-pub(super) trait Field: Sized {
+pub(super) trait WireField: Sized {
     /// Its bytes.
     const LEN: usize;
 
@@ -24,7 +24,7 @@ fn front<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
 
 macro_rules! number {
     ($($type:ty),*) => {
-        $(impl Field for $type {
+        $(impl WireField for $type {
             const LEN: usize = size_of::<$type>();
 
             fn take(bytes: &mut &[u8]) -> Result<Self, Malformed> {
@@ -40,7 +40,7 @@ macro_rules! number {
 
 number!(u8, u16, u32, u64);
 
-impl<const N: usize> Field for [u8; N] {
+impl<const N: usize> WireField for [u8; N] {
     const LEN: usize = N;
 
     fn take(bytes: &mut &[u8]) -> Result<Self, Malformed> {
@@ -52,7 +52,7 @@ impl<const N: usize> Field for [u8; N] {
     }
 }
 
-impl Field for Symbol {
+impl WireField for Symbol {
     const LEN: usize = 8;
 
     fn take(bytes: &mut &[u8]) -> Result<Self, Malformed> {
@@ -64,7 +64,7 @@ impl Field for Symbol {
     }
 }
 
-impl Field for Price {
+impl WireField for Price {
     const LEN: usize = 4;
 
     fn take(bytes: &mut &[u8]) -> Result<Self, Malformed> {
@@ -76,7 +76,7 @@ impl Field for Price {
     }
 }
 
-impl Field for Side {
+impl WireField for Side {
     const LEN: usize = 1;
 
     fn take(bytes: &mut &[u8]) -> Result<Self, Malformed> {

@@ -22,7 +22,7 @@ fn all() -> Vec<Body> {
 }
 
 fn bytes_of(body: Body) -> (Message, Vec<u8>) {
-    let header = Header { stock_locate: 17, tracking: 2, timestamp_ns: 34_200_000_000_001 };
+    let header = MessageHeader { stock_locate: 17, tracking: 2, timestamp_ns: 34_200_000_000_001 };
     let message = Message { header, body };
     let mut bytes = Vec::new();
     message.emit(&mut bytes);

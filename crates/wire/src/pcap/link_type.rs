@@ -1,9 +1,9 @@
-//! Link types by number, for the sentence that says why a file is refused.
+//! Names of link types, for error messages.
 
-/// Ethernet frames without checksum, the only kind that is read.
+/// Ethernet frames without frame check sequence, the only supported link type.
 pub(super) const ETHERNET: u32 = 1;
 
-/// The registry's name of a link type people are likely to meet.
+/// Returns the registered name of a common link type.
 pub(super) fn name(link_type: u32) -> &'static str {
     match link_type {
         0 => "BSD loopback",

@@ -1,11 +1,11 @@
-//! pcapng: sections of blocks, of which the ones that describe interfaces and hold frames are read.
+//! pcapng: sections of blocks; blocks that describe interfaces or hold frames are read, others skipped.
 //!
 //! ```text
 //! block   = type u32, length u32, body, padding to 4 bytes, length u32 again
-//! section = section header block (says the byte order), then any blocks until the next section header
+//! section = section header block (defines the byte order), then any blocks until the next section header
 //! ```
 //!
-//! Each frame names the interface it was seen on, and the interface says its link type and the unit of its times.
+//! Each frame names the interface on which it was captured, and the interface defines its link type and time unit.
 
 use std::io::Read;
 
@@ -18,24 +18,24 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-/// Type and both lengths of a block.
+/// Size of a block's type and both lengths, in bytes.
 const FRAME_OF_BLOCK: u32 = 12;
-/// How much of an interface block is looked at: its options are few and short.
+/// Maximum size of an interface block that is parsed, in bytes: its options are few and short.
 const MAX_INTERFACE_BODY: u32 = 4096;
-/// How many interfaces a section may have; a machine has fewer, a hostile file must not fill the memory.
+/// Maximum number of interfaces in a section; a machine has fewer, and a hostile file must not fill the memory.
 const MAX_INTERFACES: usize = 4096;
 
-/// What an interface description block says.
+/// An interface description block.
 struct Interface {
     link_type: u16,
-    /// The longest frame kept; 0 for no limit.
+    /// Maximum length of a captured frame; 0 for no limit.
     snaplen: u32,
     resolution: Resolution,
     /// Seconds to add to every time.
     offset_s: i64,
 }
 
-/// One tick of an interface's clock, as a fraction of a second.
+/// The resolution of an interface's clock, as a fraction of a second.
 #[derive(Clone, Copy)]
 enum Resolution {
     /// 10 to the power of minus this.
@@ -115,7 +115,7 @@ impl Section {
         Ok(())
     }
 
-    /// Passes over what is left of a block of which `consumed` bytes of the body were read, and its second length.
+    /// Skips the rest of a block after `consumed` bytes of its body, and its second length.
     fn finish<R: Read>(&self, input: &mut Input<R>, len: u32, consumed: u32) -> Result<(), PcapError> {
         let left = u64::from(len).checked_sub(u64::from(FRAME_OF_BLOCK) + u64::from(consumed));
         let Some(left) = left else {

@@ -1,10 +1,10 @@
-//! The reader: finds out which format a file has and yields its frames.
+//! The reader: detects a file's format and yields its frames.
 
 use std::io::{ErrorKind, Read};
 
 use super::{Captured, MAX_FRAME, PcapError, classic, link_type, ng};
 
-/// The order of the bytes in a file's numbers: that of the machine that wrote it.
+/// The byte order of a file: that of the machine that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     Little,
@@ -12,7 +12,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// The 16-bit number at `at`; zero where `bytes` is too short, which callers exclude.
+    /// Returns the 16-bit number at `at`; zero where `bytes` is too short, which callers exclude.
     pub(super) fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let array = bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).unwrap_or([0; 2]);
         match self {
@@ -21,7 +21,7 @@ impl Order {
         }
     }
 
-    /// The 32-bit number at `at`; zero where `bytes` is too short, which callers exclude.
+    /// Returns the 32-bit number at `at`; zero where `bytes` is too short, which callers exclude.
     pub(super) fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let array = bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).unwrap_or([0; 4]);
         match self {
@@ -31,15 +31,15 @@ impl Order {
     }
 }
 
-/// The input with a count of packets, so that every complaint can say where it was met.
+/// The input with a count of packets, so that every error can name its position.
 pub(super) struct Input<R> {
     source: R,
-    /// Packets yielded so far.
+    /// Number of packets yielded so far.
     pub(super) packets: u64,
 }
 
 impl<R: Read> Input<R> {
-    /// Fills `buffer`, or says that the file ends inside a packet.
+    /// Fills `buffer`, or returns an error that the file ends inside a packet.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<(), PcapError> {
         match self.source.read_exact(buffer) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -74,7 +74,7 @@ impl<R: Read> Input<R> {
         Ok(data)
     }
 
-    /// Passes over `len` bytes without keeping them.
+    /// Skips `len` bytes.
     pub(super) fn skip(&mut self, len: u64) -> Result<(), PcapError> {
         let skipped = std::io::copy(&mut self.source.by_ref().take(len), &mut std::io::sink())?;
         if skipped < len { Err(PcapError::CutShort { packet: self.packets + 1 }) } else { Ok(()) }
@@ -89,7 +89,7 @@ impl<R: Read> Input<R> {
     }
 }
 
-/// Refuses every link type but Ethernet. The upper half of the word tells of frame check sequences.
+/// Returns an error for any link type but Ethernet. The upper half of the word describes frame check sequences.
 pub(super) fn require_ethernet(link_type: u32) -> Result<(), PcapError> {
     let link_type = link_type & 0xffff;
     if link_type == link_type::ETHERNET {
@@ -98,16 +98,16 @@ pub(super) fn require_ethernet(link_type: u32) -> Result<(), PcapError> {
     Err(PcapError::LinkType { link_type, name: link_type::name(link_type) })
 }
 
-enum Format {
-    Classic(classic::Header),
+enum FileFormat {
+    Classic(classic::FileHeader),
     Ng(ng::Section),
 }
 
-/// Reads the frames of a capture, one by one. Wrap files into a [`std::io::BufReader`]: the reader asks for few bytes
+/// Reads the frames of a capture, one by one. Wrap files into a [`std::io::BufReader`]: the reader requests few bytes
 /// at a time.
 pub struct Reader<R> {
     input: Input<R>,
-    format: Format,
+    format: FileFormat,
     truncated: u64,
     ended: bool,
 }
@@ -116,9 +116,9 @@ impl<R: Read> Reader<R> {
     /// Reads the file's header.
     ///
     /// # Errors
-    /// If the input is not a capture, is of an unknown version or, in classic pcap, not of Ethernet frames. A pcapng
-    /// file names link types as it goes, so there the first frame that is not Ethernet is an error of
-    /// [`read`](Self::read).
+    /// Returns an error if the input is not a capture, has an unsupported version or, in classic pcap, does not have
+    /// Ethernet frames. A pcapng file defines link types along the way, so there the first frame that is not Ethernet
+    /// is an error of [`read`](Self::read).
     pub fn new(source: R) -> Result<Self, PcapError> {
         let mut input = Input { source, packets: 0 };
         let mut magic = [0; 4];
@@ -126,27 +126,27 @@ impl<R: Read> Reader<R> {
             return Err(PcapError::Empty);
         }
         let format = match magic {
-            [0xd4, 0xc3, 0xb2, 0xa1] => Format::Classic(classic::header(&mut input, Order::Little, 1000)?),
-            [0xa1, 0xb2, 0xc3, 0xd4] => Format::Classic(classic::header(&mut input, Order::Big, 1000)?),
-            [0x4d, 0x3c, 0xb2, 0xa1] => Format::Classic(classic::header(&mut input, Order::Little, 1)?),
-            [0xa1, 0xb2, 0x3c, 0x4d] => Format::Classic(classic::header(&mut input, Order::Big, 1)?),
-            [0x0a, 0x0d, 0x0d, 0x0a] => Format::Ng(ng::Section::begin(&mut input)?),
+            [0xd4, 0xc3, 0xb2, 0xa1] => FileFormat::Classic(classic::header(&mut input, Order::Little, 1000)?),
+            [0xa1, 0xb2, 0xc3, 0xd4] => FileFormat::Classic(classic::header(&mut input, Order::Big, 1000)?),
+            [0x4d, 0x3c, 0xb2, 0xa1] => FileFormat::Classic(classic::header(&mut input, Order::Little, 1)?),
+            [0xa1, 0xb2, 0x3c, 0x4d] => FileFormat::Classic(classic::header(&mut input, Order::Big, 1)?),
+            [0x0a, 0x0d, 0x0d, 0x0a] => FileFormat::Ng(ng::Section::begin(&mut input)?),
             _ => return Err(PcapError::NotPcap { magic, hint: guess(magic) }),
         };
         Ok(Reader { input, format, truncated: 0, ended: false })
     }
 
-    /// The next frame, or `None` at the end of the file.
+    /// Returns the next frame, or `None` at the end of the file.
     ///
     /// # Errors
-    /// If the file is damaged or cannot be read; after an error there are no more frames.
+    /// Returns an error if the file is damaged or cannot be read; after an error there are no more frames.
     pub fn read(&mut self) -> Result<Option<Captured>, PcapError> {
         if self.ended {
             return Ok(None);
         }
         let result = match &mut self.format {
-            Format::Classic(header) => header.read(&mut self.input),
-            Format::Ng(section) => section.read(&mut self.input),
+            FileFormat::Classic(header) => header.read(&mut self.input),
+            FileFormat::Ng(section) => section.read(&mut self.input),
         };
         match &result {
             Ok(Some(frame)) => {
@@ -158,12 +158,12 @@ impl<R: Read> Reader<R> {
         result
     }
 
-    /// How many frames were read.
+    /// Returns the number of frames read.
     pub fn packets(&self) -> u64 {
         self.input.packets
     }
 
-    /// How many of them were cut by the capture's snapshot length.
+    /// Returns the number of frames that the capture's snapshot length truncated.
     pub fn truncated(&self) -> u64 {
         self.truncated
     }
@@ -177,7 +177,7 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// What a file that is no capture probably is.
+/// Returns the probable format of a file that is not a capture.
 fn guess(magic: [u8; 4]) -> &'static str {
     match magic {
         [0x1f, 0x8b, ..] => "; it is compressed with gzip, decompress it first",

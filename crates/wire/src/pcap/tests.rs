@@ -1,6 +1,6 @@
 use super::*;
 
-/// A classic file with one frame of four bytes at 3 s and 5 units, in either byte order.
+/// Builds a classic file with one frame of four bytes at 3 s and 5 units, in either byte order.
 fn classic(magic: u32, big: bool, link_type: u32) -> Vec<u8> {
     let words = |words: &[u32]| -> Vec<u8> {
         words.iter().flat_map(|w| if big { w.to_be_bytes() } else { w.to_le_bytes() }).collect()
@@ -73,7 +73,7 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     block
 }
 
-/// A section with a nanosecond interface, an unknown block, an enhanced and a simple frame.
+/// Builds a section with a nanosecond interface, an unknown block, an enhanced and a simple frame.
 fn ng(link_type: u16) -> Vec<u8> {
     let mut file = block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]);
     let mut interface = link_type.to_le_bytes().to_vec();
@@ -111,7 +111,7 @@ fn a_big_endian_pcapng_section_reads_too() {
     assert_eq!(frames(&file).unwrap(), [Captured { data: vec![1, 2], time_ns: 9000, original_len: 2 }]);
 }
 
-/// Damages good files byte by byte and reads noise: whatever comes out, nothing panics, hangs or grows.
+/// Valid files damaged byte by byte, and noise: no panic, no hang, no growth.
 #[test]
 fn damaged_files_are_refused_or_read_but_never_panic() {
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;

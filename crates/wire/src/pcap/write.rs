@@ -14,7 +14,7 @@ impl<W: Write> Writer<W> {
     /// Writes the file's header.
     ///
     /// # Errors
-    /// If the output fails.
+    /// Returns an error if the output fails.
     pub fn new(mut output: W) -> Result<Self, PcapError> {
         let mut header = Vec::with_capacity(24);
         header.extend(0xa1b2_3c4d_u32.to_le_bytes());
@@ -31,7 +31,7 @@ impl<W: Write> Writer<W> {
     /// last second).
     ///
     /// # Errors
-    /// If the frame is longer than [`MAX_FRAME`] or the output fails.
+    /// Returns an error if the frame is longer than [`MAX_FRAME`] or the output fails.
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> Result<(), PcapError> {
         let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         self.packets += 1;
@@ -52,12 +52,12 @@ impl<W: Write> Writer<W> {
     /// Hands everything to the output's own destination.
     ///
     /// # Errors
-    /// If the output fails.
+    /// Returns an error if the output fails.
     pub fn flush(&mut self) -> Result<(), PcapError> {
         Ok(self.output.flush()?)
     }
 
-    /// The output.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.output
     }

@@ -2,7 +2,7 @@
 
 use super::{Example, Host};
 use wire::itch::{
-    AddOrder, AddOrderAttributed, Body, BrokenTrade, CrossTrade, Header, Message, OrderCancel, OrderDelete,
+    AddOrder, AddOrderAttributed, Body, BrokenTrade, CrossTrade, Message, MessageHeader, OrderCancel, OrderDelete,
     OrderExecuted, OrderExecutedWithPrice, OrderReplace, Price, Side, Symbol, SystemEvent, Trade, TradingAction,
 };
 use wire::moldudp64;
@@ -19,7 +19,7 @@ const OTHER: Symbol = Symbol(*b"S0002   ");
 fn messages(all: &[(u16, Body)]) -> Vec<Vec<u8>> {
     let bytes = |(stock_locate, body): &(u16, Body)| {
         let mut bytes = Vec::new();
-        let header = Header { stock_locate: *stock_locate, tracking: 0, timestamp_ns: 0 };
+        let header = MessageHeader { stock_locate: *stock_locate, tracking: 0, timestamp_ns: 0 };
         Message { header, body: body.clone() }.emit(&mut bytes);
         bytes
     };
