@@ -1,5 +1,5 @@
-//! Compiles the interface files below `proto` to Rust types and to one file of descriptors. The compiler is a library,
-//! so that building needs no `protoc`.
+//! Compiles the interface files below `proto` to Rust types and to one file of descriptors. The compiler is a
+//! library, so that building needs no `protoc`.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true);
     compiler.open_files(FILES)?;
-    // The bytes of the compiler itself, not of `prost_types`: they keep options that this crate does not know.
+    // These are the bytes of the compiler itself, not of `prost_types`: they keep options that this crate does not
+    // know.
     std::fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
     let mut config = prost_build::Config::new();
     config.enable_type_names().btree_map(["."]).disable_comments(["."]).include_file("modules.rs");

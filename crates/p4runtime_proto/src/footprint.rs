@@ -1,9 +1,10 @@
-//! How much memory a message takes when it is decoded, told from its bytes before anything is decoded.
+//! Memory footprint of a decoded message, computed from its bytes before decoding.
 //!
-//! Two bytes of the wire format can stand for hundreds in memory: an element of a repeated field that is empty still has
-//! the size of its type. Who decodes what strangers sent therefore asks [`bytes_of`] first. It walks over tags and lengths
-//! with the message's descriptor and adds up, for each element, what the generated type and its allocations take; nothing
-//! is allocated but a stack of bounded depth. The figure is an upper bound, seldom more than a small multiple of the truth.
+//! Two bytes of the wire format can become hundreds in memory: an empty element of a repeated field still has the
+//! size of its type. A server that decodes untrusted messages therefore calls [`bytes_of`] first. It walks over tags
+//! and lengths with the message's descriptor and adds up, for each element, the size of the generated type and its
+//! allocations. It allocates nothing but a stack of bounded depth. The result is an upper bound, seldom more than a
+//! small multiple of the actual size.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,19 +14,19 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 use crate::format::POOL;
 
-/// What an allocation takes beside its contents, and the least that it takes.
+/// Overhead of an allocation, and its minimum size, in bytes.
 const ALLOCATION: u64 = 32;
-/// Text, byte strings, vectors and maps in their owner.
+/// Size of a string, byte string, vector or map in its owner.
 const VECTOR: u64 = 24;
-/// Messages within messages that are decoded at most, which is the decoder's own limit.
+/// Maximum nesting depth, which is the decoder's own limit.
 const MAX_DEPTH: usize = 100;
-/// What an error of the decoder takes: it names the fields on the way to it.
+/// Size of a decoder error, which names the fields on the way to it.
 const ERROR: u64 = 8 << 10;
-/// Fields of a message that may have many elements, at most.
+/// Maximum number of repeated fields of a message.
 const MAX_REPEATED: usize = 32;
 
-/// An upper bound of the bytes that a message of type `M` takes in memory, while it is decoded from these bytes and after.
-/// Bytes that are no such message count as far as a decoder gets with them. Ends as soon as the figure is above `limit`.
+/// Returns an upper bound of the memory that a message of type `M` takes, during and after decoding from `wire`.
+/// Bytes that are not such a message count as far as a decoder gets. Stops when the result exceeds `limit`.
 pub fn bytes_of<M: Name>(wire: &[u8], limit: u64) -> u64 {
     let shapes = &*SHAPES;
     let Some(root) = shapes.index.get(&M::full_name()) else { return u64::MAX };
@@ -34,7 +35,7 @@ pub fn bytes_of<M: Name>(wire: &[u8], limit: u64) -> u64 {
     count.sum
 }
 
-/// How many elements a message has of the field with this number, which holds messages.
+/// Returns the number of elements of the field with this number, which holds messages.
 pub fn elements(mut wire: &[u8], number: u32) -> u64 {
     let mut count = 0;
     while let Some((of, _)) = field(&mut wire) {
@@ -43,39 +44,39 @@ pub fn elements(mut wire: &[u8], number: u32) -> u64 {
     count
 }
 
-/// A type as it is generated.
-struct Shape {
-    /// Its size, without what it allocates.
+/// The layout of a generated type.
+struct TypeLayout {
+    /// Size without allocations, in bytes.
     bytes: u64,
-    fields: BTreeMap<u32, Field>,
+    fields: BTreeMap<u32, FieldLayout>,
 }
 
 /// A field of a type.
 #[derive(Clone, Copy)]
-struct Field {
+struct FieldLayout {
     kind: FieldKind,
-    /// Its number among those of its message that have many elements, if it is one.
+    /// Index among the repeated fields of its message, if it is repeated.
     repeated: Option<usize>,
-    /// Bytes of one element where it lives.
+    /// Size of one element in place, in bytes.
     bytes: u64,
 }
 
 #[derive(Clone, Copy)]
 enum FieldKind {
     Number,
-    /// Text or bytes.
+    /// A string or byte string.
     Bytes,
     Message(usize),
     /// The entry of a map: the message of its key and value.
     Entry(usize),
 }
 
-struct Shapes {
-    all: Vec<Shape>,
+struct LayoutTable {
+    all: Vec<TypeLayout>,
     index: BTreeMap<String, usize>,
 }
 
-static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
+static SHAPES: LazyLock<LayoutTable> = LazyLock::new(|| {
     let messages: Vec<_> = POOL.all_messages().collect();
     let index: BTreeMap<_, _> =
         messages.iter().enumerate().map(|(at, message)| (message.full_name().to_owned(), at)).collect();
@@ -90,20 +91,20 @@ static SHAPES: LazyLock<Shapes> = LazyLock::new(|| {
         let slot = field.is_list().then_some(*repeated);
         *repeated += usize::from(field.is_list());
         assert!(*repeated <= MAX_REPEATED, "there is room for the fields of {}", field.full_name());
-        (field.number(), Field { kind, repeated: slot, bytes })
+        (field.number(), FieldLayout { kind, repeated: slot, bytes })
     };
     let shape = |message: &MessageDescriptor| {
         let mut repeated = 0;
-        Shape {
+        TypeLayout {
             bytes: inline_bytes(message, &mut Vec::new()),
             fields: message.fields().map(|it| field(&mut repeated, it)).collect(),
         }
     };
-    Shapes { all: messages.iter().map(shape).collect(), index }
+    LayoutTable { all: messages.iter().map(shape).collect(), index }
 });
 
-/// The size of a generated type, never too small: all fields one after the other, each at a multiple of 8. `within` are
-/// the types around it; one that holds itself is boxed, and counted as if it were not.
+/// Returns an upper bound of the size of a generated type: its fields in sequence, each aligned to 8. `within` are
+/// the enclosing types. A type that contains itself is boxed, but counted as if it were not.
 fn inline_bytes(message: &MessageDescriptor, within: &mut Vec<String>) -> u64 {
     if within.iter().any(|name| name == message.full_name()) {
         return 8;
@@ -120,7 +121,7 @@ fn inline_bytes(message: &MessageDescriptor, within: &mut Vec<String>) -> u64 {
     bytes.max(1)
 }
 
-/// What one value of a field takes where it lives. The mark that an optional one is there is counted too.
+/// Returns the size of one value of a field in place, including the discriminant of an optional field.
 fn element_bytes(field: &FieldDescriptor, within: &mut Vec<String>) -> u64 {
     match field.kind() {
         Kind::Message(of) => inline_bytes(&of, within) + if field.is_list() { 0 } else { 8 },
@@ -131,24 +132,25 @@ fn element_bytes(field: &FieldDescriptor, within: &mut Vec<String>) -> u64 {
 }
 
 struct Count<'a> {
-    shapes: &'a [Shape],
+    shapes: &'a [TypeLayout],
     sum: u64,
     limit: u64,
 }
 
 impl Count<'_> {
-    /// Adds what the fields in `wire` allocate. `None` when it makes no sense from here on, or the sum is above the limit.
+    /// Adds the allocations of the fields in `wire`. Returns `None` if the rest is invalid or the sum exceeds the
+    /// limit.
     fn message(&mut self, mut wire: &[u8], shape: usize, depth: usize) -> Option<()> {
         if depth > MAX_DEPTH {
             return None;
         }
-        // How many elements the vectors have.
+        // Numbers of elements of the vectors.
         let mut lengths = [0_u64; MAX_REPEATED];
         while !wire.is_empty() {
             let (number, contents) = field(&mut wire)?;
             let Some(field) = self.shapes[shape].fields.get(&number).copied() else { continue };
             if let Some(slot) = field.repeated {
-                // Numbers may be packed, one a byte.
+                // Numbers may be packed, one per byte.
                 let more = if matches!(field.kind, FieldKind::Number) { contents.len().max(1) as u64 } else { 1 };
                 let before = room(lengths[slot], field.bytes);
                 lengths[slot] += more;
@@ -160,7 +162,7 @@ impl Count<'_> {
                 FieldKind::Bytes => self.sum += contents.len() as u64 + ALLOCATION,
                 FieldKind::Message(of) => self.message(contents, of, depth + 1)?,
                 FieldKind::Entry(of) => {
-                    // A node of a tree has room for eleven entries, of which half or more are there, but for the first.
+                    // A tree node has room for eleven entries. All nodes except the first are at least half full.
                     const NODE: u64 = 12;
                     self.sum += NODE * (VECTOR + self.shapes[of].bytes) + ALLOCATION;
                     self.message(contents, of, depth + 1)?;
@@ -174,8 +176,8 @@ impl Count<'_> {
     }
 }
 
-/// What a vector of so many elements takes that grew one by one: it has room for four at first, eight if they are small,
-/// and then doubles.
+/// Returns the capacity in bytes of a vector that grew to `count` elements one by one: it starts with four, or eight
+/// small ones, and doubles.
 fn room(count: u64, element: u64) -> u64 {
     let at_first = if element <= 8 { 8 } else { 4 };
     match count {
@@ -184,7 +186,8 @@ fn room(count: u64, element: u64) -> u64 {
     }
 }
 
-/// The number of the next field, and its contents if it has a length. `None` at the end, and where no field is.
+/// Returns the number of the next field, and its contents if it has a length. Returns `None` at the end or if there
+/// is no valid field.
 fn field<'a>(wire: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
     const NONE: &[u8] = &[];
     let tag = varint(wire)?;
@@ -194,11 +197,11 @@ fn field<'a>(wire: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
         1 => take(wire, 8)?,
         2 => {
             let length = varint(wire)?;
-            // What is cut short is decoded up to there.
+            // A truncated field is decoded as far as it goes.
             let length = usize::try_from(length).map_or(wire.len(), |length| length.min(wire.len()));
             take(wire, length)?
         }
-        // Groups, which none of the messages has: the decoder steps over them, and so do their tags here.
+        // None of the messages has groups. The decoder skips them, and so does this function.
         3 | 4 => NONE,
         5 => take(wire, 4)?,
         _ => return None,

@@ -1,4 +1,4 @@
-//! Messages as text, JSON and bytes.
+//! Text, JSON and binary forms of messages.
 
 use std::sync::LazyLock;
 
@@ -7,9 +7,9 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMe
 
 use crate::text;
 
-/// A form a message is written in.
+/// An encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum MessageFormat {
     /// Protobuf's text format.
     Text,
     /// The JSON mapping of proto3.
@@ -18,27 +18,27 @@ pub enum Format {
     Binary,
 }
 
-impl Format {
-    /// A message in this form.
+impl MessageFormat {
+    /// Encodes a message.
     pub fn write<M: Message + Name>(self, message: &M) -> Vec<u8> {
         match self {
-            Format::Text => to_text(message).into_bytes(),
-            Format::Json => to_json(message).into_bytes(),
-            Format::Binary => to_bytes(message),
+            MessageFormat::Text => to_text(message).into_bytes(),
+            MessageFormat::Json => to_json(message).into_bytes(),
+            MessageFormat::Binary => to_bytes(message),
         }
     }
 }
 
-/// Why something is not the message it should be.
+/// An error from decoding a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// Not protobuf text, or of another message.
+    /// The input is not protobuf text, or of another message.
     #[error("not a {1} in protobuf's text format: {0}")]
     Text(#[source] Box<prost_reflect::text_format::ParseError>, String),
-    /// Not JSON, or of another message.
+    /// The input is not JSON, or of another message.
     #[error("not a {1} in JSON: {0}")]
     Json(#[source] serde_json::Error, String),
-    /// Not a protobuf message.
+    /// The input is not a protobuf message.
     #[error("not a {1} in protobuf's wire format: {0}")]
     Binary(#[source] prost::DecodeError, String),
 }
@@ -58,33 +58,33 @@ fn dynamic<M: Message + Name>(message: &M) -> DynamicMessage {
     dynamic
 }
 
-/// A message in protobuf's text format, with the two comment lines that tell its type, as other tools write it.
+/// Encodes a message in protobuf's text format, with the two comment lines that name its type, like other tools.
 pub fn to_text<M: Message + Name>(message: &M) -> String {
     let dynamic = dynamic(message);
     let file = dynamic.descriptor().parent_file().name().to_owned();
     format!("# proto-file: {file}\n# proto-message: {}\n\n{}", M::full_name(), text::print(&dynamic))
 }
 
-/// A message as indented JSON, field names in lowerCamelCase.
+/// Encodes a message as indented JSON, with field names in lowerCamelCase.
 pub fn to_json<M: Message + Name>(message: &M) -> String {
     let mut text = serde_json::to_string_pretty(&dynamic(message)).expect("every message of P4Runtime has a JSON form");
     text.push('\n');
     text
 }
 
-/// A message in protobuf's wire format.
+/// Encodes a message in protobuf's wire format.
 pub fn to_bytes<M: Message>(message: &M) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// Reads a message in protobuf's text format.
+/// Decodes a message from protobuf's text format.
 pub fn from_text<M: Message + Name + Default>(text: &str) -> Result<M, FormatError> {
     let dynamic = DynamicMessage::parse_text_format(descriptor::<M>(), text)
         .map_err(|error| FormatError::Text(Box::new(error), M::full_name()))?;
     transcode(&dynamic)
 }
 
-/// Reads a message as JSON.
+/// Decodes a message from JSON.
 pub fn from_json<M: Message + Name + Default>(text: &str) -> Result<M, FormatError> {
     let json = |error| FormatError::Json(error, M::full_name());
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -93,7 +93,7 @@ pub fn from_json<M: Message + Name + Default>(text: &str) -> Result<M, FormatErr
     transcode(&dynamic)
 }
 
-/// Reads a message in protobuf's wire format.
+/// Decodes a message from protobuf's wire format.
 pub fn from_bytes<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, FormatError> {
     M::decode(bytes).map_err(|error| FormatError::Binary(error, M::full_name()))
 }

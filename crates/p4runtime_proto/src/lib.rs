@@ -1,16 +1,17 @@
-//! The messages of P4Runtime, version 1.5, and the forms they are written in.
+//! The messages of P4Runtime, version 1.5, and their encodings.
 //!
-//! The interface files (`proto/`, unchanged from release v1.5.0 of p4lang/p4runtime, Apache-2.0) are compiled when this
-//! crate is built; the types below [`p4`] and [`google`] are generated from them and documented there. With the
-//! feature `grpc` so is the service: `v1::p4_runtime_server` has the server's trait, `v1::p4_runtime_client` the client,
-//! both without a transport. [`Format`] writes and reads a message as protobuf text, JSON, or bytes; [`footprint`] tells
-//! how much memory one will take before it is decoded. Only crates that speak protobuf import this one.
+//! The interface files (`proto/`, unchanged from release v1.5.0 of p4lang/p4runtime, Apache-2.0) are compiled when
+//! this crate is built; the types below [`p4`] and [`google`] are generated from them and documented there. With the
+//! feature `grpc` so is the service: `v1::p4_runtime_server` has the server's trait, `v1::p4_runtime_client` the
+//! client, both without a transport. [`MessageFormat`] writes and reads a message as protobuf text, JSON or bytes.
+//! [`footprint`] computes the memory that a message will take before it is decoded. Only crates that use protobuf
+//! import this one.
 
 pub mod footprint;
 mod format;
 mod text;
 
-pub use format::{Format, FormatError, from_bytes, from_json, from_text, to_bytes, to_json, to_text};
+pub use format::{FormatError, MessageFormat, from_bytes, from_json, from_text, to_bytes, to_json, to_text};
 
 #[allow(missing_docs, clippy::all, rustdoc::all, reason = "generated from the interface files, which document it")]
 mod generated {

@@ -1,12 +1,12 @@
-//! Protobuf's text format as its own library writes it: a field a line, repeated fields one by one, fields in the order
-//! of their numbers, maps in the order of their keys. The text is thereby the same on every run, and the same that
-//! other tools of the P4 community print.
+//! Protobuf's text format as its own library writes it: one field per line, repeated fields one by one, fields in the
+//! order of their numbers, maps in the order of their keys. The text is therefore the same on every run, and the same
+//! that other tools of the P4 community print.
 
 use std::fmt::Write;
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
 
-/// A message as text.
+/// Prints a message.
 pub(crate) fn print(message: &DynamicMessage) -> String {
     let mut out = String::new();
     fields(message, 0, &mut out);
@@ -80,7 +80,7 @@ fn close(indent: usize, out: &mut String) {
     let _ = writeln!(out, "{:1$}}}", "", 2 * indent);
 }
 
-/// Bytes in quotes: what is not printable ASCII is escaped.
+/// Quotes bytes. Those that are not printable ASCII are escaped.
 fn quoted(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     for byte in bytes {

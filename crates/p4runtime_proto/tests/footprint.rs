@@ -1,4 +1,4 @@
-//! What is told of a message's footprint before it is decoded, held against what the decoder allocates.
+//! Comparison of computed footprints with the decoder's actual allocations.
 
 #![allow(unsafe_code, reason = "an allocator that counts, around the system's")]
 
@@ -12,14 +12,14 @@ use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
 use rng::SplitMix64;
 
 thread_local! {
-    /// Bytes that this thread has, and the most that it had.
+    /// Bytes allocated by this thread, and their maximum.
     static LIVE: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
 }
 
 struct Counting;
 
 fn changed(by: i64) {
-    // A thread that ends has nothing to count any more.
+    // A thread that is ending has no counters any more.
     let _ = LIVE.try_with(|live| {
         let (now, most) = live.get();
         live.set((now + by, most.max(now + by)));
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What decoding takes at most at one time, whether it succeeds or not.
+/// Returns the maximum memory in use while decoding, whether it succeeds or not.
 fn decoded<M: Message + Default>(wire: &[u8]) -> u64 {
     LIVE.with(|live| live.set((0, 0)));
     drop(M::decode(wire));
@@ -65,7 +65,7 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// A message of this type in the wire format, with many elements where there may be many.
+/// Returns an encoded message of this type, with many elements in repeated fields.
 fn message(of: &MessageDescriptor, depth: u32, rng: &mut SplitMix64) -> Vec<u8> {
     let mut out = Vec::new();
     let fields: Vec<_> = of.fields().collect();
@@ -80,7 +80,7 @@ fn message(of: &MessageDescriptor, depth: u32, rng: &mut SplitMix64) -> Vec<u8> 
                 Kind::String => vec![b'a'; rng.below(40) as usize],
                 Kind::Bytes => vec![7; rng.below(40) as usize],
                 _ if field.is_list() => vec![1; rng.below(60) as usize],
-                // These are written another way, and take no more than other numbers.
+                // These have another encoding, and take no more memory than other numbers.
                 Kind::Float | Kind::Fixed32 | Kind::Sfixed32 | Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! Holds a script against a program: names become ids, numbers values of the right width. Handles, which the switch
-//! counts from 0, are counted here as it will count them.
+//! Binding of a script to a program: names become ids, numbers become values of the right width. Handles, which the
+//! switch counts from 0, are predicted here.
 
 mod lookup;
 
@@ -13,11 +13,10 @@ use ir::{ActionId, KeyValue, MatchKind, ProfileId, Program, TableId};
 
 use crate::keys::unmentioned;
 use crate::plan::{EntryRef, Op, Test};
-use crate::script::{Call, Element, Rate, Script, Target, What, Word, Written};
+use crate::script::{ActionCallText, CommandKind, ElementRef, EntryTarget, MeterRate, Script, Word, WrittenValue};
 use lookup::find_key;
 
-/// Holds a script against the program it is to test. `None` when there was an error; all of them are in `diagnostics`
-/// then.
+/// Binds a script to the program under test. Returns `None` after an error; all errors are in `diagnostics` then.
 pub fn bind(script: &Script, program: &Program, diagnostics: &mut Diagnostics) -> Option<Test> {
     let before = diagnostics.error_count();
     let mut binder =
@@ -25,10 +24,10 @@ pub fn bind(script: &Script, program: &Program, diagnostics: &mut Diagnostics) -
     let mut test = Test { ops: Vec::new(), ports: BTreeSet::new(), strict: false };
     for command in &script.commands {
         match &command.what {
-            What::Packet { port, .. } | What::Expect { port, .. } => {
+            CommandKind::Packet { port, .. } | CommandKind::Expect { port, .. } => {
                 test.ports.insert(*port);
             }
-            What::NoPacket => test.strict = true,
+            CommandKind::NoPacket => test.strict = true,
             _ => {}
         }
         if let Some(op) = binder.op(&command.what) {
@@ -43,39 +42,39 @@ struct Binder<'a> {
     diagnostics: &'a mut Diagnostics,
     /// The entries so far.
     entries: Vec<EntryRef>,
-    /// Those that have a name.
+    /// The entries that have a name.
     ids: BTreeMap<String, EntryRef>,
-    /// How many members and groups a profile has got.
+    /// Number of members and groups of each profile so far.
     handles: BTreeMap<ProfileId, (u32, u32)>,
 }
 
 impl Binder<'_> {
-    fn op(&mut self, what: &What) -> Option<Op> {
+    fn op(&mut self, what: &CommandKind) -> Option<Op> {
         let program = self.program;
         Some(match what {
-            What::Packet { port, data } => Op::Packet { port: *port, data: data.clone() },
-            What::Expect { port, pattern } => Op::Expect { port: *port, pattern: pattern.clone() },
-            What::NoPacket => return None,
-            What::Wait => Op::Wait,
-            What::Add { table, priority, keys, target, id } => {
+            CommandKind::Packet { port, data } => Op::Packet { port: *port, data: data.clone() },
+            CommandKind::Expect { port, pattern } => Op::Expect { port: *port, pattern: pattern.clone() },
+            CommandKind::NoPacket => return None,
+            CommandKind::Wait => Op::Wait,
+            CommandKind::Add { table, priority, keys, target, id } => {
                 let table = self.table(table)?;
                 return self.entry(table, *priority, keys, target, id.as_ref());
             }
-            What::SetDefault { table, call } => {
+            CommandKind::SetDefault { table, call } => {
                 let table = self.table(table)?;
                 Op::Default { table, call: self.call(call, &self.actions_of(table), &self.program.tables[table].name)? }
             }
-            What::RemoveAll => Op::RemoveAll,
-            What::Remove { id } => Op::Remove(self.named_entry(id)?),
-            What::CheckCounter { name, element, check } => {
+            CommandKind::RemoveAll => Op::RemoveAll,
+            CommandKind::Remove { id } => Op::Remove(self.named_entry(id)?),
+            CommandKind::CheckCounter { name, element, check } => {
                 Op::CheckCounter { cell: self.counter(name, element)?, check: *check }
             }
-            What::CheckRegister { name, index, relation, value } => {
+            CommandKind::CheckRegister { name, index, relation, value } => {
                 let register = self.register(name)?;
                 let value = self.value(value, program.registers[register].width)?;
                 Op::CheckRegister { register, index: *index, relation: *relation, value }
             }
-            What::CheckDigest { name, values } => {
+            CommandKind::CheckDigest { name, values } => {
                 let all: Vec<_> = program.digests.iter().map(|(id, digest)| (id, digest.name.as_str())).collect();
                 let digest = self.find(name, "digest", &all)?;
                 let fields = &program.digests[digest].fields;
@@ -86,11 +85,11 @@ impl Binder<'_> {
                 let values = fields.iter().zip(values).map(|((_, width), value)| self.value(value, *width));
                 Op::CheckDigest { digest, values: values.collect::<Option<_>>()? }
             }
-            What::CheckIdle { entries } => {
+            CommandKind::CheckIdle { entries } => {
                 let named = |name: &Word| Some((name.text.clone(), self.named_entry(name)?));
                 Op::CheckIdle(entries.iter().map(named).collect::<Option<_>>()?)
             }
-            What::TimeoutSet { entry, ms } => {
+            CommandKind::TimeoutSet { entry, ms } => {
                 let at = entry.span;
                 let entry = self.named_entry(entry)?;
                 if !program.tables[entry.table].idle_timeout {
@@ -101,31 +100,33 @@ impl Binder<'_> {
                 }
                 Op::TimeoutSet { entry, ns: ms.saturating_mul(1_000_000) }
             }
-            What::MirrorAdd { session, port } => Op::MirrorAdd { session: *session, port: *port },
-            What::MirrorAddGroup { session, group } => Op::MirrorAddGroup { session: *session, group: *group },
-            What::MirrorDelete { session } => Op::MirrorDelete(*session),
-            What::MirrorGet { session } => Op::MirrorGet(*session),
-            What::GroupCreate { group } => Op::GroupCreate(*group),
-            What::NodeCreate { rid, outlets } => Op::NodeCreate { rid: *rid, outlets: outlets.clone() },
-            What::NodeUpdate { node, outlets } => Op::NodeUpdate { node: *node, outlets: outlets.clone() },
-            What::LagMembers { lag, ports } => Op::LagMembers { lag: *lag, ports: ports.clone() },
-            What::NodeAssociate { group, node } => Op::NodeAssociate { group: *group, node: *node },
-            What::CounterRead { name, index } => Op::CounterRead(self.counter(name, &Element::Index(*index))?),
-            What::CounterWrite { name, index, packets, bytes } => {
-                let value = engine::CounterValue { packets: *packets, bytes: *bytes };
-                Op::CounterWrite(self.counter(name, &Element::Index(*index))?, value)
+            CommandKind::MirrorAdd { session, port } => Op::MirrorAdd { session: *session, port: *port },
+            CommandKind::MirrorAddGroup { session, group } => Op::MirrorAddGroup { session: *session, group: *group },
+            CommandKind::MirrorDelete { session } => Op::MirrorDelete(*session),
+            CommandKind::MirrorGet { session } => Op::MirrorGet(*session),
+            CommandKind::GroupCreate { group } => Op::GroupCreate(*group),
+            CommandKind::NodeCreate { rid, outlets } => Op::NodeCreate { rid: *rid, outlets: outlets.clone() },
+            CommandKind::NodeUpdate { node, outlets } => Op::NodeUpdate { node: *node, outlets: outlets.clone() },
+            CommandKind::LagMembers { lag, ports } => Op::LagMembers { lag: *lag, ports: ports.clone() },
+            CommandKind::NodeAssociate { group, node } => Op::NodeAssociate { group: *group, node: *node },
+            CommandKind::CounterRead { name, index } => {
+                Op::CounterRead(self.counter(name, &ElementRef::Index(*index))?)
             }
-            What::RegisterRead { name, index } => Op::RegisterRead(self.register(name)?, *index),
-            What::RegisterWrite { name, index, value } => {
+            CommandKind::CounterWrite { name, index, packets, bytes } => {
+                let value = engine::CounterValue { packets: *packets, bytes: *bytes };
+                Op::CounterWrite(self.counter(name, &ElementRef::Index(*index))?, value)
+            }
+            CommandKind::RegisterRead { name, index } => Op::RegisterRead(self.register(name)?, *index),
+            CommandKind::RegisterWrite { name, index, value } => {
                 let register = self.register(name)?;
                 Op::RegisterWrite(register, *index, self.value(value, program.registers[register].width)?)
             }
-            What::RegisterReset { name } => Op::RegisterReset(self.register(name)?),
-            What::MeterGet { name, index } => {
+            CommandKind::RegisterReset { name } => Op::RegisterReset(self.register(name)?),
+            CommandKind::MeterGet { name, index } => {
                 let meter = self.meter(name)?;
                 Op::MeterGet(self.meter_cell(meter, *index))
             }
-            What::MeterSet { name, index, rates } => {
+            CommandKind::MeterSet { name, index, rates } => {
                 let meter = self.meter(name)?;
                 let config = meter_config(rates);
                 match index {
@@ -133,13 +134,13 @@ impl Binder<'_> {
                     None => Op::MeterSetAll(meter, config),
                 }
             }
-            What::MemberCreate { profile, call } => {
+            CommandKind::MemberCreate { profile, call } => {
                 let profile = self.profile(profile)?;
                 let mut actions = Vec::new();
                 for (id, _) in program.tables.iter().filter(|(_, table)| table.profile == Some(profile)) {
                     actions.extend(self.actions_of(id));
                 }
-                // Tables of one profile may share actions; a name stands for one all the same.
+                // Tables of one profile may share actions; a name denotes one all the same.
                 actions.sort();
                 actions.dedup();
                 let call = self.call(call, &actions, &program.profiles[profile].name)?;
@@ -147,17 +148,17 @@ impl Binder<'_> {
                 *members += 1;
                 Op::MemberCreate(profile, *members - 1, call)
             }
-            What::MemberGroupCreate { profile } => {
+            CommandKind::MemberGroupCreate { profile } => {
                 let profile = self.profile(profile)?;
                 let (_, groups) = self.handles.entry(profile).or_default();
                 *groups += 1;
                 Op::MemberGroupCreate(profile, *groups - 1)
             }
-            What::MemberJoin { profile, member, group, weight, watch_port } => {
+            CommandKind::MemberJoin { profile, member, group, weight, watch_port } => {
                 let member = GroupMember { member: *member, weight: *weight, watch_port: *watch_port };
                 Op::MemberJoin { profile: self.profile(profile)?, group: *group, member }
             }
-            What::ValueSetAdd { name, values } => {
+            CommandKind::ValueSetAdd { name, values } => {
                 let set = self.value_set(name)?;
                 let fields = &program.value_sets[set].fields;
                 if fields.len() != values.len() {
@@ -168,13 +169,13 @@ impl Binder<'_> {
                 let values = fields.map(|((_, width, kind), value)| self.key(value, *kind, *width));
                 Op::ValueSetAdd(set, values.collect::<Option<_>>()?)
             }
-            What::ValueSetClear { name } => Op::ValueSetClear(self.value_set(name)?),
-            What::QueueRate { pps, port, queue } => Op::QueueRate { pps: *pps, port: *port, queue: *queue },
-            What::QueueDepth { packets, port, queue } => {
+            CommandKind::ValueSetClear { name } => Op::ValueSetClear(self.value_set(name)?),
+            CommandKind::QueueRate { pps, port, queue } => Op::QueueRate { pps: *pps, port: *port, queue: *queue },
+            CommandKind::QueueDepth { packets, port, queue } => {
                 Op::QueueDepth { packets: *packets, port: *port, queue: *queue }
             }
-            What::PortUp { port, up } => Op::PortUp { port: *port, up: *up },
-            What::CrcSet(params) => Op::CrcSet(*params),
+            CommandKind::PortUp { port, up } => Op::PortUp { port: *port, up: *up },
+            CommandKind::CrcSet(params) => Op::CrcSet(*params),
         })
     }
 
@@ -182,7 +183,7 @@ impl Binder<'_> {
         self.program.tables[table].actions.iter().map(|action| action.action).collect()
     }
 
-    fn call(&mut self, call: &Call, actions: &[ActionId], owner: &str) -> Option<ActionCall> {
+    fn call(&mut self, call: &ActionCallText, actions: &[ActionId], owner: &str) -> Option<ActionCall> {
         let program = self.program;
         let all: Vec<_> = actions.iter().map(|id| (*id, program.actions[*id].name.as_str())).collect();
         let id = self.find_in(&call.action, "action", Some(owner), &all)?;
@@ -216,8 +217,8 @@ impl Binder<'_> {
         &mut self,
         id: TableId,
         priority: Option<(u32, Span)>,
-        keys: &[(Word, Written)],
-        target: &Target,
+        keys: &[(Word, WrittenValue)],
+        target: &EntryTarget,
         name: Option<&Word>,
     ) -> Option<Op> {
         let table = &self.program.tables[id];
@@ -235,16 +236,16 @@ impl Binder<'_> {
             values[at] = self.key(written, matched[at].kind, matched[at].width)?;
         }
         let action = match target {
-            Target::Action(call) => {
+            EntryTarget::Action(call) => {
                 let call = self.call(call, &self.actions_of(id), &table.name)?;
                 match table.profile.map(|profile| self.program.profiles[profile].selector.is_some()) {
-                    // With a selector, a group of this one action; the runner has no way to say that.
+                    // With a selector this would be a group with this one action, which the runner cannot express.
                     Some(true) => ActionSpec::OneShot(vec![engine::WeightedCall { call, weight: 1, watch_port: None }]),
                     _ => ActionSpec::Direct(call),
                 }
             }
-            Target::Member(member) => ActionSpec::Member(*member),
-            Target::Group(group) => ActionSpec::Group(*group),
+            EntryTarget::Member(member) => ActionSpec::Member(*member),
+            EntryTarget::Group(group) => ActionSpec::Group(*group),
         };
         let by_priority =
             |key: &&ir::Key| matches!(key.kind, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional);
@@ -267,8 +268,8 @@ impl Binder<'_> {
     }
 }
 
-fn meter_config(rates: &[Rate; 2]) -> MeterConfig {
-    // Units a microsecond to units a second; a rate too large for that is as good as the largest.
-    let per_second = |rate: &Rate| (rate.per_us * 1e6).round() as u64;
+fn meter_config(rates: &[MeterRate; 2]) -> MeterConfig {
+    // Units per microsecond to units per second. A rate that is too large counts as the maximum.
+    let per_second = |rate: &MeterRate| (rate.per_us * 1e6).round() as u64;
     MeterConfig { cir: per_second(&rates[0]), cbs: rates[0].burst, pir: per_second(&rates[1]), pbs: rates[1].burst }
 }

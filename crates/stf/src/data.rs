@@ -1,17 +1,17 @@
-//! What is expected of a packet, and how a packet differs from it.
+//! Expected packets, and differences from them.
 
 use std::fmt::Write as _;
 
-/// Digits that a packet has to begin with, some of them anything.
+/// Digits with which a packet must begin, some of them arbitrary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pattern {
-    /// Hexadecimal digits from the packet's first on; `None` for any.
+pub struct PacketPattern {
+    /// Hexadecimal digits from the packet's first on; `None` for any digit.
     pub nibbles: Vec<Option<u8>>,
-    /// Whether the packet ends where the digits end.
+    /// Whether the packet must end after the digits.
     pub exact: bool,
 }
 
-impl Pattern {
+impl PacketPattern {
     /// Whether a packet is as expected.
     pub fn matches(&self, packet: &[u8]) -> bool {
         let long_enough = packet.len() * 2 >= self.nibbles.len();
@@ -20,18 +20,19 @@ impl Pattern {
         long_enough && not_longer && self.nibbles.iter().enumerate().all(same)
     }
 
-    /// How many digits differ where both have one, and by how many digits the lengths do.
+    /// Returns the number of differing digits, plus the difference of the lengths in digits.
     pub(crate) fn distance(&self, packet: &[u8]) -> usize {
         let common = self.nibbles.len().min(packet.len() * 2);
         let differ = |at: &usize| self.nibbles[*at].is_some_and(|want| want != nibble(packet, *at));
-        let length = match self.exact || packet.len() * 2 < self.nibbles.len() {
-            true => self.nibbles.len().abs_diff(packet.len() * 2),
-            false => 0,
+        let length = if self.exact || packet.len() * 2 < self.nibbles.len() {
+            self.nibbles.len().abs_diff(packet.len() * 2)
+        } else {
+            0
         };
         (0..common).filter(differ).count() + length
     }
 
-    /// The digits as they are written in scripts, in bytes.
+    /// Returns the digits in bytes, in the notation of scripts.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (at, want) in self.nibbles.iter().enumerate() {
@@ -47,7 +48,7 @@ impl Pattern {
     }
 }
 
-/// The digit at place `at`, which the packet has.
+/// Returns digit `at`, which the packet must have.
 fn nibble(packet: &[u8], at: usize) -> u8 {
     let byte = packet[at / 2];
     if at.is_multiple_of(2) { byte >> 4 } else { byte & 15 }
@@ -57,7 +58,7 @@ fn digit(value: u8) -> char {
     char::from_digit(u32::from(value), 16).unwrap_or('?')
 }
 
-/// Bytes as scripts write them.
+/// Formats bytes in the notation of scripts.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for (at, byte) in bytes.iter().enumerate() {
@@ -66,13 +67,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Bytes of a line.
+/// Number of bytes per line.
 const ROW: usize = 16;
 
-/// Expectation and packet above each other, sixteen bytes a line, with `^` below every digit that is not as expected.
-/// Lines without a difference are left out, but for the one before a difference. Each line begins with the offset of
-/// its first byte.
-pub fn difference(pattern: &Pattern, packet: &[u8]) -> String {
+/// Renders expectation and packet above each other, sixteen bytes per line, with `^` below every digit that differs.
+/// Lines without a difference are left out, except for the one before a difference. Each line begins with the offset
+/// of its first byte.
+pub fn difference(pattern: &PacketPattern, packet: &[u8]) -> String {
     let bytes = pattern.nibbles.len().div_ceil(2).max(packet.len());
     let rows = bytes.div_ceil(ROW);
     let differs = |at: usize| match (pattern.nibbles.get(at), at < packet.len() * 2) {
@@ -123,9 +124,9 @@ fn skip(text: &mut String, rows: &mut usize) {
 mod tests {
     use super::*;
 
-    fn pattern(text: &str) -> Pattern {
+    fn pattern(text: &str) -> PacketPattern {
         let nibbles = text.chars().filter(|c| !matches!(c, ' ' | '$')).map(|c| c.to_digit(16).map(|d| d as u8));
-        Pattern { nibbles: nibbles.collect(), exact: text.ends_with('$') }
+        PacketPattern { nibbles: nibbles.collect(), exact: text.ends_with('$') }
     }
 
     #[test]

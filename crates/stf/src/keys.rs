@@ -1,12 +1,12 @@
-//! What scripts say of a key element, by the kind of the match.
+//! Key elements of scripts, by match kind.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
 
-use crate::script::{Word, Written};
+use crate::script::{Word, WrittenValue};
 use crate::value::{digits, read};
 
-/// What a key element matches that the script does not mention.
+/// Returns the match of a key element that the script does not mention.
 pub(crate) fn unmentioned(kind: MatchKind, width: u32) -> KeyValue {
     match kind {
         MatchKind::Exact => KeyValue::Exact(Bits::zero(width)),
@@ -16,22 +16,22 @@ pub(crate) fn unmentioned(kind: MatchKind, width: u32) -> KeyValue {
     }
 }
 
-/// What is written, as a value for a match of `kind` on `width` bits. The error says what is wrong.
-pub(crate) fn key_value(written: &Written, kind: MatchKind, width: u32) -> Result<KeyValue, String> {
+/// Converts a written value to a match of `kind` on `width` bits. The error is a message.
+pub(crate) fn key_value(written: &WrittenValue, kind: MatchKind, width: u32) -> Result<KeyValue, String> {
     let full = |word: &Word| read(&word.text, width);
     match (kind, written) {
-        (MatchKind::Exact | MatchKind::Optional, Written::One(word)) => Ok(KeyValue::Exact(full(word)?)),
-        (MatchKind::Ternary, Written::One(word)) => ternary(&word.text, width),
-        (MatchKind::Ternary, Written::Mask(value, mask)) => Ok(masked(full(value)?, full(mask)?)),
-        (MatchKind::Lpm, Written::One(word)) => prefix(&word.text, width),
-        (MatchKind::Lpm | MatchKind::Ternary, Written::Prefix(value, length)) => {
+        (MatchKind::Exact | MatchKind::Optional, WrittenValue::One(word)) => Ok(KeyValue::Exact(full(word)?)),
+        (MatchKind::Ternary, WrittenValue::One(word)) => ternary(&word.text, width),
+        (MatchKind::Ternary, WrittenValue::Mask(value, mask)) => Ok(masked(full(value)?, full(mask)?)),
+        (MatchKind::Lpm, WrittenValue::One(word)) => prefix(&word.text, width),
+        (MatchKind::Lpm | MatchKind::Ternary, WrittenValue::Prefix(value, length)) => {
             let fits = length.text.parse().ok().filter(|length| *length <= width);
             let length = fits.ok_or_else(|| format!("`{}` is not a prefix length of {width} bits", length.text))?;
             let value = full(value)?;
             Ok(if kind == MatchKind::Lpm { lpm(value, length) } else { masked(value, leading(length, width)) })
         }
-        (MatchKind::Range, Written::Range(low, high)) => Ok(KeyValue::Range(full(low)?, full(high)?)),
-        (MatchKind::Range, Written::One(word)) => Ok(KeyValue::Range(full(word)?, full(word)?)),
+        (MatchKind::Range, WrittenValue::Range(low, high)) => Ok(KeyValue::Range(full(low)?, full(high)?)),
+        (MatchKind::Range, WrittenValue::One(word)) => Ok(KeyValue::Range(full(word)?, full(word)?)),
         (MatchKind::Exact | MatchKind::Optional, _) => Err("an exact match takes one value".to_owned()),
         (MatchKind::Ternary, _) => Err("a ternary match takes a value with `*` digits, or `value&&&mask`".to_owned()),
         (MatchKind::Lpm, _) => {
@@ -42,7 +42,7 @@ pub(crate) fn key_value(written: &Written, kind: MatchKind, width: u32) -> Resul
     }
 }
 
-/// Ones in the upper `length` bits.
+/// Returns ones in the upper `length` bits.
 fn leading(length: u32, width: u32) -> Bits {
     let ones = Bits::ones(width).to_big();
     let below = Bits::ones(width).to_big() >> length;
@@ -60,7 +60,7 @@ fn lpm(value: Bits, length: u32) -> KeyValue {
     KeyValue::Lpm(Bits::from_big(&covered, width), length)
 }
 
-/// Digits say what is matched; a decimal number is matched whole.
+/// Digits are matched as written; a decimal number is matched on all bits.
 fn ternary(text: &str, width: u32) -> Result<KeyValue, String> {
     let (base, per_digit, body) = digits(text);
     if per_digit == 0 {
@@ -70,13 +70,13 @@ fn ternary(text: &str, width: u32) -> Result<KeyValue, String> {
     let mask: String = body.chars().map(|c| if c == '*' { '0' } else { open }).collect();
     let prefix = &text[..2];
     let value = read(&text.replace('*', "0"), width)?;
-    // The digits' mask may be a few bits wider than the key, where the value has zeros.
+    // The digits' mask may be a few bits wider than the key where the value has zeros.
     let mask =
         read(&format!("{prefix}{mask}"), (body.len() as u32).saturating_mul(per_digit).clamp(width, bits::MAX_WIDTH))?;
     Ok(masked(value, Bits::from_big(&(mask.to_big() & Bits::ones(width).to_big()), width)))
 }
 
-/// As many bits from the left as the number has digits before its `*` digits.
+/// The prefix covers the digits before the number's `*` digits.
 fn prefix(text: &str, width: u32) -> Result<KeyValue, String> {
     let (_, per_digit, body) = digits(text);
     let value = read(&text.replace('*', "0"), width)?;
@@ -93,7 +93,7 @@ mod tests {
 
     fn one(text: &str, kind: MatchKind, width: u32) -> KeyValue {
         let word = Word { text: text.to_owned(), span: Span::default() };
-        key_value(&Written::One(word), kind, width).unwrap_or_else(|error| panic!("{text}: {error}"))
+        key_value(&WrittenValue::One(word), kind, width).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     #[test]
@@ -117,13 +117,13 @@ mod tests {
     #[test]
     fn what_does_not_go_with_the_match_is_refused() {
         let word = |text: &str| Word { text: text.to_owned(), span: Span::default() };
-        let mask = Written::Mask(word("1"), word("1"));
+        let mask = WrittenValue::Mask(word("1"), word("1"));
         for (written, kind) in [
-            (Written::One(word("0x**")), MatchKind::Exact),
-            (Written::One(word("300")), MatchKind::Exact),
-            (Written::Prefix(word("0"), word("9")), MatchKind::Lpm),
+            (WrittenValue::One(word("0x**")), MatchKind::Exact),
+            (WrittenValue::One(word("300")), MatchKind::Exact),
+            (WrittenValue::Prefix(word("0"), word("9")), MatchKind::Lpm),
             (mask, MatchKind::Lpm),
-            (Written::One(word("x")), MatchKind::Ternary),
+            (WrittenValue::One(word("x")), MatchKind::Ternary),
         ] {
             assert!(key_value(&written, kind, 8).is_err(), "{written:?} as {kind:?}");
         }

@@ -1,28 +1,28 @@
-//! The words of a line.
+//! Lexical analysis of a line.
 
 use diagnostics::{FileId, Span};
 
 use crate::script::Word;
 
-/// A line's tokens: words (names and numbers), and signs.
-pub(crate) struct Line {
+/// A line's tokens: words (names and numbers) and signs.
+pub(crate) struct TokenLine {
     tokens: Vec<Word>,
     at: usize,
-    /// The empty place behind the last token.
+    /// The empty span after the last token.
     pub(crate) end: Span,
 }
 
-/// Signs of more than one character; all others are single.
+/// Signs of more than one character. All others are single characters.
 const SIGNS: [&str; 6] = ["&&&", "==", "!=", "<=", ">=", "->"];
 
-/// Characters of names and numbers.
+/// Whether a character can be part of a name or number.
 fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$' | '.' | '*' | '[' | ']')
 }
 
-impl Line {
-    /// Takes the text of a line apart, which begins at byte `start` of the file. A comment ends it.
-    pub(crate) fn new(file: FileId, start: u32, text: &str) -> Line {
+impl TokenLine {
+    /// Splits the text of a line, which begins at byte `start` of the file, into tokens. A comment ends it.
+    pub(crate) fn new(file: FileId, start: u32, text: &str) -> TokenLine {
         let span = |from: usize, to: usize| Span::new(file, start + from as u32, start + to as u32);
         let mut tokens = Vec::new();
         let mut at = 0;
@@ -36,7 +36,7 @@ impl Line {
                 at += c.len_utf8();
                 continue;
             }
-            // A quoted name ends at the quote; without one, at the end of the line.
+            // A quoted name ends at the quote or, without one, at the end of the line.
             if c == '"' {
                 let inner = rest[1..].split('"').next().unwrap_or_default();
                 let to = (at + inner.len() + 2).min(text.len());
@@ -54,39 +54,39 @@ impl Line {
             }
             end = at;
         }
-        Line { tokens, at: 0, end: span(end, end) }
+        TokenLine { tokens, at: 0, end: span(end, end) }
     }
 
-    /// The next token.
+    /// Returns the next token without consuming it.
     pub(crate) fn peek(&self) -> Option<&Word> {
         self.tokens.get(self.at)
     }
 
-    /// The token behind `ahead` others.
+    /// Returns the token after `ahead` others without consuming it.
     pub(crate) fn peek_at(&self, ahead: usize) -> Option<&Word> {
         self.tokens.get(self.at + ahead)
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub(crate) fn next(&mut self) -> Option<Word> {
         let word = self.tokens.get(self.at).cloned();
         self.at += usize::from(word.is_some());
         word
     }
 
-    /// Takes the next token if it is this sign.
+    /// Consumes the next token if it is this sign.
     pub(crate) fn take(&mut self, sign: &str) -> bool {
         let there = self.peek().is_some_and(|word| word.text == sign);
         self.at += usize::from(there);
         there
     }
 
-    /// Where the next token stands, or the end.
+    /// Returns the span of the next token, or of the end.
     pub(crate) fn here(&self) -> Span {
         self.peek().map_or(self.end, |word| word.span)
     }
 
-    /// From the first token to the last.
+    /// Returns the span from the first token to the last.
     pub(crate) fn span(&self) -> Span {
         match (self.tokens.first(), self.tokens.last()) {
             (Some(first), Some(last)) => first.span.to(last.span),
@@ -96,12 +96,12 @@ impl Line {
 }
 
 impl Word {
-    /// Whether it is a name or a number.
+    /// Whether the token is a name or a number.
     pub(crate) fn is_word(&self) -> bool {
         self.text.chars().next().is_some_and(in_word)
     }
 
-    /// Whether it begins like a number.
+    /// Whether the token begins like a number.
     pub(crate) fn is_number(&self) -> bool {
         self.text.starts_with(|c: char| c.is_ascii_digit())
     }

@@ -1,4 +1,4 @@
-//! From text to a script. A line that cannot be read is a finding; the others are read all the same.
+//! Parsing of scripts. A line that cannot be parsed is reported, and parsing continues with the next line.
 
 mod words;
 
@@ -6,21 +6,22 @@ use diagnostics::names::nearest;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use engine::CrcParams;
 
-use crate::data::Pattern;
-use crate::lex::Line;
-use crate::script::{Call, Command, Element, Script, Target, What, Word};
+use crate::data::PacketPattern;
+use crate::lex::TokenLine;
+use crate::script::{ActionCallText, Command, CommandKind, ElementRef, EntryTarget, Script, Word};
 use words::{
-    Parsed, expect_sign, many, name, outlets, port, queue, rate, relation, shown, small, value, word, written, wrong,
+    ParseResult, expect_sign, many, name, outlets, port, queue, rate, relation, shown, small, value, word, written,
+    wrong,
 };
 
-/// Reads the file `file` of `map`. `None` when there was an error; all of them are in `diagnostics` then.
+/// Parses the file `file` of `map`. Returns `None` after an error; all errors are in `diagnostics` then.
 pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Script> {
     let before = diagnostics.error_count();
     let text = map.file(file).text().clone();
     let mut script = Script::default();
     let mut start = 0;
     for text in text.split_inclusive('\n') {
-        let mut line = Line::new(file, start, text);
+        let mut line = TokenLine::new(file, start, text);
         start += text.len() as u32;
         if line.peek().is_none() {
             continue;
@@ -79,95 +80,101 @@ const COMMANDS: [&str; 42] = [
     "set_crc32_parameters",
 ];
 
-fn command(line: &mut Line) -> Parsed<What> {
+fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
     let verb = word(line, "a command")?;
     let what = match verb.text.to_ascii_lowercase().as_str() {
         "packet" => packet(line)?,
         "expect" => {
             let port = port(line)?;
-            What::Expect { port, pattern: pattern(line)? }
+            CommandKind::Expect { port, pattern: pattern(line)? }
         }
-        "no_packet" => What::NoPacket,
-        "wait" => What::Wait,
+        "no_packet" => CommandKind::NoPacket,
+        "wait" => CommandKind::Wait,
         "add" => add(line, None)?,
-        "table_indirect_add" => add(line, Some(Target::Member))?,
-        "table_indirect_add_with_group" => add(line, Some(Target::Group))?,
-        "setdefault" => What::SetDefault { table: name(line, "a table")?, call: call(line)? },
+        "table_indirect_add" => add(line, Some(EntryTarget::Member))?,
+        "table_indirect_add_with_group" => add(line, Some(EntryTarget::Group))?,
+        "setdefault" => CommandKind::SetDefault { table: name(line, "a table")?, call: call(line)? },
         "remove" => match word(line, "`all` or the name of an entry")? {
-            word if word.text.eq_ignore_ascii_case("all") => What::RemoveAll,
-            id => What::Remove { id },
+            word if word.text.eq_ignore_ascii_case("all") => CommandKind::RemoveAll,
+            id => CommandKind::Remove { id },
         },
         "check_counter" => check_counter(line)?,
         "check_register" => {
             let (name, element) = element(line)?;
-            let Element::Index(index) = element else {
+            let ElementRef::Index(index) = element else {
                 return Err(wrong(name.span, "elements of registers have numbers"));
             };
-            What::CheckRegister { name, index, relation: relation(line)?, value: value(line)? }
+            CommandKind::CheckRegister { name, index, relation: relation(line)?, value: value(line)? }
         }
-        "check_digest" => What::CheckDigest { name: name(line, "a digest")?, values: many(line, value)? },
+        "check_digest" => CommandKind::CheckDigest { name: name(line, "a digest")?, values: many(line, value)? },
         "check_idle" => {
             let any = line.peek().is_some();
-            What::CheckIdle { entries: if any { many(line, |line| name(line, "an entry"))? } else { Vec::new() } }
+            CommandKind::CheckIdle {
+                entries: if any { many(line, |line| name(line, "an entry"))? } else { Vec::new() },
+            }
         }
-        "mirroring_add" => What::MirrorAdd { session: small(line, "a session")?, port: port(line)? },
+        "mirroring_add" => CommandKind::MirrorAdd { session: small(line, "a session")?, port: port(line)? },
         "mirroring_add_mc" => {
-            What::MirrorAddGroup { session: small(line, "a session")?, group: small(line, "a multicast group")? }
+            CommandKind::MirrorAddGroup { session: small(line, "a session")?, group: small(line, "a multicast group")? }
         }
-        "mirroring_delete" => What::MirrorDelete { session: small(line, "a session")? },
-        "mirroring_get" => What::MirrorGet { session: small(line, "a session")? },
-        "mc_mgrp_create" => What::GroupCreate { group: small(line, "a multicast group")? },
-        "mc_node_create" => What::NodeCreate { rid: small(line, "a replication id")?, outlets: outlets(line)? },
-        "mc_node_update" => What::NodeUpdate { node: small(line, "a node")?, outlets: outlets(line)? },
-        "mc_set_lag_membership" => What::LagMembers { lag: small(line, "a LAG")?, ports: many(line, port)? },
+        "mirroring_delete" => CommandKind::MirrorDelete { session: small(line, "a session")? },
+        "mirroring_get" => CommandKind::MirrorGet { session: small(line, "a session")? },
+        "mc_mgrp_create" => CommandKind::GroupCreate { group: small(line, "a multicast group")? },
+        "mc_node_create" => CommandKind::NodeCreate { rid: small(line, "a replication id")?, outlets: outlets(line)? },
+        "mc_node_update" => CommandKind::NodeUpdate { node: small(line, "a node")?, outlets: outlets(line)? },
+        "mc_set_lag_membership" => CommandKind::LagMembers { lag: small(line, "a LAG")?, ports: many(line, port)? },
         "mc_node_associate" => {
-            What::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
+            CommandKind::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
         }
-        "counter_read" => What::CounterRead { name: name(line, "a counter")?, index: small(line, "an index")? },
-        "counter_write" => What::CounterWrite {
+        "counter_read" => CommandKind::CounterRead { name: name(line, "a counter")?, index: small(line, "an index")? },
+        "counter_write" => CommandKind::CounterWrite {
             name: name(line, "a counter")?,
             index: small(line, "an index")?,
             packets: small(line, "a number of packets")?,
             bytes: small(line, "a number of bytes")?,
         },
-        "register_read" => What::RegisterRead { name: name(line, "a register")?, index: small(line, "an index")? },
-        "register_write" => What::RegisterWrite {
+        "register_read" => {
+            CommandKind::RegisterRead { name: name(line, "a register")?, index: small(line, "an index")? }
+        }
+        "register_write" => CommandKind::RegisterWrite {
             name: name(line, "a register")?,
             index: small(line, "an index")?,
             value: value(line)?,
         },
-        "register_reset" => What::RegisterReset { name: name(line, "a register")? },
-        "meter_get_rates" => What::MeterGet { name: name(line, "a meter")?, index: small(line, "an index")? },
-        "meter_set_rates" => What::MeterSet {
+        "register_reset" => CommandKind::RegisterReset { name: name(line, "a register")? },
+        "meter_get_rates" => CommandKind::MeterGet { name: name(line, "a meter")?, index: small(line, "an index")? },
+        "meter_set_rates" => CommandKind::MeterSet {
             name: name(line, "a meter")?,
             index: Some(small(line, "an index")?),
             rates: [rate(line)?, rate(line)?],
         },
         "meter_array_set_rates" => {
-            What::MeterSet { name: name(line, "a meter")?, index: None, rates: [rate(line)?, rate(line)?] }
+            CommandKind::MeterSet { name: name(line, "a meter")?, index: None, rates: [rate(line)?, rate(line)?] }
         }
-        "act_prof_create_member" => What::MemberCreate { profile: name(line, "an action profile")?, call: call(line)? },
-        "act_prof_create_group" => What::MemberGroupCreate { profile: name(line, "an action profile")? },
+        "act_prof_create_member" => {
+            CommandKind::MemberCreate { profile: name(line, "an action profile")?, call: call(line)? }
+        }
+        "act_prof_create_group" => CommandKind::MemberGroupCreate { profile: name(line, "an action profile")? },
         "act_prof_add_member_to_group" => member_join(line)?,
         "table_set_timeout" => {
-            What::TimeoutSet { entry: name(line, "an entry")?, ms: small(line, "a number of milliseconds")? }
+            CommandKind::TimeoutSet { entry: name(line, "an entry")?, ms: small(line, "a number of milliseconds")? }
         }
-        "pvs_add" => What::ValueSetAdd { name: name(line, "a value set")?, values: many(line, written)? },
-        "pvs_clear" => What::ValueSetClear { name: name(line, "a value set")? },
+        "pvs_add" => CommandKind::ValueSetAdd { name: name(line, "a value set")?, values: many(line, written)? },
+        "pvs_clear" => CommandKind::ValueSetClear { name: name(line, "a value set")? },
         "set_queue_rate" => {
             let pps = small(line, "a number of packets a second")?;
             let (port, queue) = queue(line)?;
-            What::QueueRate { pps, port, queue }
+            CommandKind::QueueRate { pps, port, queue }
         }
         "set_queue_depth" => {
             let packets = small(line, "a number of packets")?;
             let (port, queue) = queue(line)?;
-            What::QueueDepth { packets, port, queue }
+            CommandKind::QueueDepth { packets, port, queue }
         }
         "set_crc16_parameters" => crc(line, 16)?,
         "set_crc32_parameters" => crc(line, 32)?,
-        "port_up" => What::PortUp { port: port(line)?, up: true },
-        "port_down" => What::PortUp { port: port(line)?, up: false },
+        "port_up" => CommandKind::PortUp { port: port(line)?, up: true },
+        "port_down" => CommandKind::PortUp { port: port(line)?, up: false },
         other => {
             let error = wrong(verb.span, format!("`{other}` is not a command of packet tests"));
             return Err(match nearest(other, COMMANDS.into_iter()) {
@@ -185,7 +192,7 @@ fn command(line: &mut Line) -> Parsed<What> {
     }
 }
 
-fn packet(line: &mut Line) -> Parsed<What> {
+fn packet(line: &mut TokenLine) -> ParseResult<CommandKind> {
     let port = port(line)?;
     let start = line.here();
     let mut nibbles: Vec<u8> = Vec::new();
@@ -201,12 +208,12 @@ fn packet(line: &mut Line) -> Parsed<What> {
         let error = wrong(start.to(line.end), format!("a packet of {} hexadecimal digits", nibbles.len()));
         return Err(Box::new(error.label("a byte has two digits")));
     }
-    Ok(What::Packet { port, data: nibbles.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect() })
+    Ok(CommandKind::Packet { port, data: nibbles.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect() })
 }
 
-fn pattern(line: &mut Line) -> Parsed<Pattern> {
-    // Without any digit, some packet is expected, whatever it is.
-    let mut pattern = Pattern::default();
+fn pattern(line: &mut TokenLine) -> ParseResult<PacketPattern> {
+    // Without digits any packet is expected.
+    let mut pattern = PacketPattern::default();
     while let Some(word) = line.next() {
         for c in word.text.chars() {
             if pattern.exact {
@@ -225,9 +232,9 @@ fn pattern(line: &mut Line) -> Parsed<Pattern> {
     Ok(pattern)
 }
 
-fn add(line: &mut Line, indirect: Option<fn(u32) -> Target>) -> Parsed<What> {
+fn add(line: &mut TokenLine, indirect: Option<fn(u32) -> EntryTarget>) -> ParseResult<CommandKind> {
     let table = name(line, "a table")?;
-    let is_key = |line: &Line, at: usize| line.peek_at(at).is_some_and(|word| word.text == ":");
+    let is_key = |line: &TokenLine, at: usize| line.peek_at(at).is_some_and(|word| word.text == ":");
     let mut priority = None;
     let handle_next = indirect.is_some() && line.peek_at(1).is_none();
     if line.peek().is_some_and(Word::is_number) && !is_key(line, 1) && !handle_next {
@@ -242,14 +249,14 @@ fn add(line: &mut Line, indirect: Option<fn(u32) -> Target>) -> Parsed<What> {
     }
     let target = match indirect {
         Some(target) => target(small(line, "a handle")?),
-        None => Target::Action(call(line)?),
+        None => EntryTarget::Action(call(line)?),
     };
     let id = if line.take("=") { Some(name(line, "the entry")?) } else { None };
-    Ok(What::Add { table, priority, keys, target, id })
+    Ok(CommandKind::Add { table, priority, keys, target, id })
 }
 
 /// `PROFILE MEMBER GROUP [weight:N] [watch_port:PORT]`
-fn member_join(line: &mut Line) -> Parsed<What> {
+fn member_join(line: &mut TokenLine) -> ParseResult<CommandKind> {
     let profile = name(line, "an action profile")?;
     let (member, group) = (small(line, "a member")?, small(line, "a group")?);
     let (mut weight, mut watch_port) = (1, None);
@@ -265,11 +272,11 @@ fn member_join(line: &mut Line) -> Parsed<What> {
             }
         }
     }
-    Ok(What::MemberJoin { profile, member, group, weight, watch_port })
+    Ok(CommandKind::MemberJoin { profile, member, group, weight, watch_port })
 }
 
 /// `POLYNOMIAL INITIAL FINAL_XOR REFLECT_IN REFLECT_OUT`
-fn crc(line: &mut Line, width: u32) -> Parsed<What> {
+fn crc(line: &mut TokenLine, width: u32) -> ParseResult<CommandKind> {
     let mut number = |what: &str, bits: u32| {
         let here = line.here();
         let value: u32 = small(line, what)?;
@@ -282,10 +289,10 @@ fn crc(line: &mut Line, width: u32) -> Parsed<What> {
     let (polynomial, init) = (number("a polynomial", width)?, number("an initial value", width)?);
     let xor_out = number("a final value", width)?;
     let (reflect_in, reflect_out) = (number("a flag", 1)? == 1, number("a flag", 1)? == 1);
-    Ok(What::CrcSet(CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out }))
+    Ok(CommandKind::CrcSet(CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out }))
 }
 
-fn call(line: &mut Line) -> Parsed<Call> {
+fn call(line: &mut TokenLine) -> ParseResult<ActionCallText> {
     let action = name(line, "an action")?;
     expect_sign(line, "(", "the action's arguments, or `()`")?;
     let mut args = Vec::new();
@@ -297,25 +304,26 @@ fn call(line: &mut Line) -> Parsed<Call> {
         expect_sign(line, ":", "`:` and the argument")?;
         args.push((param, value(line)?));
     }
-    Ok(Call { action, args })
+    Ok(ActionCallText { action, args })
 }
 
 /// `name(index)`
-fn element(line: &mut Line) -> Parsed<(Word, Element)> {
+fn element(line: &mut TokenLine) -> ParseResult<(Word, ElementRef)> {
     let name = name(line, "what is checked")?;
     expect_sign(line, "(", "`(` and an index")?;
-    let element = match line.peek().is_some_and(Word::is_number) {
-        true => Element::Index(small(line, "an index")?),
-        false => Element::Entry(word(line, "an index")?),
+    let element = if line.peek().is_some_and(Word::is_number) {
+        ElementRef::Index(small(line, "an index")?)
+    } else {
+        ElementRef::Entry(word(line, "an index")?)
     };
     expect_sign(line, ")", "`)`")?;
     Ok((name, element))
 }
 
-fn check_counter(line: &mut Line) -> Parsed<What> {
+fn check_counter(line: &mut TokenLine) -> ParseResult<CommandKind> {
     let (name, element) = element(line)?;
     if line.peek().is_none() {
-        return Ok(What::CheckCounter { name, element, check: None });
+        return Ok(CommandKind::CheckCounter { name, element, check: None });
     }
     let unit = word(line, "`packets` or `bytes`")?;
     let bytes = match unit.text.to_ascii_lowercase().as_str() {
@@ -324,5 +332,5 @@ fn check_counter(line: &mut Line) -> Parsed<What> {
         other => return Err(wrong(unit.span, format!("expected `packets` or `bytes`, found `{}`", shown(other)))),
     };
     let relation = relation(line)?;
-    Ok(What::CheckCounter { name, element, check: Some((bytes, relation, small(line, "a number")?)) })
+    Ok(CommandKind::CheckCounter { name, element, check: Some((bytes, relation, small(line, "a number")?)) })
 }

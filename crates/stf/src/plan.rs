@@ -1,4 +1,4 @@
-//! A script held against a program: what to do, in ids and values.
+//! A script bound to a program: operations in ids and values.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use diagnostics::Span;
 use engine::{ActionCall, CounterValue, CrcParams, GroupMember, MeterConfig, TableEntry};
 use ir::{CounterId, DigestId, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
 
-use crate::data::Pattern;
-use crate::script::{Outlets, Relation};
+use crate::data::PacketPattern;
+use crate::script::{NodeTargets, Relation};
 
-/// A script that a program can be tested with; [`Test::run`] does.
+/// A test of a program, executed by [`Test::run`].
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// In the script's order, each with the place of its command.
+    /// Operations in the script's order, with the spans of their commands.
     pub(crate) ops: Vec<(Span, Op)>,
     /// The ports that the script names.
     pub(crate) ports: BTreeSet<u32>,
@@ -24,15 +24,15 @@ pub struct Test {
 /// An element of a counter, register or meter.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell<Id> {
-    /// Of an array.
+    /// An element of an array.
     Array(Id, u64),
-    /// Of an entry.
+    /// The direct object of an entry.
     Entry(EntryRef),
-    /// Of an entry that the script never made.
+    /// The direct object of an entry that the script never made.
     Nowhere(u64),
 }
 
-/// An entry by what it is found by.
+/// The key that identifies an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryRef {
     pub(crate) table: TableId,
@@ -40,7 +40,7 @@ pub(crate) struct EntryRef {
     pub(crate) priority: i32,
 }
 
-/// One thing to do.
+/// An operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Packet {
@@ -49,7 +49,7 @@ pub(crate) enum Op {
     },
     Expect {
         port: u32,
-        pattern: Pattern,
+        pattern: PacketPattern,
     },
     Wait,
     Insert {
@@ -76,7 +76,7 @@ pub(crate) enum Op {
         digest: DigestId,
         values: Vec<Bits>,
     },
-    /// Entries with the names that the script gives them.
+    /// Entries with their names in the script.
     CheckIdle(Vec<(String, EntryRef)>),
     TimeoutSet {
         entry: EntryRef,
@@ -95,11 +95,11 @@ pub(crate) enum Op {
     GroupCreate(u32),
     NodeCreate {
         rid: u16,
-        outlets: Outlets,
+        outlets: NodeTargets,
     },
     NodeUpdate {
         node: u32,
-        outlets: Outlets,
+        outlets: NodeTargets,
     },
     LagMembers {
         lag: u32,

@@ -1,30 +1,30 @@
-//! What came of a test, for people and as JSON.
+//! Reports of tests, for people and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use diagnostics::{SourceMap, Span};
 use serde_json::{Value as Json, json};
-use switch::trace::{Outcome, Trace};
+use switch::trace::{PassOutcome, Trace};
 
-use crate::data::{Pattern, difference, hex};
+use crate::data::{PacketPattern, difference, hex};
 
-/// What came of a test.
+/// The report of a test.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What is not as the script says, in its order.
+    /// Failures in the script's order.
     pub failures: Vec<Failure>,
-    /// The packets that went in.
+    /// The packets that were received.
     pub packets: Vec<Sent>,
-    /// Everything that left the switch, in that order.
+    /// All packets that left the switch, in order.
     pub arrivals: Vec<Arrival>,
-    /// What the script asked to be read.
+    /// Results of the script's read commands.
     pub readings: Vec<Reading>,
-    /// What the switch had counted in the end, what is 0 left out.
+    /// The switch's counters at the end, except those that are 0.
     pub counted: Vec<(String, u64)>,
 }
 
-/// A packet that went in.
+/// A received packet.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// Its command.
@@ -33,46 +33,46 @@ pub struct Sent {
     pub port: u32,
     /// The bytes.
     pub data: Vec<u8>,
-    /// When, in nanoseconds of virtual time.
+    /// Virtual time, in nanoseconds.
     pub time_ns: u64,
-    /// What happened to it; only the first of very many have one.
+    /// Its trace. Only the first packets of a long test have one.
     pub trace: Option<Trace>,
 }
 
-/// A packet that left.
+/// A packet that left the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The port.
     pub port: u32,
     /// The bytes.
     pub data: Vec<u8>,
-    /// The index of the packet whose coming made it leave; `None` if it had waited in a queue.
+    /// Index of the received packet that made it leave; `None` if it had waited in a queue.
     pub cause: Option<usize>,
-    /// When, in nanoseconds of virtual time.
+    /// Virtual time, in nanoseconds.
     pub time_ns: u64,
 }
 
-/// Something that the script asked to be read.
+/// The result of a read command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The command.
     pub at: Span,
-    /// What was read.
+    /// The result.
     pub text: String,
 }
 
-/// Something that is not as the script says.
+/// A deviation from the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A packet is not as expected.
+    /// A packet differs from the expectation.
     Differs {
         /// The `expect`.
         at: Span,
         /// The port.
         port: u32,
-        /// What was expected.
-        pattern: Pattern,
-        /// What left.
+        /// The expectation.
+        pattern: PacketPattern,
+        /// The actual bytes.
         data: Vec<u8>,
         /// The packet that caused it.
         cause: Option<usize>,
@@ -83,34 +83,34 @@ pub enum Failure {
         at: Span,
         /// The port.
         port: u32,
-        /// What was expected.
-        pattern: Pattern,
+        /// The expectation.
+        pattern: PacketPattern,
         /// The last packet before the `expect`.
         after: Option<usize>,
     },
-    /// A packet that was not expected.
+    /// A packet was not expected.
     Unexpected {
-        /// The `packet` that caused it, if that is known.
+        /// The `packet` that caused it, if it is known.
         at: Option<Span>,
         /// The port.
         port: u32,
-        /// What left.
+        /// The actual bytes.
         data: Vec<u8>,
         /// The packet that caused it.
         cause: Option<usize>,
     },
-    /// A counter, register or digest that is not as it should be.
+    /// A counter, register or digest has another value.
     Check {
         /// The command.
         at: Span,
-        /// What is not as it should be.
+        /// The message.
         message: String,
     },
     /// The switch refused a command.
     Refused {
         /// The command.
         at: Span,
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
@@ -119,15 +119,15 @@ pub enum Failure {
 pub(crate) struct Expectation {
     pub(crate) at: Span,
     pub(crate) port: u32,
-    pub(crate) pattern: Pattern,
+    pub(crate) pattern: PacketPattern,
     /// The last packet before it.
     pub(crate) after: Option<usize>,
 }
 
-/// Beyond so many pairs, expected and actual packets of a port are paired by their numbers.
+/// Maximum number of pairs for the search. Beyond it, expected and actual packets of a port are paired by index.
 const MAX_PAIRS: usize = 1 << 18;
 
-/// Holds what left by each port that `matters` against what was expected there, in order.
+/// Compares the packets that left by each port that `matters` to the expected ones, in order.
 pub(crate) fn compare(report: &mut Report, expected: Vec<Expectation>, matters: impl Fn(u32) -> bool) {
     let mut ports: BTreeMap<u32, (Vec<&Expectation>, Vec<&Arrival>)> = BTreeMap::new();
     for expectation in &expected {
@@ -170,16 +170,16 @@ pub(crate) fn compare(report: &mut Report, expected: Vec<Expectation>, matters: 
 
 type Pair<'a> = (Option<&'a Expectation>, Option<&'a Arrival>);
 
-/// Expected and actual packets side by side, in order, from the first that does not fit on: as many as possible fit,
-/// and what is left between those that do is paired in order too.
+/// Pairs expected and actual packets in order, from the first difference on. As many as possible match, and the rest
+/// between matches is paired in order too.
 fn pairs<'a>(expected: &[&'a Expectation], arrived: &[&'a Arrival]) -> Vec<Pair<'a>> {
-    // What came as expected from the first packet on needs no search.
+    // Packets that match from the start need no search.
     let same = expected.iter().zip(arrived).take_while(|(want, got)| want.pattern.matches(&got.data)).count();
     let (expected, arrived) = (&expected[same..], &arrived[same..]);
     let mut pairs = Vec::new();
     let mut gap = |from: (usize, usize), to: (usize, usize)| {
         let (wanted, got) = (&expected[from.0..to.0], &arrived[from.1..to.1]);
-        // Of several left over, those that are most alike belong together.
+        // Of several unmatched packets, the most similar ones are paired.
         let skip_expected = best_shift(wanted, got);
         let skip_arrived = best_shift_back(wanted, got);
         for want in &wanted[..skip_expected] {
@@ -202,7 +202,7 @@ fn pairs<'a>(expected: &[&'a Expectation], arrived: &[&'a Arrival]) -> Vec<Pair<
     pairs
 }
 
-/// How many expected packets to leave out first, so that the others are most like those that came.
+/// Returns the number of expected packets to skip first, so that the others are most similar to the actual ones.
 fn best_shift(wanted: &[&Expectation], got: &[&Arrival]) -> usize {
     if wanted.len() <= got.len() || got.is_empty() || wanted.len() * got.len() > MAX_PAIRS {
         return 0;
@@ -213,7 +213,7 @@ fn best_shift(wanted: &[&Expectation], got: &[&Arrival]) -> usize {
     (0..=wanted.len() - got.len()).min_by_key(|shift| distance(*shift)).unwrap_or(0)
 }
 
-/// How many packets that came to leave out first, so that the others are most like those that were expected.
+/// Returns the number of actual packets to skip first, so that the others are most similar to the expected ones.
 fn best_shift_back(wanted: &[&Expectation], got: &[&Arrival]) -> usize {
     if got.len() <= wanted.len() || wanted.is_empty() || wanted.len() * got.len() > MAX_PAIRS {
         return 0;
@@ -224,7 +224,7 @@ fn best_shift_back(wanted: &[&Expectation], got: &[&Arrival]) -> usize {
     (0..=got.len() - wanted.len()).min_by_key(|shift| distance(*shift)).unwrap_or(0)
 }
 
-/// Indices of a longest common subsequence: packets that came as expected.
+/// Returns the indices of a longest common subsequence: packets that match.
 fn fitting(expected: &[&Expectation], arrived: &[&Arrival]) -> Vec<(usize, usize)> {
     let (rows, columns) = (expected.len(), arrived.len());
     let fits = |e: usize, a: usize| expected[e].pattern.matches(&arrived[a].data);
@@ -234,10 +234,8 @@ fn fitting(expected: &[&Expectation], arrived: &[&Arrival]) -> Vec<(usize, usize
     let mut longest = vec![vec![0u32; columns + 1]; rows + 1];
     for e in (0..rows).rev() {
         for a in (0..columns).rev() {
-            longest[e][a] = match fits(e, a) {
-                true => longest[e + 1][a + 1] + 1,
-                false => longest[e + 1][a].max(longest[e][a + 1]),
-            };
+            longest[e][a] =
+                if fits(e, a) { longest[e + 1][a + 1] + 1 } else { longest[e + 1][a].max(longest[e][a + 1]) };
         }
     }
     let (mut e, mut a, mut found) = (0, 0, Vec::new());
@@ -255,7 +253,7 @@ fn fitting(expected: &[&Expectation], arrived: &[&Arrival]) -> Vec<(usize, usize
 }
 
 impl Failure {
-    /// The command it is about.
+    /// Returns the span of the command.
     pub fn at(&self) -> Option<Span> {
         match self {
             Failure::Unexpected { at, .. } => *at,
@@ -266,7 +264,7 @@ impl Failure {
         }
     }
 
-    /// The packet whose trace tells more.
+    /// Returns the packet whose trace has details.
     pub fn packet(&self) -> Option<usize> {
         match self {
             Failure::Differs { cause, .. } | Failure::Unexpected { cause, .. } => *cause,
@@ -275,7 +273,7 @@ impl Failure {
         }
     }
 
-    /// It in one sentence.
+    /// Returns the failure as one sentence.
     pub fn sentence(&self) -> String {
         match self {
             Failure::Differs { port, .. } => format!("the packet on port {port} is not as expected"),
@@ -288,12 +286,12 @@ impl Failure {
 }
 
 impl Report {
-    /// Whether all is as the script says.
+    /// Whether there are no failures.
     pub fn passed(&self) -> bool {
         self.failures.is_empty()
     }
 
-    /// Every failure, for people; empty if the test passed.
+    /// Renders all failures for people. Empty if the test passed.
     pub fn render(&self, map: &SourceMap) -> String {
         let mut text = String::new();
         for failure in &self.failures {
@@ -318,34 +316,31 @@ impl Report {
         text
     }
 
-    /// What became of the packet that a failure goes back to.
+    /// Renders the fate of the packet that caused a failure.
     fn render_cause(&self, text: &mut String, map: &SourceMap, failure: &Failure) {
         let Some(packet) = failure.packet().and_then(|index| self.packets.get(index)) else { return };
-        let place = match failure.at() == Some(packet.at) {
-            true => String::new(),
-            false => format!("{}: ", line(map, packet.at)),
-        };
+        let place = if failure.at() == Some(packet.at) { String::new() } else { format!("{}: ", line(map, packet.at)) };
         let _ = writeln!(text, "  {place}the packet into port {}", packet.port);
         let Some(trace) = &packet.trace else { return };
         for pass in &trace.passes {
             let outcome = match &pass.outcome {
-                Outcome::Sent { port, data, .. } => format!("was sent by port {port}, {} bytes", data.len() / 2),
-                Outcome::Dropped { sentence, place, body, .. } => {
+                PassOutcome::Sent { port, data, .. } => format!("was sent by port {port}, {} bytes", data.len() / 2),
+                PassOutcome::Dropped { sentence, place, body, .. } => {
                     let place = place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
                     let body = body.as_deref().map_or(String::new(), |body| format!(" ({body})"));
                     format!("was dropped {sentence}{place}{body}")
                 }
-                Outcome::Replicated { copies, .. } => format!("was copied {copies} times"),
-                Outcome::Resubmitted => "was resubmitted".to_owned(),
-                Outcome::Recirculated { .. } => "was recirculated".to_owned(),
-                Outcome::Queued { port, .. } => format!("waited in a queue of port {port}"),
-                Outcome::Running => continue,
+                PassOutcome::Replicated { copies, .. } => format!("was copied {copies} times"),
+                PassOutcome::Resubmitted => "was resubmitted".to_owned(),
+                PassOutcome::Recirculated { .. } => "was recirculated".to_owned(),
+                PassOutcome::Queued { port, .. } => format!("waited in a queue of port {port}"),
+                PassOutcome::Running => continue,
             };
             let _ = writeln!(text, "    {outcome}");
         }
     }
 
-    /// The report as JSON; packets with what happened to them if `traces`.
+    /// Converts the report to JSON, with the traces of packets if `traces` is set.
     pub fn to_json(&self, map: &SourceMap, traces: bool) -> Json {
         let failures: Vec<Json> = self.failures.iter().map(|failure| self.failure_json(map, failure)).collect();
         let packets = self.packets.iter().enumerate().map(|(index, packet)| {

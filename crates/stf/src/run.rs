@@ -1,4 +1,4 @@
-//! Drives a switch through a test, in virtual time.
+//! Execution of a test on a switch, in virtual time.
 
 mod checks;
 mod traffic;
@@ -15,48 +15,48 @@ use v1model::{Config, LoadError, Switch};
 
 use crate::plan::{Cell, EntryRef, Op, Test};
 use crate::report::{Arrival, Expectation, Failure, Report, Sent, compare};
-use traffic::Node;
+use traffic::MulticastNode;
 
-/// How a test is run.
+/// Options of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// The seed of everything random in the program.
+    /// Seed of the program's random numbers.
     pub seed: u64,
-    /// How packets go through the switch, which makes no difference but to what is told of them.
-    pub way: Way,
+    /// The path of packets through the switch. It affects only what is reported about them.
+    pub path: PacketPath,
 }
 
-/// A way through the switch.
+/// A path of packets through the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
-    /// Interpreted, and told step by step.
+pub enum PacketPath {
+    /// Interpreted, with traces.
     #[default]
     Traced,
-    /// Handed over, as a simulated network does.
+    /// By `step`, as in a simulated network.
     HandedOver,
-    /// Lent, as live ports do.
+    /// In place, as on live ports.
     InPlace,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        RunOptions { seed: 1, way: Way::default() }
+        RunOptions { seed: 1, path: PacketPath::default() }
     }
 }
 
-/// How long the first packet after a write to the switch waits, as with the runner for BMv2; `wait` waits so too.
+/// Delay of the first packet after a write to the switch, as with the runner for BMv2, and of `wait`.
 const AFTER_WRITE_NS: u64 = 1_000_000_000;
-/// How long other packets wait.
+/// Delay of other packets.
 const BETWEEN_PACKETS_NS: u64 = 1_000_000;
-/// How long queues have at the end to send what they hold.
+/// Time at the end for queues to empty.
 const AT_THE_END_NS: u64 = 3_600_000_000_000;
-/// How often the switch may be called for what it does by itself in one stretch of waiting.
+/// Maximum number of timed events of the switch during one delay.
 const MAX_EVENTS: usize = 1_000_000;
-/// Bytes that the switch may send in one test; all of them are kept to the end.
+/// Maximum number of bytes that the switch may send in one test. All of them are kept to the end.
 const MAX_SENT_BYTES: usize = 1 << 28;
-/// Bytes before a frame that is lent.
+/// Headroom of frames processed in place, in bytes.
 const ROOM: usize = 64;
-/// Traces that are kept; the packets behind them are not traced.
+/// Maximum number of traces. Later packets are not traced.
 const MAX_TRACES: usize = 1024;
 
 impl Test {
@@ -70,10 +70,10 @@ impl Test {
     pub fn run(&self, program: &Arc<Program>, options: &RunOptions) -> Result<Report, LoadError> {
         let ports = (0..v1model::DROP_PORT).map(PortId).collect();
         let config = Config { ports, seed: options.seed, min_frame: 0, ..Config::default() };
-        let mut run = Run {
+        let mut run = TestRun {
             switch: Switch::new(program.clone(), config)?,
             program,
-            way: options.way,
+            path: options.path,
             now: Time::from_ns(AFTER_WRITE_NS),
             wrote: false,
             report: Report::default(),
@@ -94,45 +94,45 @@ impl Test {
         run.wait(AT_THE_END_NS);
         let counted = run.switch.registry().iter().filter(|(_, value)| *value > 0);
         run.report.counted = counted.map(|(name, value)| (name.to_owned(), value)).collect();
-        let Run { mut report, expected, .. } = run;
+        let TestRun { mut report, expected, .. } = run;
         compare(&mut report, expected, |port| self.strict || self.ports.contains(&port));
         Ok(report)
     }
 }
 
-struct Run<'a> {
+struct TestRun<'a> {
     switch: Switch,
     program: &'a Program,
-    way: Way,
+    path: PacketPath,
     now: Time,
-    /// Whether something was written since the last packet.
+    /// Whether the switch was written to since the last packet.
     wrote: bool,
     report: Report,
     expected: Vec<Expectation>,
-    nodes: Vec<Node>,
+    nodes: Vec<MulticastNode>,
     /// The ports of link aggregation groups, in order.
     lags: BTreeMap<u32, Vec<u32>>,
     /// Multicast groups and their nodes.
     groups: Vec<(u32, Vec<u32>)>,
-    /// Digests that nobody asked for yet.
+    /// Digests that have not been checked.
     digests: VecDeque<(DigestId, Vec<Bits>)>,
-    /// Entries told of as idle that nobody asked for yet.
+    /// Entries reported as idle that have not been checked.
     idle: Vec<EntryRef>,
-    /// Entries to take away again.
+    /// Entries to remove.
     inserted: Vec<EntryRef>,
-    /// What left the switch so far, in bytes.
+    /// Number of bytes sent so far.
     sent_bytes: usize,
 }
 
-/// What the switch says where it refuses.
-type Done = Result<(), String>;
+/// The result of an operation, with the switch's message if it refused.
+type OpResult = Result<(), String>;
 
-fn refused(result: Result<(), EntryError>) -> Done {
+fn refused(result: Result<(), EntryError>) -> OpResult {
     result.map_err(|error| error.to_string())
 }
 
-impl Run<'_> {
-    fn op(&mut self, at: Span, op: &Op) -> Done {
+impl TestRun<'_> {
+    fn op(&mut self, at: Span, op: &Op) -> OpResult {
         match op {
             Op::Packet { .. } if self.sent_bytes > MAX_SENT_BYTES => {
                 return Err(format!("the test has made the switch send more than {MAX_SENT_BYTES} bytes"));
@@ -159,8 +159,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What changes the state of the switch.
-    fn write(&mut self, op: &Op) -> Done {
+    /// Performs an operation that changes the state of the switch.
+    fn write(&mut self, op: &Op) -> OpResult {
         let now = self.now.as_ns();
         let objects = self.switch.objects_mut();
         objects.advance_clock(now);
@@ -174,7 +174,7 @@ impl Run<'_> {
             Op::Default { table, call } => refused(objects.set_default_action(*table, call.clone())),
             Op::RemoveAll => {
                 for EntryRef { table, keys, priority } in self.inserted.drain(..) {
-                    // It may be gone, by its name.
+                    // The entry may have been removed, by its name.
                     let _ = objects.delete(table, &keys, priority);
                 }
                 Ok(())
@@ -240,16 +240,16 @@ impl Run<'_> {
         let frame = Frame { port: PortId(port), data: data.to_vec() };
         let mut out = Vec::new();
         let mut sent = Sent { at, port, data: data.to_vec(), time_ns: self.now.as_ns(), trace: None };
-        match self.way {
-            Way::Traced if index < MAX_TRACES => sent.trace = Some(self.switch.trace(self.now, frame, &mut out)),
-            Way::Traced | Way::HandedOver => self.switch.step(self.now, &mut vec![frame], &mut out),
-            Way::InPlace => self.lend(frame, &mut out),
+        match self.path {
+            PacketPath::Traced if index < MAX_TRACES => sent.trace = Some(self.switch.trace(self.now, frame, &mut out)),
+            PacketPath::Traced | PacketPath::HandedOver => self.switch.step(self.now, &mut vec![frame], &mut out),
+            PacketPath::InPlace => self.lend(frame, &mut out),
         }
         self.report.packets.push(sent);
         self.take(out, Some(index));
     }
 
-    /// Has the switch work on a frame where it lies.
+    /// Processes a frame in place.
     fn lend(&mut self, Frame { port, data }: Frame, out: &mut Vec<Frame>) {
         let (mut batch, mut departed) = ([HeadroomBuf::new(&data, ROOM)], Vec::new());
         self.switch.step_in_place(self.now, port, &mut batch, &mut departed);
@@ -259,7 +259,7 @@ impl Run<'_> {
         }));
     }
 
-    /// Lets time pass, and the switch do what it does by itself meanwhile.
+    /// Advances the time and lets the switch handle its timed events.
     fn wait(&mut self, ns: u64) {
         let until = self.now.after_ns(ns);
         for _ in 0..MAX_EVENTS {

@@ -1,13 +1,13 @@
-//! Numbers as scripts write them, held against a width in bits.
+//! Numbers of scripts, with a width in bits.
 
 use bits::Bits;
 use num_bigint::{BigInt, BigUint};
 use num_traits::Num;
 
-/// The longest number that is read, in characters: enough for the widest value in binary.
+/// Maximum length of a number, in characters: enough for the widest value in binary.
 const MAX_DIGITS: usize = bits::MAX_WIDTH as usize + 8;
 
-/// Base, bits of a digit (0 for decimal) and digits of a number.
+/// Splits a number into base, bits per digit (0 for decimal) and digits.
 pub(crate) fn digits(text: &str) -> (u32, u32, &str) {
     match text.get(..2) {
         Some("0x" | "0X") => (16, 4, &text[2..]),
@@ -17,7 +17,7 @@ pub(crate) fn digits(text: &str) -> (u32, u32, &str) {
     }
 }
 
-/// Reads a value of `width` bits; a negative one is in two's complement. The error says what is wrong.
+/// Parses a value of `width` bits; a negative one is in two's complement. The error is a message.
 pub(crate) fn read(text: &str, width: u32) -> Result<Bits, String> {
     let (negative, number) = match text.strip_prefix('-') {
         Some(number) => (true, number),

@@ -1,4 +1,4 @@
-//! Why packets were dropped, and where in the program.
+//! Reasons and places of dropped packets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,22 +9,22 @@ use crate::{Registry, Stat};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident, $name:literal, $sentence:literal;)*) => {
-        /// Why a packet went no further.
+        /// The reason why a packet was dropped.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DropReason {
             $($(#[$doc])* $reason,)*
         }
 
         impl DropReason {
-            /// Every reason.
+            /// All reasons.
             pub const ALL: &[DropReason] = &[$(DropReason::$reason),*];
 
-            /// The stable name, behind `drop.` in the [`Registry`].
+            /// Returns the stable name, which follows `drop.` in the [`Registry`].
             pub fn name(self) -> &'static str {
                 match self { $(DropReason::$reason => $name,)* }
             }
 
-            /// What completes the sentence "12 dropped ...".
+            /// Returns the text that completes the sentence "12 dropped ...".
             pub fn sentence(self) -> &'static str {
                 match self { $(DropReason::$reason => $sentence,)* }
             }
@@ -37,57 +37,56 @@ reasons! {
     Runt, "rx.runt", "on receipt: the frame is too short";
     /// The frame is longer than the switch accepts.
     Oversized, "rx.oversized", "on receipt: the frame is too long";
-    /// It came in on a port the switch does not have.
+    /// The switch does not have the port on which the frame arrived.
     NoIngressPort, "rx.no-such-port", "on receipt: the switch has no such port";
-    /// It came in on a port that is down.
+    /// The port on which the frame arrived is down.
     IngressPortDown, "rx.port-down", "on receipt: the port is down";
-    /// The parser refused it, on an architecture that drops such packets.
+    /// The parser rejected the packet, on an architecture that drops such packets.
     Parser, "parser", "by the parser";
-    /// Ingress decided so.
+    /// The ingress program dropped the packet.
     IngressProgram, "ingress.program", "in ingress by the program";
-    /// A condition that ingress relies on was false.
+    /// An assertion of ingress was false.
     IngressAssert, "ingress.assert", "in ingress: an assertion of the program failed";
-    /// Ingress asked for a multicast group that nobody made.
+    /// The multicast group that ingress chose does not exist.
     NoGroup, "multicast.no-such-group", "after ingress: the multicast group does not exist";
-    /// Ingress asked for a multicast group without members.
+    /// The multicast group that ingress chose has no members.
     EmptyGroup, "multicast.empty-group", "after ingress: the multicast group has no members";
-    /// A clone was asked for, to a mirror session that nobody made; only the clone is lost.
+    /// The mirror session of a clone does not exist; only the clone is lost.
     NoMirrorSession, "clone.no-such-session", "as clones: the mirror session does not exist";
     /// The egress queue was full.
     QueueFull, "queue.full", "after ingress: the egress queue is full";
-    /// Egress decided so.
+    /// The egress program dropped the packet.
     EgressProgram, "egress.program", "in egress by the program";
-    /// A condition that egress relies on was false.
+    /// An assertion of egress was false.
     EgressAssert, "egress.assert", "in egress: an assertion of the program failed";
-    /// The packet grew beyond what the switch sends.
+    /// The packet became longer than the switch sends.
     TooLong, "tx.too-long", "on sending: the program made the frame too long";
-    /// The packet is to leave by a port the switch does not have.
+    /// The switch does not have the egress port.
     NoEgressPort, "tx.no-such-port", "on sending: the switch has no such port";
-    /// The packet is to leave by a port that is down.
+    /// The egress port is down.
     EgressPortDown, "tx.port-down", "on sending: the port is down";
-    /// The device behind the port had no room for it.
+    /// The transmit queue of the port's device was full.
     PortFull, "tx.device-full", "on sending: the device's queue is full";
-    /// The device behind the port does not send frames of this length.
+    /// The port's device does not send frames of this length.
     PortLength, "tx.device-length", "on sending: too long for the device, or too short for a frame";
-    /// The device behind the port has no link, or is gone.
+    /// The port's device has no link or is gone.
     PortLost, "tx.device-down", "on sending: the device is down or gone";
-    /// A block of the program ran for too long.
+    /// A block of the program exceeded its execution limit.
     OutOfFuel, "program-limit", "for running too long without an end";
-    /// A table whose entries are elsewhere has not answered.
+    /// A table with remote entries has not answered.
     NotYet, "table.not-ready", "because a table had no answer yet";
-    /// The packet went through the pipeline too often, or made too many copies of itself.
+    /// The packet exceeded the limit of passes or copies.
     LoopLimit, "loop-limit", "by the limit on passes and copies of one packet";
 }
 
-/// How many packets one statement of the program dropped.
+/// A statement of the program and the number of packets that it dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropSite {
-    /// Why.
+    /// The reason.
     pub reason: DropReason,
-    /// The statement, and the action or control around it; `None` where the program dropped without a statement of
-    /// its own for it.
+    /// The statement, and the action or control that contains it; `None` if no statement caused the drop.
     pub place: Option<(SourcePosition, String)>,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
 }
 
@@ -116,23 +115,23 @@ impl std::fmt::Display for DropSite {
     }
 }
 
-/// Counts drops, by reason and by place, in a [`Registry`]: `drop.ingress.program` counts all of a reason,
-/// `drop.ingress.program.at.router.p4:88:9` those of one place.
+/// Drop counters by reason and place, in a [`Registry`]: `drop.ingress.program` counts all drops of a reason,
+/// `drop.ingress.program.at.router.p4:88:9` those at one place.
 ///
-/// Clones, for other workers, know of the same sites.
+/// Clones, for other workers, share the list of sites.
 #[derive(Clone, Debug)]
 pub struct Drops {
     reasons: Vec<Stat>,
-    /// The sites that this worker has dropped at.
+    /// The sites at which this worker has dropped packets.
     sites: BTreeMap<(DropReason, u32), Stat>,
-    /// Those that any has.
+    /// The sites of all workers.
     all: Arc<Mutex<BTreeMap<(DropReason, u32), Stat>>>,
     places: Arc<HashMap<u32, (SourcePosition, String)>>,
 }
 
 impl Drops {
-    /// Registers every reason. `places` says what the numbers of places mean that [`Drops::count`] is given, and
-    /// which body each is in.
+    /// Registers all reasons. `places` maps the site numbers of [`Drops::count`] to source positions and to the
+    /// bodies that contain them.
     pub fn new(registry: &mut Registry, places: HashMap<u32, (SourcePosition, String)>) -> Drops {
         let reasons = DropReason::ALL.iter().map(|reason| registry.register(format!("drop.{}", reason.name())));
         Drops { reasons: reasons.collect(), sites: BTreeMap::new(), all: Arc::default(), places: Arc::new(places) }
@@ -143,13 +142,13 @@ impl Drops {
         self.count_many(registry, reason, site, 1);
     }
 
-    /// Counts packets that were dropped alike.
+    /// Counts packets that were dropped for the same reason at the same place.
     pub fn count_many(&mut self, registry: &mut Registry, reason: DropReason, site: u32, packets: u64) {
         registry.add(self.reasons[reason as usize], packets);
         if let Some(stat) = self.sites.get(&(reason, site)) {
             return registry.add(*stat, packets);
         }
-        // A number that means no place, which a program can write itself, counts as none: the map stays bounded.
+        // Programs can write numbers that denote no place. These count as none, so that the map stays bounded.
         let site = if self.places.contains_key(&site) { site } else { 0 };
         let name = match self.places.get(&site) {
             Some((place, _)) => format!("drop.{}.at.{place}", reason.name()),
@@ -161,12 +160,12 @@ impl Drops {
         registry.add(stat, packets);
     }
 
-    /// The place with this number, and the body it is in.
+    /// Returns the place with this number and the body that contains it.
     pub fn place(&self, site: u32) -> Option<&(SourcePosition, String)> {
         self.places.get(&site)
     }
 
-    /// Every reason and place that dropped a packet, by reason, then most packets first.
+    /// Returns all reasons and places that dropped packets, by reason, then by descending count.
     pub fn sites(&self, registry: &Registry) -> Vec<DropSite> {
         let site = |((reason, site), stat): (&(DropReason, u32), &Stat)| DropSite {
             reason: *reason,

@@ -1,10 +1,10 @@
-//! Frames, ports, and what takes and gives frames.
+//! Frames, ports, and devices that process frames.
 
 use std::fmt;
 
 use crate::Time;
 
-/// The number of a port, as the program sees it.
+/// A port number, as programs see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
@@ -14,8 +14,8 @@ impl fmt::Display for PortId {
     }
 }
 
-/// A frame and the port it came in on, or is to leave by. The data begin with the link-layer header and end before
-/// the frame check sequence.
+/// A frame with its ingress or egress port. The data begin with the link-layer header and end before the frame check
+/// sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The port.
@@ -25,19 +25,19 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame of these bytes.
+    /// Makes a frame of these bytes.
     pub fn new(port: u32, data: impl Into<Vec<u8>>) -> Frame {
         Frame { port: PortId(port), data: data.into() }
     }
 }
 
-/// Something with ports, driven from outside.
+/// A device with ports, driven from outside.
 pub trait Device {
-    /// Takes all of `input`, in order, and appends what leaves now to `output`, in the order it leaves; reads no
-    /// clock. `now` does not go backwards from call to call.
+    /// Processes all of `input`, in order, and appends the frames that leave now to `output`, in the order in which
+    /// they leave. Reads no clock; `now` must not decrease from call to call.
     fn step(&mut self, now: Time, input: &mut Vec<Frame>, output: &mut Vec<Frame>);
 
-    /// When `step` has something to do next although no frame came: a queue may send, an entry times out. `None`
-    /// while only a frame can change anything.
+    /// Returns the time at which `step` has something to do even without a new frame, such as sending from a queue or
+    /// an idle timeout. Returns `None` if only a frame can change anything.
     fn next_event(&self) -> Option<Time>;
 }

@@ -5,15 +5,15 @@
 //! ```
 //!
 //! For a batch processed in place, the switch returns one [`Egress`] per frame that leaves: the index of a frame of the
-//! batch, or an owned frame that the switch allocated (a copy, a frame that was queued, a frame that outgrew its headroom).
-//! The driver may reuse every frame of the batch that no [`Egress`] names.
+//! batch, or an owned frame that the switch allocated (a copy, a frame that was queued, a frame that outgrew its
+//! headroom). The driver may reuse every frame of the batch that no [`Egress`] names.
 
 use crate::{Frame, PortId};
 
 /// A frame in memory that a switch may rewrite.
 pub trait FrameMut {
-    /// Returns the writable buffer, from the start of the headroom to the end of the frame, and the offset at which the frame
-    /// starts.
+    /// Returns the writable buffer, from the start of the headroom to the end of the frame, and the offset at which the
+    /// frame starts.
     fn headroom(&mut self) -> (&mut [u8], usize);
 
     /// Moves the start of the frame to an offset within [`headroom`](FrameMut::headroom). The end stays.

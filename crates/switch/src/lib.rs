@@ -1,10 +1,10 @@
-//! What every switch has, whatever architecture its program was written for: frames and ports, time, queues,
-//! multicast groups, mirror sessions, reasons to drop, messages to the control plane, and the [`Registry`] of
-//! everything a switch knows of itself.
+//! Common parts of switches of all architectures: frames and ports, time, queues, multicast groups, mirror sessions,
+//! drop reasons, notifications to the control plane, and the [`Registry`] of counters.
 //!
-//! The central trait is [`Device`]: frames in, frames out, time as an argument. A device reads no clock, opens no
-//! socket, spawns no thread and owns no randomness but what a seed gave it, so that live ports and a simulated network
-//! drive the same code, and the same input gives the same output to the bit.
+//! A switch has two traits, [`SwitchControl`] for the control plane and [`PacketSwitch`] for drivers. Both build on
+//! [`Device`]: frames in, frames out, time as an argument. A device reads no clock, opens no socket, spawns no thread
+//! and has no randomness except from a seed. Live ports and a simulated network therefore drive the same code, and
+//! the same input gives the same output to the bit.
 //!
 //! ```text
 //!               frames        ┌──────────────────────────────┐        frames

@@ -1,49 +1,49 @@
-//! Mirror sessions: where clones of packets go.
+//! Mirror sessions: destinations of clones.
 
 use std::collections::BTreeMap;
 
 use crate::{MAX_REPLICAS, Replica};
 
-/// What a clone with this session's number becomes: a copy for each replica, and one for each of the group's.
+/// A mirror session. A clone becomes a copy for each replica, and one for each replica of the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MirrorSession {
-    /// Copies, at most [`MAX_REPLICAS`].
+    /// Replicas, at most [`MAX_REPLICAS`].
     pub replicas: Vec<Replica>,
-    /// A multicast group that makes further copies.
+    /// A multicast group whose replicas are added.
     pub group: Option<u32>,
-    /// Only the first so many bytes of each copy leave.
+    /// Maximum length of each copy in bytes, to which it is truncated.
     pub max_bytes: Option<u32>,
-    /// In which queue of their ports copies wait, as far as there is one; 0 leaves that to the program, as for other packets.
+    /// Egress queue of the copies, if their port has it; 0 leaves the choice to the program, as for other packets.
     pub class_of_service: u8,
 }
 
 impl MirrorSession {
-    /// One copy, to this port.
+    /// Makes a session with one copy to this port.
     pub fn to_port(port: u32) -> MirrorSession {
         MirrorSession { replicas: vec![Replica::new(port, 0)], ..Default::default() }
     }
 
-    /// The copies that a multicast group makes.
+    /// Makes a session with the copies of a multicast group.
     pub fn to_group(group: u32) -> MirrorSession {
         MirrorSession { group: Some(group), ..Default::default() }
     }
 
-    /// The same, but only the first `bytes` of each copy leave.
+    /// Truncates each copy to `bytes`.
     pub fn truncated(mut self, bytes: u32) -> MirrorSession {
         self.max_bytes = Some(bytes);
         self
     }
 }
 
-/// Every mirror session of a switch, by its number.
+/// The mirror sessions of a switch, by number.
 #[derive(Clone, Debug, Default)]
 pub struct MirrorSessions {
     sessions: BTreeMap<u32, MirrorSession>,
 }
 
 impl MirrorSessions {
-    /// Makes or replaces a session, or removes it (`None`). False, and no change, for sessions of more than
-    /// [`MAX_REPLICAS`].
+    /// Creates, replaces or (with `None`) removes a session. Returns false and changes nothing if it has more than
+    /// [`MAX_REPLICAS`] replicas.
     pub fn set(&mut self, id: u32, session: Option<MirrorSession>) -> bool {
         match session {
             Some(session) if session.replicas.len() > MAX_REPLICAS => return false,
@@ -53,12 +53,12 @@ impl MirrorSessions {
         true
     }
 
-    /// The session with this number.
+    /// Returns the session with this number.
     pub fn get(&self, id: u32) -> Option<&MirrorSession> {
         self.sessions.get(&id)
     }
 
-    /// Sessions and their numbers, by number.
+    /// Returns the sessions in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &MirrorSession)> {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }

@@ -1,47 +1,47 @@
-//! Multicast groups: to which ports a packet is copied.
+//! Multicast groups: the ports to which a packet is copied.
 
 use std::collections::BTreeMap;
 
 use crate::PortId;
 
-/// The most replicas a group may have. Together with the limit on passes it bounds what one packet can cost.
+/// Maximum number of replicas of a group. With the limit on passes it bounds the work for one packet.
 pub const MAX_REPLICAS: usize = 1024;
 
-/// One copy of a packet (P4Runtime 1.4, section 9.5, `Replica`).
+/// A copy of a packet (P4Runtime 1.4, section 9.5, `Replica`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Replica {
-    /// Where it goes.
+    /// The egress port.
     pub port: PortId,
-    /// The replica id, which tells copies to one port apart (`egress_rid`).
+    /// The replica id (`egress_rid`), which distinguishes copies to one port.
     pub rid: u16,
-    /// What it is instead if `port` is down: the first of these that is up.
+    /// Backups: the first whose port is up replaces the replica while `port` is down.
     pub backups: Vec<Backup>,
 }
 
-/// What stands in for a replica (`BackupReplica`).
+/// A backup of a replica (`BackupReplica`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Backup {
-    /// Where the copy goes.
+    /// The egress port.
     pub port: PortId,
-    /// Its replica id.
+    /// The replica id.
     pub rid: u16,
 }
 
 impl Replica {
-    /// A copy to this port, with this replica id.
+    /// Makes a replica with this port and replica id.
     pub fn new(port: u32, rid: u16) -> Replica {
         Replica { port: PortId(port), rid, backups: Vec::new() }
     }
 
-    /// The same with ports that stand in for its own, in this order. The copy keeps its replica id there.
+    /// Adds backup ports in this order. The copy keeps its replica id there.
     #[must_use]
     pub fn with_backups(self, ports: impl IntoIterator<Item = u32>) -> Replica {
         let backup = |port| Backup { port: PortId(port), rid: self.rid };
         Replica { backups: ports.into_iter().map(backup).collect(), ..self }
     }
 
-    /// The port and the replica id to use now: those of the first port that is up, or the first of all, where the drop is
-    /// then counted.
+    /// Returns the port and the replica id to use now: those of the first port that is up, or of the first port,
+    /// where the drop is then counted.
     pub fn choose(&self, is_up: impl Fn(PortId) -> bool) -> Backup {
         let first = Backup { port: self.port, rid: self.rid };
         let mut all = std::iter::once(&first).chain(&self.backups).copied();
@@ -49,7 +49,7 @@ impl Replica {
     }
 }
 
-/// A group's replicas, in the order they are made.
+/// A multicast group: its replicas in the order in which they are made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MulticastGroup {
     /// Replicas, at most [`MAX_REPLICAS`].
@@ -57,22 +57,22 @@ pub struct MulticastGroup {
 }
 
 impl MulticastGroup {
-    /// One replica a port, in order, with the replica ids 1, 2, 3, ...
+    /// Makes a group with one replica per port, in order, with the replica ids 1, 2, 3, ...
     pub fn of_ports(ports: impl IntoIterator<Item = u32>) -> MulticastGroup {
         let replicas = ports.into_iter().zip(1..).map(|(port, rid)| Replica::new(port, rid)).collect();
         MulticastGroup { replicas }
     }
 }
 
-/// Every multicast group of a switch, by its number. Group 0 means "no multicast" and cannot be set.
+/// The multicast groups of a switch, by number. Group 0 means "no multicast" and cannot be set.
 #[derive(Clone, Debug, Default)]
 pub struct MulticastGroups {
     groups: BTreeMap<u32, MulticastGroup>,
 }
 
 impl MulticastGroups {
-    /// Makes or replaces a group, or removes it (`None`). False, and no change, for group 0 and for groups of more
-    /// than [`MAX_REPLICAS`].
+    /// Creates, replaces or (with `None`) removes a group. Returns false and changes nothing for group 0 and for
+    /// groups with more than [`MAX_REPLICAS`] replicas.
     pub fn set(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
         match group {
             Some(group) if id != 0 && group.replicas.len() <= MAX_REPLICAS => {
@@ -87,12 +87,12 @@ impl MulticastGroups {
         }
     }
 
-    /// The group with this number.
+    /// Returns the group with this number.
     pub fn get(&self, id: u32) -> Option<&MulticastGroup> {
         self.groups.get(&id)
     }
 
-    /// Groups and their numbers, by number.
+    /// Returns the groups in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &MulticastGroup)> {
         self.groups.iter().map(|(id, group)| (*id, group))
     }

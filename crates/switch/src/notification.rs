@@ -1,37 +1,37 @@
-//! What a switch tells the control plane without being asked.
+//! Notifications from a switch to the control plane.
 
 use bits::Bits;
 
 use crate::{PortId, Time};
 
-/// A message to the control plane. A switch gives them out as values; whoever drives it sends them on.
+/// A notification to the control plane. A switch returns notifications as values; its driver forwards them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notification {
     /// The program sent a digest.
     Digest {
-        /// Which one.
+        /// The digest.
         digest: ir::DigestId,
-        /// A value for each of its fields.
+        /// Values of its fields.
         values: Vec<Bits>,
-        /// When.
+        /// The time of the event.
         time: Time,
     },
     /// A packet left by the CPU port.
     PacketIn {
         /// The CPU port.
         port: PortId,
-        /// The whole packet, with the controller header the program put in front, if it did.
+        /// The whole packet, with the controller header if the program added one.
         data: Vec<u8>,
-        /// When.
+        /// The time of the event.
         time: Time,
     },
-    /// No packet hit an entry for as long as the control plane had said when it wrote the entry.
+    /// No packet hit an entry during its idle timeout.
     IdleTimeout {
         /// The entry's table.
         table: ir::TableId,
         /// The entry.
         entry: Box<engine::TableEntry>,
-        /// When.
+        /// The time of the event.
         time: Time,
     },
 }

@@ -5,12 +5,12 @@
 //!   worker, lab, simulator            ──> S: PacketSwitch     step, step in place, events, workers, publication
 //! ```
 //!
-//! A driver is generic over [`PacketSwitch`], so that every architecture gets a packet loop of its own without a virtual call
-//! per packet. The control plane works on a `dyn SwitchControl`: a virtual call per table write costs nothing that can be
-//! measured, and code above it is compiled once.
+//! A driver is generic over [`PacketSwitch`], so that every architecture gets a packet loop of its own without a
+//! virtual call per packet. The control plane works on a `dyn SwitchControl`: a virtual call per table write costs
+//! nothing that can be measured, and code above it is compiled once.
 //!
-//! A *wrapper* around a switch is a switch. It implements both traits, forwards what it does not change to the switch inside,
-//! and does its own work in [`Device::step`] and [`PacketSwitch::step_in_place`].
+//! A *wrapper* around a switch is a switch. It implements both traits, forwards what it does not change to the switch
+//! inside, and does its own work in [`Device::step`] and [`PacketSwitch::step_in_place`].
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,10 +23,12 @@ use crate::{
     MulticastGroups, Notification, PortId, Ports, Registry, Time,
 };
 
-/// An error from building a switch for a program: the program does not fit the architecture or a port number is out of range.
+/// An error from building a switch for a program: the program does not fit the architecture or a port number is out of
+/// range.
 pub type BuildError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A switch as the control plane sees it. The trait is object-safe. Packets of the control plane enter by [`Device::step`].
+/// A switch as the control plane sees it. The trait is object-safe. Packets of the control plane enter by
+/// [`Device::step`].
 pub trait SwitchControl: Device + Any + Send {
     /// Returns the program that runs.
     fn program(&self) -> &Arc<Program>;
@@ -47,8 +49,8 @@ pub trait SwitchControl: Device + Any + Send {
     /// Returns the mirror (clone) sessions.
     fn mirror_sessions(&self) -> &MirrorSessions;
 
-    /// Creates, replaces or (with `None`) removes a mirror session. Returns false and changes nothing if it has more than
-    /// [`MAX_REPLICAS`](crate::MAX_REPLICAS) replicas.
+    /// Creates, replaces or (with `None`) removes a mirror session. Returns false and changes nothing if it has more
+    /// than [`MAX_REPLICAS`](crate::MAX_REPLICAS) replicas.
     fn set_mirror_session(&mut self, id: u32, session: Option<MirrorSession>) -> bool;
 
     /// Returns the ports.
@@ -60,15 +62,16 @@ pub trait SwitchControl: Device + Any + Send {
     /// Takes a port up or down. Returns false if there is no such port.
     fn set_port_up(&mut self, port: PortId, up: bool) -> bool;
 
-    /// Limits the packets per second that leave by a port, over all its queues. `None` removes the limit. Ports that the switch
-    /// does not have are ignored.
+    /// Limits the packets per second that leave by a port, over all its queues. `None` removes the limit. Ports that
+    /// the switch does not have are ignored.
     fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>);
 
-    /// Limits the bits per second that leave by a port, over all its queues. `None` removes the limit. Ports that the switch
-    /// does not have are ignored.
+    /// Limits the bits per second that leave by a port, over all its queues. `None` removes the limit. Ports that the
+    /// switch does not have are ignored.
     fn set_port_bandwidth(&mut self, port: PortId, bandwidth_bps: Option<u64>);
 
-    /// Limits the packets per second that leave one queue of a port, or (with `None` as the priority) each of its queues.
+    /// Limits the packets per second that leave one queue of a port, or (with `None` as the priority) each of its
+    /// queues.
     fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>);
 
     /// Sets the capacity of one queue of a port, or of each of its queues, in packets.
@@ -89,7 +92,8 @@ pub trait SwitchControl: Device + Any + Send {
     /// Sends every queued packet at once and removes all rates, before another program replaces this one.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>);
 
-    /// Exchanges this switch with another of the same type. A wrapper keeps what belongs to it and exchanges the switch inside.
+    /// Exchanges this switch with another of the same type. A wrapper keeps what belongs to it and exchanges the switch
+    /// inside.
     ///
     /// # Panics
     /// If `other` is of another type.
@@ -98,14 +102,15 @@ pub trait SwitchControl: Device + Any + Send {
 
 /// A switch as its driver sees it: sans-IO, with time as an argument.
 pub trait PacketSwitch: Device + SwitchControl + Sized {
-    /// Processes frames that arrived on `port`, in order, in the caller's memory, and appends what leaves now to `output`, in the
-    /// order in which it leaves. Frames of the batch that `output` does not name hold unspecified bytes afterwards.
+    /// Processes frames that arrived on `port`, in order, in the caller's memory, and appends what leaves now to
+    /// `output`, in the order in which it leaves. Frames of the batch that `output` does not name hold unspecified
+    /// bytes afterwards.
     ///
     /// The effect is that of [`Device::step`] with copies of the frames.
     fn step_in_place<F: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [F], output: &mut Vec<Egress>);
 
-    /// Converts transmitted frames back into drops, because the driver could not send them: each counts as dropped by its
-    /// reason. `bytes` is their total length.
+    /// Converts transmitted frames back into drops, because the driver could not send them: each counts as dropped by
+    /// its reason. `bytes` is their total length.
     fn take_back_sent(&mut self, port: PortId, frames: &[(DropReason, u64)], bytes: u64);
 
     /// Returns the number of packets in queues.
@@ -117,17 +122,18 @@ pub trait PacketSwitch: Device + SwitchControl + Sized {
     /// Removes and returns the pending notifications, oldest first.
     fn take_notifications(&mut self) -> Vec<Notification>;
 
-    /// Creates switches for `count` worker threads, which run packets with this switch's program and state. This switch becomes
-    /// their owner. See `docs/design/workers.md` for what they share.
+    /// Creates switches for `count` worker threads, which run packets with this switch's program and state. This switch
+    /// becomes their owner. See `docs/design/workers.md` for what they share.
     ///
     /// Call it once per program: each worker gets 1/`count` of every rate and queue depth.
     fn workers(&mut self, count: u32) -> Vec<Self>;
 
-    /// Publishes everything that was written since the last call. Workers see all of it from their next batch on (RCU-style).
+    /// Publishes everything that was written since the last call. Workers see all of it from their next batch on
+    /// (RCU-style).
     fn publish(&mut self);
 
-    /// Whether a write can proceed without copying all tables, since no worker still reads the version before last. Always true
-    /// without workers.
+    /// Whether a write can proceed without copying all tables, since no worker still reads the version before last.
+    /// Always true without workers.
     fn is_clear(&self) -> bool;
 
     /// Releases the version of the tables that an idle worker holds.

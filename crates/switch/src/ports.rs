@@ -1,8 +1,8 @@
-//! The ports a switch has: which are up, and what went through them.
+//! The ports of a switch: their state and counters.
 
 use crate::{PRIORITIES, PortId, Registry, Stat};
 
-/// The largest port number a switch can have.
+/// Maximum port number.
 const MAX_PORT: u32 = u16::MAX as u32;
 
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ struct Port {
     queues: [QueueStats; PRIORITIES],
 }
 
-/// The numbers of one egress queue.
+/// The counters of one egress queue.
 #[derive(Clone, Copy, Debug)]
 struct QueueStats {
     depth: Stat,
@@ -26,15 +26,16 @@ struct QueueStats {
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
     ports: Vec<Port>,
-    /// Where in `ports` a number is, plus 1; 0 for none.
+    /// For each port number its index in `ports` plus 1, or 0.
     index: Vec<u32>,
 }
 
 impl Ports {
-    /// Registers these ports' numbers: `port.N.{rx,tx}.{packets,bytes}` and `queue.N.P.{depth,packets,dropped}`.
+    /// Registers the counters of these ports: `port.N.{rx,tx}.{packets,bytes}` and
+    /// `queue.N.P.{depth,packets,dropped}`.
     ///
     /// # Errors
-    /// A number that is given twice, or is above 65535.
+    /// A number that is given twice or exceeds 65535.
     pub fn new(ids: &[PortId], registry: &mut Registry) -> Result<Ports, PortId> {
         let mut this = Ports::default();
         for id in ids {
@@ -80,24 +81,24 @@ impl Ports {
         self.find(id).is_some_and(|port| port.up)
     }
 
-    /// Takes a port up or down. False if there is no such port.
+    /// Takes a port up or down. Returns false if there is no such port.
     pub fn set_up(&mut self, id: PortId, up: bool) -> bool {
         let at = self.index.get(id.0 as usize).copied().unwrap_or(0);
         let port = (at as usize).checked_sub(1).and_then(|at| self.ports.get_mut(at));
         port.map(|port| port.up = up).is_some()
     }
 
-    /// The ports' numbers, in the order they were given.
+    /// Returns the port numbers in the order in which they were given.
     pub fn ids(&self) -> impl Iterator<Item = PortId> {
         self.ports.iter().map(|port| port.id)
     }
 
-    /// Counts a frame that came in; nothing for ports that are not there.
+    /// Counts a received frame. Ports that do not exist are ignored.
     pub fn count_rx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
         self.count_many_rx(registry, id, 1, bytes as u64);
     }
 
-    /// Counts frames that came in, with all their bytes; nothing for ports that are not there.
+    /// Counts received frames and their total length. Ports that do not exist are ignored.
     pub fn count_many_rx(&self, registry: &mut Registry, id: PortId, frames: u64, bytes: u64) {
         if let Some(Port { rx: (packets, total), .. }) = self.find(id) {
             registry.add(*packets, frames);
@@ -105,7 +106,7 @@ impl Ports {
         }
     }
 
-    /// Counts a frame that left; nothing for ports that are not there.
+    /// Counts a transmitted frame. Ports that do not exist are ignored.
     pub fn count_tx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
         if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
             registry.add(*packets, 1);
@@ -113,7 +114,7 @@ impl Ports {
         }
     }
 
-    /// Takes back that frames left, with all their bytes: their driver could not send them.
+    /// Subtracts transmitted frames and their total length, because the driver could not send them.
     pub fn take_back_tx(&self, registry: &mut Registry, id: PortId, frames: u64, bytes: u64) {
         if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
             registry.take_back(*packets, frames);
@@ -121,12 +122,12 @@ impl Ports {
         }
     }
 
-    /// How many packets the queues of a port dropped.
+    /// Returns the number of packets that the queues of a port dropped.
     pub fn queue_drops(&self, registry: &Registry, id: PortId) -> u64 {
         self.find(id).map_or(0, |port| port.queues.iter().map(|queue| registry.value(queue.dropped)).sum())
     }
 
-    /// Records that a packet went into a queue (`accepted`) or found it full, and the queue's depth since.
+    /// Counts a packet that entered a queue (`accepted`) or found it full, and records the queue's depth.
     pub fn count_enqueue(&self, registry: &mut Registry, id: PortId, priority: usize, accepted: bool, depth: usize) {
         if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
             registry.add(if accepted { queue.packets } else { queue.dropped }, 1);
@@ -134,14 +135,15 @@ impl Ports {
         }
     }
 
-    /// Records a queue's depth.
+    /// Records the depth of a queue.
     pub fn set_depth(&self, registry: &mut Registry, id: PortId, priority: usize, depth: usize) {
         if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
             registry.set(queue.depth, depth as u64);
         }
     }
 
-    /// What came and left, a line a port, as a table for people. Ports without a packet are left out.
+    /// Renders received and transmitted packets as a table for people, one line per port. Ports without packets are
+    /// left out.
     pub fn render(&self, registry: &Registry) -> String {
         let head = ["port", "rx packets", "rx bytes", "tx packets", "tx bytes", ""].map(String::from);
         let mut rows = vec![head];

@@ -1,27 +1,27 @@
-//! Egress queues: where packets wait between ingress and egress.
+//! Egress queues between ingress and egress.
 //!
-//! Each port has [`PRIORITIES`] queues; the highest priority number is served first. Both a port and each of its
-//! queues can have a rate in packets a second, and a port a bandwidth in bits a second. Where no rate is set, a packet leaves in the moment it came. With a
-//! rate, it leaves when the time has come that its port and its queue both may send again: of all queues that may
-//! send at the earliest moment, the one with the highest priority does.
+//! Each port has [`PRIORITIES`] queues; the highest priority number is served first. A port and each of its queues
+//! can have a rate in packets per second, and a port a bandwidth in bits per second. Without a rate a packet leaves
+//! at once. With a rate it leaves when its port and its queue may send again: of all queues that may send at the
+//! earliest time, the one with the highest priority sends.
 //!
-//! The depth is limited in packets, 64 a queue at first (the default of BMv2), so that no rate can make a switch
-//! hoard packets without end.
+//! The depth is limited in packets, 64 per queue by default (as in BMv2), so that no rate can make a switch buffer
+//! packets without end.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{PortId, Time};
 
-/// Number of queues a port: priorities 0 (served last) to 7 (served first).
+/// Number of queues per port: priorities 0 (served last) to 7 (served first).
 pub const PRIORITIES: usize = 8;
 
-/// The depth of a queue in packets until someone sets another.
+/// Default depth of a queue, in packets.
 const DEFAULT_DEPTH: usize = 64;
 
-/// Moments in picoseconds, so that a rate is kept to the packet although its interval is no whole nanosecond.
+/// A time in picoseconds, so that a rate is exact even if its interval is not a whole number of nanoseconds.
 type Picos = u128;
 
-/// A rate as the time from one packet to the next.
+/// A rate as the interval between packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
     interval: Picos,
@@ -44,7 +44,7 @@ impl Pace {
 }
 
 #[derive(Debug)]
-struct Queue<T> {
+struct PriorityQueue<T> {
     waiting: VecDeque<(Picos, T)>,
     depth: usize,
     pace: Pace,
@@ -52,19 +52,19 @@ struct Queue<T> {
 
 #[derive(Debug)]
 struct PortQueues<T> {
-    queues: [Queue<T>; PRIORITIES],
+    queues: [PriorityQueue<T>; PRIORITIES],
     pace: Pace,
-    /// How long a byte keeps the port busy; 0 for no time.
+    /// Time for which a byte keeps the port busy; 0 without a bandwidth.
     byte: Picos,
 }
 
 impl<T> PortQueues<T> {
     fn new(depth: usize) -> Self {
-        let queue = || Queue { waiting: VecDeque::new(), depth, pace: Pace::default() };
+        let queue = || PriorityQueue { waiting: VecDeque::new(), depth, pace: Pace::default() };
         PortQueues { queues: std::array::from_fn(|_| queue()), pace: Pace::default(), byte: 0 }
     }
 
-    /// The moment of the next departure and the priority that departs.
+    /// Returns the time of the next departure and its priority.
     fn next(&self) -> Option<(Picos, usize)> {
         let mut best: Option<(Picos, usize)> = None;
         for (priority, queue) in self.queues.iter().enumerate().rev() {
@@ -81,13 +81,13 @@ impl<T> PortQueues<T> {
 /// A packet that leaves its queue.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Departure<T> {
-    /// The port whose queue it was.
+    /// The port of the queue.
     pub port: PortId,
-    /// The queue's priority.
+    /// The priority of the queue.
     pub priority: usize,
-    /// When it leaves; not later than the `now` it was asked for with.
+    /// Departure time, not later than the `now` of the call.
     pub at: Time,
-    /// Packets that stay behind in the queue.
+    /// Number of packets left in the queue.
     pub depth: usize,
     /// The packet.
     pub item: T,
@@ -97,17 +97,17 @@ pub struct Departure<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct QueueFull<T>(pub T);
 
-/// A port's interval and the time of a byte, and interval and depth of each of its queues.
+/// The interval and byte time of a port, and the interval and depth of each of its queues.
 type PortSettings = (Picos, Picos, [(Picos, usize); PRIORITIES]);
 
-/// Rates and depths of the queues of a switch, without what waits in them.
+/// Rates and depths of a switch's queues, without the packets in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSettings {
     ports: BTreeMap<PortId, PortSettings>,
     default_depth: usize,
 }
 
-/// The queues of every port of a switch. Ports come into being when they are first used.
+/// The queues of all ports of a switch. Ports are created on first use.
 #[derive(Debug)]
 pub struct EgressQueues<T> {
     ports: BTreeMap<PortId, PortQueues<T>>,
@@ -127,14 +127,14 @@ impl<T> EgressQueues<T> {
         self.ports.entry(port).or_insert_with(|| PortQueues::new(depth))
     }
 
-    /// Sets how many packets a second leave by a port, over all its queues; `None` for as many as come. A rate of 0
+    /// Limits the packets per second that leave by a port, over all its queues. `None` removes the limit. A rate of 0
     /// counts as 1.
     pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
         self.port(port).pace.set_rate(rate_pps);
     }
 
-    /// Sets how many bits a second leave by a port, over all its queues; `None` for as many as come. A bandwidth of 0
-    /// counts as 1. Who sets it tells what left ([`EgressQueues::sent`]).
+    /// Limits the bits per second that leave by a port, over all its queues. `None` removes the limit. A bandwidth of
+    /// 0 counts as 1. The caller must report transmitted packets to [`EgressQueues::sent`].
     pub fn set_port_bandwidth(&mut self, port: PortId, bps: Option<u64>) {
         let port = self.port(port);
         port.byte = bps.map_or(0, |bps| 8 * 1_000_000_000_000 / Picos::from(bps.max(1)));
@@ -143,33 +143,34 @@ impl<T> EgressQueues<T> {
         }
     }
 
-    /// Tells that a packet of so many bytes left by a port at a time, and keeps the port busy as long as its bandwidth
-    /// asks for. What left is known only after the queue: egress may have made it longer, or dropped it.
+    /// Records that a packet of `bytes` left by a port, which keeps the port busy according to its bandwidth. The
+    /// length is known only after the queue: egress may have made the packet longer, or dropped it.
     pub fn sent(&mut self, port: PortId, at: Time, bytes: usize) {
         if let Some(port) = self.ports.get_mut(&port).filter(|port| port.byte > 0) {
             let begins = Picos::from(at.as_ns()) * 1000;
-            // Fractions of a nanosecond, which `at` has lost, are kept while packets follow each other.
+            // Fractions of a nanosecond, which `at` does not have, are kept while packets follow each other.
             let begins = if port.pace.free_at / 1000 == begins / 1000 { port.pace.free_at } else { begins };
             port.pace.free_at = port.pace.free_at.max(begins + port.byte * bytes as Picos);
         }
     }
 
-    /// Sets how many packets a second leave a port's queue, or each of its queues (`None` as the priority).
+    /// Limits the packets per second that leave one queue of a port, or (with `None` as the priority) each of its
+    /// queues.
     pub fn set_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
         for queue in chosen(&mut self.port(port).queues, priority) {
             queue.pace.set_rate(rate_pps);
         }
     }
 
-    /// Sets how many packets a port's queue holds, or each of its queues (`None` as the priority). Packets that wait
-    /// already stay.
+    /// Sets the capacity of one queue of a port, or (with `None` as the priority) of each of its queues, in packets.
+    /// Waiting packets stay.
     pub fn set_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
         for queue in chosen(&mut self.port(port).queues, priority) {
             queue.depth = packets;
         }
     }
 
-    /// Sets how many packets each queue of every port holds, those of ports not used yet included.
+    /// Sets the capacity of each queue of every port in packets, including ports not used yet.
     pub fn set_depth_everywhere(&mut self, packets: usize) {
         self.default_depth = packets;
         let ports: Vec<PortId> = self.ports.keys().copied().collect();
@@ -178,16 +179,16 @@ impl<T> EgressQueues<T> {
         }
     }
 
-    /// Rates and depths.
+    /// Returns rates and depths.
     pub fn settings(&self) -> QueueSettings {
-        let of_queue = |queue: &Queue<T>| (queue.pace.interval, queue.depth);
+        let of_queue = |queue: &PriorityQueue<T>| (queue.pace.interval, queue.depth);
         let of_port = |port: &PortQueues<T>| (port.pace.interval, port.byte, port.queues.each_ref().map(of_queue));
         let ports = self.ports.iter().map(|(id, port)| (*id, of_port(port))).collect();
         QueueSettings { ports, default_depth: self.default_depth }
     }
 
-    /// Takes an equal share of what `workers` switches have together: of a rate, and of a depth, rounded up. So a
-    /// port's rate is kept, whatever the share of packets that each worker has for it. Packets that wait stay.
+    /// Takes an equal share of the rates, and of the depths rounded up, of `workers` switches together. A port's rate
+    /// is thus never exceeded, whatever its distribution over the workers. Waiting packets stay.
     pub fn share(&mut self, settings: &QueueSettings, workers: u32) {
         let workers = workers.max(1);
         let depth_of = |depth: usize| depth.div_ceil(workers as usize);
@@ -209,19 +210,19 @@ impl<T> EgressQueues<T> {
         }
     }
 
-    /// How many packets wait in a queue.
+    /// Returns the number of packets in a queue.
     pub fn depth(&self, port: PortId, priority: usize) -> usize {
         let queue = self.ports.get(&port).and_then(|port| port.queues.get(priority));
         queue.map_or(0, |queue| queue.waiting.len())
     }
 
-    /// How many packets wait in all queues.
+    /// Returns the number of packets in all queues.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether a packet for this queue would leave in the moment it comes: nothing waits at the port and no rate holds
-    /// it up. Whoever asks may then leave out [`EgressQueues::push`] and [`EgressQueues::pop`].
+    /// Whether a packet for this queue would leave at once: nothing waits at the port and no rate delays it. The
+    /// caller may then skip [`EgressQueues::push`] and [`EgressQueues::pop`].
     pub fn is_open(&self, port: PortId, priority: usize) -> bool {
         let Some(port) = self.ports.get(&port) else { return self.default_depth > 0 };
         let queue = &port.queues[priority.min(PRIORITIES - 1)];
@@ -231,7 +232,7 @@ impl<T> EgressQueues<T> {
 
     /// Whether [`EgressQueues::is_open`] holds for every queue of every port.
     pub fn are_all_open(&self) -> bool {
-        let is_open = |queue: &Queue<T>| queue.pace.interval == 0 && queue.depth > 0;
+        let is_open = |queue: &PriorityQueue<T>| queue.pace.interval == 0 && queue.depth > 0;
         let unpaced = |port: &PortQueues<T>| port.pace.interval == 0 && port.byte == 0;
         let ports = || self.ports.values().all(|port| unpaced(port) && port.queues.iter().all(is_open));
         self.waiting == 0 && self.default_depth > 0 && ports()
@@ -251,8 +252,8 @@ impl<T> EgressQueues<T> {
         Ok(())
     }
 
-    /// The next packet that may leave by `now`, over all ports: earliest first, then by port number, then highest
-    /// priority first.
+    /// Removes and returns the next packet that may leave by `now`, over all ports: earliest first, then by port
+    /// number, then highest priority first.
     pub fn pop(&mut self, now: Time) -> Option<Departure<T>> {
         if self.waiting == 0 {
             return None;
@@ -272,7 +273,8 @@ impl<T> EgressQueues<T> {
         Some(Departure { port: id, priority, at, depth: queue.waiting.len(), item })
     }
 
-    /// When the next packet may leave, if one waits. Rounded up, so that a `pop` at this moment gives it.
+    /// Returns the time at which the next packet may leave, if one waits. It is rounded up, so that a `pop` at this
+    /// time returns the packet.
     pub fn next_event(&self) -> Option<Time> {
         if self.waiting == 0 {
             return None;
@@ -282,8 +284,8 @@ impl<T> EgressQueues<T> {
     }
 }
 
-/// The queue with this priority, or all.
-fn chosen<T>(queues: &mut [Queue<T>; PRIORITIES], priority: Option<usize>) -> &mut [Queue<T>] {
+/// Returns the queue with this priority, or all.
+fn chosen<T>(queues: &mut [PriorityQueue<T>; PRIORITIES], priority: Option<usize>) -> &mut [PriorityQueue<T>] {
     match priority {
         Some(priority) => {
             let at = priority.min(PRIORITIES - 1);
@@ -297,7 +299,7 @@ fn chosen<T>(queues: &mut [Queue<T>; PRIORITIES], priority: Option<usize>) -> &m
 mod tests {
     use super::*;
 
-    /// Everything that leaves by `now`: `time port.priority item`.
+    /// Returns all packets that leave by `now`: `time port.priority item`.
     fn drain(queues: &mut EgressQueues<&'static str>, now: Time) -> Vec<String> {
         let mut out = Vec::new();
         while let Some(left) = queues.pop(now) {
@@ -372,7 +374,7 @@ mod tests {
         queues.push(Time::from_us(4), PortId(1), 3, "late").unwrap();
         assert_eq!(drain(&mut queues, Time::from_us(9)), [""; 0]);
         assert_eq!(drain(&mut queues, Time::from_us(10)), ["10us 1.3 late"]);
-        // A step that comes late finds every packet at the moment it should have left.
+        // A late step finds each packet at the time at which it should have left.
         assert_eq!(drain(&mut queues, Time::from_us(99)), ["20us 1.0 low1", "30us 1.0 low2"]);
     }
 

@@ -1,12 +1,12 @@
-//! What a switch knows of itself, under stable names.
+//! The counters of a switch, under stable names.
 //!
-//! Every number has one name, made of parts between points: `port.1.rx.packets`, `queue.2.0.depth`,
-//! `drop.ingress.program`. What is printed for people, exported to a monitoring system, or stamped into a packet is
-//! this one number. On the packet's path a number is reached by its [`Stat`], which is an index; names are only
-//! looked at when someone registers or reads.
+//! Each counter has one name, with parts separated by points: `port.1.rx.packets`, `queue.2.0.depth`,
+//! `drop.ingress.program`. The same number is printed for people, exported to a monitoring system, or stamped into a
+//! packet. The fast path accesses a counter by its [`Stat`], which is an index; names are used only for registering
+//! and reading.
 //!
-//! Several workers have one registry's names and each its own numbers, in memory that the owner of the registry reads
-//! and adds up when it is asked: counting stays adding.
+//! Workers share the names of a registry and have counters of their own, in memory that the owner of the registry
+//! reads and adds up on request. Counting therefore remains a plain addition.
 
 use std::cmp::Ordering::{self, Equal};
 use std::collections::HashMap;
@@ -15,33 +15,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// A number of a registry.
+/// A counter of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat(u32);
 
-/// Names, and what one worker counts under them; at the owner, what all do.
+/// The names, and the counters of one worker; at the owner, the sums over all workers.
 #[derive(Debug, Default)]
 pub struct Registry {
-    names: Arc<Mutex<Names>>,
-    /// This worker's numbers. Only it writes them; they are atomic to be read meanwhile.
+    names: Arc<Mutex<CounterNames>>,
+    /// This worker's counters. Only the worker writes them; they are atomic because others read them.
     values: Arc<[AtomicU64]>,
-    /// Where others find them.
+    /// The counters as others access them.
     column: Arc<Column>,
-    /// At the owner, the workers' numbers.
+    /// At the owner, the workers' counters.
     workers: Vec<Arc<Column>>,
 }
 
 #[derive(Debug, Default)]
-struct Names {
+struct CounterNames {
     names: Vec<String>,
     by_name: HashMap<String, Stat>,
 }
 
-/// The numbers of a worker; another array whenever they outgrow one.
+/// The counters of a worker. The array is replaced when it must grow.
 #[derive(Debug, Default)]
 struct Column(Mutex<Arc<[AtomicU64]>>);
 
-/// What is guarded is whole whenever a thread can end.
+/// The guarded data are consistent at every point at which a thread can panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -53,7 +53,7 @@ impl Column {
 }
 
 impl Registry {
-    /// The number with this name, 0 at first.
+    /// Returns the counter with this name, and creates it with the value 0 if necessary.
     pub fn register(&mut self, name: impl Into<String>) -> Stat {
         let name = name.into();
         let mut names = lock(&self.names);
@@ -81,7 +81,8 @@ impl Registry {
         *lock(&self.column.0) = Arc::clone(&self.values);
     }
 
-    /// A registry for another worker: the same names, and numbers of its own, which count at this one, too.
+    /// Creates the registry of another worker: the same names with counters of its own, which are added to those of
+    /// this registry.
     pub fn worker(&mut self) -> Registry {
         let column = Arc::new(Column::default());
         self.workers.push(Arc::clone(&column));
@@ -91,41 +92,41 @@ impl Registry {
         registry
     }
 
-    /// This worker's part of a number.
+    /// Returns this worker's part of a counter.
     fn own(&self, stat: Stat) -> &AtomicU64 {
         &self.values[stat.0 as usize]
     }
 
-    /// Adds to a number; it stays at the largest there is.
+    /// Adds to a counter. It saturates at its maximum.
     pub fn add(&mut self, stat: Stat, amount: u64) {
         let own = self.own(stat);
         own.store(own.load(Relaxed).saturating_add(amount), Relaxed);
     }
 
-    /// Takes back what was added too much.
+    /// Subtracts what was added too much.
     pub fn take_back(&mut self, stat: Stat, amount: u64) {
         let own = self.own(stat);
         own.store(own.load(Relaxed).saturating_sub(amount), Relaxed);
     }
 
-    /// Sets a number, for what goes up and down; with several workers, this worker's part of it.
+    /// Sets a gauge, such as a queue depth; with several workers, this worker's part of it.
     pub fn set(&mut self, stat: Stat, value: u64) {
         self.own(stat).store(value, Relaxed);
     }
 
-    /// A number.
+    /// Returns the value of a counter.
     pub fn value(&self, stat: Stat) -> u64 {
         let own = self.values.get(stat.0 as usize).map_or(0, |value| value.load(Relaxed));
         self.workers.iter().fold(own, |sum, worker| sum.saturating_add(worker.value(stat)))
     }
 
-    /// The number with this name.
+    /// Returns the value of the counter with this name.
     pub fn get(&self, name: &str) -> Option<u64> {
         let stat = lock(&self.names).by_name.get(name).copied();
         stat.map(|stat| self.value(stat))
     }
 
-    /// Every name and number, ordered by the names' parts; parts that are numbers are ordered as numbers.
+    /// Returns all names and values, ordered by the parts of the names; numeric parts are ordered as numbers.
     pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
         let names = lock(&self.names).names.clone();
         let mut all: Vec<_> = names.into_iter().zip(0..).map(|(name, at)| (name, self.value(Stat(at)))).collect();
@@ -133,7 +134,7 @@ impl Registry {
         all.into_iter()
     }
 
-    /// Every number that is not 0, a line each, values aligned.
+    /// Renders all counters that are not 0, one per line, with aligned values.
     pub fn render(&self) -> String {
         let shown: Vec<_> = self.iter().filter(|(_, value)| *value != 0).collect();
         let width = shown.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -141,7 +142,7 @@ impl Registry {
         shown.iter().map(|(name, value)| format!("{name:width$}  {value:>digits$}\n")).collect()
     }
 
-    /// Every number, as one JSON object from name to number.
+    /// Returns all counters as one JSON object from name to value.
     pub fn to_json(&self) -> Value {
         Value::Object(self.iter().map(|(name, value)| (name, Value::from(value))).collect::<Map<_, _>>())
     }
@@ -197,7 +198,7 @@ mod tests {
             for (number, worker) in workers.iter_mut().enumerate() {
                 scope.spawn(move || {
                     (0..1000).for_each(|_| worker.add(rx, 2));
-                    // Names that come up on the way, some by all workers and many by one.
+                    // Names registered later, some by all workers and many by one.
                     let both = worker.register("drop");
                     worker.add(both, 1);
                     let own = (0..300).map(|at| worker.register(format!("{number}.{at}"))).last().unwrap();

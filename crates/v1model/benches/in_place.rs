@@ -1,6 +1,6 @@
-//! What the whole switch costs a packet in memory: `examples/router`, batches of 32, lent in place and handed over.
+//! Cost of the whole switch per packet in memory: `examples/router`, batches of 32, in place and by `step`.
 //!
-//! `cargo bench -p v1model --bench in_place`. The best round counts: this is for finding where time goes.
+//! `cargo bench -p v1model --bench in_place`. The best round counts: the benchmark is for finding hot spots.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn main() {
     println!("a packet: {:.1} ns in place, {handed:.1} ns handed over", in_place - renewing);
 }
 
-/// Nanoseconds for a packet of a batch.
+/// Returns nanoseconds per packet of a batch.
 fn time(mut work: impl FnMut(Time)) -> f64 {
     let begin = Instant::now();
     for at in 0..BATCHES {

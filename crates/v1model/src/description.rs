@@ -1,6 +1,6 @@
-//! v1model as the compiler sees it: its package, blocks, externs and metadata.
+//! The description of v1model for the compiler: its blocks, externs and metadata.
 //!
-//! The declarations that programs include are in `v1model.p4` beside this file; what they mean is written in terms of
+//! The declarations that programs include are in `v1model.p4` beside this file. Their semantics are written as
 //! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
 
 use compiler::Architecture;
@@ -16,10 +16,10 @@ pub const DROP_SPEC: u128 = 511;
 /// The name of the metadata struct's storage.
 pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
 
-/// The slot that says which place in the source dropped a packet ([`ir::LocId`] as a number), 32 bits.
+/// The slot with the place in the source that dropped a packet ([`ir::LocId`] as a number), 32 bits.
 pub const DROP_SITE: &str = "$drop_site";
 
-/// The architecture v1model, to be handed to the compiler.
+/// The v1model architecture for the compiler.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct V1Model;
 
@@ -29,7 +29,7 @@ pub const NAME: &str = "v1model";
 /// The files that programs for v1model include: names and texts.
 pub const INCLUDES: &[(&str, &str)] = &[("v1model.p4", include_str!("v1model.p4"))];
 
-/// The blocks in the order of the package's parameters, each with what its parameters are.
+/// The blocks in the order of the package's parameters, each with the roles of its own parameters.
 const BLOCKS: [(&str, &[Role]); 6] = [
     ("parser", &[Role::PacketIn, Role::Headers, Role::Metadata, Role::Standard]),
     ("verify_checksum", &[Role::Headers, Role::Metadata]),
@@ -39,7 +39,7 @@ const BLOCKS: [(&str, &[Role]); 6] = [
     ("deparser", &[Role::PacketOut, Role::Headers]),
 ];
 
-/// Where the ingress control stands in [`BLOCKS`]: its parameters name the storage.
+/// Index of the ingress control in [`BLOCKS`]: its parameters name the storage.
 const INGRESS: usize = 2;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -51,7 +51,7 @@ enum Role {
     Standard,
 }
 
-/// The package whose instance `main` makes a program one for v1model.
+/// The package that `main` must be an instance of.
 pub const PACKAGE: &str = "V1Switch";
 
 impl Architecture for V1Model {
@@ -80,7 +80,7 @@ impl TargetLowering for V1Model {
         let ingress = cx.params_of(args.get(INGRESS)?);
         let [headers, metadata, _] = &ingress[..] else { return None };
         let (headers, metadata) = (headers.name.to_string(), metadata.name.to_string());
-        // Standard metadata is there even if no block names it: the switch fills it in.
+        // Standard metadata exist even if no block names them: the switch fills them in.
         let standard = cx.params_of(args.get(INGRESS)?).get(2)?.ty.clone();
         cx.shared(STANDARD_METADATA, &standard);
         let mut blocks = Vec::new();
@@ -90,7 +90,7 @@ impl TargetLowering for V1Model {
                 Role::PacketIn => BlockParam::Object(Object::PacketIn),
                 Role::PacketOut => BlockParam::Object(Object::PacketOut),
                 Role::Headers => BlockParam::Shared(headers.clone()),
-                // A program may call its metadata as the standard metadata is called here.
+                // A program may give its own metadata the name that standard metadata have here.
                 Role::Metadata if metadata == STANDARD_METADATA => BlockParam::Shared(format!("user.{metadata}")),
                 Role::Metadata => BlockParam::Shared(metadata.clone()),
                 Role::Standard => BlockParam::Shared(STANDARD_METADATA.to_owned()),
@@ -149,14 +149,14 @@ impl TargetLowering for V1Model {
     fn finish(&self, _cx: &mut Lowering<'_>) {}
 }
 
-/// The storage of a field of the standard metadata, with its type.
+/// Returns the storage and type of a field of the standard metadata.
 pub(crate) fn standard_field(cx: &mut Lowering<'_>, field: &str) -> Option<(Store, Type)> {
     let id = cx.program.structs.iter().find(|(_, decl)| &*decl.name == "standard_metadata_t").map(|(id, _)| id)?;
     let store = cx.shared(STANDARD_METADATA, &Type::Struct(id));
     part(cx.program, &store, id, field)
 }
 
-/// A field of a struct's storage, with its type.
+/// Returns the storage and type of a field of a struct.
 pub(crate) fn part(program: &typed::Program, store: &Store, id: typed::StructId, field: &str) -> Option<(Store, Type)> {
     let fields = &program.structs[id].fields;
     let index = fields.iter().position(|declared| &*declared.name == field)?;

@@ -1,8 +1,6 @@
-//! The v1model architecture: its description for the compiler, and the switch that runs its programs.
+//! The v1model architecture: its declarations for the compiler, and the switch that runs its programs.
 //!
-//! [`V1Model`] is the [`compiler::Architecture`] that callers hand to the compiler.
-//!
-//! The central type is [`Switch`]: a sans-IO device ([`::switch::Device`]) that does with packets what BMv2's
+//! The central type is [`Switch`]: a sans-IO device ([`::switch::Device`]) that processes packets as BMv2's
 //! `simple_switch` is documented to do.
 
 mod control_plane;

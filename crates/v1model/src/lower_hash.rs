@@ -27,7 +27,7 @@ const ALGORITHMS: [Chosen; 8] = [
     Chosen::Computed(Algorithm::Xor16),
 ];
 
-/// The algorithm that an argument names.
+/// Returns the algorithm that an argument names.
 pub(crate) fn algorithm(cx: &mut Lowering<'_>, val: &Val, span: Span) -> Option<Chosen> {
     let chosen = val.to_u64().and_then(|index| ALGORITHMS.get(index as usize).copied());
     if chosen.is_none() {
@@ -36,7 +36,7 @@ pub(crate) fn algorithm(cx: &mut Lowering<'_>, val: &Val, span: Span) -> Option<
     chosen
 }
 
-/// The width of an algorithm's result; of `identity`, as much as a hash may use.
+/// Returns the width of an algorithm's result; for `identity`, the maximum that a hash may use.
 fn result_width(algorithm: Algorithm) -> u32 {
     match algorithm {
         Algorithm::Csum16 | Algorithm::Crc16 | Algorithm::Crc16Custom | Algorithm::Xor16 => 16,
@@ -45,7 +45,7 @@ fn result_width(algorithm: Algorithm) -> u32 {
     }
 }
 
-/// The pieces of data that a value consists of, in order.
+/// Returns the pieces of data of a value, in order.
 pub(crate) fn data(cx: &Lowering<'_>, val: Val, ty: &Type) -> Vec<HashInput> {
     let pieces = cx.leaves("", val, ty).into_iter().map(|(_, leaf, ty)| match leaf {
         Val::Varbit(header, field) => HashInput::Varbit(header, field),
@@ -104,7 +104,7 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     cx.set(place, fold::resize(sum, wide, width));
 }
 
-/// Computes the checksum of a call's data, `width` bits of it, into a place.
+/// Computes the checksum of a call's data, `width` bits of it, and stores it in a place.
 fn checksum(cx: &mut Lowering<'_>, call: &ExternCall<'_>, place: LValue, width: u32) {
     let [_, input, _, algo] = &call.args[..] else { return };
     let Some(chosen) = algorithm(cx, &algo.val, call.span) else { return };

@@ -7,10 +7,10 @@ use lower::{ExternCall, ExternInstance, Lowering, Object, Val};
 use crate::lower_hash::{Chosen, algorithm, checksum16};
 use crate::lower_packet::scalar;
 
-/// What stands for a `Checksum16`, which has no state.
+/// The object of a `Checksum16`, which has no state.
 const CHECKSUM16: Object = Object::Other(0);
 
-/// What stands for an object that cannot be.
+/// The object of an invalid instance.
 const NONE: Object = Object::Other(1);
 
 /// Makes an object.
@@ -79,7 +79,8 @@ fn size(cx: &mut Lowering<'_>, new: &ExternInstance<'_>, index: usize) -> u64 {
     }
 }
 
-/// The number of elements of an array, the constructor's first argument. One that no switch could hold is reported.
+/// Returns the number of elements of an array, the constructor's first argument. Reports a number that no switch
+/// could hold.
 fn array_size(cx: &mut Lowering<'_>, new: &ExternInstance<'_>, width: u32) -> u64 {
     let size = size(cx, new, 0);
     let most = ir::MAX_ARRAY_SIZE.min(ir::MAX_REGISTER_BITS / u64::from(width.max(1)));
@@ -121,7 +122,7 @@ pub(crate) fn method(cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCa
         _ => false,
     };
     match (object, call.name, &mut call.args[..]) {
-        // A direct counter counts by itself whenever its table is hit.
+        // A direct counter counts automatically whenever its table is hit.
         (Object::Counter(_), "count", []) if direct => {}
         (Object::Counter(id), "count", [index]) if !direct => {
             let index = scalar(cx, index);
@@ -166,7 +167,7 @@ pub(crate) fn method(cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCa
     Val::Absent
 }
 
-/// Whether an object can be a table's own; reports why not.
+/// Whether an object can be a table's direct object. If not, reports the reason.
 fn direct(cx: &mut Lowering<'_>, is_direct: bool, taken: bool, property: &str, span: Span) -> bool {
     if !is_direct {
         cx.error(
@@ -182,7 +183,7 @@ fn direct(cx: &mut Lowering<'_>, is_direct: bool, taken: bool, property: &str, s
     is_direct && !taken
 }
 
-/// Takes note of `implementation`, `counters`, `meters` and `support_timeout`.
+/// Handles `implementation`, `counters`, `meters` and `support_timeout`.
 pub(crate) fn table_property(cx: &mut Lowering<'_>, table: &mut ir::Table, name: &str, value: &Val, span: Span) {
     match (name, value) {
         ("implementation", Val::Object(Object::Profile(profile))) => table.profile = Some(*profile),

@@ -1,5 +1,5 @@
-//! Externs that decide what becomes of a packet: drop, clone, resubmit, recirculate, truncate; and those that report:
-//! digest, log, assert.
+//! Externs that affect a packet (drop, clone, resubmit, recirculate, truncate) and those that report (digest, log,
+//! assert).
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use p4::typed::{Annotation, AnnotationBody, Type, Value};
 
 use crate::description::{DROP_SITE, DROP_SPEC, part, standard_field};
 
-/// The scalar value of an argument.
+/// Returns the scalar value of an argument.
 pub(crate) fn scalar(cx: &Lowering<'_>, arg: &ExternArg) -> Expr {
     cx.bits(arg.val.clone(), &arg.ty)
 }
@@ -43,7 +43,7 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     cx.set(LValue::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
 }
 
-/// What `@field_list(n)` keeps, from the annotations of the metadata struct's fields.
+/// Returns the fields that `@field_list(n)` preserves, from the annotations of the metadata struct.
 pub(crate) fn field_lists(cx: &mut Lowering<'_>, ingress: &Val, block: &Block) {
     let Some(ty) = cx.params_of(ingress).get(1).map(|param| param.ty.clone()) else { return };
     let Some(BlockParam::Shared(name)) = block.params.get(1) else { return };
@@ -92,7 +92,7 @@ fn numbers(annotation: &Annotation) -> Vec<u32> {
     }
 }
 
-/// Everything in a piece of storage that lives as long as the packet.
+/// Collects everything in a piece of storage that lives as long as the packet.
 fn keep(cx: &Lowering<'_>, store: &Store, kept: &mut Vec<FieldListItem>) {
     let mut headers = Vec::new();
     match store {
@@ -125,10 +125,10 @@ fn keep(cx: &Lowering<'_>, store: &Store, kept: &mut Vec<FieldListItem>) {
     }
 }
 
-/// Numbers of field lists that stand for the data of the deprecated calls; those of programs are 8 bits wide.
+/// First number of the field lists for the data of deprecated calls. Those of programs have 8 bits.
 const FIRST_OWN_LIST: u32 = 256;
 
-/// The field list a call asks for: the index it gives, or the data that a deprecated one names.
+/// Returns the field list of a call: the index that it gives, or the data of a deprecated call.
 fn list_of(cx: &mut Lowering<'_>, call: &ExternCall<'_>) -> Option<u32> {
     if let Some(index) = call.args.iter().find(|arg| &*arg.name == "index") {
         let Some(list) = index.val.to_u64().and_then(|index| u32::try_from(index).ok()) else {
@@ -159,7 +159,7 @@ fn list_of(cx: &mut Lowering<'_>, call: &ExternCall<'_>) -> Option<u32> {
     Some(next)
 }
 
-/// `clone(type, session)` and its relatives.
+/// `clone(type, session)` and its variants.
 pub(crate) fn clone(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [kind, session, ..] = &call.args[..] else { return };
     let session = scalar(cx, session);

@@ -1,4 +1,4 @@
-//! What a name or a value in a script stands for in the program.
+//! Resolution of names and values of a script in the program.
 
 use bits::Bits;
 use diagnostics::names::{Endings, NoName, find, nearest};
@@ -8,7 +8,7 @@ use ir::{CounterId, KeyValue, MatchKind, MeterId, ProfileId, TableId};
 use super::Binder;
 use crate::keys::key_value;
 use crate::plan::{Cell, EntryRef};
-use crate::script::{Element, Word, Written};
+use crate::script::{ElementRef, Word, WrittenValue};
 use crate::value::read;
 
 impl Binder<'_> {
@@ -17,12 +17,12 @@ impl Binder<'_> {
         None
     }
 
-    /// The candidate that a name names; a finding if it does not name one.
+    /// Returns the candidate with this name, and reports an error if there is none or more than one.
     pub(super) fn find<T: Copy>(&mut self, name: &Word, kind: &str, candidates: &[(T, &str)]) -> Option<T> {
         self.find_in(name, kind, None, candidates)
     }
 
-    /// The same among what `owner` has.
+    /// Does the same among the candidates of `owner`.
     pub(super) fn find_in<T: Copy>(
         &mut self,
         name: &Word,
@@ -64,7 +64,7 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn key(&mut self, written: &Written, kind: MatchKind, width: u32) -> Option<KeyValue> {
+    pub(super) fn key(&mut self, written: &WrittenValue, kind: MatchKind, width: u32) -> Option<KeyValue> {
         match key_value(written, kind, width) {
             Ok(value) => Some(value),
             Err(message) => self.error("stf-value", written.span(), message),
@@ -96,18 +96,18 @@ impl Binder<'_> {
         self.find(name, "value set", &all)
     }
 
-    pub(super) fn counter(&mut self, name: &Word, element: &Element) -> Option<Cell<CounterId>> {
+    pub(super) fn counter(&mut self, name: &Word, element: &ElementRef) -> Option<Cell<CounterId>> {
         let all: Vec<_> = self.program.counters.iter().map(|(id, counter)| (id, counter.name.as_str())).collect();
         let counter = self.find(name, "counter", &all)?;
         let direct = self.program.counters[counter].size.is_none();
         match element {
-            Element::Index(index) if direct => {
+            ElementRef::Index(index) if direct => {
                 let table = self.program.tables.iter().find(|(_, table)| table.counter == Some(counter));
                 Some(self.cell_of_entry(table.map(|(id, _)| id), *index))
             }
-            Element::Index(index) => Some(Cell::Array(counter, *index)),
-            Element::Entry(id) if direct => self.named_entry(id).map(Cell::Entry),
-            Element::Entry(id) => self.error("stf-value", id.span, "elements of this counter have numbers"),
+            ElementRef::Index(index) => Some(Cell::Array(counter, *index)),
+            ElementRef::Entry(id) if direct => self.named_entry(id).map(Cell::Entry),
+            ElementRef::Entry(id) => self.error("stf-value", id.span, "elements of this counter have numbers"),
         }
     }
 
@@ -134,7 +134,7 @@ impl Binder<'_> {
     }
 }
 
-/// The index of the key element that `wanted` names.
+/// Returns the index of the key element that `wanted` names.
 pub(super) fn find_key(wanted: &str, names: &[&str]) -> Option<usize> {
     let wanted = stack_element(wanted);
     let plain = |name: &str| name.trim_end_matches('$').to_owned();
@@ -154,7 +154,7 @@ pub(super) fn find_key(wanted: &str, names: &[&str]) -> Option<usize> {
         .or_else(|| if wanted == "valid" { is("$valid$").or_else(|| is("isValid()")) } else { None })
 }
 
-/// `h$0.f` is how scripts write `h[0].f`.
+/// Scripts write `h[0].f` as `h$0.f`.
 fn stack_element(name: &str) -> String {
     let Some((before, after)) = name.rsplit_once('$') else { return name.to_owned() };
     let digits = after.chars().take_while(char::is_ascii_digit).count();

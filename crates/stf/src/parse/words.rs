@@ -1,17 +1,17 @@
-//! The pieces that lines are made of: names, numbers, ports, values, rates, relations.
+//! Parts of lines: names, numbers, ports, values, rates, relations.
 
 use diagnostics::{Diagnostic, Span};
 
-use crate::lex::Line;
-use crate::script::{Copies, Outlets, Rate, Relation, Word, Written};
+use crate::lex::TokenLine;
+use crate::script::{MeterRate, NodeCopy, NodeTargets, Relation, Word, WrittenValue};
 
-pub(super) type Parsed<T> = Result<T, Box<Diagnostic>>;
+pub(super) type ParseResult<T> = Result<T, Box<Diagnostic>>;
 
 pub(super) fn wrong(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("stf-syntax", span, message))
 }
 
-pub(super) fn word(line: &mut Line, what: &str) -> Parsed<Word> {
+pub(super) fn word(line: &mut TokenLine, what: &str) -> ParseResult<Word> {
     let here = line.here();
     match line.next() {
         Some(word) if word.is_word() => Ok(word),
@@ -20,12 +20,12 @@ pub(super) fn word(line: &mut Line, what: &str) -> Parsed<Word> {
     }
 }
 
-pub(super) fn name(line: &mut Line, what: &str) -> Parsed<Word> {
+pub(super) fn name(line: &mut TokenLine, what: &str) -> ParseResult<Word> {
     word(line, &format!("the name of {what}"))
 }
 
-/// A number that fits.
-pub(super) fn small<T: TryFrom<u64>>(line: &mut Line, what: &str) -> Parsed<T> {
+/// Parses a number that fits into `T`.
+pub(super) fn small<T: TryFrom<u64>>(line: &mut TokenLine, what: &str) -> ParseResult<T> {
     let word = word(line, what)?;
     let digits = word.text.to_ascii_lowercase();
     let parsed = match digits.get(..2) {
@@ -37,7 +37,7 @@ pub(super) fn small<T: TryFrom<u64>>(line: &mut Line, what: &str) -> Parsed<T> {
     fits.ok_or_else(|| wrong(word.span, format!("`{}` is not {what}", shown(&word.text))))
 }
 
-pub(super) fn port(line: &mut Line) -> Parsed<u32> {
+pub(super) fn port(line: &mut TokenLine) -> ParseResult<u32> {
     let span = line.here();
     let port = small(line, "a port number")?;
     if port >= v1model::DROP_PORT {
@@ -46,7 +46,7 @@ pub(super) fn port(line: &mut Line) -> Parsed<u32> {
     Ok(port)
 }
 
-pub(super) fn queue(line: &mut Line) -> Parsed<(Option<u32>, Option<usize>)> {
+pub(super) fn queue(line: &mut TokenLine) -> ParseResult<(Option<u32>, Option<usize>)> {
     let port = line.peek().is_some().then(|| port(line)).transpose()?;
     let span = line.here();
     let queue = line.peek().is_some().then(|| small(line, "a queue")).transpose()?;
@@ -56,8 +56,8 @@ pub(super) fn queue(line: &mut Line) -> Parsed<(Option<u32>, Option<usize>)> {
     Ok((port, queue))
 }
 
-/// One or more, to the end of the line.
-pub(super) fn many<T>(line: &mut Line, read: impl Fn(&mut Line) -> Parsed<T>) -> Parsed<Vec<T>> {
+/// Parses one or more elements, to the end of the line.
+pub(super) fn many<T>(line: &mut TokenLine, read: impl Fn(&mut TokenLine) -> ParseResult<T>) -> ParseResult<Vec<T>> {
     let mut all = vec![read(line)?];
     while line.peek().is_some() {
         all.push(read(line)?);
@@ -65,17 +65,17 @@ pub(super) fn many<T>(line: &mut Line, read: impl Fn(&mut Line) -> Parsed<T>) ->
     Ok(all)
 }
 
-/// Text that may be long, for a message.
+/// Shortens a long text for a message.
 pub(super) fn shown(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
 /// `PORT[:BACKUP...]... [| LAG...]`, one or more, to the end of the line.
-pub(super) fn outlets(line: &mut Line) -> Parsed<Outlets> {
-    let mut outlets = Outlets::default();
+pub(super) fn outlets(line: &mut TokenLine) -> ParseResult<NodeTargets> {
+    let mut outlets = NodeTargets::default();
     let here = line.here();
     while line.peek().is_some_and(|word| word.text != "|") {
-        let mut copies = Copies { port: port(line)?, backups: Vec::new() };
+        let mut copies = NodeCopy { port: port(line)?, backups: Vec::new() };
         while line.take(":") {
             copies.backups.push(port(line)?);
         }
@@ -84,13 +84,14 @@ pub(super) fn outlets(line: &mut Line) -> Parsed<Outlets> {
     if line.take("|") {
         outlets.lags = many(line, |line| small(line, "a LAG"))?;
     }
-    match outlets.copies.is_empty() && outlets.lags.is_empty() {
-        true => Err(wrong(here, "expected a port number, found the end of the line")),
-        false => Ok(outlets),
+    if outlets.copies.is_empty() && outlets.lags.is_empty() {
+        Err(wrong(here, "expected a port number, found the end of the line"))
+    } else {
+        Ok(outlets)
     }
 }
 
-pub(super) fn expect_sign(line: &mut Line, sign: &str, what: &str) -> Parsed<()> {
+pub(super) fn expect_sign(line: &mut TokenLine, sign: &str, what: &str) -> ParseResult<()> {
     if line.take(sign) {
         return Ok(());
     }
@@ -98,8 +99,8 @@ pub(super) fn expect_sign(line: &mut Line, sign: &str, what: &str) -> Parsed<()>
     Err(wrong(line.here(), format!("expected {what}, found {found}")))
 }
 
-/// A number as it is written, with a sign before it if it has one.
-pub(super) fn value(line: &mut Line) -> Parsed<Word> {
+/// Parses a number with an optional sign.
+pub(super) fn value(line: &mut TokenLine) -> ParseResult<Word> {
     let sign = line.peek().filter(|word| word.text == "-").cloned();
     line.take("-");
     let number = word(line, "a value")?;
@@ -109,34 +110,34 @@ pub(super) fn value(line: &mut Line) -> Parsed<Word> {
     })
 }
 
-pub(super) fn written(line: &mut Line) -> Parsed<Written> {
+pub(super) fn written(line: &mut TokenLine) -> ParseResult<WrittenValue> {
     let first = value(line)?;
     if line.take("/") {
-        return Ok(Written::Prefix(first, word(line, "a prefix length")?));
+        return Ok(WrittenValue::Prefix(first, word(line, "a prefix length")?));
     }
     if line.take("&&&") {
-        return Ok(Written::Mask(first, word(line, "a mask")?));
+        return Ok(WrittenValue::Mask(first, word(line, "a mask")?));
     }
     if line.take("->") {
-        return Ok(Written::Range(first, value(line)?));
+        return Ok(WrittenValue::Range(first, value(line)?));
     }
     if let Some((low, high)) = first.text.split_once("..") {
-        // The two halves share the place of the whole.
+        // The two halves share the span of the whole.
         let half = |text: &str| Word { text: text.to_owned(), span: first.span };
-        return Ok(Written::Range(half(low), half(high)));
+        return Ok(WrittenValue::Range(half(low), half(high)));
     }
-    Ok(Written::One(first))
+    Ok(WrittenValue::One(first))
 }
 
-pub(super) fn rate(line: &mut Line) -> Parsed<Rate> {
+pub(super) fn rate(line: &mut TokenLine) -> ParseResult<MeterRate> {
     let number = word(line, "a rate")?;
     let per_us: Option<f64> = number.text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
     let per_us = per_us.ok_or_else(|| wrong(number.span, format!("`{}` is not a rate", shown(&number.text))))?;
     expect_sign(line, ":", "`:` and a burst size")?;
-    Ok(Rate { per_us, burst: small(line, "a burst size")? })
+    Ok(MeterRate { per_us, burst: small(line, "a burst size")? })
 }
 
-pub(super) fn relation(line: &mut Line) -> Parsed<Relation> {
+pub(super) fn relation(line: &mut TokenLine) -> ParseResult<Relation> {
     let here = line.here();
     let sign = line.next();
     match sign.as_ref().map(|word| word.text.as_str()) {

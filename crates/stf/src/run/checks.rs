@@ -1,18 +1,18 @@
-//! Commands that look at the switch and change nothing: what is checked, and what is read for people.
+//! Commands that only read the switch: checks, and reads for people.
 
 use bits::Bits;
 use diagnostics::Span;
 use engine::{CounterValue, MeterConfig};
 use ir::{CounterId, DigestId, MeterId};
 
-use super::{Done, Run, no_entry};
+use super::{OpResult, TestRun, no_entry};
 use crate::plan::{Cell, EntryRef, Op};
 use crate::report::{Failure, Reading};
 use crate::script::Relation;
 
-impl Run<'_> {
-    /// Carries out a command that looks.
-    pub(super) fn look(&mut self, at: Span, op: &Op) -> Done {
+impl TestRun<'_> {
+    /// Performs a command that reads.
+    pub(super) fn look(&mut self, at: Span, op: &Op) -> OpResult {
         match op {
             Op::CheckCounter { cell, check } => return self.check_counter(at, cell, *check),
             Op::CheckRegister { register, index, relation, value } => {
@@ -80,7 +80,7 @@ impl Run<'_> {
         config.map_err(|error| error.to_string())
     }
 
-    fn check_counter(&mut self, at: Span, cell: &Cell<CounterId>, check: Option<(bool, Relation, u64)>) -> Done {
+    fn check_counter(&mut self, at: Span, cell: &Cell<CounterId>, check: Option<(bool, Relation, u64)>) -> OpResult {
         let value = self.counter(cell)?;
         let Some((in_bytes, relation, want)) = check else { return Ok(()) };
         let (got, unit) = if in_bytes { (value.bytes, "bytes") } else { (value.packets, "packets") };
@@ -111,7 +111,7 @@ impl Run<'_> {
         self.report.readings.push(Reading { at, text });
     }
 
-    /// The entries that were told of as idle since the last such check are these, in any order.
+    /// Checks that the entries reported as idle since the last such check are these, in any order.
     fn check_idle(&mut self, at: Span, wanted: &[(String, EntryRef)]) {
         let mut told = std::mem::take(&mut self.idle);
         for (name, entry) in wanted {

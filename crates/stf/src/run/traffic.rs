@@ -1,25 +1,25 @@
-//! Commands that change the traffic manager: mirror sessions, multicast, queues, link states.
+//! Commands for the traffic manager: mirror sessions, multicast, queues, link states.
 
 use std::collections::BTreeSet;
 
 use switch::{MirrorSession, MulticastGroup, PortId, Replica};
 
-use super::{Done, Run};
+use super::{OpResult, TestRun};
 use crate::plan::Op;
-use crate::script::{Copies, Outlets};
+use crate::script::{NodeCopy, NodeTargets};
 
-/// What BMv2 has for the hash that chooses a member of a LAG.
+/// BMv2's constant in place of the hash that chooses a member of a LAG.
 const LAG_HASH: usize = 0xff;
 
 /// A multicast node: a replication id and copies.
-pub(super) struct Node {
+pub(super) struct MulticastNode {
     rid: u16,
-    outlets: Outlets,
+    outlets: NodeTargets,
 }
 
-impl Run<'_> {
-    /// What changes the traffic manager.
-    pub(super) fn traffic(&mut self, op: &Op) -> Done {
+impl TestRun<'_> {
+    /// Performs a change of the traffic manager.
+    pub(super) fn traffic(&mut self, op: &Op) -> OpResult {
         match op {
             Op::MirrorAdd { session, port } => {
                 self.switch.set_mirror_session(*session, Some(MirrorSession::to_port(*port)));
@@ -37,7 +37,7 @@ impl Run<'_> {
                 self.groups.push((*group, Vec::new()));
                 return self.set_group(*group);
             }
-            Op::NodeCreate { rid, outlets } => self.nodes.push(Node { rid: *rid, outlets: outlets.clone() }),
+            Op::NodeCreate { rid, outlets } => self.nodes.push(MulticastNode { rid: *rid, outlets: outlets.clone() }),
             Op::NodeUpdate { node, outlets } => {
                 self.node(*node)?.outlets = outlets.clone();
                 for (group, nodes) in self.groups.clone() {
@@ -76,21 +76,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn node(&mut self, node: u32) -> Result<&mut Node, String> {
+    fn node(&mut self, node: u32) -> Result<&mut MulticastNode, String> {
         self.nodes.get_mut(node as usize).ok_or_else(|| format!("there is no multicast node {node}; the first is 0"))
     }
 
-    /// Tells the switch of a group as it is now.
-    fn set_group(&mut self, group: u32) -> Done {
+    /// Writes a group to the switch.
+    fn set_group(&mut self, group: u32) -> OpResult {
         let nodes = self.groups.iter().find(|(id, _)| *id == group).map(|(_, nodes)| nodes.as_slice());
         let mut replicas = Vec::new();
         for node in nodes.unwrap_or_default() {
-            let Node { rid, outlets: Outlets { copies, lags } } = &self.nodes[*node as usize];
-            // A node has a set of ports; BMv2 goes through it in order.
-            for Copies { port, backups } in copies.iter().collect::<BTreeSet<_>>() {
+            let MulticastNode { rid, outlets: NodeTargets { copies, lags } } = &self.nodes[*node as usize];
+            // A node has a set of ports, and BMv2 iterates over it in order.
+            for NodeCopy { port, backups } in copies.iter().collect::<BTreeSet<_>>() {
                 replicas.push(Replica::new(*port, *rid).with_backups(backups.iter().copied()));
             }
-            // One member of a LAG gets the copy, the same for all packets as in BMv2; the others stand in for it.
+            // One member of a LAG gets the copy, the same for all packets as in BMv2; the others are its backups.
             for lag in lags.iter().collect::<BTreeSet<_>>() {
                 let mut members = self.lags.get(lag).cloned().unwrap_or_default();
                 if !members.is_empty() {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::support;
 use diagnostics::SourceMap;
-use stf::Way;
+use stf::PacketPath;
 
 fn folder() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/stf is two levels deep");
     root.join("testdata/stf")
 }
 
-/// Why a test does not pass.
+/// Returns the reason why a test fails.
 fn fault(path: &Path) -> Option<String> {
     let mut map = SourceMap::new();
     match support::report(&path.with_extension("p4"), path, &mut map) {
@@ -41,8 +41,7 @@ fn every_packet_test_passes() {
     assert!(untested.is_empty(), "programs without a packet test: {untested:?}");
 }
 
-/// Interpreted and told, handed over to machine code, or run by it where they lie: packets come to the same, and so does
-/// everything that is counted.
+/// Interpreted with traces, by `step`, or in place: packets and all counters are the same.
 #[test]
 fn every_way_through_the_switch_comes_to_the_same() {
     let mut compared = 0;
@@ -51,15 +50,15 @@ fn every_way_through_the_switch_comes_to_the_same() {
         if path.extension().is_none_or(|it| it != "stf") {
             continue;
         }
-        let came_to = |way: Way| {
+        let came_to = |way: PacketPath| {
             let mut map = SourceMap::new();
             let report = support::report_by(way, &path.with_extension("p4"), &path, &mut map);
             let report = report.unwrap_or_else(|error| panic!("{error}"));
             let failures = format!("{:?}", report.failures);
             (report.arrivals, report.readings, report.counted, failures)
         };
-        let traced = came_to(Way::Traced);
-        for way in [Way::HandedOver, Way::InPlace] {
+        let traced = came_to(PacketPath::Traced);
+        for way in [PacketPath::HandedOver, PacketPath::InPlace] {
             assert_eq!(came_to(way), traced, "{}, {way:?}", path.display());
         }
         compared += 1;

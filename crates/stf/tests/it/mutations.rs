@@ -1,5 +1,5 @@
-//! No script makes reading, binding or running it panic: every script here and in the project's `testdata/stf`, with
-//! bytes of it changed, removed, doubled and exchanged.
+//! No script makes parsing, binding or running panic: every script here and in the project's `testdata/stf`, with
+//! bytes changed, removed, doubled and exchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::support;
 use diagnostics::{Diagnostics, SourceMap};
 use rng::SplitMix64;
 
-/// Numbers that look random and are the same every time.
+/// A reproducible generator.
 struct Numbers(SplitMix64);
 
 impl Numbers {
@@ -16,7 +16,7 @@ impl Numbers {
     }
 }
 
-/// Pieces that mean something in scripts.
+/// Fragments with a meaning in scripts.
 const PIECES: [&str; 24] = [
     "*",
     "$",

@@ -1,5 +1,5 @@
-//! What people read when a packet test fails or cannot be read: each `testdata/NAME.stf` runs on `testdata/switch.p4`
-//! and has a `NAME.expected`. `UPDATE_EXPECT=1` writes the expectations anew.
+//! Reports of failing and invalid packet tests: each `testdata/NAME.stf` runs on `testdata/switch.p4` and has a
+//! `NAME.expected`. `UPDATE_EXPECT=1` regenerates the expectations.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn reports_are_as_expected() {
     golden.finish();
 }
 
-/// The same in values: what JSON says of a failing test.
+/// The JSON form of a failing test has the same content.
 #[test]
 fn json_tells_what_people_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");

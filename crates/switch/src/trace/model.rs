@@ -1,60 +1,60 @@
-//! The shape of a trace. Field names are what JSON shows.
+//! The structure of a trace. Field names are those of the JSON form.
 
 use diagnostics::SourcePosition;
 use serde::Serialize;
 
-use super::Value;
+use super::TracedValue;
 use crate::DropReason;
 
-/// Everything that happened to one frame.
+/// The trace of one frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trace {
-    /// When it came in, in nanoseconds.
+    /// Time of arrival, in nanoseconds.
     pub time_ns: u64,
-    /// Where it came in.
+    /// The ingress port.
     pub port: u32,
-    /// What came in, in hexadecimal.
+    /// The received bytes, in hexadecimal.
     pub data: String,
-    /// Its passes, in the order they began. The first is the frame as it came in.
+    /// Passes in the order in which they began. The first is the received frame.
     pub passes: Vec<Pass>,
-    /// Whether it was too long, so that later steps are missing.
+    /// Whether the trace was too long, so that later steps are missing.
     pub cut: bool,
 }
 
-/// One way through the switch, from where a packet came to be to where it ended.
+/// A pass of a packet through the switch, from its creation to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pass {
-    /// The index of the pass it came from.
+    /// Index of the pass from which it was made.
     pub parent: Option<usize>,
-    /// What it is.
+    /// The new value.
     #[serde(flatten)]
     pub kind: PassKind,
-    /// Bytes it began with.
+    /// Number of bytes at the start.
     pub bytes: usize,
-    /// The port that egress ran for.
+    /// The egress port.
     pub egress_port: Option<u32>,
-    /// The program's blocks that ran.
+    /// The blocks of the program that ran.
     pub sections: Vec<Section>,
-    /// Where it ended.
-    pub outcome: Outcome,
+    /// The end of the pass.
+    pub outcome: PassOutcome,
 }
 
-/// What a pass is.
+/// The kind of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum PassKind {
-    /// The frame as it came in.
+    /// The received frame.
     Received,
-    /// Its parent once more, as it came in.
+    /// The parent, as it was received.
     Resubmitted,
-    /// Its parent once more, as it would have left.
+    /// The parent, as it would have been sent.
     Recirculated,
-    /// A clone of its parent as that came in.
+    /// A clone of the parent as it was received.
     IngressClone {
         /// The mirror session.
         session: u32,
     },
-    /// A clone of its parent as that was after egress.
+    /// A clone of the parent as it was after egress.
     EgressClone {
         /// The mirror session.
         session: u32,
@@ -66,24 +66,24 @@ pub enum PassKind {
     },
 }
 
-/// Where a pass ended.
+/// The end of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Not yet.
+pub enum PassOutcome {
+    /// The pass has not ended.
     Running,
-    /// It left.
+    /// The packet was sent.
     Sent {
-        /// Where.
+        /// The port.
         port: u32,
-        /// Whether that is the port to the control plane.
+        /// Whether the port is the CPU port.
         to_controller: bool,
-        /// What left, in hexadecimal.
+        /// The bytes sent, in hexadecimal.
         data: String,
-        /// Headers and fields that are not what the parser found.
-        changes: Vec<Change>,
+        /// Headers and fields that differ from the parsed packet.
+        changes: Vec<HeaderChange>,
     },
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped {
         /// The stable name of the reason.
         reason: &'static str,
@@ -94,35 +94,35 @@ pub enum Outcome {
         /// The action or control that the statement is in.
         body: Option<String>,
     },
-    /// It became copies.
+    /// The packet was replaced by copies.
     Replicated {
         /// The multicast group; `None` for the copies of a mirror session.
         group: Option<u32>,
-        /// How many.
+        /// Number of bits.
         copies: usize,
     },
-    /// It starts over, as it came in.
+    /// The packet starts again as it was received.
     Resubmitted,
-    /// It starts over, as it would have left.
+    /// The packet starts again as it would have been sent.
     Recirculated {
         /// Its length.
         bytes: usize,
     },
-    /// It waits in an egress queue. What happens to it later is not part of the trace.
+    /// The packet waits in an egress queue. Later events are not part of the trace.
     Queued {
         /// The port.
         port: u32,
         /// The queue.
         priority: usize,
-        /// Packets in the queue, itself included.
+        /// Number of packets in the queue, including this one.
         depth: usize,
     },
 }
 
-impl Outcome {
-    /// Dropped, for a reason, at a place and in a body.
-    pub fn dropped(reason: DropReason, place: Option<&(SourcePosition, String)>) -> Outcome {
-        Outcome::Dropped {
+impl PassOutcome {
+    /// Returns the outcome of a drop with its reason, source position and body.
+    pub fn dropped(reason: DropReason, place: Option<&(SourcePosition, String)>) -> PassOutcome {
+        PassOutcome::Dropped {
             reason: reason.name(),
             sentence: reason.sentence(),
             place: place.map(|(place, _)| place.to_string()),
@@ -131,81 +131,81 @@ impl Outcome {
     }
 }
 
-/// A difference between the packet as it was parsed and as it left.
+/// A difference between the packet as parsed and as sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
-pub enum Change {
-    /// A header that was not there.
+pub enum HeaderChange {
+    /// A header that was added.
     Added {
         /// Its name.
         header: String,
     },
-    /// A header that is no longer there.
+    /// A header that was removed.
     Removed {
         /// Its name.
         header: String,
     },
-    /// A field with another value.
+    /// A field whose value changed.
     Field {
-        /// What it was.
-        old: Value,
-        /// What it is.
-        new: Value,
+        /// The former value.
+        old: TracedValue,
+        /// The new value.
+        new: TracedValue,
     },
 }
 
-/// One block of the program.
+/// A block of the program that ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Section {
-    /// What the block is to the architecture: `parser`, `ingress`, ...
+    /// The block's role in the architecture: `parser`, `ingress`, ...
     pub role: String,
     /// Its name in the program.
     pub body: String,
-    /// What happened in it.
+    /// The steps in it.
     pub steps: Vec<Step>,
 }
 
-/// Something that happened, and the place in the source it comes from (`file:line:column`).
+/// A step and its source position (`file:line:column`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
-    pub what: What,
-    /// Where in the source.
+    pub what: StepKind,
+    /// The source position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
 }
 
-/// What happened in a [`Step`].
+/// The event of a [`Step`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "step", rename_all = "kebab-case")]
-pub enum What {
-    /// The parser came to a state.
+pub enum StepKind {
+    /// The parser entered a state.
     State {
         /// Its name.
         name: String,
     },
-    /// A header was taken off the packet.
+    /// A header was extracted from the packet.
     Extract {
         /// Its name.
         header: String,
-        /// Where it began, in bits.
+        /// Offset in bits.
         at_bit: usize,
         /// Its length in bits.
         bits: usize,
         /// Its fields.
-        fields: Vec<Value>,
+        fields: Vec<TracedValue>,
     },
     /// The parser skipped bits.
     Advance {
-        /// How many.
+        /// Number of bits.
         bits: usize,
     },
-    /// The parser chose.
+    /// The parser selected a state.
     Select {
-        /// The keys' values.
-        keys: Vec<Value>,
-        /// The state it chose; `None` if no case matched.
+        /// Values of the keys.
+        keys: Vec<TracedValue>,
+        /// The selected state; `None` if no case matched.
         target: Option<String>,
     },
     /// The parser raised an error.
@@ -218,92 +218,92 @@ pub enum What {
         /// Its name.
         table: String,
         /// The key.
-        key: Vec<Value>,
+        key: Vec<TracedValue>,
         /// Whether an entry matched.
         hit: bool,
         /// The entry.
         entry: Option<String>,
-        /// The action profile's member that was chosen.
+        /// The selected member of the action profile.
         member: Option<u32>,
         /// The action that ran.
         action: Option<String>,
         /// Its arguments.
-        args: Vec<Value>,
-        /// What the action did.
+        args: Vec<TracedValue>,
+        /// The steps of the action.
         steps: Vec<Step>,
     },
     /// A value was written to a field or variable.
     Write {
-        /// Before.
-        old: Value,
-        /// After.
-        new: Value,
+        /// The value before.
+        old: TracedValue,
+        /// The value after.
+        new: TracedValue,
     },
     /// A header was copied.
     Copy {
-        /// From.
+        /// The source.
         from: Option<String>,
-        /// To.
+        /// The destination.
         to: Option<String>,
     },
     /// A header became valid or invalid.
     Validity {
         /// Its name.
         header: String,
-        /// What it is now.
+        /// Whether the header is valid now.
         valid: bool,
     },
-    /// A condition decided.
+    /// A condition was evaluated.
     Branch {
         /// The condition, as the compiled program has it.
         condition: Option<String>,
         /// Its value.
         value: bool,
     },
-    /// A value decided.
+    /// A value was switched on.
     Switch {
         /// The value.
-        subject: Value,
+        subject: TracedValue,
     },
     /// A register was read or written.
     Register {
         /// Its name.
         register: String,
-        /// The element; `None` beyond the end.
+        /// Index of the element; `None` if it is out of range.
         index: Option<u64>,
-        /// What it holds.
-        value: Value,
+        /// The value of the element.
+        value: TracedValue,
         /// Whether it was written.
         written: bool,
     },
-    /// A counter counted.
+    /// A counter was incremented.
     Count {
         /// Its name.
         counter: String,
-        /// The element.
+        /// Index of the element.
         index: Option<u64>,
     },
-    /// A meter said a colour.
+    /// A meter was executed.
     Meter {
         /// Its name.
         meter: String,
-        /// The element; `None` for a direct meter.
+        /// Index of the element; `None` for a direct meter.
         index: Option<u64>,
         /// `green`, `yellow` or `red`.
         colour: String,
     },
     /// A checksum or hash was computed.
     Compute {
-        /// How.
+        /// Name of the algorithm.
         algorithm: String,
-        /// Over what, in hexadecimal.
+        /// Input data, in hexadecimal.
         data: String,
         /// The result.
-        value: Value,
+        value: TracedValue,
     },
-    /// Something was asked of the architecture.
+    /// The program requested an operation of the architecture.
     Request {
-        /// What, in words.
+        /// The operation, in words.
         request: String,
     },
     /// A header was appended to the outgoing packet.
@@ -313,9 +313,9 @@ pub enum What {
         /// Its length in bits.
         bits: usize,
     },
-    /// The program reported something, or the architecture has something to say.
+    /// A message from the program or the architecture.
     Note {
-        /// What.
+        /// The message.
         text: String,
     },
 }

@@ -1,39 +1,39 @@
-//! Who is told where a packet stands.
+//! The interface through which architectures report the progress of packets.
 
 use engine::{PacketState, Watch};
 use ir::{BodyId, Program};
 
-use super::{Outcome, PassKind};
+use super::{PassKind, PassOutcome};
 
-/// Someone who is told where packets stand in the switch, while executors tell what they do there. Passes have
-/// numbers, which [`Recorder::begin`] gives out. `()` records nothing.
+/// A recorder of packets' progress, while executors report their steps. [`Recorder::begin`] assigns numbers to
+/// passes. `()` records nothing.
 pub trait Recorder: Watch {
     /// Whether anything is recorded.
     fn records(&self) -> bool {
         false
     }
 
-    /// A pass begins with so many bytes.
+    /// Begins a pass with a packet of this length.
     fn begin(&mut self, _parent: Option<usize>, _kind: PassKind, _bytes: usize) -> usize {
         0
     }
 
-    /// A block of the program is about to run.
+    /// Begins a block of the program.
     fn section(&mut self, _pass: usize, _role: &str, _program: &Program, _body: BodyId, _state: &PacketState) {}
 
-    /// The parser is done.
+    /// Records the result of the parser.
     fn parsed(&mut self, _pass: usize, _program: &Program, _state: &PacketState) {}
 
-    /// The packet goes to egress, for this port.
+    /// Records that the packet enters egress, for this port.
     fn egress(&mut self, _pass: usize, _port: u32) {}
 
-    /// The architecture has something to say.
+    /// Records a message of the architecture.
     fn note(&mut self, _pass: usize, _text: impl FnOnce() -> String) {}
 
-    /// The pass ended; a later end replaces an earlier one.
-    fn end(&mut self, _pass: usize, _outcome: impl FnOnce() -> Outcome) {}
+    /// Ends the pass. A later end replaces an earlier one.
+    fn end(&mut self, _pass: usize, _outcome: impl FnOnce() -> PassOutcome) {}
 
-    /// The packet leaves as these bytes.
+    /// Records that the packet was sent with these bytes.
     fn sent(
         &mut self,
         _pass: usize,

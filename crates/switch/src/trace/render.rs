@@ -1,20 +1,20 @@
-//! A trace as text for people.
+//! Rendering of traces as text for people.
 
 use serde_json::{Value as Json, json};
 
-use super::Value;
-use super::model::{Change, Outcome, Pass, PassKind, Section, Step, Trace, What};
+use super::TracedValue;
+use super::model::{HeaderChange, Pass, PassKind, PassOutcome, Section, Step, StepKind, Trace};
 use crate::Time;
 
-/// The column at which places in the source stand, where the line before them is not longer.
+/// Column of source positions, unless the line before them is longer.
 const PLACE_COLUMN: usize = 76;
 
-/// Of a block with more steps than this, which only a loop has, the first and the last are shown.
+/// Maximum number of steps shown of a block, the first and the last ones. Only a loop has more.
 const MAX_SHOWN: usize = 400;
 const SHOWN_FIRST: usize = 30;
 const SHOWN_LAST: usize = 10;
 
-/// Lines with indentation and places.
+/// Lines with indentation and source positions.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -32,8 +32,8 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Names and values under each other.
-    fn values(&mut self, indent: usize, values: &[Value]) {
+    /// Writes names and values below each other.
+    fn values(&mut self, indent: usize, values: &[TracedValue]) {
         let width = values.iter().map(|value| value.name.len()).max().unwrap_or(0);
         for value in values {
             self.line(indent, &format!("{:width$}  {}", value.name, value.shown), None);
@@ -42,7 +42,7 @@ impl Page {
 }
 
 impl Trace {
-    /// The trace for people. Ends with a line end.
+    /// Renders the trace for people. Ends with a newline.
     pub fn render(&self) -> String {
         let mut page = Page::default();
         let time = Time::from_ns(self.time_ns);
@@ -60,7 +60,7 @@ impl Trace {
         page.text
     }
 
-    /// The trace as JSON; the field names are those of [`Trace`] and its parts.
+    /// Converts the trace to JSON. The field names are those of [`Trace`] and its parts.
     pub fn to_json(&self) -> Json {
         serde_json::to_value(self).unwrap_or_else(|error| json!({ "error": error.to_string() }))
     }
@@ -90,7 +90,7 @@ fn render_pass(page: &mut Page, pass: &Pass) {
             Some(port) if role == "egress" => page.line(0, &format!("{role} {body}, port {port}"), None),
             _ => page.line(0, &format!("{role} {body}"), None),
         }
-        // Under a parser's states stand what they do.
+        // The steps of a parser are shown below its states.
         let mut indent = 1;
         for (index, step) in steps.iter().enumerate() {
             if steps.len() > MAX_SHOWN && (SHOWN_FIRST..steps.len() - SHOWN_LAST).contains(&index) {
@@ -99,7 +99,7 @@ fn render_pass(page: &mut Page, pass: &Pass) {
                 }
                 continue;
             }
-            if let What::State { name } = &step.what {
+            if let StepKind::State { name } = &step.what {
                 page.line(1, &format!("state {name}"), step.at.as_deref());
                 indent = 2;
             } else {
@@ -117,49 +117,49 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
     let at = step.at.as_deref();
     let element = |index: &Option<u64>| index.map_or(String::new(), |index| format!("[{index}]"));
     let text = match &step.what {
-        What::State { name } => format!("state {name}"),
-        What::Extract { header, at_bit, bits, fields } => {
+        StepKind::State { name } => format!("state {name}"),
+        StepKind::Extract { header, at_bit, bits, fields } => {
             page.line(indent, &format!("extract {header}, {} at {}", length(*bits), position(*at_bit)), at);
             return page.values(indent + 1, fields);
         }
-        What::Advance { bits } => format!("skip {}", length(*bits)),
-        What::Select { keys, target } => {
+        StepKind::Advance { bits } => format!("skip {}", length(*bits)),
+        StepKind::Select { keys, target } => {
             let keys: Vec<String> = keys.iter().map(named).collect();
             format!("select {} -> {}", keys.join(", "), target.as_deref().unwrap_or("no case"))
         }
-        What::ParserError { error } => format!("error {error}"),
-        What::Table { .. } => return render_table(page, indent, step),
-        What::Write { old, new } if old == new => format!("{} = {}, as before", new.name, new.shown),
-        What::Write { old, new } => format!("{} = {}, was {}", new.name, new.shown, old.shown),
-        What::Copy { from, to } => {
+        StepKind::ParserError { error } => format!("error {error}"),
+        StepKind::Table { .. } => return render_table(page, indent, step),
+        StepKind::Write { old, new } if old == new => format!("{} = {}, as before", new.name, new.shown),
+        StepKind::Write { old, new } => format!("{} = {}, was {}", new.name, new.shown, old.shown),
+        StepKind::Copy { from, to } => {
             let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "nothing".to_string());
             format!("{} = {}", name(to), name(from))
         }
-        What::Validity { header, valid: true } => format!("{header} is valid"),
-        What::Validity { header, valid: false } => format!("{header} is invalid"),
-        What::Branch { condition, value } => {
+        StepKind::Validity { header, valid: true } => format!("{header} is valid"),
+        StepKind::Validity { header, valid: false } => format!("{header} is invalid"),
+        StepKind::Branch { condition, value } => {
             let condition = condition.as_deref().map_or(String::new(), |condition| format!(" {condition}"));
             format!("if{condition}: {}", if *value { "yes" } else { "no" })
         }
-        What::Switch { subject } => format!("switch {}", named(subject)),
-        What::Register { register, index, value, written } => {
+        StepKind::Switch { subject } => format!("switch {}", named(subject)),
+        StepKind::Register { register, index, value, written } => {
             let verb = if *written { "write" } else { "read" };
             format!("{verb} {register}{}: {}", element(index), value.shown)
         }
-        What::Count { counter, index } => format!("count {counter}{}", element(index)),
-        What::Meter { meter, index, colour } => format!("meter {meter}{}: {colour}", element(index)),
-        What::Compute { algorithm, data, value } => {
+        StepKind::Count { counter, index } => format!("count {counter}{}", element(index)),
+        StepKind::Meter { meter, index, colour } => format!("meter {meter}{}: {colour}", element(index)),
+        StepKind::Compute { algorithm, data, value } => {
             format!("{algorithm} of {} bytes: {}", data.len() / 2, value.shown)
         }
-        What::Request { request } => format!("ask: {request}"),
-        What::Emit { header, bits } => format!("emit {header}, {}", length(*bits)),
-        What::Note { text } => format!("note: {text}"),
+        StepKind::Request { request } => format!("ask: {request}"),
+        StepKind::Emit { header, bits } => format!("emit {header}, {}", length(*bits)),
+        StepKind::Note { text } => format!("note: {text}"),
     };
     page.line(indent, &text, at);
 }
 
 fn render_table(page: &mut Page, indent: usize, step: &Step) {
-    let What::Table { table, key, hit, entry, member, action, args, steps } = &step.what else { return };
+    let StepKind::Table { table, key, hit, entry, member, action, args, steps } = &step.what else { return };
     page.line(indent, &format!("table {table}"), step.at.as_deref());
     let key: Vec<String> = key.iter().map(named).collect();
     if !key.is_empty() {
@@ -185,53 +185,53 @@ fn render_table(page: &mut Page, indent: usize, step: &Step) {
     }
 }
 
-fn render_outcome(page: &mut Page, outcome: &Outcome) {
+fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
     match outcome {
-        Outcome::Running => page.line(0, "still on its way", None),
-        Outcome::Sent { port, to_controller, data, changes } => {
+        PassOutcome::Running => page.line(0, "still on its way", None),
+        PassOutcome::Sent { port, to_controller, data, changes } => {
             let to = if *to_controller { " to the control plane" } else { "" };
             page.line(0, &format!("sent by port {port}{to}, {} bytes", data.len() / 2), None);
             if changes.is_empty() {
                 return page.line(1, "unchanged", None);
             }
-            let name = |change: &Change| match change {
-                Change::Added { header } | Change::Removed { header } => header.clone(),
-                Change::Field { new, .. } => new.name.clone(),
+            let name = |change: &HeaderChange| match change {
+                HeaderChange::Added { header } | HeaderChange::Removed { header } => header.clone(),
+                HeaderChange::Field { new, .. } => new.name.clone(),
             };
             let width = changes.iter().map(|change| name(change).len()).max().unwrap_or(0);
             for change in changes {
                 let what = match change {
-                    Change::Added { .. } => "added".to_string(),
-                    Change::Removed { .. } => "removed".to_string(),
-                    Change::Field { old, new } => format!("{} -> {}", old.shown, new.shown),
+                    HeaderChange::Added { .. } => "added".to_string(),
+                    HeaderChange::Removed { .. } => "removed".to_string(),
+                    HeaderChange::Field { old, new } => format!("{} -> {}", old.shown, new.shown),
                 };
                 page.line(1, &format!("{:width$}  {what}", name(change)), None);
             }
         }
-        Outcome::Dropped { sentence, place, body, .. } => {
+        PassOutcome::Dropped { sentence, place, body, .. } => {
             let body = body.as_deref().filter(|body| !body.is_empty()).map_or(String::new(), |b| format!(" ({b})"));
             let place = place.as_deref().map_or(String::new(), |place| format!(" at {}", file_of(place)));
             page.line(0, &format!("dropped {sentence}{place}{body}"), None);
         }
-        Outcome::Replicated { group, copies } => {
+        PassOutcome::Replicated { group, copies } => {
             let by = group.map_or("the mirror session".to_string(), |group| format!("multicast group {group}"));
             page.line(0, &format!("copied by {by}, {copies} {}", plural(*copies, "copy", "copies")), None);
         }
-        Outcome::Resubmitted => page.line(0, "resubmitted", None),
-        Outcome::Recirculated { bytes } => page.line(0, &format!("recirculated, {bytes} bytes"), None),
-        Outcome::Queued { port, priority, depth } => {
+        PassOutcome::Resubmitted => page.line(0, "resubmitted", None),
+        PassOutcome::Recirculated { bytes } => page.line(0, &format!("recirculated, {bytes} bytes"), None),
+        PassOutcome::Queued { port, priority, depth } => {
             let packets = plural(*depth, "packet", "packets");
             page.line(0, &format!("waits for port {port} in queue {priority}, {depth} {packets} deep"), None);
         }
     }
 }
 
-/// `name = value`, or the value alone if it has no name.
-fn named(value: &Value) -> String {
+/// Returns `name = value`, or the value alone if it has no name.
+fn named(value: &TracedValue) -> String {
     if value.name.is_empty() { value.shown.clone() } else { format!("{} = {}", value.name, value.shown) }
 }
 
-/// A place without the directories of its file: people know where they are, and JSON has the whole.
+/// Removes the directories from a source position: people know them, and JSON has the full path.
 fn file_of(place: &str) -> &str {
     place.rsplit(['/', '\\']).next().unwrap_or(place)
 }
@@ -240,7 +240,7 @@ fn plural<'a>(count: usize, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// Bits as bytes where they are whole ones.
+/// Renders a length in bytes if it is a whole number of bytes.
 fn length(bits: usize) -> String {
     match bits % 8 {
         0 => format!("{} {}", bits / 8, plural(bits / 8, "byte", "bytes")),

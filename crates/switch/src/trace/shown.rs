@@ -1,4 +1,4 @@
-//! Parts of a compiled program as people read them in a trace: expressions, entries, requests.
+//! Rendering of program parts in a trace: expressions, entries, requests.
 
 use bits::Bits;
 use engine::{PacketState, Requested, TableEntry};
@@ -6,16 +6,16 @@ use ir::{Expr, HeaderId, KeyValue, Program, TableId};
 
 use super::value;
 
-/// The most characters of an expression that are shown.
+/// Maximum length of an expression, in characters.
 const MAX_EXPR: usize = 100;
 
-/// A value without a name: hexadecimal where it has bytes, else decimal.
+/// Renders a value without a name: in hexadecimal if it has eight bits or more, else in decimal.
 pub(super) fn key(value: &Bits) -> String {
     value::show(if value.width() >= 8 { "type" } else { "" }, value)
 }
 
-/// A name of the program as its author knows it: the compiler numbers names that it needs more than once (`x$1`), and
-/// those that begin so (`$tmp`) are its own, which gives `None`.
+/// Returns a name as in the source: the compiler numbers names that it needs more than once (`x$1`). Returns `None`
+/// for its own names, which start with `$` (`$tmp`).
 pub(super) fn author_name(name: &str) -> Option<&str> {
     let plain = match name.rsplit_once('$') {
         Some((before, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => before,
@@ -24,13 +24,13 @@ pub(super) fn author_name(name: &str) -> Option<&str> {
     (!plain.contains('$')).then_some(plain)
 }
 
-/// A header's name; `_` for one that only the compiler has.
+/// Returns a header's name; `_` for one that only the compiler has.
 pub(super) fn header(program: &Program, header: HeaderId) -> &str {
     author_name(&program.headers[header].name).unwrap_or("_")
 }
 
-/// An expression without the widths of its constants, cut if it is long. What only the compiler has a name for is shown
-/// as its value in `state`; `None` if nothing else is in the expression.
+/// Renders an expression without the widths of its constants, truncated if it is long. Names that only the compiler
+/// has are replaced by their values in `state`. Returns `None` if the expression has nothing else.
 pub(super) fn expr(program: &Program, expr: &Expr, state: Option<&PacketState>) -> Option<String> {
     let text = without_widths(&program.display_expr(expr).to_string());
     let mut shown = String::new();

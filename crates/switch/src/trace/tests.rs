@@ -1,10 +1,10 @@
-//! What a program does, as its trace tells it.
+//! Traces of small programs.
 
 use diagnostics::{Diagnostics, SourceMap};
 use engine::{Interpreter, Now, Objects, PacketState};
 use ir::Program;
 
-use super::{Outcome, PassKind, Recorder, Trace, Tracer};
+use super::{PassKind, PassOutcome, Recorder, Trace, Tracer};
 use crate::{DropReason, Frame, Time};
 
 const PROGRAM: &str = r#"program test
@@ -185,16 +185,16 @@ fn json_has_the_model_s_names() {
 
 #[test]
 fn outcomes_are_told_in_sentences() {
-    let told = |outcome: Outcome| {
+    let told = |outcome: PassOutcome| {
         let mut tracer = Tracer::new(Time::ZERO, &Frame::new(1, []));
         let pass = tracer.begin(None, PassKind::Received, 0);
         tracer.end(pass, || outcome);
         tracer.finish().render().lines().last().unwrap_or_default().to_string()
     };
     let place = diagnostics::SourcePosition { file: "r.p4".into(), line: 8, column: 9 };
-    let dropped = Outcome::dropped(DropReason::EgressProgram, Some(&(place, "E.drop".into())));
+    let dropped = PassOutcome::dropped(DropReason::EgressProgram, Some(&(place, "E.drop".into())));
     assert_eq!(told(dropped), "dropped in egress by the program at r.p4:8:9 (E.drop)");
-    assert_eq!(told(Outcome::dropped(DropReason::Runt, None)), "dropped on receipt: the frame is too short");
-    assert_eq!(told(Outcome::Replicated { group: Some(3), copies: 1 }), "copied by multicast group 3, 1 copy");
-    assert_eq!(told(Outcome::Running), "still on its way");
+    assert_eq!(told(PassOutcome::dropped(DropReason::Runt, None)), "dropped on receipt: the frame is too short");
+    assert_eq!(told(PassOutcome::Replicated { group: Some(3), copies: 1 }), "copied by multicast group 3, 1 copy");
+    assert_eq!(told(PassOutcome::Running), "still on its way");
 }

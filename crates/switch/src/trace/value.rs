@@ -1,4 +1,4 @@
-//! Values as people read them.
+//! Values for people.
 
 use std::net::Ipv6Addr;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Value {
-    /// What it is the value of: `hdr.ipv4.dstAddr`.
+pub struct TracedValue {
+    /// The name: `hdr.ipv4.dstAddr`.
     pub name: String,
     /// Width in bits.
     pub bits: u32,
-    /// The value in hexadecimal, `0x0a000101`: a digit for each four bits.
+    /// The value in hexadecimal, `0x0a000101`, with one digit for each four bits.
     pub value: String,
-    /// As people write it: `10.0.1.1`.
+    /// The value as people write it: `10.0.1.1`.
     pub shown: String,
 }
 
-impl Value {
-    /// A value shown as its name and width suggest.
-    pub fn new(name: impl Into<String>, value: &Bits) -> Value {
+impl TracedValue {
+    /// Makes a value that is shown according to its name and width.
+    pub fn new(name: impl Into<String>, value: &Bits) -> TracedValue {
         let name = name.into();
         let shown = show(&name, value);
-        Value { name, bits: value.width(), value: hex(value), shown }
+        TracedValue { name, bits: value.width(), value: hex(value), shown }
     }
 
-    /// A value that has a name of its own, such as a member of an enumeration.
-    pub fn symbolic(name: impl Into<String>, value: &Bits, shown: impl Into<String>) -> Value {
-        Value { name: name.into(), bits: value.width(), value: hex(value), shown: shown.into() }
+    /// Makes a value with a name of its own, such as a member of an enumeration.
+    pub fn symbolic(name: impl Into<String>, value: &Bits, shown: impl Into<String>) -> TracedValue {
+        TracedValue { name: name.into(), bits: value.width(), value: hex(value), shown: shown.into() }
     }
 }
 
@@ -40,14 +40,14 @@ fn hex(value: &Bits) -> String {
     format!("0x{}", &digits[digits.len().saturating_sub(wanted)..])
 }
 
-/// Parts of names that mark an address.
+/// Parts of names that suggest an address.
 const ADDRESS: [&str; 8] = ["addr", "mac", "ip", "src", "dst", "dmac", "smac", "nexthop"];
 
-/// Parts of names whose values people know in hexadecimal.
+/// Parts of names whose values are usually written in hexadecimal.
 const HEXADECIMAL: [&str; 8] = ["type", "checksum", "csum", "hash", "mask", "magic", "cookie", "flags"];
 
-/// The value as its name and width suggest: addresses as such, types and checksums in hexadecimal, else decimal up to
-/// 32 bits and hexadecimal beyond.
+/// Renders a value according to its name and width: addresses in their notation, types and checksums in hexadecimal,
+/// others in decimal up to 32 bits and in hexadecimal beyond.
 pub(super) fn show(name: &str, value: &Bits) -> String {
     let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     let whole = name.to_ascii_lowercase();

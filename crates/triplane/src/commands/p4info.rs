@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use p4runtime_proto::Format;
+use p4runtime_proto::MessageFormat;
 
 use crate::cli::{InfoFormat, P4InfoArgs};
 use crate::load::Loader;
@@ -26,20 +26,20 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
 }
 
 /// The form that was asked for, or the one that the file's name tells, or text.
-fn format(args: &P4InfoArgs) -> Format {
+fn format(args: &P4InfoArgs) -> MessageFormat {
     match (args.format, &args.output) {
-        (Some(InfoFormat::Text), _) | (None, None) => Format::Text,
-        (Some(InfoFormat::Json), _) => Format::Json,
-        (Some(InfoFormat::Binary), _) => Format::Binary,
+        (Some(InfoFormat::Text), _) | (None, None) => MessageFormat::Text,
+        (Some(InfoFormat::Json), _) => MessageFormat::Json,
+        (Some(InfoFormat::Binary), _) => MessageFormat::Binary,
         (None, Some(path)) => by_name(path),
     }
 }
 
 /// The form that a file's name tells, or text.
-pub fn by_name(path: &Path) -> Format {
+pub fn by_name(path: &Path) -> MessageFormat {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => Format::Json,
-        Some("bin" | "pb") => Format::Binary,
-        _ => Format::Text,
+        Some("json") => MessageFormat::Json,
+        Some("bin" | "pb") => MessageFormat::Binary,
+        _ => MessageFormat::Text,
     }
 }

@@ -34,7 +34,7 @@ pub fn parse_signed(text: &str, width: i32) -> Result<Vec<u8>, String> {
 pub fn show(name: &str, width: i32, bytes: &[u8]) -> String {
     match u32::try_from(width) {
         Ok(width) if width > 0 => match bytestring::parse(bytes, width) {
-            Ok(bits) => switch::trace::Value::new(name, &bits).shown,
+            Ok(bits) => switch::trace::TracedValue::new(name, &bits).shown,
             Err(_) => bytestring::hex(bytes),
         },
         _ => match std::str::from_utf8(bytes) {

@@ -1,6 +1,6 @@
-//! Egress and deparser, and what happens at their end.
+//! Egress and deparser, and the actions at their end.
 
-use switch::trace::{Outcome, PassKind, Recorder};
+use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, Frame, Notification, PortId, Time};
 
 use super::Switch;
@@ -8,7 +8,7 @@ use super::packet::{Instance, Leaving, Packet, Work};
 use super::state::{Slots, State, unit};
 
 impl Switch {
-    /// Egress, checksum computation, deparser, and what follows from them.
+    /// Runs egress, checksum computation and deparser, and the actions after them.
     pub(super) fn egress<R: Recorder>(
         &mut self,
         mut packet: Box<Packet>,
@@ -22,9 +22,10 @@ impl Switch {
         self.prepare(&mut packet.state, length.saturating_sub(packet.parsed_bytes), leaving);
         recorder.egress(packet.pass, leaving.port.0);
         let compiled = matches!(packet.state, State::Compiled(_));
-        let ran = match compiled {
-            true => self.run_unit(unit::EGRESS, &mut packet, now),
-            false => self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder).map(|()| false),
+        let ran = if compiled {
+            self.run_unit(unit::EGRESS, &mut packet, now)
+        } else {
+            self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder).map(|()| false)
         };
         match ran {
             Ok(deparsed) => self.after_egress(packet, leaving, deparsed, output, recorder),
@@ -32,7 +33,7 @@ impl Switch {
         }
     }
 
-    /// What follows from egress; machine code may have gone on to the deparser.
+    /// Performs the actions after egress. Machine code may have run the deparser already.
     pub(super) fn after_egress<R: Recorder>(
         &mut self,
         mut packet: Box<Packet>,
@@ -44,7 +45,7 @@ impl Switch {
         let now = leaving.at;
         let standard = self.layout.standard;
         let compiled = matches!(packet.state, State::Compiled(_));
-        // Machine code goes on to the deparser by itself if nothing is asked for and the packet is not dropped.
+        // Machine code runs the deparser directly if no action is requested and the packet is not dropped.
         if deparsed {
             let mut data = packet.state.finish();
             data.truncate(packet.max_bytes as usize);
@@ -58,11 +59,12 @@ impl Switch {
             return self.drop_by_program(packet, DropReason::EgressProgram, recorder);
         }
         let blocks = self.layout.blocks;
-        let ran = match compiled {
-            true => self.run_unit(unit::DEPARSE, &mut packet, now).map(drop),
-            false => [("compute_checksum", blocks.compute_checksum), ("deparser", blocks.deparser)]
+        let ran = if compiled {
+            self.run_unit(unit::DEPARSE, &mut packet, now).map(drop)
+        } else {
+            [("compute_checksum", blocks.compute_checksum), ("deparser", blocks.deparser)]
                 .into_iter()
-                .try_for_each(|(role, body)| self.run(role, body, &mut packet, now, recorder)),
+                .try_for_each(|(role, body)| self.run(role, body, &mut packet, now, recorder))
         };
         if let Err(failure) = ran {
             return self.drop_failed(packet, failure, recorder);
@@ -75,7 +77,7 @@ impl Switch {
         }
     }
 
-    /// Sets what the switch tells egress.
+    /// Sets the metadata for egress.
     pub(super) fn prepare(&self, state: &mut impl Slots, length: usize, leaving: Leaving) {
         let standard = self.layout.standard;
         state.set(standard.packet_length, length as u64);
@@ -86,13 +88,13 @@ impl Switch {
         }
         state.set(standard.deq_qdepth, leaving.depth as u64);
         state.set_slot_to(standard.egress_port, u64::from(leaving.port.0));
-        // Whatever ingress chose is done with; only egress itself can drop now.
+        // The choices of ingress have been carried out; only egress can drop the packet now.
         state.set_slot_to(standard.egress_spec, u64::from(self.config.drop_port == 0));
         state.set(standard.drop_site, 0);
     }
 
-    /// A copy with the headers as they are now goes to the mirror session and through egress, with no metadata but
-    /// the kept fields.
+    /// Clones the packet with its present headers to the mirror session and through egress. Of the metadata only the
+    /// fields of the field list are kept.
     fn clone_as_it_is<R: Recorder>(
         &mut self,
         packet: &Packet,
@@ -113,7 +115,7 @@ impl Switch {
         self.mirror(copy, session, now, recorder);
     }
 
-    /// The packet as it would leave goes through the whole pipeline again.
+    /// Sends the packet through the whole pipeline again, with the bytes with which it would leave.
     fn recirculate<R: Recorder>(
         &mut self,
         packet: Box<Packet>,
@@ -133,12 +135,12 @@ impl Switch {
         let mut again = self.renewed(&packet, data, PassKind::Recirculated, recorder);
         self.keep(&packet, &mut again, keep);
         again.state.set(self.layout.standard.instance_type, Instance::Recirculated as u64);
-        recorder.end(packet.pass, || Outcome::Recirculated { bytes });
+        recorder.end(packet.pass, || PassOutcome::Recirculated { bytes });
         self.recycle(packet);
         self.work.push_back(Work::Ingress(again, now));
     }
 
-    /// Why a packet of this length cannot leave by a port, if it cannot.
+    /// Returns the reason why a packet of this length cannot leave by a port, if there is one.
     pub(super) fn obstacle(&self, port: PortId, length: usize) -> Option<DropReason> {
         if !self.ports.contains(port) {
             Some(DropReason::NoEgressPort)
@@ -151,7 +153,7 @@ impl Switch {
         }
     }
 
-    /// Sends a packet, to a port or to the control plane.
+    /// Sends a packet to a port or to the control plane.
     fn transmit<R: Recorder>(
         &mut self,
         packet: Box<Packet>,
@@ -178,7 +180,7 @@ impl Switch {
         }
     }
 
-    /// Gives a packet to the control plane.
+    /// Queues a packet for the control plane.
     pub(super) fn hand_up(&mut self, data: Vec<u8>, time: Time) {
         if let Some(port) = self.config.cpu_port {
             self.registry.add(self.stats.packets_in, 1);

@@ -1,4 +1,4 @@
-//! A program made ready once, for any number of switches.
+//! Programs prepared once for any number of switches.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use super::config::{Config, Executor};
 use super::layout::{Layout, LoadError};
 use super::state::Machine;
 
-/// A v1model program that is ready to run: checked, and compiled if the executor compiles. Switches made of one image
+/// A v1model program that is ready to run: checked and, if the executor needs it, compiled. Switches of one image
 /// ([`super::Switch::from_image`]) have their own state and share the machine code. Clones are the same image.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub(super) program: Arc<Program>,
     pub(super) layout: Layout,
     pub(super) machine: Option<Arc<Machine>>,
-    /// Why there is none, although nobody asked for the interpreter.
+    /// The reason why there is no machine code although the interpreter was not requested.
     pub(super) unfit: Option<Arc<str>>,
     executor: Executor,
     drop_port: u32,
 }
 
 impl Image {
-    /// Makes a program ready for switches with this executor and drop port.
+    /// Prepares a program for switches with this executor and drop port.
     ///
     /// # Errors
     /// If the program is not a v1model program, or the executor refuses it.
@@ -51,7 +51,7 @@ impl Image {
         Ok(Image { program, layout, machine: machine.map(Arc::new), unfit, executor, drop_port })
     }
 
-    /// Whether it was made for what a switch is told.
+    /// Whether the image was made for this configuration.
     pub(super) fn suits(&self, config: &Config) -> bool {
         (self.executor, self.drop_port) == (config.executor, config.drop_port)
     }

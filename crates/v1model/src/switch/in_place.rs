@@ -1,9 +1,9 @@
-//! Packets run where they lie: the common case without a copy, an allocation or a queue.
+//! The fast path: packets processed in place, without a copy, an allocation or a queue.
 //!
-//! A packet that is parsed, gets one port from ingress whose queues hold nothing up, passes egress and is deparsed never
-//! leaves the memory of the driver it came in by. Wherever it turns out to be less common (something is asked for, it is
-//! multicast, has to wait, outgrew its room) a copy of it with all its state goes on from there as any other packet of the
-//! switch. So which way a packet goes shows in nothing but time.
+//! A packet that is parsed, gets one egress port whose queues delay nothing, passes egress and is deparsed never
+//! leaves the driver's memory. In all other cases (an action is requested, the packet is multicast, must wait, or
+//! outgrows its headroom) a copy with all its state continues on the slow path like any other packet of the switch.
+//! The two paths differ only in time.
 
 use engine::Now;
 use jit::{InPlacePacket, UnitOutcome};
@@ -14,13 +14,13 @@ use super::ingress::judge;
 use super::packet::{Instance, Leaving, Packet};
 use super::state::{Machine, Slots, State, result, unit};
 
-/// What is lent to one packet after the other.
+/// Scratch state that is reused for each packet.
 #[derive(Debug)]
 pub(super) struct InPlace {
     packet: jit::Packet,
-    /// The packet as it came in, for programs that may ask for it.
+    /// The packet as received, for programs that may request it.
     original: Vec<u8>,
-    /// What left otherwise than in place.
+    /// Frames that left on the slow path.
     made: Vec<Frame>,
 }
 
@@ -30,75 +30,75 @@ impl InPlace {
     }
 }
 
-/// What became of a packet.
-enum Fate {
-    /// It leaves by this port from where it lies; it begins here.
+/// The result of a packet.
+enum PacketResult {
+    /// It leaves in place by this port; its frame starts at this offset.
     Leaves(PortId, usize),
-    /// It was dropped, or given to the control plane.
+    /// It was dropped, or sent to the control plane.
     Gone,
-    /// Whatever came of it is in [`InPlace::made`] or waits.
+    /// Its results are in [`InPlace::made`] or wait.
     Elsewhere,
 }
 
-/// How a packet came.
+/// A received packet.
 #[derive(Clone, Copy)]
-struct Came<'a> {
+struct ReceivedPacket<'a> {
     at: Time,
     by: PortId,
-    /// The packet as it came in, for programs that may ask for it.
+    /// The packet as received, for programs that may request it.
     original: &'a [u8],
-    /// The step that egress begins with, if one unit can do all.
+    /// The step at which egress begins, if one unit can run everything.
     whole: Option<usize>,
 }
 
-/// What one batch received in place.
+/// Counts of one batch received in place.
 #[derive(Default)]
-struct Tally {
+struct BatchCounts {
     frames: u64,
     bytes: u64,
 }
 
 /// Frames that run together.
-struct Lane<'l> {
-    /// The number of the first in the batch that was lent.
+struct FrameGroup<'l> {
+    /// Index of the first frame in the batch.
     first: usize,
-    /// The step that egress begins with.
+    /// The step at which egress begins.
     whole: usize,
-    came: Came<'l>,
-    tally: &'l mut Tally,
+    came: ReceivedPacket<'l>,
+    tally: &'l mut BatchCounts,
     output: &'l mut Vec<Egress>,
 }
 
-impl Lane<'_> {
-    /// Notes what became of a frame. Where it begins now goes to `begins`, and one more.
+impl FrameGroup<'_> {
+    /// Records the result of a frame. Its new start and one more are appended to `begins`.
     #[inline]
-    fn note(&mut self, number: usize, fate: Fate, made: &mut Vec<Frame>, begins: &mut [usize; jit::BATCH]) {
+    fn note(&mut self, number: usize, fate: PacketResult, made: &mut Vec<Frame>, begins: &mut [usize; jit::BATCH]) {
         match fate {
-            Fate::Leaves(port, at) => {
+            PacketResult::Leaves(port, at) => {
                 begins[number] = at + 1;
                 self.output.push(Egress::InPlace { index: self.first + number, port });
             }
-            Fate::Gone => {}
-            Fate::Elsewhere => self.output.extend(made.drain(..).map(Egress::Owned)),
+            PacketResult::Gone => {}
+            PacketResult::Elsewhere => self.output.extend(made.drain(..).map(Egress::Owned)),
         }
     }
 }
 
 impl Switch {
-    /// Takes frames that came in by a port, in order, as [`Device::step`] does, but where they lie. Appends what leaves now
-    /// to `output`, in the order it leaves: frames of the batch, changed in place, and others. Frames of the batch that
-    /// are not named there are done with, and hold anything.
+    /// Processes frames that arrived on a port, in order, like [`Device::step`], but in place. Appends what leaves
+    /// now to `output`, in the order in which it leaves: frames of the batch, changed in place, and others. Frames of
+    /// the batch that `output` does not name hold unspecified bytes afterwards.
     pub fn step_in_place<L: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Egress>) {
         let (Some(machine), Some(mut lent)) = (self.machine.clone(), self.in_place.take()) else {
             return self.step_copied(now, port, batch, output);
         };
         self.step(now, &mut Vec::new(), &mut lent.made);
         output.extend(lent.made.drain(..).map(Egress::Owned));
-        // Passes are only counted where there can be more than two.
+        // Passes are counted only where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = machine.egress_begins.filter(|_| self.queues.are_all_open());
         let lengths = self.config.min_frame..=self.config.max_frame;
-        let mut tally = Tally::default();
+        let mut tally = BatchCounts::default();
         let mut number = 0;
         while number < batch.len() {
             if let (true, Some(whole), false) = (direct, whole, machine.keeps_original) {
@@ -110,8 +110,8 @@ impl Switch {
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
                 if count > 0 {
-                    let came = Came { at: now, by: port, original: &[], whole: Some(whole) };
-                    let mut lane = Lane { first: number, whole, came, tally: &mut tally, output };
+                    let came = ReceivedPacket { at: now, by: port, original: &[], whole: Some(whole) };
+                    let mut lane = FrameGroup { first: number, whole, came, tally: &mut tally, output };
                     self.run_together(&machine, &mut frames[..count], &mut lent, &mut lane);
                     number += count;
                     continue;
@@ -134,15 +134,15 @@ impl Switch {
                 lent.original.extend_from_slice(&room[start..]);
             }
             let InPlace { packet, original, made } = &mut lent;
-            let came = Came { at: now, by: port, original, whole };
+            let came = ReceivedPacket { at: now, by: port, original, whole };
             let work = |lent: &mut InPlacePacket<'_>| self.pass(lent, came, made);
             match machine.compiled.in_place(packet, room, start, work) {
-                Fate::Leaves(port, at) => {
+                PacketResult::Leaves(port, at) => {
                     frame.set_start(at);
                     output.push(Egress::InPlace { index: number, port });
                 }
-                Fate::Gone => {}
-                Fate::Elsewhere => output.extend(made.drain(..).map(Egress::Owned)),
+                PacketResult::Gone => {}
+                PacketResult::Elsewhere => output.extend(made.drain(..).map(Egress::Owned)),
             }
             number += 1;
         }
@@ -150,13 +150,13 @@ impl Switch {
         self.in_place = Some(lent);
     }
 
-    /// Runs up to 32 frames together, so that their lookups share the wait for memory.
+    /// Runs up to 32 frames together, so that their lookups share the memory latency.
     fn run_together<L: FrameMut>(
         &mut self,
         machine: &Machine,
         frames: &mut [L],
         lent: &mut InPlace,
-        lane: &mut Lane<'_>,
+        lane: &mut FrameGroup<'_>,
     ) {
         let InPlace { packet, made, .. } = lent;
         let (standard, came) = (self.layout.standard, lane.came);
@@ -200,14 +200,14 @@ impl Switch {
         }
     }
 
-    /// What becomes of a packet that came to its end with others.
+    /// Returns the result of a packet that ran with others.
     fn ended(
         &mut self,
         ended: jit::FinishedPacket<'_>,
         copy: impl FnOnce() -> Vec<u8>,
-        lane: &Lane<'_>,
+        lane: &FrameGroup<'_>,
         made: &mut Vec<Frame>,
-    ) -> Fate {
+    ) -> PacketResult {
         let standard = self.layout.standard;
         self.count_parser_error(ended.parser_error());
         let dropped = if let UnitOutcome::Stopped(step) = ended.outcome() { Some(step) } else { None };
@@ -225,7 +225,7 @@ impl Switch {
         self.leave(ended.output_start(), ended.room(), copy, leaving, made)
     }
 
-    /// The same without machine code: every frame is copied.
+    /// Processes a batch without machine code: every frame is copied.
     fn step_copied<L: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Egress>) {
         let mut made = Vec::new();
         let frames = batch.iter_mut().map(|frame| {
@@ -236,8 +236,8 @@ impl Switch {
         output.extend(made.into_iter().map(Egress::Owned));
     }
 
-    /// The whole way of one packet.
-    fn pass(&mut self, lent: &mut InPlacePacket<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
+    /// Runs one packet through the whole pipeline.
+    fn pass(&mut self, lent: &mut InPlacePacket<'_>, came: ReceivedPacket<'_>, made: &mut Vec<Frame>) -> PacketResult {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
@@ -248,18 +248,18 @@ impl Switch {
         self.after_whole(lent, outcome, egress_begins, came, made)
     }
 
-    /// What becomes of a packet that the whole unit ran on.
+    /// Returns the result of a packet that ran in the unit for the whole pipeline.
     fn after_whole(
         &mut self,
         lent: &InPlacePacket<'_>,
         outcome: UnitOutcome,
         egress_begins: usize,
-        came: Came<'_>,
+        came: ReceivedPacket<'_>,
         made: &mut Vec<Frame>,
-    ) -> Fate {
+    ) -> PacketResult {
         match outcome {
             UnitOutcome::Failed(step, _) | UnitOutcome::Stopped(step) if step < egress_begins => {
-                self.ends_with_ingress(lent, outcome, came, made).unwrap_or(Fate::Gone)
+                self.ends_with_ingress(lent, outcome, came, made).unwrap_or(PacketResult::Gone)
             }
             _ => {
                 let port = PortId(lent.number(self.layout.standard.egress_port) as u32);
@@ -270,8 +270,8 @@ impl Switch {
         }
     }
 
-    /// The same with a look at the queues between ingress and egress.
-    fn pass_in_two(&mut self, lent: &mut InPlacePacket<'_>, came: Came<'_>, made: &mut Vec<Frame>) -> Fate {
+    /// Runs one packet in two units, with a check of the queues between ingress and egress.
+    fn pass_in_two(&mut self, lent: &mut InPlacePacket<'_>, came: ReceivedPacket<'_>, made: &mut Vec<Frame>) -> PacketResult {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
@@ -296,14 +296,14 @@ impl Switch {
         self.layout.standard.priority.map_or(0, |slot| lent.number(slot) as usize).min(PRIORITIES - 1)
     }
 
-    /// What became of a packet with the end of ingress; `None` if it goes on to egress at once.
+    /// Returns the result of a packet after ingress; `None` if it continues to egress at once.
     fn ends_with_ingress(
         &mut self,
         lent: &InPlacePacket<'_>,
         outcome: UnitOutcome,
-        came: Came<'_>,
+        came: ReceivedPacket<'_>,
         made: &mut Vec<Frame>,
-    ) -> Option<Fate> {
+    ) -> Option<PacketResult> {
         if let Some(fate) = self.failed(outcome, true) {
             return Some(fate);
         }
@@ -320,19 +320,19 @@ impl Switch {
         self.work_left = self.config.max_work - 1;
         self.after_ingress(packet, came.at, &mut ());
         self.drive(came.at, made, &mut ());
-        Some(Fate::Elsewhere)
+        Some(PacketResult::Elsewhere)
     }
 
-    /// What became of a packet with the end of egress, which goes on to the deparser by itself if nothing is asked for and
+    /// Returns the result of a packet after egress, which runs the deparser directly if no action is requested and
     /// the packet is not dropped.
     fn ends_with_egress(
         &mut self,
         lent: &InPlacePacket<'_>,
         outcome: UnitOutcome,
         leaving: Leaving,
-        came: Came<'_>,
+        came: ReceivedPacket<'_>,
         made: &mut Vec<Frame>,
-    ) -> Fate {
+    ) -> PacketResult {
         if let Some(fate) = self.failed(outcome, false) {
             return fate;
         }
@@ -346,10 +346,10 @@ impl Switch {
         self.work_left = self.config.max_work - 2;
         self.after_egress(packet, leaving, false, made, &mut ());
         self.drive(came.at, made, &mut ());
-        Fate::Elsewhere
+        PacketResult::Elsewhere
     }
 
-    /// A deparsed packet leaves, which begins at `start` in its buffer of `room` bytes, or has to be copied.
+    /// Sends a deparsed packet that starts at `start` in its buffer of `room` bytes, or copies it if it must be.
     fn leave(
         &mut self,
         start: Option<usize>,
@@ -357,51 +357,51 @@ impl Switch {
         copy: impl FnOnce() -> Vec<u8>,
         leaving: Leaving,
         made: &mut Vec<Frame>,
-    ) -> Fate {
+    ) -> PacketResult {
         let port = leaving.port;
         let copy = if start.is_none() || self.config.cpu_port == Some(port) { Some(copy()) } else { None };
         let length = copy.as_ref().map_or_else(|| room - start.unwrap_or(0), Vec::len);
         if let Some(reason) = self.obstacle(port, length) {
             self.drops.count(&mut self.registry, reason, 0);
-            return Fate::Gone;
+            return PacketResult::Gone;
         }
         self.ports.count_tx(&mut self.registry, port, length);
         match (start, copy) {
             (_, Some(data)) if self.config.cpu_port == Some(port) => {
                 self.hand_up(data, leaving.at);
-                Fate::Gone
+                PacketResult::Gone
             }
-            (Some(start), _) => Fate::Leaves(port, start),
+            (Some(start), _) => PacketResult::Leaves(port, start),
             (None, data) => {
                 made.push(Frame { port, data: data.unwrap_or_default() });
-                Fate::Elsewhere
+                PacketResult::Elsewhere
             }
         }
     }
 
-    /// Drops a packet that did not come to the end of a unit.
-    fn failed(&mut self, outcome: UnitOutcome, in_ingress: bool) -> Option<Fate> {
+    /// Drops a packet that did not complete a unit.
+    fn failed(&mut self, outcome: UnitOutcome, in_ingress: bool) -> Option<PacketResult> {
         let (UnitOutcome::Done(ending) | UnitOutcome::Failed(_, ending)) = outcome else { return None };
         let (reason, site) = judge(ending, in_ingress).err()?;
         self.drops.count(&mut self.registry, reason, site);
-        Some(Fate::Gone)
+        Some(PacketResult::Gone)
     }
 
-    fn dropped_by_program(&mut self, lent: &InPlacePacket<'_>, reason: DropReason) -> Fate {
+    fn dropped_by_program(&mut self, lent: &InPlacePacket<'_>, reason: DropReason) -> PacketResult {
         let site = self.layout.standard.drop_site.map_or(0, |slot| lent.number(slot) as u32);
         self.drop_for(site, reason)
     }
 
-    /// Drops a packet for something that the program does at a place.
-    fn drop_for(&mut self, site: u32, reason: DropReason) -> Fate {
+    /// Drops a packet because of a statement of the program.
+    fn drop_for(&mut self, site: u32, reason: DropReason) -> PacketResult {
         self.drops.count(&mut self.registry, reason, site);
-        Fate::Gone
+        PacketResult::Gone
     }
 }
 
-/// A packet of the switch's own that goes on where the lent one stands.
+/// Makes an owned packet with the state of the packet in place.
 #[cold]
-fn detached(lent: &InPlacePacket<'_>, came: Came<'_>) -> Box<Packet> {
+fn detached(lent: &InPlacePacket<'_>, came: ReceivedPacket<'_>) -> Box<Packet> {
     Box::new(Packet {
         state: State::Compiled(Box::new(lent.detach())),
         original: came.original.to_vec(),

@@ -1,29 +1,29 @@
-//! Parser and ingress, and what happens at the end of ingress.
+//! Parser and ingress, and the actions at the end of ingress.
 
 use engine::{Ending, Interpreter, Now, Requested};
 
 use ir::BodyId;
-use switch::trace::{Outcome, PassKind, Recorder};
+use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{Backup, DropReason, Notification, PRIORITIES, PortId, Replica, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
 use super::state::{Slots, State, unit};
 
-/// What ingress or egress asked for, by the rule that the last of each kind counts.
+/// The actions that ingress or egress requested. The last of each kind counts.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct RequestedActions {
     /// Session and field list.
     pub clone: Option<(u32, Option<u32>)>,
     pub resubmit: Option<Option<u32>>,
     pub recirculate: Option<Option<u32>>,
 }
 
-/// Why a block did not come to its end, and the place in the source to blame.
-pub(super) type Failure = (DropReason, u32);
+/// The reason why a block did not complete, and the place in the source.
+pub(super) type BlockFailure = (DropReason, u32);
 
-/// What an ending means for the packet.
-pub(super) fn judge(ending: Ending, in_ingress: bool) -> Result<(), Failure> {
+/// Returns the consequence of an ending for the packet.
+pub(super) fn judge(ending: Ending, in_ingress: bool) -> Result<(), BlockFailure> {
     match ending {
         Ending::Return | Ending::Exit | Ending::Reject => Ok(()),
         Ending::AssertFailed(loc) => {
@@ -36,7 +36,7 @@ pub(super) fn judge(ending: Ending, in_ingress: bool) -> Result<(), Failure> {
 }
 
 impl Switch {
-    /// Runs one of the program's blocks.
+    /// Runs a block of the program.
     pub(super) fn run<R: Recorder>(
         &mut self,
         role: &'static str,
@@ -44,7 +44,7 @@ impl Switch {
         packet: &mut Packet,
         now: Time,
         recorder: &mut R,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), BlockFailure> {
         let State::Interpreted(state) = &mut packet.state else {
             unreachable!("packets of machine code run unit by unit")
         };
@@ -54,8 +54,8 @@ impl Switch {
         judge(Interpreter::run(&self.program, &mut self.objects, body, state, now, recorder), in_ingress)
     }
 
-    /// Runs a unit of machine code. True if it did all it has to do, false if it stopped for the switch to act.
-    pub(super) fn run_unit(&mut self, unit: usize, packet: &mut Packet, now: Time) -> Result<bool, Failure> {
+    /// Runs a unit of machine code. Returns false if it stopped because the switch must act.
+    pub(super) fn run_unit(&mut self, unit: usize, packet: &mut Packet, now: Time) -> Result<bool, BlockFailure> {
         let (State::Compiled(state), Some(machine)) = (&mut packet.state, &self.machine) else {
             unreachable!("packets of the interpreter run block by block")
         };
@@ -67,9 +67,9 @@ impl Switch {
         }
     }
 
-    /// Takes what the block before asked for; digests and truncation are done at once.
-    pub(super) fn asked(&mut self, packet: &mut Packet, now: Time) -> Asked {
-        let mut asked = Asked::default();
+    /// Collects the actions requested by the last block. Digests and truncation are carried out at once.
+    pub(super) fn asked(&mut self, packet: &mut Packet, now: Time) -> RequestedActions {
+        let mut asked = RequestedActions::default();
         for (request, _) in packet.state.take_requests() {
             match request {
                 Requested::Clone { session, keep, .. } => asked.clone = Some((session, keep)),
@@ -85,7 +85,7 @@ impl Switch {
         asked
     }
 
-    /// Parser, checksum verification, ingress, and what follows from them.
+    /// Runs the parser, checksum verification and ingress, and the actions after them.
     pub(super) fn ingress<R: Recorder>(&mut self, mut packet: Box<Packet>, now: Time, recorder: &mut R) {
         let standard = self.layout.standard;
         let length = packet.state.data().len() as u64;
@@ -111,7 +111,7 @@ impl Switch {
         }
     }
 
-    /// What follows from ingress.
+    /// Performs the actions after ingress.
     pub(super) fn after_ingress<R: Recorder>(&mut self, mut packet: Box<Packet>, now: Time, recorder: &mut R) {
         let standard = self.layout.standard;
         let asked = self.asked(&mut packet, now);
@@ -134,20 +134,20 @@ impl Switch {
         self.enqueue(packet, PortId(port), now, recorder);
     }
 
-    /// Parser, checksum verification and ingress, one after the other.
+    /// Runs the parser, checksum verification and ingress in turn.
     fn blocks_of_ingress<R: Recorder>(
         &mut self,
         packet: &mut Packet,
         now: Time,
         recorder: &mut R,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), BlockFailure> {
         let blocks = self.layout.blocks;
         self.parse(packet, now, recorder)?;
         self.run("verify_checksum", blocks.verify_checksum, packet, now, recorder)?;
         self.run("ingress", blocks.ingress, packet, now, recorder)
     }
 
-    /// Counts a parser error, and notes what machine code measured behind the parser.
+    /// Counts a parser error, and records what machine code measured after the parser.
     fn note_parsed(&mut self, packet: &mut Packet) {
         self.count_parser_error(packet.state.parser_error());
         if let State::Compiled(state) = &packet.state {
@@ -161,8 +161,8 @@ impl Switch {
         }
     }
 
-    /// Runs the parser and notes its error.
-    fn parse<R: Recorder>(&mut self, packet: &mut Packet, now: Time, recorder: &mut R) -> Result<(), Failure> {
+    /// Runs the parser and records its error.
+    fn parse<R: Recorder>(&mut self, packet: &mut Packet, now: Time, recorder: &mut R) -> Result<(), BlockFailure> {
         if let State::Compiled(_) = packet.state {
             let result = self.run_unit(unit::PARSE, packet, now).map(drop);
             self.note_parsed(packet);
@@ -179,7 +179,8 @@ impl Switch {
         result
     }
 
-    /// The packet as it came in goes through the parser and to the mirror session, with nothing but the kept fields.
+    /// Sends a clone of the packet as received through the parser and to the mirror session. Of the metadata only the
+    /// fields of the field list are kept.
     fn clone_as_it_came<R: Recorder>(
         &mut self,
         packet: &Packet,
@@ -204,7 +205,7 @@ impl Switch {
         self.mirror(copy, session, now, recorder);
     }
 
-    /// Whether a clone can be made; if not, it is counted as dropped.
+    /// Whether a clone can be made. If not, it is counted as dropped.
     pub(super) fn may_clone<R: Recorder>(&mut self, packet: &Packet, session: u32, recorder: &mut R) -> bool {
         let (reason, why) = if self.mirrors.get(session).is_none() {
             (DropReason::NoMirrorSession, "the mirror session does not exist")
@@ -233,7 +234,7 @@ impl Switch {
         }
     }
 
-    /// Sends a clone on to everything its session names.
+    /// Sends a clone to all destinations of its session.
     pub(super) fn mirror<R: Recorder>(&mut self, mut packet: Box<Packet>, session: u32, now: Time, recorder: &mut R) {
         let Some(session) = self.mirrors.get(session) else { return self.recycle(packet) };
         packet.max_bytes = session.max_bytes.unwrap_or(u32::MAX);
@@ -249,7 +250,7 @@ impl Switch {
             packet.state.set(self.layout.standard.egress_rid, u64::from(chosen.rid));
             return self.enqueue(packet, chosen.port, now, recorder);
         }
-        recorder.end(packet.pass, || Outcome::Replicated { group: None, copies: replicas.len() });
+        recorder.end(packet.pass, || PassOutcome::Replicated { group: None, copies: replicas.len() });
         self.replicate(packet, &replicas, now, recorder);
     }
 
@@ -262,7 +263,7 @@ impl Switch {
         let mut again = self.renewed(&packet, data, PassKind::Resubmitted, recorder);
         self.keep(&packet, &mut again, keep);
         again.state.set(self.layout.standard.instance_type, Instance::Resubmitted as u64);
-        recorder.end(packet.pass, || Outcome::Resubmitted);
+        recorder.end(packet.pass, || PassOutcome::Resubmitted);
         self.recycle(packet);
         self.work.push_back(Work::Ingress(again, now));
     }
@@ -275,7 +276,7 @@ impl Switch {
         if replicas.is_empty() {
             return self.drop_packet(packet, DropReason::EmptyGroup, recorder);
         }
-        recorder.end(packet.pass, || Outcome::Replicated { group: Some(group), copies: replicas.len() });
+        recorder.end(packet.pass, || PassOutcome::Replicated { group: Some(group), copies: replicas.len() });
         self.replicate(packet, &replicas, now, recorder);
     }
 
@@ -284,7 +285,7 @@ impl Switch {
         self.registry.add(self.stats.replicated, 1);
         self.registry.add(self.stats.replicas, replicas.len() as u64);
         for replica in replicas {
-            // A frame whose copies have used up its work is spared making further ones only to drop them.
+            // A frame whose copies have used up its work makes no further ones, which would only be dropped.
             if self.work.len() >= self.work_left as usize {
                 self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
                 continue;
@@ -297,7 +298,7 @@ impl Switch {
         self.recycle(packet);
     }
 
-    /// Puts a packet into the queue of a port, or straight on to egress if nothing holds it up there.
+    /// Puts a packet into the queue of a port, or passes it to egress at once if nothing delays it there.
     pub(super) fn enqueue<R: Recorder>(&mut self, mut packet: Box<Packet>, port: PortId, now: Time, recorder: &mut R) {
         let standard = self.layout.standard;
         let priority = match packet.class_of_service {
@@ -319,7 +320,7 @@ impl Switch {
         self.ports.count_enqueue(&mut self.registry, port, priority, refused.is_none(), depth);
         match refused {
             Some(switch::QueueFull(packet)) => self.drop_packet(packet, DropReason::QueueFull, recorder),
-            None => recorder.end(pass, || Outcome::Queued { port: port.0, priority, depth }),
+            None => recorder.end(pass, || PassOutcome::Queued { port: port.0, priority, depth }),
         }
     }
 }

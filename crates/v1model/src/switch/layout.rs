@@ -1,13 +1,13 @@
-//! Where a compiled program keeps what the architecture reads and writes.
+//! Locations of the architecture's inputs and outputs in a compiled program.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ir::{BodyId, Expr, LValue, LocId, Op, Program, SlotId, SlotKind};
 
-/// Why a program cannot run on this architecture.
+/// An error from building a switch for a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// It was compiled for another architecture.
+    /// The program was compiled for another architecture.
     #[error("the program was compiled for the architecture `{0}`, this switch runs `v1model`")]
     Architecture(String),
     /// A programmable block is missing.
@@ -16,7 +16,7 @@ pub enum LoadError {
     /// A field of the standard metadata is missing.
     #[error("the program has no `standard_metadata.{0}`")]
     Field(&'static str),
-    /// A port number is given twice or cannot be.
+    /// A port number is given twice or is out of range.
     #[error("port {0} is given twice, or above 65535")]
     Port(u32),
     /// The executor refuses the program.
@@ -35,7 +35,7 @@ pub(super) struct Blocks {
     pub deparser: BodyId,
 }
 
-/// The standard metadata. Fields without which a switch makes no sense are required.
+/// The standard metadata. Fields that every switch needs are required.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Standard {
     pub ingress_port: SlotId,
@@ -57,7 +57,7 @@ pub(super) struct Standard {
 }
 
 impl Standard {
-    /// All there are.
+    /// Returns all slots.
     pub fn all(&self) -> Vec<SlotId> {
         let optional = [
             self.instance_type,
@@ -81,14 +81,14 @@ impl Standard {
     }
 }
 
-/// Everything the runtime looks up once.
+/// Everything that the runtime looks up once.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub blocks: Blocks,
     pub standard: Standard,
-    /// What a new pass clears, where headers stay: all metadata but the counters of header stacks.
+    /// Slots that a new pass clears: all metadata except the counters of header stacks.
     pub metadata: Vec<SlotId>,
-    /// Headers that live from block to block.
+    /// Headers that live across blocks.
     pub headers: Vec<ir::HeaderId>,
     /// The number of `error.NoError`.
     pub no_error: u32,
@@ -142,8 +142,8 @@ impl Layout {
     }
 }
 
-/// Every place of the source that can be to blame for a drop, and the body it is in: what is assigned to `$drop_site`,
-/// assertions, and the ends of blocks, where a program that does not end is stopped.
+/// Returns all places of the source that can cause a drop, and the bodies that contain them: assignments to
+/// `$drop_site`, assertions, and the ends of blocks, where a program that does not terminate is stopped.
 pub(super) fn drop_places(program: &Program) -> HashMap<u32, (diagnostics::SourcePosition, String)> {
     let mut places = HashMap::new();
     let site = program.slot_named("$drop_site");

@@ -1,25 +1,24 @@
-//! The v1model switch: parser, ingress, queues, egress, deparser, and what BMv2's `simple_switch` made the meaning of
-//! everything between them.
+//! The v1model switch: parser, ingress, queues, egress and deparser, with the semantics of BMv2's `simple_switch`.
 //!
 //! ```text
-//!          ┌──────────────────── resubmit ◄──────────────┐            ┌── clone (as it came in), re-parsed
+//!          ┌──────────────────── resubmit ◄──────────────┐            ┌── clone (as received), re-parsed
 //!          ▼                                             │            ▼
 //!  frame ─► parser ─► verify checksum ─► ingress ─► multicast │ drop │ unicast ─► queue ─► egress ─► compute checksum
-//!          ▲                                                                       ▲          │        ─► deparser ─► frame
-//!          │                                                                       └─ clone ◄─┘              │
-//!          └──────────────────────────────── recirculate ◄───────────────────────────────────────────────────┘
+//!          ▲                                                                       ▲          │            ▼
+//!          │                                                                       └─ clone ◄─┘        deparser ─► frame
+//!          └──────────────────────────────── recirculate ◄────────────────────────────────────────────────┘
 //! ```
 //!
-//! After ingress, in this order: the clone that was asked for last is made, digests are sent, then the first of these
-//! that applies: resubmit, multicast (`mcast_grp` is not 0), drop (`egress_spec` is the drop port), unicast. After
-//! egress: the clone asked for last is made, then drop, recirculate, or send.
+//! After ingress, in this order: the last requested clone is made, digests are sent, then the first of these that
+//! applies: resubmit, multicast (`mcast_grp` is not 0), drop (`egress_spec` is the drop port), unicast. After egress:
+//! the last requested clone is made, then drop, recirculate or send.
 //!
-//! Everything one received frame causes without waiting in a queue happens within the call of [`Device::step`] that
-//! brought it. Passes of one packet and copies caused by one frame are limited ([`Config`]), so that no program can
-//! hold the switch up.
+//! Everything that a received frame causes without waiting in a queue happens within the call of [`Device::step`] that
+//! brought it. Passes of one packet and copies of one frame are limited ([`Config`]), so that no program can block the
+//! switch.
 //!
-//! Where `simple_switch` loses the ingress port of resubmitted and recirculated packets, this switch keeps it, as
-//! its documentation says of resubmission.
+//! `simple_switch` loses the ingress port of resubmitted and recirculated packets. This switch keeps it, as the
+//! documentation of `simple_switch` says of resubmission.
 
 mod config;
 mod egress;
@@ -65,9 +64,9 @@ pub struct Switch {
     objects: Objects,
     /// The program as machine code.
     machine: Option<Arc<Machine>>,
-    /// Why there is none, although nobody asked for the interpreter.
+    /// The reason why there is none although the interpreter was not requested.
     unfit: Option<Arc<str>>,
-    /// The state of packets that are run where they lie.
+    /// The state of packets that are processed in place.
     in_place: Option<in_place::InPlace>,
     groups: Arc<MulticastGroups>,
     mirrors: Arc<MirrorSessions>,
@@ -78,29 +77,29 @@ pub struct Switch {
     stats: Stats,
     notifications: VecDeque<Notification>,
     idle: Idle,
-    /// Passes to run before the current frame is done with.
+    /// Passes to run before the current frame is complete.
     work: VecDeque<Work>,
-    /// Passes the current frame may still cause.
+    /// Number of passes that the current frame may still cause.
     work_left: u32,
-    /// Packets to use again.
+    /// Packets for reuse.
     #[expect(clippy::vec_box, reason = "a packet moves from queue to queue by its address, not by its bytes")]
     spare: Vec<Box<Packet>>,
-    /// Which trace is being recorded; packets remember the one they belong to.
+    /// The trace that is being recorded; packets remember the one they belong to.
     trace_number: u64,
-    /// Which of those that share a state it is.
-    role: workers::Role,
+    /// Whether the switch is alone, an owner or a worker.
+    role: workers::WorkerRole,
 }
 
 impl Switch {
-    /// A switch with the program's own entries, all ports up, no groups and no sessions.
+    /// Builds a switch with the program's own entries, all ports up, no groups and no sessions.
     ///
     /// # Errors
-    /// If the program is not a v1model program, or a port number cannot be.
+    /// If the program is not a v1model program, or a port number is invalid.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
         Self::from_image(&Image::new(program, config.executor, config.drop_port)?, config)
     }
 
-    /// The same, but machine code calls `probe` whenever a part of it has ended, so that it can be measured.
+    /// Builds a switch whose machine code calls `probe` at the end of each part, for measurements.
     ///
     /// # Errors
     /// As [`Switch::new`].
@@ -108,10 +107,10 @@ impl Switch {
         Self::from_image(&Image::make(program, config.executor, config.drop_port, Some(probe))?, config)
     }
 
-    /// The same of a program that was made ready before: switches of one image share its machine code.
+    /// Builds a switch from a prepared program. Switches of one image share its machine code.
     ///
     /// # Errors
-    /// If a port number cannot be.
+    /// If a port number is invalid.
     ///
     /// # Panics
     /// If the image was made for another executor or drop port.
@@ -145,7 +144,7 @@ impl Switch {
             work_left: 0,
             spare: Vec::new(),
             trace_number: 0,
-            role: workers::Role::default(),
+            role: workers::WorkerRole::default(),
             program,
             config,
         })
@@ -156,56 +155,58 @@ impl Switch {
         self.machine.is_some()
     }
 
-    /// Why packets are interpreted although the executor was left to the switch ([`Executor::Auto`]); `None` if they are not.
+    /// Returns the reason why packets are interpreted under [`Executor::Auto`]; `None` if they are not.
     pub fn why_interpreted(&self) -> Option<&str> {
         self.unfit.as_deref()
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
     }
 
-    /// What the switch was told when it was made.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Tables, registers, counters and what else keeps state.
+    /// Returns tables, registers, counters and all other stateful objects.
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
-    /// Tables, registers, counters and what else keeps state, to change.
+    /// Returns the same objects for writing.
     pub fn objects_mut(&mut self) -> &mut Objects {
         self.idle.wake();
         &mut self.objects
     }
 
-    /// Makes, replaces or removes a multicast group. False, and no change, if it cannot be: group 0, too many replicas.
+    /// Creates, replaces or removes a multicast group. Returns false and changes nothing if it is invalid: group 0,
+    /// or too many replicas.
     pub fn set_multicast_group(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
         self.role.besides_changed();
         Arc::make_mut(&mut self.groups).set(id, group)
     }
 
-    /// The multicast groups.
+    /// Returns the multicast groups.
     pub fn multicast_groups(&self) -> &MulticastGroups {
         &self.groups
     }
 
-    /// Makes, replaces or removes a mirror (clone) session. False, and no change, if it has too many replicas.
+    /// Creates, replaces or removes a mirror (clone) session. Returns false and changes nothing if it has too many
+    /// replicas.
     pub fn set_mirror_session(&mut self, id: u32, session: Option<MirrorSession>) -> bool {
         self.role.besides_changed();
         Arc::make_mut(&mut self.mirrors).set(id, session)
     }
 
-    /// The mirror sessions.
+    /// Returns the mirror sessions.
     pub fn mirror_sessions(&self) -> &MirrorSessions {
         &self.mirrors
     }
 
-    /// How many packets a second leave by a port, over all its queues; `None` for as many as come. Nothing changes for
-    /// ports that the switch does not have: a packet to one is dropped, and does not wait before.
+    /// Limits the packets per second that leave by a port, over all its queues. `None` removes the limit. Ports that
+    /// the switch does not have are ignored: a packet to one is dropped without waiting.
     pub fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
         if self.ports.contains(port) {
             self.role.besides_changed();
@@ -213,8 +214,8 @@ impl Switch {
         }
     }
 
-    /// How many bits a second leave by a port, over all its queues; `None` for as many as come. What waits shows in the
-    /// depths that a program sees. Nothing changes for ports that the switch does not have.
+    /// Limits the bits per second that leave by a port, over all its queues. `None` removes the limit. Waiting
+    /// packets show in the depths that a program sees. Ports that the switch does not have are ignored.
     pub fn set_port_bandwidth(&mut self, port: PortId, bps: Option<u64>) {
         if self.ports.contains(port) {
             self.role.besides_changed();
@@ -222,8 +223,8 @@ impl Switch {
         }
     }
 
-    /// How many packets a second leave one queue of a port, or each of them; `None` for as many as come. Nothing
-    /// changes for ports that the switch does not have.
+    /// Limits the packets per second that leave one queue of a port, or each of them. `None` removes the limit. Ports
+    /// that the switch does not have are ignored.
     pub fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
         if self.ports.contains(port) {
             self.role.besides_changed();
@@ -231,8 +232,8 @@ impl Switch {
         }
     }
 
-    /// How many packets one queue of a port holds, or each of them. Nothing changes for ports that the switch
-    /// does not have.
+    /// Sets the capacity of one queue of a port, or of each of them, in packets. Ports that the switch does not have
+    /// are ignored.
     pub fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
         if self.ports.contains(port) {
             self.role.besides_changed();
@@ -240,13 +241,13 @@ impl Switch {
         }
     }
 
-    /// How many packets each queue of every port holds.
+    /// Sets the capacity of each queue of every port, in packets.
     pub fn set_all_queue_depths(&mut self, packets: usize) {
         self.role.besides_changed();
         self.queues.set_depth_everywhere(packets);
     }
 
-    /// Takes a port up or down. False if there is no such port. At a worker it holds for this worker, until the owner
+    /// Takes a port up or down. Returns false if there is no such port. At a worker this lasts until the owner
     /// publishes port states.
     pub fn set_port_up(&mut self, port: PortId, up: bool) -> bool {
         if self.objects.is_owner() {
@@ -256,29 +257,28 @@ impl Switch {
         self.ports.set_up(port, up)
     }
 
-    /// The ports.
+    /// Returns the ports.
     pub fn ports(&self) -> &Ports {
         &self.ports
     }
 
-    /// Everything the switch counts, by name; at the owner with what workers count.
+    /// Returns the counters of the switch by name; at the owner their sums over all workers.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// How many packets wait in the queues of a port, and how many those dropped.
+    /// Returns the number of packets in the queues of a port, and the number that these dropped.
     pub fn queue(&self, port: PortId) -> (u64, u64) {
         let waiting = (0..switch::PRIORITIES).map(|priority| self.queues.depth(port, priority) as u64).sum();
         (waiting, self.ports.queue_drops(&self.registry, port))
     }
 
-    /// How many packets wait in queues.
+    /// Returns the number of packets in queues.
     pub fn waiting(&self) -> usize {
         self.queues.waiting()
     }
 
-    /// Lets everything leave that waits in queues, at once, and forgets their rates: what a switch does before another
-    /// takes its place.
+    /// Sends every queued packet at once and removes all rates, before another switch replaces this one.
     pub fn drain(&mut self, now: Time, output: &mut Vec<Frame>) {
         if self.waiting() == 0 {
             return;
@@ -292,13 +292,13 @@ impl Switch {
         self.step(now, &mut Vec::new(), output);
     }
 
-    /// What was dropped: by which reason, and at which place of the program.
+    /// Returns the drop counts by reason and by place in the program.
     pub fn drop_sites(&self) -> Vec<switch::DropSite> {
         self.drops.sites(&self.registry)
     }
 
-    /// Takes back that frames left by a port: its driver could not send them. They count as dropped, each by its reason;
-    /// `bytes` is what they had together.
+    /// Converts transmitted frames back into drops, because the driver could not send them: each counts as dropped by
+    /// its reason. `bytes` is their total length.
     pub fn take_back_sent(&mut self, port: PortId, frames: &[(DropReason, u64)], bytes: u64) {
         for (reason, count) in frames.iter().filter(|(_, count)| *count > 0) {
             self.drops.count_many(&mut self.registry, *reason, 0, *count);
@@ -307,17 +307,17 @@ impl Switch {
         self.ports.take_back_tx(&mut self.registry, port, all, bytes);
     }
 
-    /// Whether anything waits for the control plane.
+    /// Whether notifications are pending for the control plane.
     pub fn has_notifications(&self) -> bool {
         !self.notifications.is_empty()
     }
 
-    /// What waits for the control plane, oldest first; it is gone from the switch then.
+    /// Removes and returns the pending notifications, oldest first.
     pub fn take_notifications(&mut self) -> Vec<Notification> {
         self.notifications.drain(..).collect()
     }
 
-    /// What came, left and was dropped, for people.
+    /// Returns a summary for people of received, sent and dropped packets.
     pub fn summary(&self) -> String {
         let mut text = self.ports.render(&self.registry);
         let sites = self.drop_sites();
@@ -348,13 +348,13 @@ impl Switch {
         }
     }
 
-    /// Does everything a frame causes now.
+    /// Processes a frame and everything that it causes now.
     fn take(&mut self, now: Time, frame: Frame, output: &mut Vec<Frame>) {
         self.receive(now, frame, &mut ());
         self.drive(now, output, &mut ());
     }
 
-    /// Counts a frame in and queues its first pass, or drops it.
+    /// Counts a received frame and queues its first pass, or drops it.
     fn receive<R: Recorder>(&mut self, now: Time, frame: Frame, recorder: &mut R) {
         let Frame { port, data } = frame;
         self.work_left = self.config.max_work;
@@ -377,7 +377,7 @@ impl Switch {
         }
     }
 
-    /// Runs everything that can run by `now`: passes that wait for nothing, and packets whose queue lets them go.
+    /// Runs everything that can run by `now`: passes that wait for nothing, and packets that may leave their queues.
     fn drive<R: Recorder>(&mut self, now: Time, output: &mut Vec<Frame>, recorder: &mut R) {
         loop {
             let work = match self.work.pop_front() {
@@ -394,9 +394,10 @@ impl Switch {
             };
             let traced = work.packet().trace == self.trace_number && self.trace_number != 0;
             let Some(left) = self.work_left.checked_sub(1) else {
-                match traced {
-                    true => self.drop_packet(work.into_packet(), DropReason::LoopLimit, recorder),
-                    false => self.drop_packet(work.into_packet(), DropReason::LoopLimit, &mut ()),
+                if traced {
+                    self.drop_packet(work.into_packet(), DropReason::LoopLimit, recorder)
+                } else {
+                    self.drop_packet(work.into_packet(), DropReason::LoopLimit, &mut ())
                 }
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Every number the switch can be asked for by name: what it counts of itself, and what its program keeps.
+//! Numbers by name: counters of the switch and state of its program.
 //!
 //! | name | number |
 //! |---|---|
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::Switch;
 
 impl Switch {
-    /// The number with this name.
+    /// Returns the number with this name.
     pub fn number(&self, name: &str) -> Option<u64> {
         if let Some(value) = self.registry.get(name) {
             return Some(value);
@@ -45,7 +45,7 @@ impl Switch {
         }
     }
 
-    /// What the switch counts of itself and how full its tables are, as one JSON object from name to number.
+    /// Returns the switch's counters and the sizes of its tables as one JSON object from name to number.
     pub fn numbers_json(&self) -> Value {
         let mut all = match self.registry.to_json() {
             Value::Object(all) => all,

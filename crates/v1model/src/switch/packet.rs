@@ -1,14 +1,14 @@
-//! A packet between two blocks, and what is done with every packet: made, copied, dropped, put back.
+//! A packet between two blocks, and operations on packets: create, copy, drop, recycle.
 
 use engine::PacketState;
-use switch::trace::{Outcome, PassKind, Recorder};
+use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, PortId, Time};
 
 use super::Switch;
-use super::ingress::Failure;
+use super::ingress::BlockFailure;
 use super::state::{Slots, State};
 
-/// How many packets are kept for use again.
+/// Maximum number of packets kept for reuse.
 const MAX_SPARE: usize = 1024;
 
 /// The values of `instance_type`, as `simple_switch` numbers them.
@@ -26,25 +26,25 @@ pub(super) enum Instance {
 #[derive(Debug)]
 pub(super) struct Packet {
     pub state: State,
-    /// The packet as it came in, where code that changes it in place runs and it may be asked for.
+    /// The packet as received, if code that changes it in place runs and it may be requested.
     pub original: Vec<u8>,
-    /// Where it, or the packet it was copied from, came in.
+    /// The port on which it, or the packet it was copied from, arrived.
     pub ingress_port: PortId,
-    /// How often it, with everything it was before, was resubmitted, recirculated or cloned.
+    /// Number of times that it, including its ancestors, was resubmitted, recirculated or cloned.
     pub passes: u16,
-    /// Only the first so many bytes leave.
+    /// Number of bytes to which it is truncated.
     pub max_bytes: u32,
-    /// The queue of its port that it waits in, if it is a clone whose session says so; else 0.
+    /// The egress queue that its mirror session chose, if it is a clone; else 0.
     pub class_of_service: u8,
-    /// Bytes of its headers after the parser.
+    /// Length of its headers after the parser, in bytes.
     pub parsed_bytes: usize,
-    /// The trace it belongs to, 0 for none, and its pass there.
+    /// Its trace, 0 for none, and its pass there.
     pub trace: u64,
     pub pass: usize,
 }
 
 impl Packet {
-    /// The bytes that came in.
+    /// Returns the received bytes.
     pub fn as_it_came(&self) -> &[u8] {
         match self.state {
             State::Interpreted(_) => self.state.data(),
@@ -53,7 +53,7 @@ impl Packet {
     }
 }
 
-/// A packet that leaves its queue: by which port, when, and how many stay behind it.
+/// A departure from a queue: port, time, and number of packets left in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub port: PortId,
@@ -61,7 +61,7 @@ pub(super) struct Leaving {
     pub depth: usize,
 }
 
-/// What is to be done next.
+/// A pending step.
 #[derive(Debug)]
 pub(super) enum Work {
     /// Parser and ingress, at this time.
@@ -85,7 +85,7 @@ impl Work {
 }
 
 impl Switch {
-    /// A packet just received.
+    /// Makes a packet that was just received.
     pub(super) fn packet<R: Recorder>(&mut self, data: Vec<u8>, ingress_port: PortId, recorder: &mut R) -> Box<Packet> {
         let pass = recorder.begin(None, PassKind::Received, data.len());
         let mut packet = self.blank(data, recorder.records());
@@ -96,13 +96,10 @@ impl Switch {
         packet
     }
 
-    /// A packet with empty state around these bytes.
+    /// Makes a packet with empty state around these bytes.
     fn blank(&mut self, data: Vec<u8>, interpreted: bool) -> Box<Packet> {
         let machine = self.machine.as_ref().filter(|_| !interpreted);
-        let spare = match machine.is_some() == self.machine.is_some() {
-            true => self.spare.pop(),
-            false => None,
-        };
+        let spare = if machine.is_some() == self.machine.is_some() { self.spare.pop() } else { None };
         match spare {
             Some(mut packet) => {
                 match &mut packet.state {
@@ -131,7 +128,7 @@ impl Switch {
         }
     }
 
-    /// A further pass of these bytes, with empty state: what `parent` becomes, or a clone of it as it came in.
+    /// Makes a further pass of these bytes with empty state: the next form of `parent`, or a clone of it as received.
     pub(super) fn renewed<R: Recorder>(
         &mut self,
         parent: &Packet,
@@ -147,7 +144,7 @@ impl Switch {
         packet
     }
 
-    /// A copy with all state.
+    /// Makes a copy with all state.
     pub(super) fn copied<R: Recorder>(&mut self, parent: &Packet, kind: PassKind, recorder: &mut R) -> Box<Packet> {
         let pass = recorder.begin(Some(parent.pass), kind, parent.state.data().len());
         Box::new(Packet {
@@ -163,9 +160,9 @@ impl Switch {
         })
     }
 
-    /// Puts a packet away that nobody needs any more.
+    /// Keeps a packet for reuse.
     pub(super) fn recycle(&mut self, packet: Box<Packet>) {
-        // Only those of the executor that packets are in when nobody watches.
+        // Only packets of the executor that runs without a trace are kept.
         let usual = packet.state.interpreted().is_none() == self.machine.is_some();
         if usual && self.spare.len() < MAX_SPARE {
             self.spare.push(packet);
@@ -177,24 +174,24 @@ impl Switch {
         self.drop_at(packet, reason, 0, recorder);
     }
 
-    /// Drops a packet because the program said so: `$drop_site` says where.
+    /// Drops a packet because the program said so: `$drop_site` has the place.
     pub(super) fn drop_by_program<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, recorder: &mut R) {
         let site = self.layout.standard.drop_site.map_or(0, |slot| packet.state.number(slot) as u32);
         self.drop_at(packet, reason, site, recorder);
     }
 
-    /// Drops a packet because a block of the program did not come to its end.
-    pub(super) fn drop_failed<R: Recorder>(&mut self, packet: Box<Packet>, failure: Failure, recorder: &mut R) {
+    /// Drops a packet because a block of the program did not complete.
+    pub(super) fn drop_failed<R: Recorder>(&mut self, packet: Box<Packet>, failure: BlockFailure, recorder: &mut R) {
         self.drop_at(packet, failure.0, failure.1, recorder);
     }
 
     fn drop_at<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, site: u32, recorder: &mut R) {
         self.drops.count(&mut self.registry, reason, site);
-        recorder.end(packet.pass, || Outcome::dropped(reason, self.drops.place(site)));
+        recorder.end(packet.pass, || PassOutcome::dropped(reason, self.drops.place(site)));
         self.recycle(packet);
     }
 
-    /// Bytes that the packet's headers take now.
+    /// Returns the present length of the packet's headers in bytes.
     pub(super) fn header_bytes(&self, state: &State) -> usize {
         state.header_bytes(&self.layout)
     }

@@ -1,4 +1,5 @@
-//! [`Switch`] as drivers and the control plane see it: each method forwards to the inherent method of the same name.
+//! The traits of [`Switch`] for drivers and the control plane: each method forwards to the inherent method of its
+//! name.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A packet's state in one of the two executors, and the units that machine code is made of.
+//! A packet's state in one of the two executors, and the units of machine code.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use jit::{InPlacePacket, NativeProgram, Plan, Probe, Speed, Step, Unit, Unsuppor
 
 use super::layout::{Layout, Standard};
 
-/// A packet's state. Packets that are traced are interpreted, whatever the others are.
+/// A packet's state. Traced packets are interpreted, whatever executor the others use.
 #[derive(Clone, Debug)]
 pub(super) enum State {
     Interpreted(PacketState),
@@ -21,9 +21,9 @@ pub(super) enum KeptValues {
     Compiled(jit::Preserved),
 }
 
-/// Something with slots: a packet's state, wherever it is.
+/// A packet's state in any representation, with slots.
 pub(super) trait Slots {
-    /// The low 64 bits of a slot.
+    /// Returns the low 64 bits of a slot.
     fn number(&self, slot: SlotId) -> u64;
     fn set_slot_to(&mut self, slot: SlotId, value: u64);
 
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// The packet's bytes. Machine code may have changed them.
+    /// Returns the packet's bytes. Machine code may have changed them.
     pub fn data(&self) -> &[u8] {
         match self {
             State::Interpreted(state) => state.data(),
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// Bytes of all valid headers that live from block to block.
+    /// Returns the length of all valid headers that live across blocks.
     pub fn header_bytes(&self, layout: &Layout) -> usize {
         match self {
             State::Interpreted(state) => {
@@ -105,7 +105,7 @@ impl State {
         }
     }
 
-    /// The packet that leaves.
+    /// Returns the packet to send.
     pub fn finish(&mut self) -> Vec<u8> {
         match self {
             State::Interpreted(state) => state.finish(),
@@ -120,7 +120,7 @@ impl State {
         }
     }
 
-    /// Puts the values of a field list back; a packet and its copies are in one executor.
+    /// Restores the values of a field list. A packet and its copies use the same executor.
     pub fn restore(&mut self, kept: &KeptValues) {
         match (self, kept) {
             (State::Interpreted(state), KeptValues::Interpreted(kept)) => state.restore(kept),
@@ -134,37 +134,37 @@ impl State {
 pub(super) mod unit {
     /// Parser and ingress.
     pub const INGRESS: usize = 0;
-    /// Egress and, unless something is asked for or the packet is dropped, the deparser.
+    /// Egress and, unless an action is requested or the packet is dropped, the deparser.
     pub const EGRESS: usize = 1;
     /// Checksum computation and deparser.
     pub const DEPARSE: usize = 2;
-    /// The parser alone, for copies of the packet as it came in.
+    /// The parser alone, for copies of the packet as received.
     pub const PARSE: usize = 3;
-    /// All of a packet's way, if nothing is asked for, it goes to one port, and no queue holds it up.
+    /// The whole pipeline of a packet, if no action is requested, it leaves by one port, and no queue delays it.
     pub const WHOLE: usize = 4;
 }
 
-/// What batches keep of packets that the whole unit ran on: the places of its results.
+/// Indices of the results that batches keep for packets of the unit for the whole pipeline.
 pub(super) mod result {
     pub const EGRESS_PORT: usize = 0;
-    /// Anything if the program has no such slot.
+    /// Unspecified if the program has no such slot.
     pub const PRIORITY: usize = 1;
-    /// Anything if the program has no such slot.
+    /// Unspecified if the program has no such slot.
     pub const DROP_SITE: usize = 2;
 }
 
 /// A program in machine code.
 #[derive(Debug)]
 pub(super) struct Machine {
-    pub compiled: NativeProgram,
-    /// Whether the packet as it came in may be asked for after code ran on it.
+    pub compiled: Compiled,
+    /// Whether the packet as received may be requested after code ran on it.
     pub keeps_original: bool,
-    /// The step of [`unit::WHOLE`] that egress begins with, if there is such a unit.
+    /// The step of [`unit::WHOLE`] at which egress begins, if there is such a unit.
     pub egress_begins: Option<usize>,
 }
 
-/// Whether the switch can do between ingress and egress what it does from code, without looking at the packet: what it
-/// tells egress must be constants and what it told ingress, and what it counts by must not be changed by egress.
+/// Whether the switch's work between ingress and egress can be done by machine code, without access to the packet:
+/// the metadata for egress must be constants and outputs of ingress, and egress must not change what is counted.
 fn can_be_whole(program: &Program, layout: &Layout) -> bool {
     let (blocks, standard) = (layout.blocks, layout.standard);
     let before = [blocks.parser, blocks.verify_checksum, blocks.ingress];
@@ -178,13 +178,13 @@ fn can_be_whole(program: &Program, layout: &Layout) -> bool {
     });
     let clock = standard.ingress_global_timestamp;
     let times = [standard.egress_global_timestamp, standard.enq_timestamp];
-    let tells_time = times.iter().any(Option::is_some);
+    let sets_time = times.iter().any(Option::is_some);
     let has_clock = clock.is_some_and(|slot| !written(before, slot));
     let queue_stays = standard.priority.is_none_or(|slot| !written(behind, slot));
-    !length_is_read && (has_clock || !tells_time) && queue_stays && !written(behind, standard.egress_port)
+    !length_is_read && (has_clock || !sets_time) && queue_stays && !written(behind, standard.egress_port)
 }
 
-/// What the switch does between ingress and egress with a packet that goes on at once.
+/// Returns the switch's work between ingress and egress for a packet that continues at once.
 fn between(standard: Standard, drop_port: u32) -> Vec<Step> {
     let mut steps = vec![Step::StopIfRequested];
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));

@@ -1,8 +1,8 @@
-//! The numbers of the architecture itself, beside those of ports, queues and drops.
+//! Counters of the architecture, beside those of ports, queues and drops.
 
 use switch::{Registry, Stat};
 
-/// What the architecture counts. The names are part of what users see.
+/// The counters of the architecture. Users see their names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stats {
     pub ingress_clones: Stat,

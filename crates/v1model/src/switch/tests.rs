@@ -1,5 +1,5 @@
-//! Frames in, frames out, against a program that does what the first byte of a frame says and reports in a trailer
-//! header what egress saw. `probe` builds it; each test reads as a story of frames.
+//! Frames in, frames out, with a program that executes the operation in a frame's first byte and reports in a trailer
+//! header what egress saw. `probe` builds it; each test is a sequence of frames.
 
 mod atomic;
 mod idle;

@@ -1,4 +1,4 @@
-//! Traces: the account of one frame.
+//! Traces of single frames.
 
 use switch::trace::{Recorder, Trace, Tracer};
 use switch::{Frame, Time};
@@ -6,9 +6,9 @@ use switch::{Frame, Time};
 use super::Switch;
 
 impl Switch {
-    /// Takes one frame like [`switch::Device::step`] and tells what happened to it, step by step. What leaves the
-    /// switch meanwhile is appended to `output`; packets that wait in a queue leave the trace there. Other packets are
-    /// not recorded, and cost what they always do.
+    /// Processes one frame like [`switch::Device::step`] and returns its trace. Frames that leave the switch are
+    /// appended to `output`; packets that wait in a queue leave the trace there. Other packets are not recorded, and
+    /// cost what they always do.
     pub fn trace(&mut self, now: Time, frame: Frame, output: &mut Vec<Frame>) -> Trace {
         self.objects.advance_clock(now.as_ns());
         self.sweep_idle(now);
@@ -17,13 +17,12 @@ impl Switch {
         let mut tracer = Tracer::new(now, &frame);
         self.receive(now, frame, &mut tracer);
         self.drive(now, output, &mut tracer);
-        // Packets that wait belong to this trace no more.
+        // Waiting packets do not belong to this trace any more.
         self.trace_number += 1;
         tracer.finish()
     }
 
-    /// Takes frames like [`switch::Device::step`] and tells a recorder of its own what happens to them; they are
-    /// interpreted.
+    /// Processes frames like [`switch::Device::step`] and reports to a recorder; they are interpreted.
     pub fn step_recorded<R: Recorder>(
         &mut self,
         now: Time,

@@ -16,25 +16,25 @@ use super::Switch;
 use super::idle::Idle;
 use super::in_place::InPlace;
 
-/// Which of those that share a state a switch is.
+/// The role of a switch among those that share a state.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Role {
-    /// How many workers share the queues' rates; 0 while the owner is alone.
+pub(super) struct WorkerRole {
+    /// Number of workers that share the queues' rates; 0 while the owner is alone.
     workers: u32,
-    /// Whether there is something to publish that the engine does not know of.
+    /// Whether there are changes to publish that the engine does not know of.
     besides_changed: bool,
-    /// At a worker, what it follows.
+    /// At a worker, the version that it follows.
     followed: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Role {
+impl WorkerRole {
     pub fn besides_changed(&mut self) {
         self.besides_changed = true;
     }
 }
 
-/// What the switch publishes with the tables.
-struct Besides {
+/// State that the switch publishes with the tables.
+struct PublishedState {
     groups: Arc<MulticastGroups>,
     mirrors: Arc<MirrorSessions>,
     queues: QueueSettings,
@@ -42,20 +42,20 @@ struct Besides {
 }
 
 impl Switch {
-    /// Switches for other threads that run packets with this one's program and state. Which packets each gets is the
-    /// caller's choice; those of one flow should go to one worker, in their order.
+    /// Creates switches for other threads, which run packets with this switch's program and state. The caller
+    /// distributes the packets; those of one flow should go to one worker, in order.
     ///
-    /// From now on this switch is the owner: what it is told (entries, groups, sessions, ports, queues) workers see
-    /// after [`Switch::publish`], all at once, from their next batch on. Its numbers contain the workers'.
-    /// Notifications come from the switch that made them; entries that age are the owner's to watch, so it has to be
-    /// stepped now and then. Every worker has queues of its own, and an equal share of each rate and depth.
+    /// This switch becomes the owner: workers see changes of it (entries, groups, sessions, ports, queues) after
+    /// [`Switch::publish`], all at once, from their next batch on. Its counters include the workers'. Notifications
+    /// come from the switch that made them. The owner watches entries that age, so it must be stepped regularly.
+    /// Every worker has queues of its own, and an equal share of each rate and depth.
     ///
     /// Call it once: shares are those of `count` workers.
     ///
     /// # Panics
     /// If this is a worker itself.
     pub fn workers(&mut self, count: u32) -> Vec<Switch> {
-        self.role = Role { workers: count, besides_changed: true, followed: None };
+        self.role = WorkerRole { workers: count, besides_changed: true, followed: None };
         self.publish();
         (0..count).map(|_| self.worker()).collect()
     }
@@ -86,8 +86,8 @@ impl Switch {
         }
     }
 
-    /// Lets workers see everything that this switch was told since the last call, all at once, from their next batch
-    /// on. Stepping the switch does it, too. Without workers there is nothing to do.
+    /// Publishes all changes since the last call (RCU-style): workers see them all at once, from their next batch on.
+    /// Stepping the switch publishes too. Does nothing without workers.
     pub fn publish(&mut self) {
         if self.role.workers == 0 || !self.objects.is_owner() {
             return;
@@ -95,23 +95,23 @@ impl Switch {
         if std::mem::take(&mut self.role.besides_changed) {
             let (groups, mirrors) = (Arc::clone(&self.groups), Arc::clone(&self.mirrors));
             let down = self.ports.ids().filter(|port| !self.ports.is_up(*port)).collect();
-            self.objects.attach(Arc::new(Besides { groups, mirrors, queues: self.queues.settings(), down }));
+            self.objects.attach(Arc::new(PublishedState { groups, mirrors, queues: self.queues.settings(), down }));
         }
         self.objects.publish();
     }
 
-    /// At the owner: whether changes can be made now without copying all tables, since no worker is still in a batch that
+    /// At the owner: whether changes can be made without copying all tables, since no worker is still in a batch that
     /// began two publications ago. Always true without workers.
     pub fn is_clear(&self) -> bool {
         self.objects.is_clear()
     }
 
-    /// At a worker without work: lets go of the version of the tables it has.
+    /// At an idle worker: releases its version of the tables.
     pub fn rest(&mut self) {
         self.objects.rest();
     }
 
-    /// At the begin of a batch: the owner publishes, a worker takes the newest version.
+    /// Begins a batch: the owner publishes, a worker pins the newest version.
     #[inline]
     pub(super) fn begin_batch(&mut self) {
         if self.role.workers == 0 {
@@ -123,14 +123,14 @@ impl Switch {
         }
     }
 
-    /// Takes over what is in the version beside the tables.
+    /// Adopts the state in the version beside the tables.
     fn follow(&mut self) {
         let attached = self.objects.attached();
         if self.role.followed.as_ref().is_some_and(|followed| Arc::ptr_eq(followed, attached)) {
             return;
         }
         let attached = Arc::clone(attached);
-        let besides: &Besides = attached.downcast_ref().expect("the owner attaches it before there are workers");
+        let besides: &PublishedState = attached.downcast_ref().expect("the owner attaches it before there are workers");
         (self.groups, self.mirrors) = (Arc::clone(&besides.groups), Arc::clone(&besides.mirrors));
         self.queues.share(&besides.queues, self.role.workers);
         let ports: Vec<_> = self.ports.ids().collect();

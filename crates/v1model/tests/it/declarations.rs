@@ -1,10 +1,10 @@
-//! What is said of declarations that this architecture cannot have, and where.
+//! Diagnostics of declarations that this architecture cannot have.
 
 use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
 use v1model::V1Model;
 
-/// A program around a declaration in line 6.
+/// Returns a program around a declaration in line 6.
 fn program(declaration: &str) -> String {
     format!(
         "#include <v1model.p4>
@@ -21,7 +21,7 @@ fn program(declaration: &str) -> String {
     )
 }
 
-/// The errors about a declaration: code, line, message.
+/// Returns the errors about a declaration: code, line, message.
 fn errors(declaration: &str) -> Vec<String> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let text = program(declaration);

@@ -12,7 +12,7 @@
 //! rate 1 1000                port 1 sends 1000 packets a second
 //! depth 1 2                  port 1's queues hold two packets
 //! down 1, up 1               port 1 goes down, or up
-//! trace 0 0102               like send, and tells the trace
+//! trace 0 0102               like send, and prints the trace
 //! summary                    what the switch counted
 //! ```
 
@@ -32,33 +32,33 @@ fn compile(path: &Path) -> ir::Program {
 }
 
 /// A switch and the time.
-struct Teller {
+struct StoryRunner {
     switch: Switch,
     now: Time,
 }
 
-impl Teller {
-    /// Does what a line says and tells what comes back.
-    fn tell(&mut self, line: &str) -> Option<String> {
+impl StoryRunner {
+    /// Executes a line and returns the output.
+    fn execute(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let port = |at: usize| number(at).map(|port| PortId(port as u32));
         let frame = || Some(Frame::new(number(1)? as u32, unhex(&words[2..].concat())?));
-        let mut output = Vec::new();
-        let mut told = String::new();
+        let mut frames = Vec::new();
+        let mut text = String::new();
         let fine = match *words.first()? {
             "send" => {
-                self.switch.step(self.now, &mut vec![frame()?], &mut output);
+                self.switch.step(self.now, &mut vec![frame()?], &mut frames);
                 true
             }
             "trace" => {
-                let trace = self.switch.trace(self.now, frame()?, &mut output);
-                told = trace.render();
+                let trace = self.switch.trace(self.now, frame()?, &mut frames);
+                text = trace.render();
                 true
             }
             "at" => {
                 self.now = Time::from_us(number(1)?);
-                self.switch.step(self.now, &mut Vec::new(), &mut output);
+                self.switch.step(self.now, &mut Vec::new(), &mut frames);
                 true
             }
             "group" => {
@@ -90,13 +90,13 @@ impl Teller {
             }
             "down" | "up" => self.switch.set_port_up(port(1)?, words[0] == "up"),
             "summary" => {
-                told = self.switch.summary();
+                text = self.switch.summary();
                 true
             }
             _ => return None,
         };
-        for frame in output {
-            let _ = writeln!(told, "out {} {}", frame.port, hex(&frame.data));
+        for frame in frames {
+            let _ = writeln!(text, "out {} {}", frame.port, hex(&frame.data));
         }
         for notification in self.switch.take_notifications() {
             let program = self.switch.program();
@@ -105,13 +105,13 @@ impl Teller {
                     let digest = &program.digests[digest];
                     let fields = digest.fields.iter().zip(&values);
                     let fields: Vec<String> = fields.map(|((name, _), value)| format!("{name}={value:x}")).collect();
-                    writeln!(told, "digest {} {}", digest.name, fields.join(" "))
+                    writeln!(text, "digest {} {}", digest.name, fields.join(" "))
                 }
-                Notification::PacketIn { data, .. } => writeln!(told, "packet-in {}", hex(&data)),
-                Notification::IdleTimeout { table, .. } => writeln!(told, "idle {}", program.tables[table].name),
+                Notification::PacketIn { data, .. } => writeln!(text, "packet-in {}", hex(&data)),
+                Notification::IdleTimeout { table, .. } => writeln!(text, "idle {}", program.tables[table].name),
             };
         }
-        fine.then_some(told)
+        fine.then_some(text)
     }
 }
 
@@ -124,32 +124,32 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
     (0..digits.len()).step_by(2).map(pair).collect()
 }
 
-/// Runs the story of this name against its program, and holds what is told against what stands there.
+/// Runs the story of this name against its program, and compares the output to the story's.
 fn story(name: &str) {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/stories");
     let path = directory.join(format!("{name}.story"));
     let program = Arc::new(compile(&directory.join(format!("{name}.p4"))));
     let switch = Switch::new(program, Config::with_ports(4)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let mut teller = Teller { switch, now: Time::ZERO };
+    let mut runner = StoryRunner { switch, now: Time::ZERO };
     let expected = std::fs::read_to_string(&path).expect("the story can be read");
-    let mut told = String::new();
+    let mut output = String::new();
     for line in expected.lines().filter(|line| !line.starts_with("  ")) {
-        told.push_str(line);
-        told.push('\n');
+        output.push_str(line);
+        output.push('\n');
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
-        let answer = teller.tell(line).unwrap_or_else(|| panic!("{name}: `{line}` cannot be done"));
+        let answer = runner.execute(line).unwrap_or_else(|| panic!("{name}: `{line}` cannot be done"));
         // An empty line would be read as one of the story's own.
         for line in answer.lines().filter(|line| !line.is_empty()) {
-            let _ = writeln!(told, "  {line}");
+            let _ = writeln!(output, "  {line}");
         }
     }
-    testing::golden::assert_golden(path, &told);
+    testing::golden::assert_golden(path, &output);
 }
 
-/// No frame may be lost: what came in, and every copy made of it, left, was dropped for a reason, was replaced by its
-/// copies, or waits.
+/// Checks that no frame is lost: each received frame, and every copy made of it, left, was dropped for a reason, was
+/// replaced by its copies, or waits.
 fn nothing_is_lost(switch: &Switch, sent: u64) -> Result<(), String> {
     let sum = |part: &str| -> u64 {
         let wanted = |name: &str| match part {
@@ -164,7 +164,7 @@ fn nothing_is_lost(switch: &Switch, sent: u64) -> Result<(), String> {
     if came == went { Ok(()) } else { Err(format!("{came} came, {went} went:\n{}", switch.summary())) }
 }
 
-/// A switch with groups, sessions and a rate, of which random frames with small numbers hit many.
+/// Returns a switch with groups, sessions and a rate, of a size that random frames with small numbers hit.
 fn busy(program: &Arc<ir::Program>, seed: u64) -> Switch {
     let config = Config { seed, max_work: 200, ..Config::with_ports(4) };
     let mut switch = Switch::new(program.clone(), config).expect("the program fits the switch");
@@ -177,7 +177,7 @@ fn busy(program: &Arc<ir::Program>, seed: u64) -> Switch {
     switch
 }
 
-/// Frames of up to 40 small bytes for ports 0 to 4, of which the last is not there (xorshift, seeded).
+/// Returns frames of up to 40 small bytes for ports 0 to 4; port 4 does not exist (xorshift, seeded).
 fn random_frame(state: &mut u64) -> Frame {
     let mut random = |below: u64| {
         *state ^= *state << 13;

@@ -1,4 +1,4 @@
-//! From a program's and a script's text to a report, as the tests here need it.
+//! Helpers from a program's and a script's text to a report.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A compiled program, or what is wrong with it.
+/// Compiles a program, or returns its errors.
 pub fn program(path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, String> {
     let text = read(path)?;
     let mut diagnostics = Diagnostics::new();
@@ -26,18 +26,24 @@ pub fn program(path: &Path, map: &mut SourceMap) -> Result<Arc<ir::Program>, Str
     program.map(|compiled| Arc::new(compiled.ir)).ok_or_else(|| diagnostics.render(map, false))
 }
 
-/// Runs the script `stf_path` on the program `p4_path`: the report, or what was found in the two files.
+/// Runs the script `stf_path` on the program `p4_path`. Returns the report, or the errors in the two files.
 pub fn report(p4_path: &Path, stf_path: &Path, map: &mut SourceMap) -> Result<stf::Report, String> {
-    report_by(stf::Way::Traced, p4_path, stf_path, map)
+    report_by(stf::PacketPath::Traced, p4_path, stf_path, map)
 }
 
-/// The same, whichever way packets go.
-pub fn report_by(way: stf::Way, p4_path: &Path, stf_path: &Path, map: &mut SourceMap) -> Result<stf::Report, String> {
+/// Does the same, with packets on the given path.
+pub fn report_by(
+    packet_path: stf::PacketPath,
+    p4_path: &Path,
+    stf_path: &Path,
+    map: &mut SourceMap,
+) -> Result<stf::Report, String> {
     let program = program(p4_path, map)?;
     let mut diagnostics = Diagnostics::new();
     let file = map.add(&name(stf_path), read(stf_path)?);
     let script = stf::parse(map, file, &mut diagnostics);
     let test = script.and_then(|script| stf::bind(&script, &program, &mut diagnostics));
     let test = test.ok_or_else(|| diagnostics.render(map, false))?;
-    test.run(&program, &stf::RunOptions { way, ..stf::RunOptions::default() }).map_err(|error| error.to_string())
+    test.run(&program, &stf::RunOptions { path: packet_path, ..stf::RunOptions::default() })
+        .map_err(|error| error.to_string())
 }

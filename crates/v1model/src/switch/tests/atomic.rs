@@ -1,4 +1,4 @@
-//! `@atomic` blocks are one step for all workers, whatever runs them and however they are left.
+//! `@atomic` blocks are one step for all workers, with each executor and each way to leave them.
 
 use std::sync::{Arc, Barrier};
 
@@ -9,8 +9,9 @@ use ir::Program;
 use crate::description::V1Model;
 use crate::{Config, Executor, Switch};
 
-/// Cell 0 counts in a block of its own. Cell 1 counts packets in an action, within the block that cells 2 and 3 count in;
-/// every third one exits there and is not counted in cell 3. Cell 4 counts in a function that returns from its block.
+/// Cell 0 counts in a block of its own. Cell 1 counts packets in an action, within the block in which cells 2 and 3
+/// count; every third one exits there and is not counted in cell 3. Cell 4 counts in a function that returns from its
+/// block.
 const SOURCE: &str = "
 #include <core.p4>
 #include <v1model.p4>
@@ -78,7 +79,7 @@ fn atomic_blocks_of_workers_lose_nothing() {
     const WORKERS: u32 = 3;
     const BATCH: u64 = 32;
     let program = program();
-    // Enough for the workers to meet.
+    // Enough packets for the workers to meet.
     for (executor, batches) in [(Executor::Jit, 10_000), (Executor::Interpreter, 400)] {
         let config = Config { executor, ..Config::with_ports(2) };
         let mut owner = Switch::new(program.clone(), config).expect("the switch runs the program");

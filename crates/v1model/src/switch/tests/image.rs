@@ -1,4 +1,4 @@
-//! Switches of one image have its code in common and nothing else.
+//! Switches of one image share its code and nothing else.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn switches_of_one_image_share_its_code_and_no_state() {
     for executor in [Executor::Interpreter, Executor::Jit] {
         let config = Config { executor, ..Config::with_ports(4) };
         let image = Image::new(Arc::clone(&program), executor, config.drop_port).expect("the router is for the switch");
-        // Beside each switch of the image is one of its own, to which it has to do the same.
+        // Each switch of the image is compared to one built by itself.
         let pair = || Pair {
             handed: Switch::new(Arc::clone(&program), config.clone()).expect("the router fits the switch"),
             lent: Switch::from_image(&image, config.clone()).expect("the router fits the switch"),

@@ -1,4 +1,4 @@
-//! Packets that are run where they lie and packets that are handed over come to the same.
+//! Processing in place and processing of copies have the same results.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::probe::{Do, frame, program};
 use super::traced::{packet, router};
 use crate::{Config, Executor, Switch};
 
-/// A source of random choices, the same each time.
+/// A reproducible generator.
 struct Random(SplitMix64);
 
 impl Random {
@@ -22,11 +22,11 @@ impl Random {
     }
 }
 
-/// Two switches that are told the same: one is handed frames, the other is lent them.
+/// Two switches with the same configuration: one processes copies, the other in place.
 pub struct Pair {
     pub handed: Switch,
     pub lent: Switch,
-    /// Frames that left from where they came in.
+    /// Number of frames that left in place.
     pub in_place: usize,
 }
 
@@ -35,12 +35,12 @@ impl Pair {
         Pair { handed: make(), lent: make(), in_place: 0 }
     }
 
-    pub fn both(&mut self, mut tell: impl FnMut(&mut Switch)) {
-        tell(&mut self.handed);
-        tell(&mut self.lent);
+    pub fn both(&mut self, mut change: impl FnMut(&mut Switch)) {
+        change(&mut self.handed);
+        change(&mut self.lent);
     }
 
-    /// Sends a batch through both and compares everything that can be seen.
+    /// Sends a batch through both and compares everything that can be observed.
     #[track_caller]
     pub fn send(&mut self, now: Time, port: u32, frames: &[Vec<u8>], room: usize) {
         let mut expected = Vec::new();
@@ -74,16 +74,16 @@ impl Pair {
     }
 }
 
-/// What is different from story to story.
+/// The parameters of a test.
 #[derive(Clone, Copy)]
 struct Setting {
     executor: Executor,
     max_work: u32,
-    /// Whether egress looks at the packet's length, which ingress may change.
+    /// Whether egress reads the packet's length, which ingress may change.
     reads_length: bool,
-    /// Whether a queue has a rate, and packets may have to wait.
+    /// Whether a queue has a rate, so that packets may have to wait.
     is_paced: bool,
-    /// Whether packets can be asked for as they came in, so that each has to be copied before it runs.
+    /// Whether the packet as received can be requested, so that each must be copied before it runs.
     keeps_originals: bool,
 }
 
@@ -92,7 +92,7 @@ impl Setting {
         Setting { executor: Executor::Jit, max_work: 4096, reads_length: true, is_paced: true, keeps_originals: true };
 }
 
-/// The probe, with a report that says 0 for the length.
+/// Returns the probe with a report that says 0 for the length.
 fn without_length() -> ir::Program {
     let mut program = program();
     let length = program.slot_named("standard_metadata.packet_length").expect("the probe has it");
@@ -109,7 +109,7 @@ fn without_length() -> ir::Program {
     program
 }
 
-/// A program without what asks for packets as they came in.
+/// Removes everything that requests the packet as received.
 fn without_originals(mut program: ir::Program) -> ir::Program {
     for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
         let asks = |op: &ir::Op| matches!(op, ir::Op::Request(ir::Request::Clone { .. } | ir::Request::Resubmit(_)));
@@ -118,7 +118,7 @@ fn without_originals(mut program: ir::Program) -> ir::Program {
     program
 }
 
-/// The probe with everything that it can be told.
+/// Returns a switch with the probe and all settings.
 fn probe(setting: Setting) -> Switch {
     let program = if setting.reads_length { program() } else { without_length() };
     let program = if setting.keeps_originals { program } else { without_originals(program) };
@@ -157,7 +157,7 @@ const OPS: [Do; 16] = [
     Do::SecondByteIsPriority,
 ];
 
-/// A frame for the probe, sometimes too short or too long to be one.
+/// Returns a frame for the probe, sometimes too short or too long.
 fn any_frame(random: &mut Random) -> Vec<u8> {
     let op = if random.below(2) == 0 { Do::Unicast } else { random.one_of(&OPS) };
     let port = random.one_of(&[0, 1, 2, 3, 4, 5, 6, 510, 511]);
@@ -198,18 +198,18 @@ fn whatever_a_program_asks_for_comes_to_the_same() {
 
 #[test]
 fn frames_that_run_together_come_to_the_same() {
-    // Packets run together where the way is one unit, no originals are kept, and no queue holds anything back.
+    // Packets run together if the pipeline is one unit, no originals are kept, and no queue delays anything.
     let setting = Setting { reads_length: false, is_paced: false, keeps_originals: false, ..Setting::USUAL };
     let machine = probe(setting).machine.expect("there is machine code");
     assert!(machine.egress_begins.is_some() && !machine.keeps_original);
     let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
     assert!(in_place > 500, "only {in_place} frames left in place");
-    // Where a queue does, each goes by itself.
+    // If a queue does, each runs by itself.
     story(130, Setting { is_paced: true, ..setting });
 }
 
 #[test]
-fn a_whole_pass_is_one_unit_where_nobody_can_tell() {
+fn a_whole_pass_is_one_unit_where_the_result_is_the_same() {
     let is_one = |setting| probe(setting).machine.as_ref().is_some_and(|machine| machine.egress_begins.is_some());
     assert!(is_one(Setting { reads_length: false, ..Setting::USUAL }));
     assert!(!is_one(Setting::USUAL));

@@ -1,7 +1,7 @@
-//! The probe: a v1model program in IR whose frames say what is to be done with them.
+//! The probe: a v1model program in IR whose frames select its operations.
 //!
-//! A frame is `op:8 port:16 arg:16` and a payload. Ingress sets `egress_spec` to the port and does the operation;
-//! egress puts a report header behind it, which [`report`] reads back.
+//! A frame is `op:8 port:16 arg:16` and a payload. Ingress sets `egress_spec` to the port and performs the operation;
+//! egress appends a report header, which [`report`] reads back.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use ir::*;
 
 use BinaryOp::{Eq, Ne};
 
-/// What the first byte of a frame asks for.
+/// The operation in the first byte of a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Do {
     Unicast,
@@ -31,7 +31,7 @@ pub enum Do {
     SecondByteIsPriority,
 }
 
-/// What egress saw, in the order of the report header's fields.
+/// The values that egress saw, in the order of the report header's fields.
 pub const REPORT: [(&str, u32); 10] = [
     ("type", 8),
     ("rid", 16),
@@ -45,7 +45,7 @@ pub const REPORT: [(&str, u32); 10] = [
     ("port", 16),
 ];
 
-/// A frame for the probe, with `payload` bytes of 0xee behind its five bytes.
+/// Returns a frame for the probe, with `payload` bytes of 0xee after its five bytes.
 pub fn frame(op: Do, port: u16, arg: u16, payload: usize) -> Vec<u8> {
     let mut data = vec![op as u8];
     data.extend(port.to_be_bytes());
@@ -54,8 +54,8 @@ pub fn frame(op: Do, port: u16, arg: u16, payload: usize) -> Vec<u8> {
     data
 }
 
-/// What left: the operation, what of the report is not 0, and the bytes of payload; for frames too short for a report
-/// their length.
+/// Renders a frame that left: the operation, the nonzero values of the report, and the number of payload bytes; for
+/// frames too short for a report their length.
 pub fn report(data: &[u8]) -> String {
     let report_bytes = REPORT.iter().map(|(_, width)| width).sum::<u32>() as usize / 8;
     let Some(payload) = data.len().checked_sub(5 + report_bytes) else { return format!("{} bytes", data.len()) };
@@ -72,7 +72,7 @@ pub fn report(data: &[u8]) -> String {
     parts.join(" ")
 }
 
-/// Names of slots to ids, made as they are asked for.
+/// Slot ids by name, created on demand.
 #[derive(Default)]
 struct Build {
     program: Program,
@@ -120,13 +120,13 @@ fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
     Expr::Binary(op, Box::new(left), Box::new(right))
 }
 
-/// A block; instructions and their places.
+/// Makes a block of instructions and their places.
 fn block(name: &str, instrs: Vec<(Op, LocId)>, terminator: Terminator) -> Block {
     let instrs = instrs.into_iter().map(|(op, loc)| Instr { op, loc }).collect();
     Block { name: name.into(), is_state: false, instrs, terminator, loc: LocId::from_u32(0) }
 }
 
-/// The program.
+/// Returns the program.
 pub fn program() -> Program {
     let mut b = Build::default();
     b.program.arch = "v1model".into();
@@ -196,7 +196,7 @@ pub fn program() -> Program {
     case(Do::Multicast, vec![(set(standard("mcast_grp"), field(ask, 2)), here)], &mut blocks);
     let here = at(&mut b, Do::CloneIngress);
     let clone = |ingress| Op::Request(Request::Clone { ingress, session: arg32(), keep: Some(1) });
-    // The clone carries the packet as it came in, so that the change of `port` must not be seen in it.
+    // The clone carries the packet as received, so that the change of `port` must not be seen in it.
     let spoil = Op::Assign(LValue::Field(HeaderRef::Header(ask), 0), number(0xff, 8));
     case(Do::CloneIngress, vec![(clone(true), here), (spoil.clone(), here)], &mut blocks);
     let here = at(&mut b, Do::ResubmitAlways);
@@ -276,7 +276,7 @@ pub fn program() -> Program {
     let normal = || binary(Eq, read("instance_type"), number(0, 32));
     case(Do::CloneEgress, Some(normal()), clone(false), here);
     case(Do::CloneEgressAlways, None, clone(false), here);
-    // Egress sees every packet that ingress sent on as a normal one; the kept field tells the first pass.
+    // Egress sees every packet that ingress forwarded as a normal one; the kept field marks the first pass.
     let first = binary(Eq, Expr::Slot(slot("meta.kept")), number(7, 16));
     case(Do::Recirculate, Some(first), recirculate(), here);
     case(Do::RecirculateAlways, None, recirculate(), here);
@@ -288,7 +288,7 @@ pub fn program() -> Program {
     egress.append(&mut blocks);
     b.body("egress", "ProbeEgress", BodyKind::Control, egress);
 
-    // A recirculated packet is parsed from its first byte, so the report goes behind the question.
+    // A recirculated packet is parsed from its first byte, so the report follows the operation.
     let emits = [ask, seen].map(|header| (Op::Emit(HeaderRef::Header(header)), nowhere));
     let deparser = block("start", emits.into(), Terminator::Return);
     b.body("deparser", "ProbeDeparser", BodyKind::Control, vec![deparser]);

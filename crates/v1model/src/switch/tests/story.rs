@@ -1,4 +1,4 @@
-//! What the switch does with frames: each test tells what left, when, and what the switch counted.
+//! Behaviour of the switch: each test says which frames leave, when, and what the switch counted.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use bits::Bits;
 use super::probe::{Do, frame, program, report};
 use crate::{Config, Switch};
 
-/// A probe with ports 0 to 3.
+/// Returns a probe with ports 0 to 3.
 pub fn probe() -> Switch {
     let program = program();
     ir::validate(&program).expect("the probe is a valid program");
     Switch::new(Arc::new(program), Config::with_ports(4)).expect("the probe fits the switch")
 }
 
-/// Sends frames into port 0 at a time and tells what leaves: `port: report`.
+/// Sends frames into port 0 at a time and returns what leaves: `port: report`.
 fn send(switch: &mut Switch, now_us: u64, frames: &[Vec<u8>]) -> Vec<String> {
     let mut input: Vec<Frame> = frames.iter().map(|data| Frame::new(0, data.clone())).collect();
     let mut output = Vec::new();
@@ -43,9 +43,9 @@ fn drops_are_counted_at_the_statement_that_asked() {
     let frames = [Do::Drop, Do::Drop, Do::DropWithoutSite, Do::DropInEgress, Do::AssertInIngress];
     let left = send(&mut switch, 0, &frames.map(|op| frame(op, 1, 0, 0)));
     assert_eq!(left, [""; 0]);
-    let told: Vec<String> = switch.drop_sites().iter().map(ToString::to_string).collect();
+    let sites: Vec<String> = switch.drop_sites().iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        sites,
         [
             "2 dropped in ingress by the program at probe.p4:101:9 (ProbeIngress)",
             "1 dropped in ingress by the program",
@@ -161,7 +161,7 @@ fn an_egress_clone_is_the_packet_as_it_was_and_goes_through_egress() {
     let mut switch = probe();
     assert!(switch.set_mirror_session(9, Some(MirrorSession::to_port(3))));
     let left = send(&mut switch, 0, &[frame(Do::CloneEgress, 1, 9, 2)]);
-    // The report header was valid already when the clone was made, and counts for its length.
+    // The report header was valid when the clone was made, and counts for its length.
     assert_eq!(left, ["1: op=9 kept=7 length=7 port=1 payload=2", "3: op=9 type=2 kept=7 length=32 port=3 payload=2"]);
 }
 
@@ -188,7 +188,7 @@ fn no_packet_loops_for_ever() {
         assert_eq!(send(&mut switch, 0, &[frame(op, 1, 0, 0)]), [""; 0], "{op:?}");
         assert_eq!(drops(&switch, DropReason::LoopLimit), 1, "{op:?}");
     }
-    // A clone of each clone, to a hundred ports each time, ends by the limit on work.
+    // Clones of clones, to a hundred ports each time, end at the limit on work.
     let mut switch = probe();
     let ports = (0..100).map(|_| 1);
     assert!(switch.set_multicast_group(1, Some(MulticastGroup::of_ports(ports))));
@@ -211,14 +211,16 @@ fn digests_and_packets_for_the_control_plane_come_out_as_values() {
     let mut switch = probe();
     let left = send(&mut switch, 4, &[frame(Do::Digest, 1, 77, 0), frame(Do::Unicast, 510, 0, 0)]);
     assert_eq!(left.len(), 1);
-    let told = switch.take_notifications();
-    let [Notification::Digest { values, time, .. }, Notification::PacketIn { port, data, .. }] = told.as_slice() else {
-        panic!("{told:?}");
+    let notifications = switch.take_notifications();
+    let [Notification::Digest { values, time, .. }, Notification::PacketIn { port, data, .. }] =
+        notifications.as_slice()
+    else {
+        panic!("{notifications:?}");
     };
     assert_eq!(values, &[Bits::new(1, 16), Bits::new(77, 16)]);
     assert_eq!((*time, *port, data.len()), (Time::from_us(4), PortId(510), 30));
     assert_eq!(switch.take_notifications(), []);
-    // A packet from the control plane comes in on the CPU port.
+    // A packet from the control plane arrives on the CPU port.
     let mut output = Vec::new();
     switch.step(Time::from_us(5), &mut vec![Frame::new(510, frame(Do::Unicast, 2, 0, 0))], &mut output);
     assert_eq!(output.len(), 1);
@@ -294,7 +296,7 @@ fn a_queue_holds_as_many_packets_as_it_may() {
 }
 
 #[test]
-fn the_summary_tells_what_came_left_and_was_dropped() {
+fn the_summary_has_received_sent_and_dropped_packets() {
     let mut switch = probe();
     switch.set_multicast_group(5, Some(MulticastGroup::of_ports([1, 2])));
     let frames = [Do::Unicast, Do::Drop, Do::Drop, Do::Multicast, Do::ResubmitOnce].map(|op| frame(op, 2, 5, 59));

@@ -1,9 +1,9 @@
-//! Traces against the files in `testdata/trace`; `UPDATE_EXPECT=1` writes them anew.
+//! Traces compared to the files in `testdata/trace`; `UPDATE_EXPECT=1` regenerates them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::switch::trace::{Outcome, Trace};
+use ::switch::trace::{PassOutcome, Trace};
 use ::switch::{Device, Frame, MirrorSession, MulticastGroup, PortId, Time};
 use bits::Bits;
 use diagnostics::{Diagnostics, SourceMap};
@@ -16,12 +16,13 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/trace").join(name)
 }
 
-/// Holds a text against the file of this name.
+/// Compares a text to the file of this name.
 fn expect(name: &str, text: &str) {
     testing::golden::assert_golden(path(name), text);
 }
 
-/// The router of `router.ir`, its text changed before it is read. Each statement that sets `$drop_site` names its own place.
+/// Returns the router of `router.ir`, with its text changed before it is parsed. Each statement that sets
+/// `$drop_site` names its own place.
 pub fn router(change: impl Fn(String) -> String) -> Switch {
     let mut map = SourceMap::new();
     let text = change(std::fs::read_to_string(path("router.ir")).expect("the program can be read"));
@@ -43,12 +44,12 @@ pub fn router(change: impl Fn(String) -> String) -> Switch {
     Switch::new(Arc::new(program), Config::with_ports(4)).expect("the router fits the switch")
 }
 
-/// Changes nothing.
+/// Returns the text unchanged.
 fn same(text: String) -> String {
     text
 }
 
-/// An Ethernet frame with an IPv4 header (checksum left at 0) to 10.0.`net`.1, and four bytes.
+/// Returns an Ethernet frame with an IPv4 header (checksum 0) to 10.0.`net`.1, and four bytes.
 pub fn packet(net: u8) -> Vec<u8> {
     let mut data = vec![0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 2, 2, 8, 0];
     data.extend([0x45, 0, 0, 24, 0, 1, 0, 0, 64, 17, 0, 0, 10, 9, 8, 7, 10, 0, net, 1]);
@@ -132,11 +133,11 @@ fn a_trace_leaves_a_packet_in_its_queue_and_does_not_follow_others() {
     let mut switch = probe();
     switch.set_port_rate(PortId(2), Some(1));
     let first = trace(&mut switch, frame(Do::Unicast, 2, 0, 0));
-    assert!(matches!(first.passes[0].outcome, Outcome::Sent { port: 2, .. }), "{}", first.render());
+    assert!(matches!(first.passes[0].outcome, PassOutcome::Sent { port: 2, .. }), "{}", first.render());
     let second = trace(&mut switch, frame(Do::Unicast, 2, 0, 0));
-    assert_eq!(second.passes[0].outcome, Outcome::Queued { port: 2, priority: 0, depth: 1 });
+    assert_eq!(second.passes[0].outcome, PassOutcome::Queued { port: 2, priority: 0, depth: 1 });
     assert!(second.render().ends_with("waits for port 2 in queue 0, 1 packet deep\n"));
-    // The second packet leaves while the third is traced, and is no part of that trace.
+    // The second packet leaves while the third is traced, and is not part of that trace.
     let mut output = Vec::new();
     let third = switch.trace(Time::from_ms(5_000), Frame::new(0, frame(Do::Drop, 1, 0, 0)), &mut output);
     assert_eq!((third.passes.len(), output.len()), (1, 1));
@@ -146,5 +147,5 @@ fn a_trace_leaves_a_packet_in_its_queue_and_does_not_follow_others() {
 fn a_trace_of_a_loop_is_bounded() {
     let looped = trace(&mut probe(), frame(Do::ResubmitAlways, 1, 0, 0));
     assert_eq!(looped.passes.len(), 65);
-    assert!(matches!(looped.passes[64].outcome, Outcome::Dropped { reason: "loop-limit", .. }));
+    assert!(matches!(looped.passes[64].outcome, PassOutcome::Dropped { reason: "loop-limit", .. }));
 }

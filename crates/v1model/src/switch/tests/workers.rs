@@ -1,4 +1,4 @@
-//! Several workers do what one does.
+//! Several workers have the same results as one.
 
 use ::switch::{Device, Frame, MulticastGroup, PortId, Registry, Time};
 use bits::Bits;
@@ -10,12 +10,12 @@ use super::story::probe;
 use super::traced::{packet, router};
 use crate::Switch;
 
-/// Everything that is counted, by name.
+/// Returns all counters by name.
 fn counted(registry: &Registry) -> Vec<(String, u64)> {
     registry.iter().filter(|(_, value)| *value > 0).collect()
 }
 
-/// The frame with this number of a flow.
+/// Returns the frame with this number of a flow.
 pub fn of_flow(flow: u8, number: u16) -> Vec<u8> {
     let mut data = packet(flow);
     let end = data.len() - 2;
@@ -23,7 +23,7 @@ pub fn of_flow(flow: u8, number: u16) -> Vec<u8> {
     data
 }
 
-/// A router with a prefix for each even flow and none for the odd ones.
+/// Installs a prefix for each even flow and none for the odd ones.
 pub fn routes(switch: &mut Switch, flows: u8) {
     let table = switch.program().table_named("MyIngress.ipv4_lpm").expect("the router has its table");
     let forward = switch.objects().default_action(table).clone();
@@ -88,7 +88,7 @@ fn ports(switch: &mut Switch, now_ms: u64, data: Vec<u8>) -> Vec<u32> {
 }
 
 #[test]
-fn what_the_owner_is_told_workers_see_at_once_and_together() {
+fn changes_of_the_owner_reach_workers_at_once_and_together() {
     let mut owner = probe();
     owner.set_multicast_group(1, Some(MulticastGroup::of_ports([1, 2])));
     let mut workers = owner.workers(2);
@@ -109,7 +109,7 @@ fn what_the_owner_is_told_workers_see_at_once_and_together() {
         assert_eq!(ports(worker, 2, copies.clone()), [3]);
         assert_eq!(ports(worker, 2, to_two.clone()), [0; 0]);
     }
-    // Stepping the owner publishes as well, and the owner's numbers contain theirs.
+    // Stepping the owner publishes as well, and the owner's counters include theirs.
     assert!(owner.set_port_up(PortId(2), true));
     owner.step(Time::from_ms(3), &mut Vec::new(), &mut Vec::new());
     assert_eq!(ports(&mut workers[1], 3, to_two), [2]);
@@ -146,7 +146,7 @@ fn a_worker_is_another_thread_s() {
 
 #[test]
 #[should_panic(expected = "the control plane speaks to the owner")]
-fn a_worker_is_not_told_entries() {
+fn entries_cannot_be_written_at_a_worker() {
     let mut owner = router(|text| text);
     let mut worker = owner.workers(1).remove(0);
     worker.step(Time::ZERO, &mut Vec::new(), &mut Vec::new());
