@@ -1,4 +1,4 @@
-//! Who may write: streams, roles and their primaries (specification chapter 5).
+//! Arbitration: streams, roles and their primaries (specification chapter 5).
 //!
 //! ```text
 //!             first update, accepted            election id >= highest ever
@@ -8,27 +8,28 @@
 //!                                        └──────── stream ends: gone <─────────┘
 //! ```
 //!
-//! A role has no primary after its primary's stream ended, until someone claims it with an id that is not lower than
-//! any ever seen. While writes of a role are under way, a new primary is named but not admitted: it may write, and is
-//! told so, once they are done. Only arithmetic and bookkeeping is here; who sends the messages is not.
+//! When the stream of a primary ends, its role has no primary until a controller claims it with an election id that
+//! is not lower than any seen so far. While writes of a role are in progress, a new primary is named but not
+//! admitted: it is notified and may write once they are done. This module does the bookkeeping only and sends no
+//! messages itself.
 
 use std::collections::BTreeMap;
 
 use p4runtime_proto::{google, v1};
 
-use crate::role::Access;
+use crate::role::RoleAccess;
 use crate::status::{Code, Refusal};
 
-/// Names a stream of a client.
+/// Identifies a stream of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// Messages to streams, in the order they are to be sent.
+/// Messages to streams, in the order in which they are to be sent.
 pub type Outbox = Vec<(StreamId, v1::StreamMessageResponse)>;
 
-/// A live controller: a stream that has told who it is.
+/// A live controller: a stream that has sent an arbitration update.
 #[derive(Clone, Debug)]
-struct Client {
+struct Controller {
     role: String,
     election: Option<u128>,
 }
@@ -38,10 +39,10 @@ struct Role {
     /// The highest election id of any primary so far.
     highest: Option<u128>,
     primary: Option<StreamId>,
-    /// The primary waits for the writes of its predecessor.
+    /// Whether the primary may write: the writes of its predecessor are done.
     admitted: bool,
     config: Option<prost_types::Any>,
-    access: Access,
+    access: RoleAccess,
     writes_under_way: u32,
 }
 
@@ -50,11 +51,11 @@ struct Role {
 pub struct Arbitration {
     device_id: u64,
     max_streams_a_role: usize,
-    clients: BTreeMap<StreamId, Client>,
+    clients: BTreeMap<StreamId, Controller>,
     roles: BTreeMap<String, Role>,
 }
 
-/// Proof that a write was admitted; given back when it is done.
+/// Proof that a write was admitted, returned when it is done.
 #[derive(Debug)]
 #[must_use]
 pub struct Admission {
@@ -62,20 +63,20 @@ pub struct Admission {
 }
 
 impl Arbitration {
-    /// Roles that are remembered; each lives for as long as the server, since its highest election id has to.
+    /// Maximum number of roles. Each is kept for the server's lifetime, because its highest election id must be.
     const MAX_ROLES: usize = 1024;
-    /// Bytes of a role's name.
+    /// Maximum length of a role's name, in bytes.
     const MAX_ROLE_NAME: usize = 1024;
 
-    /// Nobody is there yet.
+    /// Creates the state of a device without streams.
     pub fn new(device_id: u64, max_streams_a_role: usize) -> Self {
         Arbitration { device_id, max_streams_a_role, clients: BTreeMap::new(), roles: BTreeMap::new() }
     }
 
-    /// Handles an update from a stream.
+    /// Handles an arbitration update from a stream.
     ///
     /// # Errors
-    /// The stream has to be ended with this status.
+    /// The status with which the stream must be ended.
     pub fn update(
         &mut self,
         stream: StreamId,
@@ -83,7 +84,7 @@ impl Arbitration {
         outbox: &mut Outbox,
     ) -> Result<(), Refusal> {
         let role_message = update.role.clone().unwrap_or_default();
-        #[expect(deprecated, reason = "clients of P4Runtime 1.3 number their roles, and should be told")]
+        #[expect(deprecated, reason = "clients of P4Runtime 1.3 number their roles and get an error")]
         if role_message.id != 0 {
             return Err(Refusal::invalid("role.id is no longer used; name the role in role.name"));
         }
@@ -103,7 +104,7 @@ impl Arbitration {
                 format!("this stream has the role `{}`; open another stream for `{}`", client.role, role_message.name),
             ));
         }
-        let access = Access::of(role_message.config.as_ref())?;
+        let access = RoleAccess::of(role_message.config.as_ref())?;
         let election = update.election_id.as_ref().map(number);
         let others = || self.clients.iter().filter(|(id, client)| **id != stream && client.role == role_message.name);
         if election.is_some() && others().any(|(_, client)| client.election == election) {
@@ -112,7 +113,7 @@ impl Arbitration {
         if known.is_none() {
             self.check_limits(&role_message.name, others().count())?;
         }
-        self.clients.insert(stream, Client { role: role_message.name.clone(), election });
+        self.clients.insert(stream, Controller { role: role_message.name.clone(), election });
         self.decide(stream, &role_message, election, access, outbox);
         Ok(())
     }
@@ -120,24 +121,24 @@ impl Arbitration {
     fn check_limits(&self, name: &str, streams: usize) -> Result<(), Refusal> {
         let refuse = |message: String| Err(Refusal::new(Code::ResourceExhausted, message));
         if streams >= self.max_streams_a_role {
-            return refuse(format!("this role has {streams} streams, and may have no more"));
+            return refuse(format!("this role has reached the limit of {streams} streams"));
         }
         if name.len() > Self::MAX_ROLE_NAME {
             return Err(Refusal::invalid(format!("a role's name has at most {} bytes", Self::MAX_ROLE_NAME)));
         }
         if self.roles.len() >= Self::MAX_ROLES && !self.roles.contains_key(name) {
-            return refuse(format!("there are {} roles, and may be no more", self.roles.len()));
+            return refuse(format!("the limit of {} roles is reached", self.roles.len()));
         }
         Ok(())
     }
 
-    /// Decides who is primary after an accepted update (section 5.3).
+    /// Determines the primary after an accepted update (section 5.3).
     fn decide(
         &mut self,
         stream: StreamId,
         message: &v1::Role,
         election: Option<u128>,
-        access: Access,
+        access: RoleAccess,
         outbox: &mut Outbox,
     ) {
         let role = self.roles.entry(message.name.clone()).or_default();
@@ -146,7 +147,7 @@ impl Arbitration {
             role.config = message.config.clone();
             role.access = access;
             role.highest = election;
-            // The primary that goes on is not held up by its own writes.
+            // A primary that stays primary does not wait for its own writes.
             role.admitted = role.writes_under_way == 0 || (role.primary == Some(stream) && role.admitted);
             role.primary = Some(stream);
             let admitted = role.admitted;
@@ -165,7 +166,7 @@ impl Arbitration {
         }
     }
 
-    /// A stream ended. Nobody is promoted in its place.
+    /// Removes a stream that has ended. No other stream is promoted.
     pub fn end(&mut self, stream: StreamId, outbox: &mut Outbox) {
         let Some(client) = self.clients.remove(&stream) else { return };
         let Some(role) = self.roles.get_mut(&client.role) else { return };
@@ -176,16 +177,16 @@ impl Arbitration {
                 self.advise(id, outbox);
             }
         }
-        // Nothing has to be remembered of a role that never had a primary, and others may need its place.
+        // A role that never had a primary has no state to keep, and other roles may need its place.
         if role_is_new && self.of_role(&client.role).is_empty() {
             self.roles.remove(&client.role);
         }
     }
 
-    /// Admits a write, or a new pipeline, if its client is the primary it says to be (section 12).
+    /// Admits a write or a new pipeline if its client is the primary (section 12).
     ///
     /// # Errors
-    /// `NOT_FOUND` for a device or role that is not there, `PERMISSION_DENIED` if the client is not primary.
+    /// `NOT_FOUND` for an unknown device or role, `PERMISSION_DENIED` if the client is not primary.
     pub fn admit(
         &mut self,
         device_id: u64,
@@ -203,7 +204,9 @@ impl Arbitration {
                 "" => {
                     denied("no controller has claimed to be primary; open a StreamChannel and send arbitration first")
                 }
-                name => Err(Refusal::not_found(format!("there is no role `{name}`; a StreamChannel makes one"))),
+                name => Err(Refusal::not_found(format!(
+                    "there is no role `{name}`; arbitration on a StreamChannel creates it"
+                ))),
             };
         };
         let Some(primary) = role.primary else {
@@ -217,13 +220,13 @@ impl Arbitration {
             return denied("the election_id is not the primary's");
         }
         if !role.admitted {
-            return denied("writes of the previous primary are still under way");
+            return denied("writes of the previous primary are still in progress");
         }
         role.writes_under_way += 1;
         Ok(Admission { role: role_name.to_owned() })
     }
 
-    /// A write that was admitted is done.
+    /// Completes an admitted write.
     pub fn done(&mut self, admission: Admission, outbox: &mut Outbox) {
         let Some(role) = self.roles.get_mut(&admission.role) else { return };
         role.writes_under_way -= 1;
@@ -235,42 +238,45 @@ impl Arbitration {
         }
     }
 
+    /// Checks a device id.
+    ///
     /// # Errors
     /// `NOT_FOUND` for another device.
     pub fn check_device(&self, device_id: u64) -> Result<(), Refusal> {
-        match device_id == self.device_id {
-            true => Ok(()),
-            false => Err(Refusal::not_found(format!(
+        if device_id == self.device_id {
+            Ok(())
+        } else {
+            Err(Refusal::not_found(format!(
                 "there is no device {device_id}; this server has device {}",
                 self.device_id
-            ))),
+            )))
         }
     }
 
-    /// What a role may write and read.
-    pub fn access(&self, role: &str) -> Option<&Access> {
+    /// Returns the access rights of a role.
+    pub fn access(&self, role: &str) -> Option<&RoleAccess> {
         self.roles.get(role).map(|role| &role.access)
     }
 
-    /// What an admitted write may touch.
-    pub fn access_of(&self, admission: &Admission) -> Access {
+    /// Returns the access rights of an admitted write.
+    pub fn access_of(&self, admission: &Admission) -> RoleAccess {
         self.roles.get(&admission.role).map(|role| role.access.clone()).unwrap_or_default()
     }
 
-    /// The role of a stream, if it is its primary and admitted.
-    pub fn primary_access(&self, stream: StreamId) -> Option<&Access> {
+    /// Returns the access rights of a stream's role if the stream is its primary and admitted.
+    pub fn primary_access(&self, stream: StreamId) -> Option<&RoleAccess> {
         let client = self.clients.get(&stream)?;
         let role = self.roles.get(&client.role)?;
         (role.primary == Some(stream) && role.admitted).then_some(&role.access)
     }
 
-    /// Whether a stream has told who it is.
+    /// Whether a stream has sent an arbitration update.
     pub fn is_live(&self, stream: StreamId) -> bool {
         self.clients.contains_key(&stream)
     }
 
-    /// The primaries of all roles, with what each may see.
-    pub fn primaries(&self) -> impl Iterator<Item = (StreamId, &Access)> {
+    /// Returns the primaries of all roles with their access rights.
+    pub fn primaries(&self) -> impl Iterator<Item = (StreamId, &RoleAccess)> {
         self.roles.values().filter_map(|role| Some((role.primary?, &role.access)))
     }
 
@@ -278,7 +284,7 @@ impl Arbitration {
         self.clients.iter().filter(|(_, client)| client.role == role).map(|(id, _)| *id).collect()
     }
 
-    /// Tells a stream how things stand (section 5.4).
+    /// Notifies a stream of its mastership status (section 5.4).
     fn advise(&self, stream: StreamId, outbox: &mut Outbox) {
         let client = &self.clients[&stream];
         let role = &self.roles[&client.role];

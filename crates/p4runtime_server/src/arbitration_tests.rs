@@ -10,16 +10,16 @@ fn update(role: &str, election: Option<u64>) -> v1::MasterArbitrationUpdate {
     }
 }
 
-/// What an update makes the server send, a message a line: `stream: election status`.
+/// Applies an update and renders the messages that it causes, one per line: `stream: election status`.
 fn story(arbitration: &mut Arbitration, stream: u64, election: Option<u64>) -> Vec<String> {
     let mut outbox = Outbox::new();
     match arbitration.update(StreamId(stream), &update("", election), &mut outbox) {
-        Ok(()) => told(&outbox),
+        Ok(()) => messages(&outbox),
         Err(refusal) => vec![format!("{stream}: closed {:?}", refusal.code)],
     }
 }
 
-fn told(outbox: &Outbox) -> Vec<String> {
+fn messages(outbox: &Outbox) -> Vec<String> {
     let line = |(stream, message): &(StreamId, v1::StreamMessageResponse)| {
         let Some(Update::Arbitration(update)) = &message.update else { panic!("only arbitration is sent here") };
         let code = match update.status.as_ref().unwrap().code {
@@ -37,7 +37,7 @@ fn told(outbox: &Outbox) -> Vec<String> {
 fn ended(arbitration: &mut Arbitration, stream: u64) -> Vec<String> {
     let mut outbox = Outbox::new();
     arbitration.end(StreamId(stream), &mut outbox);
-    told(&outbox)
+    messages(&outbox)
 }
 
 fn admit(arbitration: &mut Arbitration, election: u64) -> Result<Admission, Code> {
@@ -56,7 +56,7 @@ fn the_highest_election_id_is_primary_and_nobody_inherits() {
     );
     assert_eq!(admit(&mut a, 5).unwrap_err(), Code::PermissionDenied);
     assert_eq!(ended(&mut a, 4), ["1: 9 NOT_FOUND", "2: 9 NOT_FOUND", "3: 9 NOT_FOUND"]);
-    // No ghost: the id of the primary that went away writes no more, and lower ids do not come up.
+    // The election id of a primary that has gone can no longer write, and lower ids are not promoted.
     assert_eq!(admit(&mut a, 9).unwrap_err(), Code::PermissionDenied);
     assert_eq!(story(&mut a, 2, Some(8)), ["2: 9 NOT_FOUND"]);
     assert_eq!(story(&mut a, 2, Some(9)), ["1: 9 ALREADY_EXISTS", "2: 9 OK", "3: 9 ALREADY_EXISTS"]);
@@ -80,7 +80,7 @@ fn an_id_of_another_live_controller_closes_the_stream() {
     assert_eq!(story(&mut a, 2, Some(7)), ["2: closed InvalidArgument"]);
     story(&mut a, 3, Some(6));
     assert_eq!(story(&mut a, 3, Some(7)), ["3: closed InvalidArgument"]);
-    // One's own id may be repeated, and an id that is set to zero is an id.
+    // A controller may repeat its own id, and an id of zero is an id.
     assert_eq!(story(&mut a, 1, Some(7)), ["1: 7 OK", "3: 7 ALREADY_EXISTS"]);
     let mut b = Arbitration::new(1, 16);
     assert_eq!(story(&mut b, 1, Some(0)), ["1: 0 OK"]);
@@ -92,7 +92,7 @@ fn roles_are_apart_and_a_stream_keeps_its_own() {
     let mut outbox = Outbox::new();
     a.update(StreamId(1), &update("left", Some(1)), &mut outbox).unwrap();
     a.update(StreamId(2), &update("right", Some(1)), &mut outbox).unwrap();
-    assert_eq!(told(&outbox), ["1: 1 OK", "2: 1 OK"]);
+    assert_eq!(messages(&outbox), ["1: 1 OK", "2: 1 OK"]);
     let Some(Update::Arbitration(sent)) = &outbox[0].1.update else { panic!() };
     assert_eq!(sent.role.as_ref().unwrap().name, "left");
     let other = a.update(StreamId(1), &update("right", Some(2)), &mut outbox).unwrap_err();
@@ -134,9 +134,9 @@ fn a_new_primary_waits_for_the_writes_of_the_old_one() {
     assert_eq!(admit(&mut a, 2).unwrap_err(), Code::PermissionDenied);
     let mut outbox = Outbox::new();
     a.done(writing, &mut outbox);
-    assert_eq!(told(&outbox), ["2: 2 OK"]);
+    assert_eq!(messages(&outbox), ["2: 2 OK"]);
     let writing = admit(&mut a, 2).unwrap();
-    // Its own update does not hold a primary up that writes.
+    // A primary that writes does not wait for its own update.
     assert_eq!(story(&mut a, 2, Some(3)), ["1: 3 ALREADY_EXISTS", "2: 3 OK"]);
     a.done(writing, &mut outbox);
 }
@@ -145,8 +145,8 @@ fn a_new_primary_waits_for_the_writes_of_the_old_one() {
 fn roles_that_never_had_a_primary_keep_no_place() {
     let mut a = Arbitration::new(1, 16);
     let claim = |a: &mut Arbitration, stream: u64, role: &str, election| {
-        let told = a.update(StreamId(stream), &update(role, election), &mut Outbox::new());
-        told.map_err(|refusal| refusal.code)
+        let messages = a.update(StreamId(stream), &update(role, election), &mut Outbox::new());
+        messages.map_err(|refusal| refusal.code)
     };
     for stream in 0..2_000 {
         assert_eq!(claim(&mut a, stream, &format!("role {stream}"), None), Ok(()));

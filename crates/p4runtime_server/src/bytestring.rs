@@ -4,8 +4,8 @@ use bits::Bits;
 
 use crate::status::{Code, Refusal};
 
-/// The unsigned number in a byte string. Leading zeros are allowed, so that clients of an older or newer program get
-/// along; the number has to fit.
+/// Parses an unsigned number. Leading zeros are allowed, so that clients of an older or newer program work; the
+/// number must fit.
 ///
 /// # Errors
 /// `OUT_OF_RANGE` if the string is empty or the number has more than `width` bits.
@@ -18,7 +18,7 @@ pub fn parse(bytes: &[u8], width: u32) -> Result<Bits, Refusal> {
     Ok(Bits::from_be_bytes(significant, width))
 }
 
-/// The signed number in a byte string, in two's complement.
+/// Parses a signed number in two's complement.
 ///
 /// # Errors
 /// As [`parse`].
@@ -30,25 +30,24 @@ pub fn parse_signed(bytes: &[u8], width: u32) -> Result<Bits, Refusal> {
     if given <= u64::from(width) {
         return Ok(Bits::from_be_bytes(bytes, given as u32).sign_extend(width));
     }
-    // Every bit in front of the width has to repeat the sign.
+    // Every bit above the width must equal the sign bit.
     let sign = bytes[0] >> 7;
     let bit = |index: u64| bytes[bytes.len() - 1 - (index / 8) as usize] >> (index % 8) & 1;
     let lowest = u64::from(width.max(1)) - 1;
-    match (lowest..given).all(|index| bit(index) == sign) {
-        true => Ok(Bits::from_be_bytes(&bytes[bytes.len() - width.div_ceil(8) as usize..], width)),
-        false => {
-            let needed = (0..given).rev().find(|index| bit(*index) != sign).map_or(1, |index| index + 2);
-            Err(too_wide(bytes, needed, width))
-        }
+    if (lowest..given).all(|index| bit(index) == sign) {
+        Ok(Bits::from_be_bytes(&bytes[bytes.len() - width.div_ceil(8) as usize..], width))
+    } else {
+        let needed = (0..given).rev().find(|index| bit(*index) != sign).map_or(1, |index| index + 2);
+        Err(too_wide(bytes, needed, width))
     }
 }
 
-/// The shortest byte string of an unsigned number.
+/// Returns the shortest byte string of an unsigned number.
 pub fn print(value: &Bits) -> Vec<u8> {
     shortest(&value.to_be_bytes())
 }
 
-/// The shortest byte string of a signed number.
+/// Returns the shortest byte string of a signed number.
 pub fn print_signed(value: &Bits) -> Vec<u8> {
     let bytes = value.sign_extend(value.width().next_multiple_of(8).max(8)).to_be_bytes();
     let redundant = |pair: &[u8]| pair[0] == if pair[1] >> 7 == 1 { 0xff } else { 0 };
@@ -56,7 +55,7 @@ pub fn print_signed(value: &Bits) -> Vec<u8> {
     bytes[start..].to_vec()
 }
 
-/// The same number without leading zeros; one zero for the number 0.
+/// Removes leading zeros. The number 0 keeps one.
 pub fn shortest(bytes: &[u8]) -> Vec<u8> {
     match bytes.iter().position(|byte| *byte != 0) {
         Some(at) => bytes[at..].to_vec(),
@@ -64,7 +63,7 @@ pub fn shortest(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A small unsigned number, such as a port.
+/// Parses a small unsigned number, such as a port.
 ///
 /// # Errors
 /// As [`parse`].
@@ -72,9 +71,9 @@ pub fn parse_u32(bytes: &[u8]) -> Result<u32, Refusal> {
     parse(bytes, 32).map(|value| value.low_u64() as u32)
 }
 
-/// A byte string for people: `0x0a000001`.
+/// Renders a byte string for messages: `0x0a000001`.
 pub fn hex(bytes: &[u8]) -> String {
-    /// Longer strings are cut.
+    /// Maximum number of bytes shown.
     const SHOWN: usize = 24;
     let digits: String = bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
     let rest = if bytes.len() > SHOWN { "..." } else { "" };

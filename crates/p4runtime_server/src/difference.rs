@@ -1,14 +1,14 @@
-//! Whether two P4Infos describe the same objects.
+//! Comparison of two P4Infos: whether they describe the same objects.
 //!
-//! Compilers differ in annotations, places and documentation; none of that changes what a write means. Ids, names,
-//! widths and kinds do.
+//! Compilers differ in annotations, source positions and documentation, which do not change the meaning of a write.
+//! Ids, names, widths and match kinds do.
 
 use p4runtime_proto::config::{self, P4Info};
 
-/// Differences that are listed.
+/// Maximum number of differences listed.
 const LISTED: usize = 5;
 
-/// What is different, in words, if anything is.
+/// Describes the differences, if there are any.
 pub(crate) fn difference(sent: &P4Info, derived: &P4Info) -> Option<String> {
     let (sent, derived) = (facts(sent), facts(derived));
     let mut found = Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn difference(sent: &P4Info, derived: &P4Info) -> Option<String> {
                 let parts = fact.parts.iter().filter_map(|(part, value)| {
                     let other = other.parts.iter().find(|(name, _)| name == part).map(|(_, value)| value.as_str());
                     (other != Some(value)).then(|| {
-                        let has = other.unwrap_or("nothing of the kind");
+                        let has = other.unwrap_or("nothing like it");
                         format!("{} `{}` has {part} {value} there, the program has {has}", fact.what, fact.name)
                     })
                 });
@@ -41,7 +41,7 @@ pub(crate) fn difference(sent: &P4Info, derived: &P4Info) -> Option<String> {
     (!found.is_empty()).then(|| found.join("; "))
 }
 
-/// An object and what can be told of it.
+/// An object and its properties.
 struct Fact {
     what: &'static str,
     name: String,

@@ -1,5 +1,6 @@
-//! Digest lists (specification 9.8): messages gather until a list is full or old enough, duplicates are left out, and
-//! what was sent is not sent again until it is acknowledged or its time is over.
+//! Digest lists (specification 9.8). Messages are gathered until a list is full or its timeout expires. Duplicates
+//! are dropped, and a message that was sent is not sent again until its list is acknowledged or the acknowledgement
+//! timeout expires.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -10,41 +11,41 @@ use v1::digest_entry::Config;
 
 use crate::schema::Schema;
 
-/// Messages of a list, where its config sets no limit.
+/// Maximum number of messages in a list, if its config sets no limit.
 const MAX_LIST: usize = 1024;
-/// Messages of one digest that are remembered as sent, at most; older ones are forgotten first.
+/// Maximum number of unacknowledged messages of one digest that are remembered. The oldest are forgotten first.
 const MAX_UNACKNOWLEDGED: usize = 65_536;
 
 type Values = Arc<Vec<Bits>>;
 
 /// A list that was sent.
 #[derive(Debug)]
-struct Sent {
+struct SentList {
     list_id: u64,
     at_ns: u64,
     messages: Vec<Values>,
 }
 
 #[derive(Debug, Default)]
-struct Gathering {
-    /// What waits, in the order it came, and when the first came.
+struct DigestQueue {
+    /// Pending messages in order of arrival, and the time of the first.
     waiting: Vec<Values>,
     since_ns: u64,
-    /// What waits, or was sent and is not acknowledged.
+    /// Messages that are pending, or sent and not acknowledged.
     known: HashSet<Values>,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentList>,
     remembered: usize,
     last_list: u64,
 }
 
 /// The digests of a program.
 #[derive(Debug, Default)]
-pub(crate) struct Digests {
-    gathering: BTreeMap<u32, Gathering>,
+pub(crate) struct DigestLists {
+    gathering: BTreeMap<u32, DigestQueue>,
 }
 
-impl Digests {
-    /// A message from the switch. Gives a list if one is full.
+impl DigestLists {
+    /// Adds a message from the switch. Returns a list if one is full.
     pub(crate) fn offer(
         &mut self,
         schema: &Schema,
@@ -71,7 +72,7 @@ impl Digests {
         if now { gathering.send(schema, id, config, now_ns) } else { None }
     }
 
-    /// Lists whose time has come.
+    /// Returns the lists whose timeout has expired.
     pub(crate) fn due(&mut self, schema: &Schema, configs: &BTreeMap<u32, Config>, now_ns: u64) -> Vec<v1::DigestList> {
         self.gathering.retain(|id, _| configs.contains_key(id));
         let mut lists = Vec::new();
@@ -85,13 +86,13 @@ impl Digests {
         lists
     }
 
-    /// When a list's time comes next.
+    /// Returns the time at which the next list is due.
     pub(crate) fn next_ns(&self, configs: &BTreeMap<u32, Config>) -> Option<u64> {
-        let due = |(id, gathering): (&u32, &Gathering)| gathering.due_ns(configs.get(id)?);
+        let due = |(id, gathering): (&u32, &DigestQueue)| gathering.due_ns(configs.get(id)?);
         self.gathering.iter().filter_map(due).min()
     }
 
-    /// The client has got a list.
+    /// Handles the acknowledgement of a list.
     pub(crate) fn acknowledge(&mut self, id: u32, list_id: u64) {
         let Some(gathering) = self.gathering.get_mut(&id) else { return };
         if let Some(at) = gathering.sent.iter().position(|sent| sent.list_id == list_id)
@@ -101,18 +102,18 @@ impl Digests {
         }
     }
 
-    /// Forgets everything, as for a new program.
+    /// Forgets all messages, for a new program.
     pub(crate) fn clear(&mut self) {
         self.gathering.clear();
     }
 }
 
-impl Gathering {
+impl DigestQueue {
     fn due_ns(&self, config: &Config) -> Option<u64> {
         (!self.waiting.is_empty()).then(|| self.since_ns.saturating_add(config.max_timeout_ns.max(0) as u64))
     }
 
-    /// Lists whose acknowledgement is late no longer hold messages back.
+    /// Forgets lists whose acknowledgement is overdue, so that their messages can be sent again.
     fn forget(&mut self, config: &Config, now_ns: u64) {
         let timeout_ns = config.ack_timeout_ns.max(0) as u64;
         while let Some(first) = self.sent.front()
@@ -123,7 +124,7 @@ impl Gathering {
         }
     }
 
-    fn drop_sent(&mut self, sent: &Sent) {
+    fn drop_sent(&mut self, sent: &SentList) {
         self.remembered -= sent.messages.len();
         for message in &sent.messages {
             self.known.remove(message);
@@ -137,7 +138,7 @@ impl Gathering {
         let data = messages.iter().map(|values| ty.print_leaves(values)).collect();
         let list = v1::DigestList { digest_id: id, list_id: self.last_list, data, timestamp: 0 };
         self.remembered += messages.len();
-        self.sent.push_back(Sent { list_id: self.last_list, at_ns: now_ns, messages });
+        self.sent.push_back(SentList { list_id: self.last_list, at_ns: now_ns, messages });
         self.forget(config, now_ns);
         Some(list)
     }

@@ -1,13 +1,13 @@
-//! The key of an entry in bytes, where it is looked for: short ones lie in the map itself.
+//! The key of a table entry as bytes. Short keys need no allocation.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
-/// Bytes that need no memory of their own: a 5-tuple with its masks and a priority.
+/// Maximum length of a key without an allocation, in bytes: a 5-tuple with its masks and a priority fits.
 const SHORT: usize = 30;
 
-/// A key and a priority as bytes, in the order of the bytes. It is as large as two slices, so that a search through many
+/// A match key and a priority as bytes, ordered bytewise. It is as large as two slices, so that a search through many
 /// keys reads their bytes and follows no pointers.
 #[derive(Clone)]
 pub(crate) enum EntryKey {

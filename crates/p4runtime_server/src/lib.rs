@@ -1,57 +1,61 @@
-//! A P4Runtime server (specification 1.5): what controllers write and read, who of them may, and what they are told.
+//! A P4Runtime server (specification 1.5): arbitration, reads, writes, pipelines, packet I/O and notifications.
 //!
 //! ```text
-//!   clients ── gRPC ──> service ──> Server (sans-IO) ── Operation ──> plane ──> switch, between two batches
-//!      ^                   │           arbitration · pipeline            │
-//!      └──── bounded ──────┘           translation · mirror              └── notifications ──> digests, packets
+//!   clients ── gRPC ──> service ──> Server (sans-IO) ── Operation ──> packet thread ──> switch, between two batches
+//!      ^                   │           arbitration · pipeline              │
+//!      └──── bounded ──────┘           translation · mirror                └── notifications ──> digests, packets
 //! ```
 //!
-//! The protocol is a state machine that reads no clock and opens no socket; the service around it owns tasks, queues and
-//! the listener. What a write asks for is checked and translated beside the packets and handed to their thread as one
-//! operation, so that a batch is seen as a whole. What clients wrote is kept beside the switch as they wrote it, in a
-//! mirror whose snapshots cost nothing: reading a million entries holds no writer up. With a [`keep::Store`] it outlives the
+//! The protocol is a state machine that reads no clock and opens no socket. The service around it owns tasks, queues
+//! and the listener. Writes are checked and translated off the packet thread and handed to it as one operation, so
+//! that no packet sees part of an atomic batch. What clients wrote is kept beside the switch, as they wrote it, in a
+//! copy-on-write mirror: reading a million entries blocks no writer. With a [`store::Store`] the state outlives the
 //! process: what a call acknowledges is durable.
+//!
+//! The switch is a [`switch::SwitchControl`]; nothing here names an architecture.
 
 #![forbid(unsafe_code)]
 
+mod adaptive_spin;
 mod arbitration;
-mod asked;
-mod budget;
+mod bounded_queue;
 pub mod bytestring;
+mod connections;
+mod cow_map;
+mod data_plane;
 mod difference;
 mod digests;
-mod gate;
-mod intake;
-pub mod keep;
+mod entity_key;
+mod exchange;
+mod framing;
 mod key;
 mod listen;
-mod lookout;
+mod memory_budget;
+mod message_admission;
 mod mirror;
-mod op;
 mod pipeline;
-mod place;
-mod plane;
-mod queue;
 mod read;
+mod restrictions;
 mod role;
 mod schema;
-mod seats;
 mod server;
 mod service;
-mod shelf;
 mod status;
-mod swap;
+pub mod store;
+mod switch_ops;
 mod translate;
+pub mod translation;
 mod write;
 
 pub use arbitration::{Outbox, StreamId};
-pub use grpc_admission::Tls;
-pub use listen::{ListenError, Listening, listen, listen_and_keep, listen_on};
-pub use pipeline::Pipeline;
-pub use plane::{
-    Both, Builder, Notified, Operation, Plane, PlaneEnd, PlaneHandle, Teller, Waker, plane, switch_builder,
+pub use data_plane::{
+    DataPlane, DataPlaneChannels, DataPlaneHandle, NotificationReceiver, NotificationSender, Operation,
+    OperationReceiver, SwitchBuilder, WakeFn, switch_builder,
 };
+pub use grpc_admission::Tls;
+pub use listen::{ListenError, Listening, listen, listen_on, listen_with_store};
+pub use pipeline::Pipeline;
 #[cfg(any(test, feature = "testing"))]
 pub use server::testing;
-pub use server::{API_VERSION, Lost, Server, Settings};
+pub use server::{API_VERSION, LostUpdates, Server, Settings};
 pub use status::{Code, Refusal, Status};

@@ -1,4 +1,4 @@
-//! The listener: an address, TLS or not, and a thread of its own for everything.
+//! The listener: a socket, optional TLS, and one thread that runs all tasks of the server.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -9,62 +9,62 @@ use grpc_admission::Tls;
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
 use tokio::sync::oneshot;
 
-use crate::budget::MAX_REQUEST_BYTES;
-use crate::gate::Gate;
-use crate::keep::{Keeper, Store, StoreError};
-use crate::plane::{Notified, PlaneHandle};
-use crate::seats::{Seats, seats};
+use crate::connections::{ConnectionSlots, connection_slots};
+use crate::data_plane::{DataPlaneHandle, NotificationReceiver};
+use crate::memory_budget::MAX_REQUEST_BYTES;
+use crate::message_admission::MessageAdmission;
 use crate::server::Server;
-use crate::service::{Hub, Service};
+use crate::service::{Service, ServiceState};
+use crate::store::{Store, StoreError, StoreWriter};
 
-/// Calls under way on one connection.
+/// Maximum number of concurrent calls on one connection.
 const MAX_CALLS: u32 = 64;
-/// What a client may send that nobody has looked at yet: of one call, and of all calls of a connection.
+/// Flow-control windows, in bytes: of one call, and of all calls of a connection.
 const STREAM_WINDOW_BYTES: u32 = 512 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// A connection is asked for a sign of life this often, and dropped when none comes.
+/// Interval and timeout of HTTP/2 keepalive pings.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
-/// Why a server cannot listen.
+/// An error from starting a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The address cannot be had.
+    /// The address is not available.
     #[error("cannot listen for P4Runtime on {0}")]
     Address(SocketAddr, #[source] std::io::Error),
-    /// Certificate or key are no good.
+    /// The certificate or key is invalid.
     #[error("cannot use these TLS certificates and keys: {0}")]
     Tls(String),
-    /// No thread can be had.
+    /// The thread or runtime cannot be started.
     #[error("cannot start the P4Runtime server")]
     Start(#[source] std::io::Error),
-    /// What there is already cannot be kept.
-    #[error("cannot keep the state: {0}")]
+    /// The initial state cannot be written to the store.
+    #[error("cannot store the state: {0}")]
     Keep(StoreError),
 }
 
-/// A server that listens, until this is dropped.
+/// A listening server. It stops when this is dropped.
 pub struct Listening {
     address: SocketAddr,
-    hub: Arc<Hub>,
-    seats: Arc<Seats>,
+    hub: Arc<ServiceState>,
+    slots: Arc<ConnectionSlots>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Listening {
-    /// Where: the port is known even if any was asked for.
+    /// Returns the address, with the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many messages, most of them from packets, were dropped because their client did not take them.
+    /// Returns the number of messages that were dropped because their client was too slow. Most of them are packets.
     pub fn dropped(&self) -> u64 {
         self.hub.dropped()
     }
 
-    /// How many connections were closed because there were too many: new ones, or idle ones that gave way to them.
+    /// Returns the number of connections closed because of the limits: new ones, or idle ones that were replaced.
     pub fn refused_connections(&self) -> u64 {
-        self.seats.refused()
+        self.slots.refused()
     }
 }
 
@@ -79,54 +79,54 @@ impl Drop for Listening {
     }
 }
 
-/// Serves in a thread of its own.
+/// Starts a server in a thread of its own.
 ///
 /// # Errors
-/// If the address cannot be had, or the certificates are no good.
+/// If the address is not available or the certificates are invalid.
 pub fn listen(
     server: Server,
-    plane: PlaneHandle,
-    notified: Notified,
+    plane: DataPlaneHandle,
+    notifications: NotificationReceiver,
     address: SocketAddr,
     tls: Option<Tls>,
 ) -> Result<Listening, ListenError> {
-    listen_and_keep(server, plane, notified, address, tls, None)
+    listen_with_store(server, plane, notifications, address, tls, None)
 }
 
-/// The same, with a store in which the pipeline and what is written is durable before it is acknowledged. A store that
-/// has no pipeline yet begins with the server's, if it has one.
+/// Starts a server with a store: pipelines and writes are durable before they are acknowledged. An empty store is
+/// initialized with the server's pipeline, if it has one.
 ///
 /// # Errors
-/// If the address cannot be had, the certificates are no good, or the store fails.
-pub fn listen_and_keep(
+/// If the address is not available, the certificates are invalid or the store fails.
+pub fn listen_with_store(
     server: Server,
-    plane: PlaneHandle,
-    notified: Notified,
+    plane: DataPlaneHandle,
+    notifications: NotificationReceiver,
     address: SocketAddr,
     tls: Option<Tls>,
     store: Option<Box<dyn Store>>,
 ) -> Result<Listening, ListenError> {
     let listener = TcpListener::bind(address).map_err(|error| ListenError::Address(address, error))?;
-    serve(server, plane, notified, listener, tls, store)
+    serve(server, plane, notifications, listener, tls, store)
 }
 
-/// The same on a socket that listens already, perhaps in another network namespace.
+/// Starts a server on a socket that already listens, possibly in another network namespace.
 ///
 /// # Errors
-/// If the socket is none that listens.
+/// If the socket does not listen.
 pub fn listen_on(
     server: Server,
-    plane: PlaneHandle,
-    notified: Notified,
+    plane: DataPlaneHandle,
+    notifications: NotificationReceiver,
     listener: TcpListener,
 ) -> Result<Listening, ListenError> {
-    serve(server, plane, notified, listener, None, None)
+    serve(server, plane, notifications, listener, None, None)
 }
 
 fn serve(
     mut server: Server,
-    plane: PlaneHandle,
-    notified: Notified,
+    plane: DataPlaneHandle,
+    notifications: NotificationReceiver,
     listener: TcpListener,
     tls: Option<Tls>,
     store: Option<Box<dyn Store>>,
@@ -140,43 +140,43 @@ fn serve(
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
     if let Some(tls) = tls {
-        builder = tls.secure(builder, server.settings().patience).map_err(ListenError::Tls)?;
+        builder = tls.secure(builder, server.settings().client_timeout).map_err(ListenError::Tls)?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ListenError::Start)?;
-    let keeper = match store {
+    let writer = match store {
         Some(mut store) => {
             let everything = server.everything();
             if !everything.is_empty() && store.load().map_err(ListenError::Keep)?.is_none() {
                 store.commit(&everything).map_err(ListenError::Keep)?;
             }
-            server.start_keeping();
-            Some(Keeper::start(store).map_err(ListenError::Start)?)
+            server.record_changes();
+            Some(StoreWriter::start(store).map_err(ListenError::Start)?)
         }
         None => None,
     };
-    let patience = server.settings().patience;
-    let seats = Arc::new(seats(server.settings().max_connections, server.settings().max_connections_a_peer));
-    let hub = Arc::new(Hub::new(server, plane, keeper));
+    let client_timeout = server.settings().client_timeout;
+    let slots = Arc::new(connection_slots(server.settings().max_connections, server.settings().max_connections_a_peer));
+    let hub = Arc::new(ServiceState::new(server, plane, writer));
     let (stop, stopped) = oneshot::channel();
     let shared = hub.clone();
-    let places = seats.clone();
+    let accepted = slots.clone();
     let serve = move || {
         let service = P4RuntimeServer::new(Service(shared.clone()))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(usize::MAX);
-        let service = Gate { service, budget: shared.budget() };
+        let service = MessageAdmission { service, budget: shared.budget() };
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = grpc_admission::open(listener, places, patience);
-            tokio::spawn(shared.run_notifications(notified));
+            let incoming = grpc_admission::open(listener, accepted, client_timeout);
+            tokio::spawn(shared.run_notifications(notifications));
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}
                 _ = stopped => {}
             }
         });
-        // Work that still runs is not waited for: its clients are gone.
+        // Running tasks are not waited for, since their clients are gone.
         runtime.shutdown_background();
     };
     let thread = std::thread::Builder::new().name("p4runtime".to_owned()).spawn(serve).map_err(ListenError::Start)?;
-    Ok(Listening { address, hub, seats, stop: Some(stop), thread: Some(thread) })
+    Ok(Listening { address, hub, slots, stop: Some(stop), thread: Some(thread) })
 }

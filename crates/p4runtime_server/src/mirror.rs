@@ -1,7 +1,7 @@
-//! What clients wrote, as they wrote it, beside the switch: reads give it back.
+//! The mirror of what clients wrote, in their own form (the shadow of the specification). Reads are answered from it.
 //!
-//! Only what packets change (counts, registers, times) is asked of the switch when it is read. Everything else is here,
-//! so that a read takes a snapshot and goes its way.
+//! Only counts, registers and times, which packets change, are read from the switch. Everything else is in the
+//! mirror, so that a read works on a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 
 use crate::bytestring::shortest;
+use crate::cow_map::CowMap;
 use crate::key::EntryKey;
 use crate::schema::Schema;
-use crate::shelf::Shelf;
 use crate::translate::{default_of, encode_key, entry_of, print_call, print_matches};
 
-/// Id of a profile, id of a member or group.
+/// Ids of a profile and of a member or group.
 pub(crate) type ProfileKey = (u32, u32);
 
-/// What a successful update changes here.
+/// The effect of a successful update on the mirror.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum MirrorChange {
     Nothing,
-    /// The entry is complete but for its action: without one it keeps the one it has.
+    /// The entry. Without an action it keeps its present one.
     PutEntry {
         table: u32,
         key: EntryKey,
@@ -37,7 +37,7 @@ pub(crate) enum Change {
         key: EntryKey,
         config: Option<v1::MeterConfig>,
     },
-    /// `None` for what the program says.
+    /// `None` restores the program's default entry.
     PutDefault {
         table: u32,
         entry: Option<Box<v1::TableEntry>>,
@@ -61,32 +61,32 @@ pub(crate) enum Change {
     },
 }
 
-/// The entries of a table, encoded: a million of them take little room.
-pub(crate) type Entries = Shelf<EntryKey, Arc<[u8]>>;
+/// The entries of a table. They are encoded, so that a million of them take little memory.
+pub(crate) type Entries = CowMap<EntryKey, Arc<[u8]>>;
 
-/// What clients wrote. A clone is a snapshot.
+/// The contents that clients wrote. A clone is a snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mirror {
     pub tables: BTreeMap<u32, Entries>,
-    /// What misses run, and what they run if nobody says otherwise.
+    /// Default entries: the present ones, and those of the program.
     pub defaults: BTreeMap<u32, v1::TableEntry>,
     pub initial: BTreeMap<u32, v1::TableEntry>,
-    pub members: Shelf<ProfileKey, Arc<v1::Action>>,
-    pub groups: Shelf<ProfileKey, Arc<v1::ActionProfileGroup>>,
-    pub multicast: Shelf<u32, Arc<v1::MulticastGroupEntry>>,
-    pub clones: Shelf<u32, Arc<v1::CloneSessionEntry>>,
+    pub members: CowMap<ProfileKey, Arc<v1::Action>>,
+    pub groups: CowMap<ProfileKey, Arc<v1::ActionProfileGroup>>,
+    pub multicast: CowMap<u32, Arc<v1::MulticastGroupEntry>>,
+    pub clones: CowMap<u32, Arc<v1::CloneSessionEntry>>,
     pub value_sets: BTreeMap<u32, Vec<v1::ValueSetMember>>,
     pub digests: BTreeMap<u32, v1::digest_entry::Config>,
-    /// Configs of arrays of meters: of all of an array, and of those that differ.
-    pub meters: Shelf<(u32, Option<u64>), Option<v1::MeterConfig>>,
-    /// How many entries of each profile have one-shot sets.
+    /// Configs of meters: with `None` of all of an array, with an index of those that differ.
+    pub meters: CowMap<(u32, Option<u64>), Option<v1::MeterConfig>>,
+    /// Number of entries of each profile that have one-shot action sets.
     sets: BTreeMap<u32, usize>,
     /// The profile of each table that has one.
     profiles: BTreeMap<u32, u32>,
 }
 
 impl Mirror {
-    /// The state of a switch that has just been made, or was given entries from a file.
+    /// Reads the state of a switch that was just built, or has entries from a file.
     pub(crate) fn of(schema: &Schema, switch: &dyn switch::SwitchControl) -> Mirror {
         let profiles = schema.tables.values().filter_map(|table| Some((table.id, table.profile?))).collect();
         let mut mirror = Mirror { profiles, ..Mirror::default() };
@@ -126,7 +126,7 @@ impl Mirror {
         }
     }
 
-    /// The meters of an array whose configs differ from that of all.
+    /// Returns the meters of an array whose configs differ from that of the whole array.
     pub(crate) fn single_meters(&self, meter: u32) -> impl Iterator<Item = u64> {
         let of = self.meters.iter().filter(move |((id, _), _)| *id == meter);
         of.filter_map(|((_, index), _)| *index)
@@ -173,7 +173,7 @@ impl Mirror {
             let entry = v1::MulticastGroupEntry { multicast_group_id, replicas, ..Default::default() };
             self.multicast.insert(multicast_group_id, Arc::new(entry));
         }
-        // A session that copies to a group as well is none that a controller can write.
+        // Controllers cannot write a session that also copies to a group.
         for (session_id, session) in switch.mirror_sessions().iter().filter(|(_, session)| session.group.is_none()) {
             let entry = v1::CloneSessionEntry {
                 session_id,
@@ -217,11 +217,11 @@ impl Mirror {
         Some(decode(self.tables.get(&table)?.get(key)?))
     }
 
-    /// Does what a successful update said.
-    pub(crate) fn apply(&mut self, change: Change) {
+    /// Applies the effect of a successful update.
+    pub(crate) fn apply(&mut self, change: MirrorChange) {
         match change {
-            Change::Nothing => {}
-            Change::PutEntry { table, key, mut entry } => {
+            MirrorChange::Nothing => {}
+            MirrorChange::PutEntry { table, key, mut entry } => {
                 let entries = self.tables.entry(table).or_default();
                 if entry.action.is_none() {
                     entry.action = entries.get(&key).and_then(|before| decode(before).action);
@@ -233,7 +233,7 @@ impl Mirror {
                     self.count_sets(profile, before, now);
                 }
             }
-            Change::DropEntry { table, key } => {
+            MirrorChange::DropEntry { table, key } => {
                 let before = self.tables.get_mut(&table).and_then(|entries| entries.remove(&key));
                 if let Some(before) = before
                     && let Some(profile) = self.profiles.get(&table).copied()
@@ -241,31 +241,33 @@ impl Mirror {
                     self.count_sets(profile, is_set(&decode(&before)), false);
                 }
             }
-            Change::EntryMeter { table, key, config } => {
+            MirrorChange::EntryMeter { table, key, config } => {
                 let Some(entries) = self.tables.get_mut(&table) else { return };
                 let Some(before) = entries.get(&key) else { return };
                 let entry = v1::TableEntry { meter_config: config, ..decode(before) };
                 entries.insert(key, entry.encode_to_vec().into());
             }
-            Change::PutDefault { table, entry } => {
+            MirrorChange::PutDefault { table, entry } => {
                 let entry = entry.map(|entry| *entry).or_else(|| self.initial.get(&table).cloned());
                 self.defaults.extend(entry.map(|entry| (table, entry)));
             }
-            Change::PutMember(key, action) => drop(self.members.insert(key, Arc::from(action))),
-            Change::DropMember(key) => drop(self.members.remove(&key)),
-            Change::PutGroup(key, group) => drop(self.groups.insert(key, Arc::from(group))),
-            Change::DropGroup(key) => drop(self.groups.remove(&key)),
-            Change::PutMulticast(group) => drop(self.multicast.insert(group.multicast_group_id, Arc::from(group))),
-            Change::DropMulticast(id) => drop(self.multicast.remove(&id)),
-            Change::PutClone(session) => drop(self.clones.insert(session.session_id, Arc::from(session))),
-            Change::DropClone(id) => drop(self.clones.remove(&id)),
-            Change::PutValueSet(id, members) => drop(self.value_sets.insert(id, members)),
-            Change::PutDigest(id, config) => drop(self.digests.insert(id, config)),
-            Change::DropDigest(id) => drop(self.digests.remove(&id)),
-            Change::PutMeter { meter, index: Some(index), config } => {
+            MirrorChange::PutMember(key, action) => drop(self.members.insert(key, Arc::from(action))),
+            MirrorChange::DropMember(key) => drop(self.members.remove(&key)),
+            MirrorChange::PutGroup(key, group) => drop(self.groups.insert(key, Arc::from(group))),
+            MirrorChange::DropGroup(key) => drop(self.groups.remove(&key)),
+            MirrorChange::PutMulticast(group) => {
+                drop(self.multicast.insert(group.multicast_group_id, Arc::from(group)))
+            }
+            MirrorChange::DropMulticast(id) => drop(self.multicast.remove(&id)),
+            MirrorChange::PutClone(session) => drop(self.clones.insert(session.session_id, Arc::from(session))),
+            MirrorChange::DropClone(id) => drop(self.clones.remove(&id)),
+            MirrorChange::PutValueSet(id, members) => drop(self.value_sets.insert(id, members)),
+            MirrorChange::PutDigest(id, config) => drop(self.digests.insert(id, config)),
+            MirrorChange::DropDigest(id) => drop(self.digests.remove(&id)),
+            MirrorChange::PutMeter { meter, index: Some(index), config } => {
                 self.meters.insert((meter, Some(index)), config);
             }
-            Change::PutMeter { meter, index: None, config } => {
+            MirrorChange::PutMeter { meter, index: None, config } => {
                 let single: Vec<u64> = self.single_meters(meter).collect();
                 for index in single {
                     self.meters.remove(&(meter, Some(index)));
@@ -281,7 +283,7 @@ impl Mirror {
     }
 }
 
-/// An entry that was kept.
+/// Decodes a stored entry.
 pub(crate) fn decode(bytes: &[u8]) -> v1::TableEntry {
     v1::TableEntry::decode(bytes).expect("the mirror encoded it")
 }

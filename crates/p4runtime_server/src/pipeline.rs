@@ -1,8 +1,8 @@
 //! A pipeline: the program that a controller sends, and its description (specification chapter 7).
 //!
-//! The device config is the text of a P4 program or a compiled program, bare or wrapped as controllers for BMv2 wrap
-//! their JSON. Text is compiled here; the P4Info that belongs to the program is held against the one that the
-//! controller sent, so that both talk of the same objects.
+//! The device config is the text of a P4 program or a compiled program, bare or in the wrapper of controllers for BMv2.
+//! Text is compiled here. The program's P4Info must match the one that the controller sent, so that both mean the same
+//! objects.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::difference::difference;
 use crate::schema::Schema;
 use crate::status::{Refusal, cut};
 
-/// The longest program that is read, in bytes.
+/// Maximum length of a program, in bytes.
 const MAX_PROGRAM_BYTES: usize = 16 << 20;
 /// Maximum length of the compiler's errors in an answer, in bytes.
 const MAX_REPORT_BYTES: usize = 6 << 10;
 
-/// A program that can be run, and what its controller sent.
+/// A program that can run, and the config from its controller.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     pub(crate) schema: Arc<Schema>,
-    /// As it was sent, to be given back.
+    /// The config as it was sent, returned by reads.
     pub(crate) config: ForwardingPipelineConfig,
 }
 
 impl Pipeline {
-    /// A program that was compiled elsewhere; `source` is its text.
+    /// Makes a pipeline of a program that was compiled elsewhere. `source` is its text.
     pub fn new(program: Arc<Program>, info: P4Info, source: Vec<u8>) -> Pipeline {
         let config = ForwardingPipelineConfig { p4info: Some(info.clone()), p4_device_config: source, cookie: None };
         Pipeline { schema: Arc::new(Schema::new(program, info)), config }
     }
 
-    /// The same, as if it had been sent like this; a cookie may be with it.
+    /// Replaces the config, cookie included, as if the pipeline had been sent with it.
     #[must_use]
     pub fn sent_as(self, config: ForwardingPipelineConfig) -> Pipeline {
         Pipeline { config, ..self }
@@ -67,46 +67,46 @@ impl Pipeline {
         Ok(Pipeline { schema: Arc::new(Schema::new(Arc::new(ir), p4info)), config })
     }
 
-    /// The device config, as it was sent.
+    /// Returns the device config as it was sent.
     pub fn source(&self) -> &[u8] {
         &self.config.p4_device_config
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Arc<Program> {
         &self.schema.program
     }
 }
 
-/// What BMv2's controllers put around a device config (`p4.tmp.P4DeviceConfig`).
+/// The message in which controllers for BMv2 wrap a device config (`p4.tmp.P4DeviceConfig`).
 #[derive(Clone, PartialEq, Message)]
 #[prost(prost_path = "::p4runtime_proto::prost")]
-struct Wrapped {
+struct Bmv2Wrapper {
     #[prost(bool, tag = "1")]
     reassign: bool,
     #[prost(bytes = "vec", tag = "3")]
     device_data: Vec<u8>,
 }
 
-/// A device config without BMv2's wrapping, if it has one.
+/// Removes BMv2's wrapper from a device config. Returns `None` if there is none.
 fn unwrapped(bytes: &[u8]) -> Option<Vec<u8>> {
-    // Text has no such bytes at its start.
+    // No text starts with these bytes.
     let wrapped = bytes.first().is_some_and(|first| [0x08, 0x1a].contains(first));
-    let inner = wrapped.then(|| Wrapped::decode(bytes).ok()).flatten()?.device_data;
+    let inner = wrapped.then(|| Bmv2Wrapper::decode(bytes).ok()).flatten()?.device_data;
     (!inner.is_empty()).then_some(inner)
 }
 
-/// The program's text, if that is what a device config is.
+/// Returns the program's text from a device config.
 fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
     if bytes.is_empty() {
         return Err(Refusal::invalid(
-            "config.p4_device_config is missing; it is the text of the P4 program, or what `triplane build` made of it",
+            "config.p4_device_config is missing; send the text of the P4 program or the output of `triplane build`",
         ));
     }
     if bytes.len() > MAX_PROGRAM_BYTES {
         return Err(Refusal::invalid(format!("the program has more than {MAX_PROGRAM_BYTES} bytes")));
     }
-    // Controllers written for BMv2's first server put a length or a marker in front of the JSON.
+    // Controllers written for BMv2's first server put a length or a marker before the JSON.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
     if text.trim_start().starts_with('{') || text.contains("\"header_types\"") {
         return Err(Refusal::invalid(
@@ -115,7 +115,7 @@ fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
         ));
     }
     std::str::from_utf8(bytes)
-        .map_err(|_| Refusal::invalid("p4_device_config is no text; this switch takes the text of a P4 program"))
+        .map_err(|_| Refusal::invalid("p4_device_config is not a text; this switch takes the text of a P4 program"))
 }
 
 /// Reads a device config that `triplane build` made.

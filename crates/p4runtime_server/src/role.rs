@@ -1,8 +1,8 @@
-//! What a role may do, as its configuration says.
+//! Access rights of a role, from its configuration.
 //!
-//! The specification leaves the form of `role.config` to an agreement between controllers and server (section 5.2).
-//! This server knows one: `stratum.P4RoleConfig`, the message that the Stratum switch defined and controllers such as
-//! finsy send. Without a configuration a role has access to everything.
+//! The specification leaves the format of `role.config` to an agreement between controllers and server (section 5.2).
+//! This server accepts one: `stratum.P4RoleConfig`, the message that the Stratum switch defined and controllers such
+//! as finsy send. Without a configuration a role has access to everything.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use p4runtime_proto::v1;
 
 use crate::status::{Code, Refusal};
 
-/// Bytes of a configuration, which is kept and told to every stream of its role: room for thousands of ids.
+/// Maximum size of a configuration, in bytes: room for thousands of ids. It is kept and sent to every stream of its
+/// role.
 const MAX_CONFIG_BYTES: usize = 16 << 10;
 /// The name at the end of the type URL.
 const STRATUM: &str = "stratum.P4RoleConfig";
@@ -26,7 +27,7 @@ struct RoleConfig {
     /// Ids that this role may write.
     #[prost(uint32, repeated, tag = "2")]
     shared_p4_ids: Vec<u32>,
-    /// Which packets the role receives, if not all.
+    /// The filter of packets that the role receives. Without one it receives all.
     #[prost(message, optional, tag = "3")]
     packet_in_filter: Option<PacketFilter>,
     /// Whether the role receives packets.
@@ -46,44 +47,44 @@ struct PacketFilter {
     value: Vec<u8>,
 }
 
-/// What a role may write, read and receive.
+/// The rights of a role to write, read and receive.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Access {
-    limits: Option<Limits>,
+pub struct RoleAccess {
+    limits: Option<RoleLimits>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Limits {
+struct RoleLimits {
     ids: BTreeSet<u32>,
     packet_in: bool,
     filter: Option<(u32, Vec<u8>)>,
     pipeline: bool,
 }
 
-impl Access {
-    /// What a configuration gives.
+impl RoleAccess {
+    /// Returns the rights that a configuration grants.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a configuration of another form.
-    pub fn of(config: Option<&prost_types::Any>) -> Result<Access, Refusal> {
-        let Some(any) = config else { return Ok(Access::default()) };
+    /// `INVALID_ARGUMENT` for a configuration in another format.
+    pub fn of(config: Option<&prost_types::Any>) -> Result<RoleAccess, Refusal> {
+        let Some(any) = config else { return Ok(RoleAccess::default()) };
         if any.type_url.rsplit('/').next() != Some(STRATUM) {
             return Err(Refusal::invalid(format!(
-                "role.config is a `{}`; this server knows `{STRATUM}`, and no config for access to everything",
+                "role.config is a `{}`; send a `{STRATUM}`, or no config for access to everything",
                 any.type_url
             )));
         }
         if any.value.len() > MAX_CONFIG_BYTES {
             return Err(Refusal::new(
                 Code::ResourceExhausted,
-                format!("role.config has {} bytes; there may be {MAX_CONFIG_BYTES}", any.value.len()),
+                format!("role.config has {} bytes; the limit is {MAX_CONFIG_BYTES}", any.value.len()),
             ));
         }
         let config = RoleConfig::decode(&*any.value)
-            .map_err(|error| Refusal::invalid(format!("role.config is no {STRATUM}: {error}")))?;
+            .map_err(|error| Refusal::invalid(format!("role.config is not a {STRATUM}: {error}")))?;
         let ids = config.exclusive_p4_ids.into_iter().chain(config.shared_p4_ids).collect();
-        Ok(Access {
-            limits: Some(Limits {
+        Ok(RoleAccess {
+            limits: Some(RoleLimits {
                 ids,
                 packet_in: config.receives_packet_ins,
                 filter: config.packet_in_filter.map(|filter| (filter.metadata_id, filter.value)),
@@ -92,8 +93,8 @@ impl Access {
         })
     }
 
-    /// Whether the role may write and read the object with this P4Info id. Replication has none (`None`) and is for
-    /// roles without limits only.
+    /// Whether the role may write and read the object with this P4Info id. Replication has no id (`None`) and
+    /// requires a role without limits.
     pub fn allows(&self, id: Option<u32>) -> bool {
         self.limits.as_ref().is_none_or(|limits| id.is_some_and(|id| limits.ids.contains(&id)))
     }
@@ -103,7 +104,7 @@ impl Access {
         self.limits.as_ref().is_none_or(|limits| limits.pipeline)
     }
 
-    /// Whether the role may send packets, and receives any.
+    /// Whether the role may send and receive packets.
     pub fn has_packets(&self) -> bool {
         self.limits.as_ref().is_none_or(|limits| limits.packet_in)
     }
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn without_a_config_everything_is_allowed_and_with_one_what_it_lists() {
-        let all = Access::of(None).unwrap();
+        let all = RoleAccess::of(None).unwrap();
         assert!(all.allows(Some(7)) && all.allows(None) && all.may_push_pipeline() && all.receives(&[]));
         let config = RoleConfig {
             exclusive_p4_ids: vec![1],
@@ -137,7 +138,7 @@ mod tests {
             packet_in_filter: Some(PacketFilter { metadata_id: 1, value: vec![0, 5] }),
             ..Default::default()
         };
-        let some = Access::of(Some(&any("type.googleapis.com/stratum.P4RoleConfig", &config))).unwrap();
+        let some = RoleAccess::of(Some(&any("type.googleapis.com/stratum.P4RoleConfig", &config))).unwrap();
         assert!(some.allows(Some(1)) && some.allows(Some(2)) && !some.allows(Some(3)) && !some.allows(None));
         assert!(!some.may_push_pipeline());
         let metadata = |value: u8| [v1::PacketMetadata { metadata_id: 1, value: vec![value] }];
@@ -146,9 +147,9 @@ mod tests {
 
     #[test]
     fn other_forms_of_config_are_refused() {
-        let refused = Access::of(Some(&any("type.googleapis.com/my.Config", &RoleConfig::default()))).unwrap_err();
+        let refused = RoleAccess::of(Some(&any("type.googleapis.com/my.Config", &RoleConfig::default()))).unwrap_err();
         assert_eq!(refused.code, crate::Code::InvalidArgument);
         let broken = prost_types::Any { type_url: format!("x/{STRATUM}"), value: vec![0xff] };
-        assert!(Access::of(Some(&broken)).is_err());
+        assert!(RoleAccess::of(Some(&broken)).is_err());
     }
 }

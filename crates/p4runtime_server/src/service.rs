@@ -1,4 +1,4 @@
-//! The server over gRPC: tasks, queues and time around the [`Server`].
+//! The gRPC service: tasks, queues and timeouts around the [`Server`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,30 +12,30 @@ use tokio::sync::{Notify, Semaphore};
 use tonic::{Request, Response};
 
 use crate::arbitration::{Outbox, StreamId};
-use crate::budget::{Budget, Charge};
-use crate::gate::Owed;
-use crate::keep::Keeper;
+use crate::bounded_queue::{self, queue};
+use crate::connections::{ConnectionSlot, READS_A_CONNECTION};
+use crate::data_plane::{DataPlane, DataPlaneHandle, NotificationReceiver};
+use crate::memory_budget::{MemoryBudget, MemoryCharge};
+use crate::message_admission::HeldResources;
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
-use crate::plane::{Notified, Plane, PlaneHandle};
-use crate::queue::{self, queue};
-use crate::read::{Chunks, Piece};
-use crate::seats::{READS_A_CONNECTION, Seat};
+use crate::read::{ReadPiece, ResponseChunks};
 use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
 use crate::status::{Code, MAX_STATUS_BYTES, Refusal, Status, cut};
+use crate::store::StoreWriter;
 
-/// Bytes of messages that wait for one client at most. What comes from packets, and errors, are dropped when it is full; a
-/// client that does not even take arbitration messages is let go.
+/// Maximum size of the messages queued for one client, in bytes. When the queue is full, packets, digests and errors
+/// are dropped; a client that does not even take arbitration messages is disconnected.
 const QUEUE_BYTES: usize = 2 << 20;
-/// Bytes of a read's answer that wait for its client.
+/// Maximum size of a read's responses queued for its client, in bytes.
 const ANSWER_BYTES: usize = 128 << 10;
-/// Reads under way on all connections; others wait.
+/// Maximum number of concurrent reads on all connections. Others wait.
 const READS: usize = 64;
-/// Updates run between two batches of packets, unless a write is atomic.
+/// Number of updates run between two batches of packets, unless a write is atomic.
 const UPDATES_AT_ONCE: usize = 128;
 
-type Answer<T> = Result<Response<T>, tonic::Status>;
-type Queue = queue::Sender<v1::StreamMessageResponse>;
+type RpcResult<T> = Result<Response<T>, tonic::Status>;
+type StreamQueue = bounded_queue::BoundedSender<v1::StreamMessageResponse>;
 
 impl From<Status> for tonic::Status {
     fn from(status: Status) -> tonic::Status {
@@ -54,35 +54,35 @@ impl From<Refusal> for tonic::Status {
     }
 }
 
-/// What all tasks of a server share.
-pub(crate) struct Hub {
+/// State shared by all tasks of a server.
+pub(crate) struct ServiceState {
     server: Mutex<Server>,
-    queues: Mutex<BTreeMap<StreamId, Queue>>,
-    plane: PlaneHandle,
-    keeper: Option<Keeper>,
-    /// Writes and new pipelines take turns.
+    queues: Mutex<BTreeMap<StreamId, StreamQueue>>,
+    plane: DataPlaneHandle,
+    store: Option<StoreWriter>,
+    /// Serializes writes and changes of the pipeline.
     turn: tokio::sync::Mutex<()>,
-    /// Something may have to be sent earlier than was thought.
+    /// Wakes the notification task when a message may be due earlier than planned.
     earlier: Notify,
     started: Instant,
-    /// Messages that clients were too slow for.
+    /// Number of messages dropped because their client was too slow.
     dropped: AtomicU64,
-    budget: Budget,
+    budget: MemoryBudget,
     reads: Semaphore,
 }
 
-/// The service: cheap to clone, one for all connections.
+/// The service. One instance, cheap to clone, serves all connections.
 #[derive(Clone)]
-pub(crate) struct Service(pub(crate) Arc<Hub>);
+pub(crate) struct Service(pub(crate) Arc<ServiceState>);
 
-impl Hub {
-    pub(crate) fn new(server: Server, plane: PlaneHandle, keeper: Option<Keeper>) -> Hub {
-        let budget = Budget::new(server.settings().patience);
-        Hub {
+impl ServiceState {
+    pub(crate) fn new(server: Server, plane: DataPlaneHandle, store: Option<StoreWriter>) -> ServiceState {
+        let budget = MemoryBudget::new(server.settings().client_timeout);
+        ServiceState {
             server: Mutex::new(server),
             queues: Mutex::default(),
             plane,
-            keeper,
+            store,
             turn: tokio::sync::Mutex::new(()),
             earlier: Notify::new(),
             started: Instant::now(),
@@ -96,7 +96,7 @@ impl Hub {
         self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn queues(&self) -> MutexGuard<'_, BTreeMap<StreamId, Queue>> {
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<StreamId, StreamQueue>> {
         self.queues.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -104,12 +104,12 @@ impl Hub {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// What is left for messages of all calls.
-    pub(crate) fn budget(&self) -> Budget {
+    /// Returns the memory budget of all calls.
+    pub(crate) fn budget(&self) -> MemoryBudget {
         self.budget.clone()
     }
 
-    /// Messages that were dropped because a client did not take them.
+    /// Returns the number of messages dropped because their client did not take them.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -125,33 +125,34 @@ impl Hub {
             let Some(queue) = queues.get(&stream) else { continue };
             let essential = matches!(message.update, Some(Update::Arbitration(_)));
             if !queue.try_send(message) {
-                match essential {
-                    true => queue.give_up(),
-                    false => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+                if essential {
+                    queue.give_up();
+                } else {
+                    self.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
     }
 
-    /// Handles messages of one stream until it ends.
+    /// Handles the messages of one stream until it ends.
     async fn run_stream(self: Arc<Self>, stream: StreamId, mut requests: tonic::Streaming<v1::StreamMessageRequest>) {
         let queue = self.queues().get(&stream).cloned();
         let Some(queue) = queue else { return };
-        // Those who say nothing would keep others from their places.
-        let patience = tokio::time::sleep(self.server().settings().patience);
-        tokio::pin!(patience);
+        // Streams that never send arbitration would use up the limit of streams.
+        let timeout = tokio::time::sleep(self.server().settings().client_timeout);
+        tokio::pin!(timeout);
         let mut is_live = false;
         loop {
             let message = tokio::select! {
                 message = requests.message() => message,
                 () = queue.closed() => break,
                 () = queue.given_up() => {
-                    let slow = Refusal::new(Code::ResourceExhausted, "the client does not take its messages");
+                    let slow = Refusal::new(Code::ResourceExhausted, "the client does not read its messages");
                     queue.end(slow.into());
                     break;
                 }
-                () = &mut patience, if !is_live => {
-                    let silent = Refusal::new(Code::DeadlineExceeded, "the stream has not said who it is");
+                () = &mut timeout, if !is_live => {
+                    let silent = Refusal::new(Code::DeadlineExceeded, "the stream has sent no arbitration update in time");
                     queue.end(silent.into());
                     break;
                 }
@@ -184,10 +185,10 @@ impl Hub {
     }
 
     fn packet_out(&self, stream: StreamId, frame: Frame) {
-        let inject = move |plane: &mut Plane<'_>| plane.switch.step(plane.now, &mut vec![frame], plane.output);
+        let inject = move |plane: &mut DataPlane<'_>| plane.switch.step(plane.now, &mut vec![frame], plane.output);
         let posted = self.plane.post(Box::new(inject));
         if !posted {
-            let refusal = Refusal::new(Code::ResourceExhausted, "packets come faster than the switch takes them");
+            let refusal = Refusal::new(Code::ResourceExhausted, "packets arrive faster than the switch processes them");
             let details = v1::stream_error::Details::PacketOut(v1::PacketOutError { packet_out: None });
             let mut outbox = Outbox::new();
             self.server().stream_error(stream, refusal, details, &mut outbox);
@@ -195,18 +196,18 @@ impl Hub {
         }
     }
 
-    /// Passes on what the switch tells, and sends digest lists when their time comes.
-    pub(crate) async fn run_notifications(self: Arc<Self>, mut notified: Notified) {
-        /// The longest sleep, when there is nothing to wait for.
+    /// Forwards notifications of the switch, and sends digest lists when they are due.
+    pub(crate) async fn run_notifications(self: Arc<Self>, mut notifications: NotificationReceiver) {
+        /// Maximum time to sleep when nothing is due.
         const IDLE: Duration = Duration::from_secs(3600);
         loop {
             let wait = match self.server().next_ns() {
                 Some(next_ns) => Duration::from_nanos(next_ns.saturating_sub(self.now_ns())),
                 None => IDLE,
             };
-            let told = tokio::select! {
-                told = notified.batches.recv() => match told {
-                    Some(told) => Some(told),
+            let batch = tokio::select! {
+                batch = notifications.batches.recv() => match batch {
+                    Some(batch) => Some(batch),
                     None => return,
                 },
                 () = self.earlier.notified() => None,
@@ -217,8 +218,8 @@ impl Hub {
             let mut outbox = Outbox::new();
             {
                 let mut server = self.server();
-                if let Some(told) = told {
-                    server.told(told, now_ns, wall_ns, &mut outbox);
+                if let Some(batch) = batch {
+                    server.notify(batch, now_ns, wall_ns, &mut outbox);
                 }
                 server.tick(now_ns, wall_ns, &mut outbox);
             }
@@ -226,7 +227,7 @@ impl Hub {
         }
     }
 
-    /// A write from begin to end. It goes on although its client may be gone.
+    /// Performs a write. It completes even if its client is gone.
     async fn write(self: Arc<Self>, request: v1::WriteRequest) -> Result<(), Status> {
         let turn = self.turn.lock().await;
         let mut batch = self.server().begin_write(&request)?;
@@ -253,36 +254,40 @@ impl Hub {
         result
     }
 
-    /// Waits until what was done in this turn is durable. The next turn may begin as soon as the order is settled, so
-    /// that many writes share a transaction.
+    /// Waits until the changes of this turn are durable. The next turn begins as soon as the order is fixed, so that
+    /// many writes share a transaction.
     async fn keep(&self, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<(), Refusal> {
-        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let Some(store) = &self.store else { return Ok(()) };
         let changes = self.server().take_changes();
         if changes.is_empty() {
             return Ok(());
         }
-        let durable = keeper.keep(changes).await;
+        let durable = store.submit(changes).await;
         drop(turn);
         durable.wait().await
     }
 
-    /// A read from begin to end, as fast as its client takes the answer.
-    async fn read(self: Arc<Self>, request: v1::ReadRequest, answers: queue::Sender<v1::ReadResponse>) {
-        let Ok(Ok(_turn)) = tokio::time::timeout(self.budget.patience, self.reads.acquire()).await else {
-            return answers.end(Refusal::new(Code::ResourceExhausted, format!("{READS} reads are under way")).into());
+    /// Performs a read, as fast as its client takes the responses.
+    async fn read(self: Arc<Self>, request: v1::ReadRequest, answers: bounded_queue::BoundedSender<v1::ReadResponse>) {
+        let Ok(Ok(_turn)) = tokio::time::timeout(self.budget.timeout, self.reads.acquire()).await else {
+            return answers.end(Refusal::new(Code::ResourceExhausted, format!("{READS} reads are in progress")).into());
         };
         if let Err(status) = self.answer(request, &answers).await {
             answers.end(status.into());
         }
     }
 
-    async fn answer(&self, request: v1::ReadRequest, answers: &queue::Sender<v1::ReadResponse>) -> Result<(), Status> {
+    async fn answer(
+        &self,
+        request: v1::ReadRequest,
+        answers: &bounded_queue::BoundedSender<v1::ReadResponse>,
+    ) -> Result<(), Status> {
         let mut reader = self.server().begin_read(request)?;
-        let mut chunks = Chunks::default();
+        let mut chunks = ResponseChunks::default();
         while let Some(piece) = reader.next() {
             let entities = match piece {
-                Piece::Ready(entities) => entities,
-                Piece::Live(ask) => self.ask(reader.program().clone(), ask).await?,
+                ReadPiece::Ready(entities) => entities,
+                ReadPiece::Live(query) => self.query(reader.program().clone(), query).await?,
             };
             for entity in reader.visible(entities) {
                 if let Some(chunk) = chunks.add(entity) {
@@ -296,32 +301,37 @@ impl Hub {
         reader.status()
     }
 
-    /// Sends a part of an answer when there is room for it.
-    async fn send(&self, answers: &queue::Sender<v1::ReadResponse>, chunk: v1::ReadResponse) -> Result<(), Refusal> {
-        match tokio::time::timeout(self.budget.patience, answers.send(chunk)).await {
+    /// Sends a part of a response when there is room for it.
+    async fn send(
+        &self,
+        answers: &bounded_queue::BoundedSender<v1::ReadResponse>,
+        chunk: v1::ReadResponse,
+    ) -> Result<(), Refusal> {
+        match tokio::time::timeout(self.budget.timeout, answers.send(chunk)).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refusal::new(Code::Aborted, "the client has gone")),
-            Err(_) => Err(Refusal::new(Code::DeadlineExceeded, "the client does not take the answer")),
+            Err(_) => Err(Refusal::new(Code::DeadlineExceeded, "the client does not read the response")),
         }
     }
 
-    /// Asks the switch that reads refer to, if it still runs the program that is asked about.
-    async fn ask(&self, program: Arc<ir::Program>, ask: crate::read::Ask) -> Result<Vec<v1::entity::Entity>, Refusal> {
-        let changed = || Refusal::new(Code::Aborted, "the pipeline was changed while it was read");
+    /// Runs a query on the switch that reads refer to, if it still runs the program of the query.
+    async fn query(
+        &self,
+        program: Arc<ir::Program>,
+        query: crate::read::LiveQuery,
+    ) -> Result<Vec<v1::entity::Entity>, Refusal> {
+        let changed = || Refusal::new(Code::Aborted, "the pipeline changed during the read");
         let now_ns = self.now_ns();
         if let Some(switch) = self.server().saved_switch() {
-            return match Arc::ptr_eq(switch.program(), &program) {
-                true => Ok(ask(switch, now_ns)),
-                false => Err(changed()),
-            };
+            return if Arc::ptr_eq(switch.program(), &program) { Ok(query(switch, now_ns)) } else { Err(changed()) };
         }
         let answer = self.plane.run(move |plane| {
-            Arc::ptr_eq(plane.switch.program(), &program).then(|| ask(plane.switch, plane.now.as_ns()))
+            Arc::ptr_eq(plane.switch.program(), &program).then(|| query(plane.switch, plane.now.as_ns()))
         });
         answer.await?.ok_or_else(changed)
     }
 
-    /// A new pipeline from begin to end.
+    /// Sets a pipeline.
     async fn set_config(self: Arc<Self>, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Status> {
         let turn = self.turn.lock().await;
         let (admission, plan) = self.server().begin_config(request)?;
@@ -346,7 +356,7 @@ impl Hub {
         let plane = self.plane.clone();
         let hub = self.clone();
         let architecture = self.server().settings().architecture;
-        // Compiling takes its time, and streams go on meanwhile.
+        // Compilation takes long, so it must not block the streams.
         let made = tokio::task::spawn_blocking(move || {
             let pipeline = Pipeline::compile(*config, architecture)?;
             let built = plane.build(pipeline.program().clone());
@@ -377,7 +387,7 @@ impl Hub {
         }
     }
 
-    /// Lets packets run another program.
+    /// Exchanges the running switch for one with another program.
     async fn commit(
         &self,
         pipeline: Pipeline,
@@ -385,70 +395,70 @@ impl Hub {
         switch: Box<dyn SwitchControl>,
         keep: bool,
     ) -> Result<(), Refusal> {
-        let old = self.plane.run(move |plane| crate::swap::swap(plane, switch, keep)).await?;
+        let old = self.plane.run(move |plane| crate::exchange::exchange(plane, switch, keep)).await?;
         self.server().committed(pipeline, mirror);
-        // What it owns is given back here, not on the packets' time.
+        // The old switch is dropped here, so that the packet thread does not spend time on it.
         tokio::task::spawn_blocking(move || drop(old));
         Ok(())
     }
 }
 
-/// Runs to its end although the caller may go away.
+/// Runs to completion even if the caller goes away.
 async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, Status>> + Send + 'static,
 ) -> Result<T, tonic::Status> {
     match tokio::spawn(work).await {
         Ok(result) => result.map_err(tonic::Status::from),
-        Err(_) => Err(Refusal::new(Code::Internal, "the server failed at this request; this is a bug").into()),
+        Err(_) => Err(Refusal::new(Code::Internal, "the server failed on this request; this is a bug").into()),
     }
 }
 
-/// What a request has of the budget; it is given back when its last owner is dropped.
-fn charge<T>(request: &Request<T>) -> Option<Charge> {
-    request.extensions().get::<Charge>().cloned()
+/// Returns the memory charged for a request. It is released when its last owner is dropped.
+fn charge<T>(request: &Request<T>) -> Option<MemoryCharge> {
+    request.extensions().get::<MemoryCharge>().cloned()
 }
 
 impl Service {
-    /// Room for one more read on a connection, as soon as there is some.
-    async fn room(&self, seat: &Seat) -> Result<Owed, Refusal> {
-        let taken = tokio::time::timeout(self.0.budget.patience, seat.own.reads.clone().acquire_owned()).await;
-        let room = taken.ok().and_then(Result::ok).ok_or_else(|| {
-            let message = format!("{READS_A_CONNECTION} reads are under way on this connection");
+    /// Reserves one of a connection's permits for reads, and waits for one if necessary.
+    async fn reserve_read(&self, slot: &ConnectionSlot) -> Result<HeldResources, Refusal> {
+        let taken = tokio::time::timeout(self.0.budget.timeout, slot.own.reads.clone().acquire_owned()).await;
+        let reserved = taken.ok().and_then(Result::ok).ok_or_else(|| {
+            let message = format!("{READS_A_CONNECTION} reads are in progress on this connection");
             Refusal::new(Code::ResourceExhausted, message)
         })?;
-        Ok(Owed { _room: Arc::new(room), patience: None })
+        Ok(HeldResources { _room: Arc::new(reserved), timeout: None })
     }
 }
 
 #[tonic::async_trait]
 impl P4Runtime for Service {
-    async fn write(&self, request: Request<v1::WriteRequest>) -> Answer<v1::WriteResponse> {
+    async fn write(&self, request: Request<v1::WriteRequest>) -> RpcResult<v1::WriteResponse> {
         let charge = charge(&request);
         let write = self.0.clone().write(request.into_inner());
         detached(async move { (write.await, charge).0 }).await?;
         Ok(Response::new(v1::WriteResponse {}))
     }
 
-    type ReadStream = queue::Receiver<v1::ReadResponse>;
+    type ReadStream = bounded_queue::BoundedReceiver<v1::ReadResponse>;
 
-    async fn read(&self, request: Request<v1::ReadRequest>) -> Answer<Self::ReadStream> {
+    async fn read(&self, request: Request<v1::ReadRequest>) -> RpcResult<Self::ReadStream> {
         let charge = charge(&request);
-        let owed = match request.extensions().get::<Arc<Seat>>() {
-            Some(seat) => Some(self.room(seat).await?),
+        let held = match request.extensions().get::<Arc<ConnectionSlot>>() {
+            Some(slot) => Some(self.reserve_read(slot).await?),
             None => None,
         };
         let (answers, stream) = queue(ANSWER_BYTES);
         let read = self.0.clone().read(request.into_inner(), answers);
         tokio::spawn(async move { (read.await, charge).0 });
         let mut response = Response::new(stream);
-        owed.and_then(|owed| response.extensions_mut().insert(owed));
+        held.and_then(|held| response.extensions_mut().insert(held));
         Ok(response)
     }
 
     async fn set_forwarding_pipeline_config(
         &self,
         request: Request<v1::SetForwardingPipelineConfigRequest>,
-    ) -> Answer<v1::SetForwardingPipelineConfigResponse> {
+    ) -> RpcResult<v1::SetForwardingPipelineConfigResponse> {
         let charge = charge(&request);
         let set = self.0.clone().set_config(request.into_inner());
         detached(async move { (set.await, charge).0 }).await?;
@@ -458,23 +468,23 @@ impl P4Runtime for Service {
     async fn get_forwarding_pipeline_config(
         &self,
         request: Request<v1::GetForwardingPipelineConfigRequest>,
-    ) -> Answer<v1::GetForwardingPipelineConfigResponse> {
-        let budget = request.extensions().get::<Budget>().unwrap_or(&self.0.budget).clone();
+    ) -> RpcResult<v1::GetForwardingPipelineConfigResponse> {
+        let budget = request.extensions().get::<MemoryBudget>().unwrap_or(&self.0.budget).clone();
         let bytes = self.0.server().pipeline_bytes();
-        let room = Arc::new(budget.answer(bytes).await?);
+        let reserved = Arc::new(budget.answer(bytes).await?);
         let config = self.0.server().pipeline_config(&request.into_inner())?;
         let mut response = Response::new(config);
-        response.extensions_mut().insert(Owed { _room: room, patience: Some(budget.patience_for(bytes)) });
+        response.extensions_mut().insert(HeldResources { _room: reserved, timeout: Some(budget.timeout_for(bytes)) });
         Ok(response)
     }
 
-    type StreamChannelStream = queue::Receiver<v1::StreamMessageResponse>;
+    type StreamChannelStream = bounded_queue::BoundedReceiver<v1::StreamMessageResponse>;
 
     async fn stream_channel(
         &self,
         request: Request<tonic::Streaming<v1::StreamMessageRequest>>,
-    ) -> Answer<Self::StreamChannelStream> {
-        let peer = request.extensions().get::<Arc<Seat>>().map(|seat| seat.peer);
+    ) -> RpcResult<Self::StreamChannelStream> {
+        let peer = request.extensions().get::<Arc<ConnectionSlot>>().map(|slot| slot.peer);
         let stream = self.0.server().open_stream(peer)?;
         let (queue, messages) = queue(QUEUE_BYTES);
         self.0.queues().insert(stream, queue);
@@ -482,7 +492,7 @@ impl P4Runtime for Service {
         Ok(Response::new(messages))
     }
 
-    async fn capabilities(&self, request: Request<v1::CapabilitiesRequest>) -> Answer<v1::CapabilitiesResponse> {
+    async fn capabilities(&self, request: Request<v1::CapabilitiesRequest>) -> RpcResult<v1::CapabilitiesResponse> {
         Ok(Response::new(self.0.server().capabilities(&request.into_inner())?))
     }
 }

@@ -1,10 +1,10 @@
-//! What is answered when something cannot be done (specification chapter 10).
+//! Status codes and error details (specification chapter 10).
 
 use engine::EntryError;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::{google, v1};
 
-/// Canonical codes (`google.rpc.Code`), as far as a server of P4Runtime uses them.
+/// Canonical codes (`google.rpc.Code`) that a P4Runtime server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 #[allow(missing_docs, reason = "the names are google.rpc.Code's, which says what they mean")]
@@ -25,57 +25,58 @@ pub enum Code {
     Unavailable = 14,
 }
 
-/// Why one update, request or stream message is refused.
+/// An error of one update, request or stream message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     /// The canonical code.
     pub code: Code,
-    /// What is wrong, and what would be right.
+    /// The mistake, and what would be right.
     pub message: String,
 }
 
 impl Refusal {
-    /// A refusal with this code.
+    /// Returns a refusal with this code.
     pub fn new(code: Code, message: impl Into<String>) -> Refusal {
         Refusal { code, message: message.into() }
     }
 
-    /// What is asked for makes no sense.
+    /// Returns a refusal for an invalid request.
     pub fn invalid(message: impl Into<String>) -> Refusal {
         Refusal::new(Code::InvalidArgument, message)
     }
 
-    /// Something that is named is not there.
+    /// Returns a refusal for an entity that does not exist.
     pub fn not_found(message: impl Into<String>) -> Refusal {
         Refusal::new(Code::NotFound, message)
     }
 
-    /// Something that may not be changed, or not by this client.
+    /// Returns a refusal for an operation that is not permitted, or not to this client.
     pub fn denied(message: impl Into<String>) -> Refusal {
         Refusal::new(Code::PermissionDenied, message)
     }
 
-    /// Something that this server does not do.
+    /// Returns a refusal for an operation that this server does not implement.
     pub fn unimplemented(message: impl Into<String>) -> Refusal {
         Refusal::new(Code::Unimplemented, message)
     }
 
-    /// The same with what it is about in front.
+    /// Prefixes the message with its subject.
     #[must_use]
     pub fn about(self, subject: &str) -> Refusal {
         Refusal { message: format!("{subject}: {}", self.message), ..self }
     }
 
-    /// The same without words if so many before it have theirs that nobody is told any more: a batch may have a million.
+    /// Drops the message if enough earlier elements have one: a batch may have a million elements, and no more
+    /// messages than these reach the client.
     #[must_use]
     pub(crate) fn unless_many(self, failed: usize) -> Refusal {
-        /// More than a status has room for.
+        /// Number of messages kept, more than fit into a status.
         const WITH_WORDS: usize = 256;
         if failed > WITH_WORDS { Refusal::new(self.code, "") } else { self }
     }
 
-    /// What the engine says, with its canonical code; `subject` is what was written, in the controller's names.
+    /// Converts an error of the engine. `subject` is the entity in the controller's names.
     pub fn of_engine(error: &EntryError, subject: &str) -> Refusal {
         let code = match error {
             EntryError::ConstEntries(_)
@@ -94,43 +95,43 @@ impl Refusal {
             EntryError::ConstEntries(_) => "its entries are constant".to_owned(),
             EntryError::ConstEntry(_) => "this entry is constant".to_owned(),
             EntryError::ConstDefault(_) => "its default action is constant".to_owned(),
-            EntryError::Keyless(_) => "it has no key and so no entries, only a default action".to_owned(),
-            EntryError::DefaultOnly(_) => "this action may be used as the default action only".to_owned(),
+            EntryError::Keyless(_) => "it has no key and therefore no entries, only a default action".to_owned(),
+            EntryError::DefaultOnly(_) => "this action may only be used as the default action".to_owned(),
             EntryError::TableOnly(_) => "this action may not be used as the default action".to_owned(),
-            EntryError::NotFound => "there is none to modify, delete or read".to_owned(),
-            EntryError::Duplicate => "it is there already; MODIFY changes it".to_owned(),
+            EntryError::NotFound => "it does not exist".to_owned(),
+            EntryError::Duplicate => "it exists already; MODIFY changes it".to_owned(),
             other => other.to_string(),
         };
         Refusal::new(code, format!("{subject}: {what}"))
     }
 }
 
-/// Bytes that the details of a status may take. They travel in the trailer of the answer, a third longer there, for which
-/// clients have 8 to 16 KiB unless they ask for more; what is longer they do not see at all, not even the code
-/// (specification, "gRPC Metadata Maximum Size").
+/// Maximum size of a status's details, in bytes. They are sent in the trailer, where they are a third longer, and
+/// clients accept trailers of 8 to 16 KiB by default. A client does not see a longer trailer at all, not even its
+/// code (specification, "gRPC Metadata Maximum Size").
 const MAX_DETAIL_BYTES: usize = 9 << 9;
-/// Of these, so many are for words, and so not for the codes of further elements.
+/// Bytes of the details that are reserved for messages rather than for codes of further elements.
 const WORDS: usize = 1 << 10;
-/// Bytes that a message may take where there are no details.
+/// Maximum size of a message without details, in bytes.
 pub(crate) const MAX_STATUS_BYTES: usize = (6 << 10) + 64;
-/// Bytes that the message of a status may take, which travels twice: beside the details and in them.
+/// Maximum size of a status's message, in bytes. It is sent twice: beside the details and in them.
 const MAX_MESSAGE_BYTES: usize = 640;
-/// Bytes of an element of the details that says no more than OK, and of one with a code.
+/// Sizes of an element of the details that is OK, and of one with a code, in bytes.
 const OK_BYTES: usize = 2 + 2 + ERROR_TYPE.len();
 const CODE_BYTES: usize = OK_BYTES + 2 + 2;
-/// What else a message takes.
+/// Additional bytes of an element with a message.
 const WORDS_BYTES: usize = 6;
 /// The type of the elements.
 const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
 
-/// How a whole call ends when it does not end well.
+/// The status of a call that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     /// The canonical code.
     pub code: Code,
-    /// What happened.
+    /// The error message.
     pub message: String,
-    /// One for each update of a batch, if its updates were looked at; for as many of the first as the answer has room for.
+    /// Errors of the batch's elements, if they were processed, for as many of the first as fit.
     pub details: Vec<v1::Error>,
 }
 
@@ -141,12 +142,12 @@ impl From<Refusal> for Status {
 }
 
 impl Status {
-    /// The status of a batch: nothing if all went well, else `UNKNOWN` with an error for each element (12.3). Of a batch
-    /// whose errors are more than an answer has room for, the first elements have details, and the message names those
-    /// that failed, as far as it goes.
+    /// Returns the status of a batch: `Ok` if every element succeeded, else `UNKNOWN` with an error for each element
+    /// (12.3). If the errors do not fit into the response, only the first elements have details, and the message
+    /// names as many failed elements as fit.
     pub fn of_batch(what: &str, results: &[Result<(), Refusal>]) -> Result<(), Status> {
         let failed = || results.iter().filter_map(|result| result.as_ref().err());
-        // What was only not done because of another failure is not what the caller has to know first.
+        // Updates that were skipped because of another failure are named last.
         let is_cause = |refusal: &&Refusal| refusal.code != Code::Aborted;
         let Some(first) = failed().find(is_cause).or_else(|| failed().next()) else { return Ok(()) };
         let failures = failed().count();
@@ -159,7 +160,7 @@ impl Status {
             }
             None => false,
         };
-        let told = results.iter().take_while(fits).count();
+        let shown = results.iter().take_while(fits).count();
         left += WORDS;
         let mut detail = |result: &Result<(), Refusal>| match result {
             Ok(()) => v1::Error::default(),
@@ -170,25 +171,23 @@ impl Status {
                 v1::Error { canonical_code: refusal.code as i32, message, ..Default::default() }
             }
         };
-        let details = results[..told].iter().map(&mut detail).collect();
+        let details = results[..shown].iter().map(&mut detail).collect();
         let all = results.len();
         let mut message = match all {
             1 => first.message.clone(),
-            all if told == all => format!("{failures} of {all} {what} failed; the first: {}", first.message),
+            all if shown == all => format!("{failures} of {all} {what} failed; the first: {}", first.message),
             all => {
-                format!(
-                    "{failures} of {all} {what} failed; there is room for the details of the first {told}. Failed: "
-                )
+                format!("{failures} of {all} {what} failed; only the first {shown} have details. Failed: ")
             }
         };
-        if told < all {
+        if shown < all {
             name_failures(&mut message, results, failures);
         }
         cut(&mut message, MAX_MESSAGE_BYTES);
         Err(Status { code: Code::Unknown, message, details })
     }
 
-    /// The bytes of `google.rpc.Status` that travel beside code and message; empty if there are no details.
+    /// Encodes the `google.rpc.Status` that is sent beside code and message. Empty if there are no details.
     pub fn detail_bytes(&self) -> Vec<u8> {
         if self.details.is_empty() {
             return Vec::new();
@@ -204,9 +203,10 @@ impl Status {
     }
 }
 
-/// Adds which elements failed, and why, as many as there is room for: `[17]: it is there already; [40]: ...; and 3 more`.
+/// Appends the failed elements and their reasons as far as they fit: `[17]: it is there already; [40]: ...; and 3
+/// more`.
 fn name_failures(message: &mut String, results: &[Result<(), Refusal>], failures: usize) {
-    /// Of one reason.
+    /// Maximum length of one reason, in bytes.
     const MAX_REASON_BYTES: usize = 160;
     const MORE: &str = "; and 1000000 more";
     for (number, (at, refusal)) in
@@ -224,7 +224,7 @@ fn name_failures(message: &mut String, results: &[Result<(), Refusal>], failures
     }
 }
 
-/// Cuts a text that is longer.
+/// Truncates a text to `bytes` at most.
 pub(crate) fn cut(text: &mut String, bytes: usize) {
     const ELLIPSIS: &str = "...";
     if text.len() > bytes {
@@ -238,7 +238,7 @@ pub(crate) fn cut(text: &mut String, bytes: usize) {
 mod tests {
     use super::*;
 
-    /// What the largest trailer takes on its way: both texts, and names and numbers of fields beside them.
+    /// Returns the size of the largest trailer: both texts, and the names and numbers of fields.
     fn bytes_sent(status: &Status) -> usize {
         let encoded = |bytes: usize| bytes.div_ceil(3) * 4;
         status.message.len() + encoded(status.detail_bytes().len()) + 256
@@ -258,8 +258,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_failed_by_itself_is_told_first() {
-        let undone = || Err(Refusal::new(Code::Aborted, "not done, since another update of the batch failed"));
+    fn the_first_update_that_failed_by_itself_is_named_first() {
+        let undone = || Err(Refusal::new(Code::Aborted, "not applied, since another update of the batch failed"));
         let results = [undone(), Err(Refusal::invalid("there is no such table")), undone()];
         let status = Status::of_batch("updates", &results).expect_err("all failed");
         assert_eq!(status.message, "3 of 3 updates failed; the first: there is no such table");
@@ -273,15 +273,15 @@ mod tests {
         }
         let status = Status::of_batch("updates", &results).expect_err("two failed");
         assert!(status.details.len() > 90 && status.details.len() < 700, "{}", status.details.len());
-        let told = format!(
+        let expected = format!(
             "2 of 5000 updates failed; there is room for the details of the first {}. \
              Failed: [700]: there is no 700; [4999]: there is no 4999",
             status.details.len()
         );
-        assert_eq!(status.message, told);
-        (0..5_000).for_each(|at| results[at] = Err(Refusal::invalid("it is there already; MODIFY changes it")));
+        assert_eq!(status.message, expected);
+        (0..5_000).for_each(|at| results[at] = Err(Refusal::invalid("it exists already; MODIFY changes it")));
         let status = Status::of_batch("updates", &results).expect_err("all failed");
         assert!(status.message.ends_with(" more"), "{}", status.message);
-        assert_eq!(status.details[0].message, "it is there already; MODIFY changes it");
+        assert_eq!(status.details[0].message, "it exists already; MODIFY changes it");
     }
 }

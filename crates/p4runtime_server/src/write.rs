@@ -1,4 +1,4 @@
-//! A batch of updates on its way through the switch (specification chapter 12).
+//! A batch of updates and its execution (specification chapter 12).
 
 use std::sync::Arc;
 
@@ -8,67 +8,76 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use switch::SwitchControl;
 
 use crate::arbitration::Admission;
-use crate::asked::{self, Before};
-use crate::mirror::Change;
-use crate::op::Undo;
+use crate::mirror::MirrorChange;
+use crate::restrictions::{self, ReplacedReferences};
 use crate::status::{Code, Refusal};
-use crate::translate::Planned;
+use crate::switch_ops::Undo;
+use crate::translate::PlannedUpdate;
 
-/// One update, from plan to result.
+/// An update, from plan to result.
 #[derive(Debug)]
-enum Item {
-    Ready(Planned),
-    Done(Change, Undo, Option<Before>),
+enum BatchItem {
+    Ready(PlannedUpdate),
+    Done(MirrorChange, Undo, Option<ReplacedReferences>),
     Failed(Refusal),
 }
 
-/// The updates of one write. [`Batch::run`] takes it through the switch, in one piece or in several.
+/// The updates of one write. [`WriteBatch::run`] executes them, in one piece or in several.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct WriteBatch {
     pub(crate) admission: Admission,
     program: Arc<Program>,
     atomicity: Atomicity,
-    items: Vec<Option<Item>>,
-    /// What refers to what, lent by the server for as long as the write takes.
+    items: Vec<Option<BatchItem>>,
+    /// References between entities, lent by the server for the duration of the write.
     references: References,
-    /// The next to run, or, while going back, the number that is still to undo.
+    /// Index of the next update to run or, during a rollback, number of updates still to undo.
     next: usize,
     going_back: bool,
     finished: bool,
 }
 
-impl Batch {
+impl WriteBatch {
     pub(crate) fn new(
         admission: Admission,
         program: Arc<Program>,
         atomicity: Atomicity,
-        plans: Vec<Result<Planned, Refusal>>,
+        plans: Vec<Result<PlannedUpdate, Refusal>>,
         references: References,
-    ) -> Batch {
+    ) -> WriteBatch {
         let hopeless = atomicity != Atomicity::ContinueOnError && plans.iter().any(Result::is_err);
         let item = |plan| {
             Some(match plan {
-                Ok(planned) => Item::Ready(planned),
-                Err(refusal) => Item::Failed(refusal),
+                Ok(planned) => BatchItem::Ready(planned),
+                Err(refusal) => BatchItem::Failed(refusal),
             })
         };
         let items = plans.into_iter().map(item).collect();
-        Batch { admission, program, atomicity, items, references, next: 0, going_back: hopeless, finished: hopeless }
+        WriteBatch {
+            admission,
+            program,
+            atomicity,
+            items,
+            references,
+            next: 0,
+            going_back: hopeless,
+            finished: hopeless,
+        }
     }
 
-    /// Whether no packet may see a part of it: it has to be run in one piece then.
+    /// Whether no packet may see a part of the batch, so that it must run in one piece.
     pub(crate) fn is_atomic(&self) -> bool {
         self.atomicity == Atomicity::DataplaneAtomic
     }
 
-    /// Whether it has been through the switch.
+    /// Whether all updates have run or were rolled back.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Runs up to `count` updates, or takes as many back.
+    /// Runs up to `count` updates, or rolls back as many.
     pub(crate) fn run(&mut self, switch: &mut dyn SwitchControl, count: usize) {
-        assert!(Arc::ptr_eq(switch.program(), &self.program), "pipelines are not changed between writes' pieces");
+        assert!(Arc::ptr_eq(switch.program(), &self.program), "the pipeline does not change during a write");
         for _ in 0..count {
             if self.finished {
                 return;
@@ -84,10 +93,10 @@ impl Batch {
                 return;
             };
             self.next = at;
-            if let Some(Item::Done(change, undo, before)) = self.items[at].take() {
+            if let Some(BatchItem::Done(change, undo, before)) = self.items[at].take() {
                 undo.run(switch);
-                asked::put_back(&mut self.references, before);
-                self.items[at] = Some(Item::Done(change, Undo::Nothing, None));
+                restrictions::put_back(&mut self.references, before);
+                self.items[at] = Some(BatchItem::Done(change, Undo::Nothing, None));
             }
             return;
         }
@@ -95,43 +104,45 @@ impl Batch {
             self.finished = true;
             return;
         };
-        if let Some(Item::Ready(Planned { op, change, subject })) = slot.take_if(|it| matches!(it, Item::Ready(_))) {
+        if let Some(BatchItem::Ready(PlannedUpdate { op, change, subject })) =
+            slot.take_if(|it| matches!(it, BatchItem::Ready(_)))
+        {
             let keeps_undo = self.atomicity != Atomicity::ContinueOnError;
             let references = &mut self.references;
-            let noted = asked::replace(references, &change).map_err(|refusal| refusal.about(&subject));
+            let noted = restrictions::replace(references, &change).map_err(|refusal| refusal.about(&subject));
             let done = noted.and_then(|before| match op.run(switch) {
                 Ok(undo) => Ok((undo, before)),
                 Err(error) => {
-                    asked::put_back(references, before);
+                    restrictions::put_back(references, before);
                     Err(Refusal::of_engine(&error, &subject))
                 }
             });
             *slot = Some(match done {
-                Ok((undo, before)) if keeps_undo => Item::Done(change, undo, before),
-                Ok(_) => Item::Done(change, Undo::Nothing, None),
+                Ok((undo, before)) if keeps_undo => BatchItem::Done(change, undo, before),
+                Ok(_) => BatchItem::Done(change, Undo::Nothing, None),
                 Err(refusal) => {
                     self.going_back = keeps_undo;
-                    Item::Failed(refusal)
+                    BatchItem::Failed(refusal)
                 }
             });
         }
-        // What failed has nothing to undo, so that going back begins with the one before.
+        // A failed update has nothing to undo, so the rollback begins with the one before it.
         if !self.going_back {
             self.next += 1;
         }
     }
 
-    /// The results, the changes that took effect, and the references as they are now.
-    pub(crate) fn into_results(self) -> (Admission, Vec<Result<(), Refusal>>, Vec<Change>, References) {
+    /// Returns the results, the changes that took effect, and the present references.
+    pub(crate) fn into_results(self) -> (Admission, Vec<Result<(), Refusal>>, Vec<MirrorChange>, References) {
         let rolled_back = self.going_back;
         let mut changes = Vec::new();
-        let mut result = |item: Option<Item>| match item {
-            Some(Item::Failed(refusal)) => Err(refusal),
-            Some(Item::Done(change, ..)) if !rolled_back => {
+        let mut result = |item: Option<BatchItem>| match item {
+            Some(BatchItem::Failed(refusal)) => Err(refusal),
+            Some(BatchItem::Done(change, ..)) if !rolled_back => {
                 changes.push(change);
                 Ok(())
             }
-            _ => Err(Refusal::new(Code::Aborted, "not done, since another update of the batch failed")),
+            _ => Err(Refusal::new(Code::Aborted, "not applied, since another update of the batch failed")),
         };
         let results = self.items.into_iter().map(&mut result).collect();
         (self.admission, results, changes, self.references)

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use ir::Program;
-use p4runtime_server::keep::Store;
+use p4runtime_server::store::Store;
 use p4runtime_server::{
-    Both, Listening, Notified, Pipeline, Plane, PlaneEnd, PlaneHandle, Server, Settings, Teller, Tls,
+    DataPlane, DataPlaneChannels, DataPlaneHandle, Listening, NotificationReceiver, NotificationSender, OperationReceiver,
+    Pipeline, Server, Settings, Tls,
 };
 use runtime::{Hook, HookContext, NotificationSink, Waker};
 use switch::{Notification, PacketSwitch};
@@ -70,26 +71,26 @@ pub struct Served {
 /// The channels between a server and a switch.
 pub struct Channels {
     /// The server's end of the channel to the switch.
-    pub handle: PlaneHandle,
+    pub handle: DataPlaneHandle,
     /// The switch's end of the channel to the server.
     pub sink: ServerSink,
     /// The server's end of the channel from the switch.
-    pub notified: Notified,
+    pub notifications: NotificationReceiver,
 }
 
 /// Passes a switch's notifications to a P4Runtime server.
 #[derive(Clone)]
-pub struct ServerSink(Teller);
+pub struct ServerSink(NotificationSender);
 
 impl NotificationSink for ServerSink {
     fn receive(&self, program: &Arc<Program>, notifications: &[Notification]) {
-        self.0.tell(program, notifications.to_vec());
+        self.0.send(program, notifications.to_vec());
     }
 }
 
 /// Runs the operations of a P4Runtime server on the switch, between two batches of packets.
 pub struct OperationHook {
-    end: PlaneEnd,
+    operations: OperationReceiver,
     /// Armed while no operation waits.
     waker: Waker,
     /// Whether the last poll left operations in the queue.
@@ -125,7 +126,7 @@ pub fn serve(
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening = p4runtime_server::listen_and_keep(server, channels.handle, channels.notified, address, tls, store);
+    let listening = p4runtime_server::listen_with_store(server, channels.handle, channels.notifications, address, tls, store);
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
@@ -145,14 +146,14 @@ pub fn serve(
 ///
 /// # Errors
 /// If the process can open no more descriptors.
-pub fn connect(builder: p4runtime_server::Builder) -> Result<(Channels, OperationHook), Failure> {
+pub fn connect(builder: p4runtime_server::SwitchBuilder) -> Result<(Channels, OperationHook), Failure> {
     let waker = Waker::new().context("cannot make a pair of sockets")?;
     waker.arm();
     let server_waker = waker.clone();
-    let Both { handle, end, teller, notified } =
-        p4runtime_server::plane(builder, Arc::new(move || server_waker.wake()));
-    let hook = OperationHook { end, waker, has_more: false };
-    Ok((Channels { handle, sink: ServerSink(teller), notified }, hook))
+    let DataPlaneChannels { handle, operations, notifier, notifications } =
+        DataPlaneChannels::new(builder, Arc::new(move || server_waker.wake()));
+    let hook = OperationHook { operations, waker, has_more: false };
+    Ok((Channels { handle, sink: ServerSink(notifier), notifications }, hook))
 }
 
 impl OperationHook {
@@ -177,7 +178,7 @@ impl<S: PacketSwitch> Hook<S> for OperationHook {
         self.waker.arm();
         let HookContext { now, switch, output, stop_others, .. } = context;
         self.has_more =
-            self.end.poll(&mut Plane { switch: &mut **switch, now: *now, output, stop_others: *stop_others });
+            self.operations.poll(&mut DataPlane { switch: &mut **switch, now: *now, output, stop_others: *stop_others });
     }
 
     fn is_due(&self) -> bool {

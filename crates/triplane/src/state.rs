@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use p4runtime_server::keep::{DiskError, DiskStore, Kept, Store, StoreError};
-use p4runtime_server::{Builder, Lost, Pipeline, Server};
+use p4runtime_server::store::{DiskError, DiskStore, Store, StoreError, StoredState};
+use p4runtime_server::{LostUpdates, Pipeline, Server, SwitchBuilder};
 use v1model::Switch;
 
 use crate::load::{ARCHITECTURE, Loader, ProgramArgs};
@@ -22,7 +22,7 @@ pub struct State {
     /// Where what is written is kept.
     pub store: DiskStore,
     /// What was kept before.
-    pub kept: Option<Kept>,
+    pub kept: Option<StoredState>,
     directory: PathBuf,
 }
 
@@ -55,9 +55,9 @@ impl State {
         let directory = self.directory.display();
         let fail = |error: StoreError| broken(&self.directory, &error);
         if self.kept.is_none() {
-            return self.store.set_about(PROGRAM, text).map_err(fail);
+            return self.store.set_metadata(PROGRAM, text).map_err(fail);
         }
-        match self.store.about(PROGRAM).map_err(fail)?.as_deref() == Some(text) {
+        match self.store.metadata(PROGRAM).map_err(fail)?.as_deref() == Some(text) {
             true => Ok(()),
             false => Err(Failure::Input(format!(
                 "the state directory {directory} belongs to another program, or to this one before it was changed; without \
@@ -73,13 +73,13 @@ impl State {
         mut server: Server,
         pipeline: Pipeline,
         switch: &mut Switch,
-        builder: &Builder,
+        builder: &SwitchBuilder,
         output: &Output,
     ) -> Server {
         let Some(kept) = &self.kept else { return server.with_pipeline(pipeline, switch) };
         let directory = self.directory.display();
         let lost;
-        (server, lost) = server.with_kept(pipeline, &kept.committed.updates, switch);
+        (server, lost) = server.with_restored(pipeline, &kept.committed.updates, switch);
         let what = format!("from {directory}: pipeline {}", kept.generation);
         self.tell(&what, kept.committed.updates.len(), &lost, output);
         let Some(saved) = &kept.saved else { return server };
@@ -104,7 +104,7 @@ impl State {
     }
 
     /// Says what was written again.
-    fn tell(&self, what: &str, count: usize, lost: &Lost, output: &Output) {
+    fn tell(&self, what: &str, count: usize, lost: &LostUpdates, output: &Output) {
         let written = count.saturating_sub(lost.count);
         output.note(&format!("{what}, and {written} things that were written to it"));
         if lost.count > 0 {
@@ -166,7 +166,7 @@ pub fn program(
 }
 
 /// What a controller had sent.
-fn compile(state: &State, kept: &Kept) -> Result<Program, Failure> {
+fn compile(state: &State, kept: &StoredState) -> Result<Program, Failure> {
     let directory = state.directory.display();
     let pipeline = Pipeline::compile(kept.committed.config.clone(), ARCHITECTURE).map_err(|refusal| {
         Failure::Input(format!(

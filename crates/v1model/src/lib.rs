@@ -1,5 +1,7 @@
 //! The v1model architecture: its declarations for the compiler, and the switch that runs its programs.
 //!
+//! [`V1Model`] is the [`compiler::Architecture`] that callers hand to the compiler.
+//!
 //! The central type is [`Switch`]: a sans-IO device ([`::switch::Device`]) that processes packets as BMv2's
 //! `simple_switch` is documented to do.
 

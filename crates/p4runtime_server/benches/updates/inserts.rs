@@ -1,4 +1,4 @@
-//! Insertions a second, one by one and in batches.
+//! Insertions per second, one by one and in batches.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,17 @@ use p4runtime_proto::v1::update::Type;
 use crate::program::Kind;
 use crate::rig::{Rig, request, update};
 
-/// Updates of a batch.
+/// Number of updates in a batch.
 const BATCH: u64 = 1_000;
-/// Insertions that are made one by one.
+/// Number of insertions made one by one.
 const SINGLE: u64 = 10_000;
-/// Between these numbers of entries the rate is told.
+/// Numbers of entries between which the rate is reported.
 const STEPS: [u64; 4] = [10_000, 100_000, 300_000, 1_000_000];
 
-/// Inserts in writes of so many, each when the one before was answered. Making the requests is not in the time.
+/// Inserts in writes of `together` entries, each after the response to the one before. The time excludes making the
+/// requests.
 fn insert(rig: &mut Rig, kind: &Kind, numbers: std::ops::Range<u64>, together: u64) -> Duration {
-    /// Requests that are made ahead.
+    /// Number of requests made in advance.
     const AHEAD: u64 = 50;
     let mut took = Duration::ZERO;
     let mut next = numbers.start;
@@ -39,7 +40,7 @@ fn insert(rig: &mut Rig, kind: &Kind, numbers: std::ops::Range<u64>, together: u
     took
 }
 
-/// Fills the table, in batches and, in a switch of its own, one by one.
+/// Fills the table in batches and, in another switch, one by one.
 pub fn measure(kind: &Kind, entries: u64) {
     println!("{}: {}", kind.name, kind.entries);
     let mut rig = Rig::new();

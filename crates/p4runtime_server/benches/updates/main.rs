@@ -1,9 +1,9 @@
-//! What a controller gets done over gRPC on the loopback interface: `cargo bench -p p4runtime_server --bench updates`.
+//! A controller's throughput over gRPC on the loopback interface: `cargo bench -p p4runtime_server --bench updates`.
 //!
-//! One process has the switch on a thread of its own, the server on another and the client on a third, as three programs
-//! would. Words behind `--` choose what is measured: `exact`, `lpm`, `ternary` (insertions), `packets` (packet-in), `plane`
-//! (packets a second while updates arrive; `plane-exact` and `plane-lpm` for one table), `entries=N` how far tables are
-//! filled (1000000), and `together=N` with how many updates a write packets run (1 and 100).
+//! One process runs the switch, the server and the client on a thread each, like three programs. Words after `--`
+//! choose measurements: `exact`, `lpm`, `ternary` (insertions), `packets` (packet-in), `plane` (packets per second
+//! during updates; `plane-exact` and `plane-lpm` for one table), `entries=N` the size to which tables are filled
+//! (1000000), and `together=N` the number of updates per write during packets (1 and 100).
 
 mod inserts;
 mod packets;

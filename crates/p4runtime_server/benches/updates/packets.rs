@@ -8,13 +8,13 @@ use switch::{Device, Frame};
 
 use crate::rig::Rig;
 
-/// Packets on their way at most: below what the server keeps for a client, so that none is dropped.
+/// Maximum number of packets in flight. It is below the server's queue for a client, so that none is dropped.
 const ON_THE_WAY: i64 = 512;
 const BATCH: i64 = 32;
 const LENGTH: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 5;
 
-/// A frame that the program sends to the controller.
+/// Returns a frame that the program sends to the controller.
 fn frame(length: usize) -> Frame {
     let mut data = vec![0x5a; length];
     data[12..14].copy_from_slice(&[0x88, 0xb5]);

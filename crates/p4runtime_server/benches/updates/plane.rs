@@ -1,4 +1,4 @@
-//! Packets a second while updates arrive.
+//! Packets per second during updates.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,29 +11,29 @@ use switch::{Egress, HeadroomBuf, PortId};
 use crate::program::{self, EXACT, Kind, LPM};
 use crate::rig::{Rig, Work, request, update};
 
-/// Entries that packets hit; as many more come and go.
+/// Number of entries that packets hit. As many others come and go.
 const ENTRIES: u64 = 100_000;
-/// Updates a second.
+/// Updates per second.
 const RATE: u64 = 10_000;
 const BATCH: usize = 32;
-/// How long packets run with updates, and without, in turns.
+/// Duration of each measurement, alternately with and without updates.
 const TURN: Duration = Duration::from_millis(500);
 const TURNS: usize = 15;
 
-/// What the packets' thread counts: packets, and the nanoseconds of its own processor time.
+/// Counters of the packet thread: packets, and its processor time in nanoseconds.
 #[derive(Default)]
 struct Counts {
     packets: AtomicU64,
     cpu_ns: AtomicU64,
 }
 
-/// The processor time of the thread that asks, in nanoseconds, as its scheduler counts it.
+/// Returns the processor time of the calling thread by the scheduler's count, in nanoseconds.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
     text.split_whitespace().next().and_then(|ns| ns.parse().ok()).expect("schedstat has numbers")
 }
 
-/// A frame for one of the entries.
+/// Returns a frame for one of the entries.
 fn frame(kind: &Kind, number: u64) -> Vec<u8> {
     let mut data = vec![0; 60];
     if kind.name == EXACT.name {
@@ -44,11 +44,11 @@ fn frame(kind: &Kind, number: u64) -> Vec<u8> {
     data
 }
 
-/// Packets without end, lent in place.
+/// Returns work that processes packets in place without end.
 fn packets(kind: &Kind, counts: Arc<Counts>) -> Work {
-    /// Different batches, one after the other.
+    /// Number of different batches.
     const BATCHES: u64 = 512;
-    /// Processor time is looked at once in so many batches.
+    /// Number of batches between two readings of the processor time.
     const LOOK: u64 = 256;
     let port = PortId(if kind.name == LPM.name { 1 } else { 0 });
     let number = |at: u64| at.wrapping_mul(7919) % ENTRIES;
@@ -70,7 +70,8 @@ fn packets(kind: &Kind, counts: Arc<Counts>) -> Work {
     })
 }
 
-/// Sends updates at the rate for so long: of each four, two modify entries that packets hit, one inserts and one deletes.
+/// Sends updates at the rate for `length`. Of each four, two modify entries that packets hit, one inserts and one
+/// deletes.
 fn updates(rig: &mut Rig, kind: &Kind, together: u64, next: &mut u64, length: Duration) -> u64 {
     let (begin, mut sent) = (Instant::now(), 0);
     rig.runtime.block_on(async {
@@ -96,14 +97,14 @@ fn updates(rig: &mut Rig, kind: &Kind, together: u64, next: &mut u64, length: Du
     sent
 }
 
-/// Packets a second of the clock, and of the thread's own processor time, and updates a second.
+/// Packets per second of the clock and of the thread's processor time, and updates per second.
 struct Turn {
     wall: f64,
     cpu: f64,
     updates: f64,
 }
 
-/// Packets that hit entries of a table, while writes of `together` updates change it and while none does.
+/// Measures packets that hit entries of a table, during writes of `together` updates and without.
 pub fn measure(kind: &Kind, together: u64) {
     let mut rig = Rig::new();
     rig.runtime.block_on(async {
@@ -119,12 +120,11 @@ pub fn measure(kind: &Kind, together: u64) {
     let mut turn = |busy: bool| {
         let look = || (counts.packets.load(Relaxed), counts.cpu_ns.load(Relaxed));
         let (before, begin) = (look(), Instant::now());
-        let sent = match busy {
-            true => updates(&mut rig, kind, together, &mut next, TURN),
-            false => {
-                std::thread::sleep(TURN);
-                0
-            }
+        let sent = if busy {
+            updates(&mut rig, kind, together, &mut next, TURN)
+        } else {
+            std::thread::sleep(TURN);
+            0
         };
         let (after, seconds) = (look(), begin.elapsed().as_secs_f64());
         let packets = (after.0 - before.0) as f64;

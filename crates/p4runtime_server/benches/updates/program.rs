@@ -8,23 +8,23 @@ use v1::table_action::Type as Target;
 
 const SOURCE: &str = include_str!("updates.p4");
 
-/// The program and its description.
+/// Returns the program and its P4Info.
 pub fn compile() -> (ir::Program, P4Info) {
     let compiled = compiler::expect_program(&Source::new("updates.p4", SOURCE), &v1model::V1Model);
     (compiled.ir, compiled.p4info)
 }
 
-/// The program as a device config.
+/// Returns the program as a device config.
 pub fn source() -> Vec<u8> {
     SOURCE.as_bytes().to_vec()
 }
 
-/// A table, and what its entries are.
+/// A table and its entries.
 #[derive(Clone, Copy)]
 pub struct Kind {
     /// The word that chooses it.
     pub name: &'static str,
-    /// Its entries in words.
+    /// Description of the entries.
     pub entries: &'static str,
     table: &'static str,
     key: fn(u64) -> Vec<FieldMatchType>,
@@ -59,7 +59,7 @@ pub const TERNARY: Kind = Kind {
 };
 
 impl Kind {
-    /// The entry with this number. Numbers below 2^21 have different keys.
+    /// Returns the entry with this number. Numbers below 2^21 have different keys.
     pub fn entry(&self, info: &P4Info, number: u64) -> v1::TableEntry {
         let table = info.tables.iter().find(|table| table.preamble.as_ref().is_some_and(|it| it.name == self.table));
         let table = table.expect("the program has the table");
@@ -88,14 +88,14 @@ impl Kind {
     }
 }
 
-/// The address of a station.
+/// Returns the address of a station.
 pub fn station(number: u64) -> u64 {
-    // An odd factor has an inverse, so that no two stations share an address.
+    // An odd factor has an inverse, so no two stations share an address.
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4b) & 0xffff_ffff_ffff;
     mixed ^ mixed >> 24
 }
 
-/// A prefix: its first address, and its length.
+/// Returns a prefix: its first address and its length.
 pub fn prefix(number: u64) -> (u32, u32) {
     let length = if number.is_multiple_of(8) { 22 } else { 24 };
     let network = number.wrapping_mul(0x9e37_79b1) & ((1 << length) - 1);
@@ -119,7 +119,7 @@ fn mix(number: u64) -> u64 {
     mixed ^ mixed >> 29
 }
 
-/// A number as short as possible.
+/// Encodes a number as short as possible.
 fn bytes(number: u64) -> Vec<u8> {
     let bytes = number.to_be_bytes();
     bytes[(number.leading_zeros() as usize / 8).min(7)..].to_vec()

@@ -1,4 +1,4 @@
-//! The switch's thread, the server's and the client's.
+//! The threads of the switch, the server and the client.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, listen, plane, switch_builder};
+use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Pipeline, Server, Settings, listen, switch_builder};
 use switch::Time;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -19,15 +19,15 @@ use v1model::{CPU_PORT, Config, Switch};
 
 use crate::program;
 
-/// What the packets' thread does beside its turns with the control plane: packets, if there are any. False if there was
-/// nothing to do, so that it may sleep.
+/// Work of the packet thread between its polls of the control plane, such as processing packets. Returns false if
+/// there was nothing to do, so that the thread may sleep.
 pub type Work = Box<dyn FnMut(&mut Switch, Time) -> bool + Send>;
 
 pub struct Rig {
     pub info: P4Info,
     pub runtime: Runtime,
     pub client: P4RuntimeClient<Channel>,
-    /// The stream ends with this.
+    /// Dropping this ends the stream.
     _requests: mpsc::UnboundedSender<v1::StreamMessageRequest>,
     pub messages: Streaming<v1::StreamMessageResponse>,
     pub listening: Arc<Listening>,
@@ -37,7 +37,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A switch that has nothing to do yet, and its primary controller.
+    /// Starts an idle switch and its primary controller.
     pub fn new() -> Rig {
         let (program, info) = program::compile();
         let program = Arc::new(program);
@@ -52,12 +52,12 @@ impl Rig {
                 sleeper.get().inspect(|thread| thread.unpark());
             }
         };
-        let Both { handle, mut end, teller, notified } =
-            plane(switch_builder(move |program| Switch::new(program, config.clone())), Arc::new(ring));
+        let DataPlaneChannels { handle, mut operations, notifier, notifications } =
+            DataPlaneChannels::new(switch_builder(move |program| Switch::new(program, config.clone())), Arc::new(ring));
         let pipeline = Pipeline::new(program, info.clone(), program::source());
         let server =
             Server::new(Settings::new(&v1model::V1Model, 0..4, Some(CPU_PORT))).with_pipeline(pipeline, &switch);
-        let listening = listen(server, handle, notified, "127.0.0.1:0".parse().expect("an address"), None);
+        let listening = listen(server, handle, notifications, "127.0.0.1:0".parse().expect("an address"), None);
         let listening = Arc::new(listening.expect("the server listens"));
         let address = listening.address();
 
@@ -71,14 +71,19 @@ impl Rig {
             while !stopped.load(Relaxed) {
                 let now = Time::from_ns(started.elapsed().as_nanos() as u64);
                 let more = rung.swap(false, Relaxed)
-                    && end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
+                    && operations.poll(&mut DataPlane {
+                        switch: &mut switch,
+                        now,
+                        output: &mut output,
+                        stop_others: &|| (),
+                    });
                 if more {
                     rung.store(true, Relaxed);
                 }
                 let busy = todo.lock().expect("the work does not panic")(&mut switch, now);
                 if switch.has_notifications() {
                     let program = switch.program().clone();
-                    teller.tell(&program, switch.take_notifications());
+                    notifier.send(&program, switch.take_notifications());
                 }
                 if !busy && !more {
                     std::thread::park_timeout(std::time::Duration::from_millis(10));
@@ -100,13 +105,13 @@ impl Rig {
             requests.send(v1::StreamMessageRequest { update }).expect("the stream is open");
             let stream = client.stream_channel(UnboundedReceiverStream::new(receiver)).await;
             let mut messages = stream.expect("the stream opens").into_inner();
-            messages.message().await.expect("the primary is told so").expect("the stream goes on");
+            messages.message().await.expect("arbitration succeeds").expect("the stream goes on");
             (client, messages)
         });
         Rig { info, runtime, client, _requests: requests, messages, listening, packets: Some(packets), work, stop }
     }
 
-    /// Gives the packets' thread something to do.
+    /// Sets the packet thread's work.
     pub fn work(&self, work: Work) {
         *self.work.lock().expect("the work does not panic") = work;
         self.packets.iter().for_each(|packets| packets.thread().unpark());
@@ -120,12 +125,12 @@ impl Drop for Rig {
     }
 }
 
-/// A write of these updates by the primary.
+/// Returns a write of these updates by the primary.
 pub fn request(updates: Vec<v1::Update>) -> v1::WriteRequest {
     v1::WriteRequest { device_id: 1, election_id: Some(v1::Uint128 { high: 0, low: 1 }), updates, ..Default::default() }
 }
 
-/// One update of a table entry.
+/// Returns an update of a table entry.
 pub fn update(kind: v1::update::Type, entry: v1::TableEntry) -> v1::Update {
     let entity = Some(v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) });
     v1::Update { r#type: kind.into(), entity }

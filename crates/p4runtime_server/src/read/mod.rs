@@ -1,7 +1,8 @@
-//! Reads (specification chapter 13): each request becomes a source of pieces, so that nothing is gathered whole.
+//! Reads (specification chapter 13): each request becomes a source of pieces, so that no response is held in memory
+//! as a whole.
 //!
-//! A piece is either at hand, from a snapshot of what clients wrote, or has to be asked of the switch, a bounded number
-//! of elements at a time.
+//! A piece either comes from a snapshot of the mirror, or is queried from the switch with a bounded number of
+//! elements.
 
 mod tables;
 
@@ -13,51 +14,51 @@ use switch::SwitchControl;
 use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
 
-use tables::{Shape, key_only, tables};
+use tables::{EntryView, key_only, tables};
 
+use crate::cow_map::MapCursor;
 use crate::mirror::Mirror;
-use crate::role::Access;
-use crate::schema::{Register, Schema};
-use crate::shelf::Place;
+use crate::role::RoleAccess;
+use crate::schema::{RegisterSchema, Schema};
 use crate::status::{Code, Refusal, Status};
 use crate::translate::{counter_data, no_colours, parse_index, print_meter, subject_id};
 
-/// Entities of a piece from the mirror.
+/// Number of entities in a piece from the mirror.
 const PIECE: usize = 128;
-/// The same of groups, each of which may be long.
+/// Number of groups in a piece, since each may be long.
 const LONG_PIECE: usize = 4;
-/// Bytes on the wire after which a part of an answer is sent.
+/// Encoded size after which a part of a response is sent, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Elements asked of the switch at once, while packets wait.
+/// Maximum number of elements queried from the switch at once, while packets wait.
 const LIVE_PIECE: u64 = 256;
 
-/// Asks the switch, at this time of its clock in nanoseconds.
-pub(crate) type Ask = Box<dyn FnOnce(&dyn SwitchControl, u64) -> Vec<Entity> + Send>;
+/// A query of the switch at a time of its clock, in nanoseconds.
+pub(crate) type LiveQuery = Box<dyn FnOnce(&dyn SwitchControl, u64) -> Vec<Entity> + Send>;
 
-/// A part of an answer.
-pub(crate) enum Piece {
+/// A part of a response: entities, or the query that returns them.
+pub(crate) enum ReadPiece {
     Ready(Vec<Entity>),
-    Live(Ask),
+    Live(LiveQuery),
 }
 
-type Pieces = Box<dyn FnMut() -> Option<Piece> + Send>;
+type PieceSource = Box<dyn FnMut() -> Option<ReadPiece> + Send>;
 
-/// Puts entities together to parts of an answer.
+/// Collects entities into the parts of a response.
 #[derive(Default)]
-pub(crate) struct Chunks {
+pub(crate) struct ResponseChunks {
     entities: Vec<v1::Entity>,
     bytes: usize,
 }
 
-impl Chunks {
-    /// Adds an entity. Returns the part that is long enough with it.
+impl ResponseChunks {
+    /// Adds an entity. Returns the part if it is long enough.
     pub(crate) fn add(&mut self, entity: v1::Entity) -> Option<v1::ReadResponse> {
         self.bytes += entity.encoded_len();
         self.entities.push(entity);
         if self.bytes < CHUNK_BYTES { None } else { self.rest() }
     }
 
-    /// What is left, if anything is.
+    /// Returns the last part, if any entities are left.
     pub(crate) fn rest(&mut self) -> Option<v1::ReadResponse> {
         self.bytes = 0;
         let entities = std::mem::take(&mut self.entities);
@@ -65,30 +66,43 @@ impl Chunks {
     }
 }
 
-/// A read on its way.
-pub(crate) struct Reader {
+/// A read in progress.
+pub(crate) struct EntityReader {
     schema: Arc<Schema>,
     mirror: Arc<Mirror>,
-    access: Access,
+    access: RoleAccess,
     requests: std::vec::IntoIter<v1::Entity>,
-    current: Option<Pieces>,
+    current: Option<PieceSource>,
     results: Vec<Result<(), Refusal>>,
     failed: usize,
 }
 
-impl Reader {
-    pub(crate) fn new(schema: Arc<Schema>, mirror: Mirror, access: Access, requests: Vec<v1::Entity>) -> Reader {
+impl EntityReader {
+    pub(crate) fn new(
+        schema: Arc<Schema>,
+        mirror: Mirror,
+        access: RoleAccess,
+        requests: Vec<v1::Entity>,
+    ) -> EntityReader {
         let mirror = Arc::new(mirror);
-        Reader { schema, mirror, access, requests: requests.into_iter(), current: None, results: Vec::new(), failed: 0 }
+        EntityReader {
+            schema,
+            mirror,
+            access,
+            requests: requests.into_iter(),
+            current: None,
+            results: Vec::new(),
+            failed: 0,
+        }
     }
 
-    /// The program whose objects are read: the switch has to be asked while it runs this one.
+    /// Returns the program whose objects are read. Queries are valid only while the switch runs it.
     pub(crate) fn program(&self) -> &Arc<ir::Program> {
         &self.schema.program
     }
 
-    /// The next piece; `None` when all requests are answered.
-    pub(crate) fn next(&mut self) -> Option<Piece> {
+    /// Returns the next piece; `None` when all requests are answered.
+    pub(crate) fn next(&mut self) -> Option<ReadPiece> {
         loop {
             if let Some(piece) = self.current.as_mut().and_then(|pieces| pieces()) {
                 return Some(piece);
@@ -108,32 +122,32 @@ impl Reader {
         }
     }
 
-    /// What the role may see of these.
+    /// Filters entities by the role's access rights.
     pub(crate) fn visible(&self, entities: Vec<Entity>) -> Vec<v1::Entity> {
         let seen = entities.into_iter().filter(|entity| self.access.allows(subject_id(entity)));
         seen.map(|entity| v1::Entity { entity: Some(entity) }).collect()
     }
 
-    /// How the whole read ends.
+    /// Returns the status of the whole read.
     pub(crate) fn status(&self) -> Result<(), Status> {
         Status::of_batch("requests", &self.results)
     }
 
-    fn pieces(&self, request: v1::Entity) -> Result<Pieces, Refusal> {
+    fn pieces(&self, request: v1::Entity) -> Result<PieceSource, Refusal> {
         let (schema, mirror) = (self.schema.clone(), self.mirror.clone());
-        let request = request.entity.ok_or_else(|| Refusal::invalid("the entity of the request is not set"))?;
+        let request = request.entity.ok_or_else(|| Refusal::invalid("the request has no entity"))?;
         match request {
-            Entity::TableEntry(entry) => tables(schema, mirror, entry, Shape::Entry),
+            Entity::TableEntry(entry) => tables(schema, mirror, entry, EntryView::Entry),
             Entity::DirectCounterEntry(entry) => {
                 let wanted = entry.table_entry.ok_or_else(|| Refusal::invalid("table_entry is missing"))?;
                 let wanted = v1::TableEntry { counter_data: Some(Default::default()), ..key_only(wanted) };
-                tables(schema, mirror, wanted, Shape::Counter)
+                tables(schema, mirror, wanted, EntryView::Counter)
             }
             Entity::DirectMeterEntry(entry) => {
                 no_colours(entry.counter_data.is_some())?;
                 let wanted = entry.table_entry.ok_or_else(|| Refusal::invalid("table_entry is missing"))?;
                 let wanted = v1::TableEntry { meter_config: Some(Default::default()), ..key_only(wanted) };
-                tables(schema, mirror, wanted, Shape::Meter)
+                tables(schema, mirror, wanted, EntryView::Meter)
             }
             Entity::ActionProfileMember(member) => members(&schema, mirror, &member),
             Entity::ActionProfileGroup(group) => groups(&schema, mirror, &group),
@@ -149,13 +163,13 @@ impl Reader {
     }
 }
 
-/// A single piece.
-fn once(entities: Vec<Entity>) -> Pieces {
-    let mut piece = Some(Piece::Ready(entities));
+/// Returns a source of one piece.
+fn once(entities: Vec<Entity>) -> PieceSource {
+    let mut piece = Some(ReadPiece::Ready(entities));
     Box::new(move || piece.take())
 }
 
-fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMember) -> Result<Pieces, Refusal> {
+fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMember) -> Result<PieceSource, Refusal> {
     let (profile, id) = (wanted.action_profile_id, wanted.member_id);
     if profile != 0 {
         schema.profile(profile)?;
@@ -163,9 +177,9 @@ fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMembe
             return Err(Refusal::not_found(format!("there is no member {id}")));
         }
     }
-    let mut place = Place::default();
+    let mut cursor = MapCursor::default();
     Ok(Box::new(move || {
-        let piece = mirror.members.next(&mut place, PIECE);
+        let piece = mirror.members.next(&mut cursor, PIECE);
         if piece.is_empty() {
             return None;
         }
@@ -177,11 +191,11 @@ fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMembe
             let action = Some((**action).clone());
             Entity::ActionProfileMember(v1::ActionProfileMember { action_profile_id, member_id, action })
         };
-        Some(Piece::Ready(chosen.map(entity).collect()))
+        Some(ReadPiece::Ready(chosen.map(entity).collect()))
     }))
 }
 
-fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup) -> Result<Pieces, Refusal> {
+fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup) -> Result<PieceSource, Refusal> {
     let (profile, id) = (wanted.action_profile_id, wanted.group_id);
     if profile != 0 {
         schema.profile(profile)?;
@@ -189,20 +203,20 @@ fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup)
             return Err(Refusal::not_found(format!("there is no group {id}")));
         }
     }
-    let mut place = Place::default();
+    let mut cursor = MapCursor::default();
     Ok(Box::new(move || {
-        let piece = mirror.groups.next(&mut place, LONG_PIECE);
+        let piece = mirror.groups.next(&mut cursor, LONG_PIECE);
         if piece.is_empty() {
             return None;
         }
         let chosen =
             piece.into_iter().filter(|((of, group), _)| (profile == 0 || *of == profile) && (id == 0 || *group == id));
-        Some(Piece::Ready(chosen.map(|(_, group)| Entity::ActionProfileGroup((**group).clone())).collect()))
+        Some(ReadPiece::Ready(chosen.map(|(_, group)| Entity::ActionProfileGroup((**group).clone())).collect()))
     }))
 }
 
-/// Elements of arrays, a bounded number at a time. `ask` gives those of one array from the first index up to the second.
-fn elements<T, A>(arrays: Vec<(T, u64, u64)>, ask: A) -> Pieces
+/// Returns the elements of arrays, a bounded number at a time. `ask` reads one element.
+fn elements<T, A>(arrays: Vec<(T, u64, u64)>, ask: A) -> PieceSource
 where
     T: Clone + Send + 'static,
     A: Fn(&dyn SwitchControl, &T, u64) -> Option<Entity> + Clone + Send + 'static,
@@ -216,11 +230,13 @@ where
             current = Some((array.clone(), until, to));
         }
         let ask = ask.clone();
-        Some(Piece::Live(Box::new(move |switch, _| (from..until).filter_map(|at| ask(switch, &array, at)).collect())))
+        Some(ReadPiece::Live(Box::new(move |switch, _| {
+            (from..until).filter_map(|at| ask(switch, &array, at)).collect()
+        })))
     })
 }
 
-/// The elements that an id and an index choose.
+/// Returns the range of indices: one, or with `None` all.
 fn range(size: u64, index: Option<u64>) -> (u64, u64) {
     index.map_or((0, size), |index| (index, index + 1))
 }
@@ -229,7 +245,7 @@ fn at(index: u64) -> Option<v1::Index> {
     Some(v1::Index { index: index as i64 })
 }
 
-fn counters(schema: &Schema, wanted: &v1::CounterEntry) -> Result<Pieces, Refusal> {
+fn counters(schema: &Schema, wanted: &v1::CounterEntry) -> Result<PieceSource, Refusal> {
     let chosen = match wanted.counter_id {
         0 => schema.counters.values().map(|array| (array, 0, array.size)).collect(),
         id => {
@@ -238,7 +254,7 @@ fn counters(schema: &Schema, wanted: &v1::CounterEntry) -> Result<Pieces, Refusa
             vec![(array, from, to)]
         }
     };
-    let unit = |array: &crate::schema::Array<ir::CounterId>| schema.program.counters[array.ir].unit;
+    let unit = |array: &crate::schema::ArraySchema<ir::CounterId>| schema.program.counters[array.ir].unit;
     let chosen = chosen.into_iter().map(|(array, from, to)| ((array.id, array.ir, unit(array)), from, to)).collect();
     Ok(elements(chosen, |switch, (counter_id, ir, unit), index| {
         let data = Some(counter_data(switch.objects().counter(*ir, index).ok()?.in_unit(*unit)));
@@ -246,7 +262,7 @@ fn counters(schema: &Schema, wanted: &v1::CounterEntry) -> Result<Pieces, Refusa
     }))
 }
 
-fn meters(schema: &Schema, wanted: &v1::MeterEntry) -> Result<Pieces, Refusal> {
+fn meters(schema: &Schema, wanted: &v1::MeterEntry) -> Result<PieceSource, Refusal> {
     no_colours(wanted.counter_data.is_some())?;
     let chosen = match wanted.meter_id {
         0 => schema.meters.values().map(|array| (array, 0, array.size)).collect(),
@@ -264,8 +280,8 @@ fn meters(schema: &Schema, wanted: &v1::MeterEntry) -> Result<Pieces, Refusal> {
     }))
 }
 
-fn registers(schema: &Schema, wanted: &v1::RegisterEntry) -> Result<Pieces, Refusal> {
-    let chosen: Vec<(&Register, u64, u64)> = match wanted.register_id {
+fn registers(schema: &Schema, wanted: &v1::RegisterEntry) -> Result<PieceSource, Refusal> {
+    let chosen: Vec<(&RegisterSchema, u64, u64)> = match wanted.register_id {
         0 => schema.registers.values().map(|register| (register, 0, register.array.size)).collect(),
         id => {
             let register = schema.register(id)?;
@@ -288,26 +304,26 @@ fn registers(schema: &Schema, wanted: &v1::RegisterEntry) -> Result<Pieces, Refu
     }))
 }
 
-fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) -> Result<Pieces, Refusal> {
+fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) -> Result<PieceSource, Refusal> {
     let entity = |entry: Replication| {
         Entity::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(entry) })
     };
     let missing = |what: &str, id: u32| Refusal::not_found(format!("there is no {what} {id}"));
-    let mut place = Place::default();
+    let mut cursor = MapCursor::default();
     match wanted.r#type {
         Some(Replication::MulticastGroupEntry(v1::MulticastGroupEntry { multicast_group_id: 0, .. })) => {
             Ok(Box::new(move || {
-                let piece = mirror.multicast.next(&mut place, LONG_PIECE);
+                let piece = mirror.multicast.next(&mut cursor, LONG_PIECE);
                 let piece = piece.into_iter().map(|(_, it)| entity(Replication::MulticastGroupEntry((**it).clone())));
                 let piece: Vec<_> = piece.collect();
-                (!piece.is_empty()).then_some(Piece::Ready(piece))
+                (!piece.is_empty()).then_some(ReadPiece::Ready(piece))
             }))
         }
         Some(Replication::CloneSessionEntry(v1::CloneSessionEntry { session_id: 0, .. })) => Ok(Box::new(move || {
-            let piece = mirror.clones.next(&mut place, LONG_PIECE);
+            let piece = mirror.clones.next(&mut cursor, LONG_PIECE);
             let piece = piece.into_iter().map(|(_, it)| entity(Replication::CloneSessionEntry((**it).clone())));
             let piece: Vec<_> = piece.collect();
-            (!piece.is_empty()).then_some(Piece::Ready(piece))
+            (!piece.is_empty()).then_some(ReadPiece::Ready(piece))
         })),
         Some(Replication::MulticastGroupEntry(group)) => {
             let id = group.multicast_group_id;
@@ -326,7 +342,7 @@ fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) ->
     }
 }
 
-fn value_sets(schema: &Schema, mirror: &Mirror, id: u32) -> Result<Pieces, Refusal> {
+fn value_sets(schema: &Schema, mirror: &Mirror, id: u32) -> Result<PieceSource, Refusal> {
     let chosen: Vec<u32> = match id {
         0 => schema.value_sets.keys().copied().collect(),
         id => vec![schema.value_set(id)?.id],
@@ -336,7 +352,7 @@ fn value_sets(schema: &Schema, mirror: &Mirror, id: u32) -> Result<Pieces, Refus
     Ok(once(chosen.into_iter().map(entity).collect()))
 }
 
-fn digests(schema: &Schema, mirror: &Mirror, id: u32) -> Result<Pieces, Refusal> {
+fn digests(schema: &Schema, mirror: &Mirror, id: u32) -> Result<PieceSource, Refusal> {
     let entity = |(id, config): (&u32, &v1::digest_entry::Config)| {
         Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config: Some(*config) })
     };

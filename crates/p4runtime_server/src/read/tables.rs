@@ -5,28 +5,28 @@ use std::sync::Arc;
 use p4runtime_proto::v1;
 use v1::entity::Entity;
 
-use super::{PIECE, Piece, Pieces, once};
+use super::{PIECE, PieceSource, ReadPiece, once};
+use crate::cow_map::MapCursor;
 use crate::mirror::{Mirror, decode};
-use crate::schema::{Schema, Table};
-use crate::shelf::Place;
+use crate::schema::{Schema, TableSchema};
 use crate::status::Refusal;
 use crate::translate::{counter_data, parse_key};
 
-/// What entries are given as.
+/// The view of entries that a read requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum EntryView {
     Entry,
     Counter,
     Meter,
 }
 
-/// Entries, default entries, and direct counters and meters (specification 9.1.6).
+/// Reads entries, default entries, and direct counters and meters (specification 9.1.6).
 pub(super) fn tables(
     schema: Arc<Schema>,
     mirror: Arc<Mirror>,
     wanted: v1::TableEntry,
-    shape: Shape,
-) -> Result<Pieces, Refusal> {
+    view: EntryView,
+) -> Result<PieceSource, Refusal> {
     if wanted.meter_counter_data.is_some() {
         return Err(Refusal::unimplemented("meters count no colours; leave meter_counter_data unset"));
     }
@@ -41,11 +41,11 @@ pub(super) fn tables(
         if wanted.time_since_last_hit.is_some() && (!table.idle_timeout || wanted.is_default_action) {
             return Err(about(Refusal::invalid("its entries do not age; leave time_since_last_hit unset")));
         }
-        match shape {
-            Shape::Counter if table.counter.is_none() => {
+        match view {
+            EntryView::Counter if table.counter.is_none() => {
                 return Err(about(Refusal::invalid("the table has no direct counter")));
             }
-            Shape::Meter if table.meter.is_none() => {
+            EntryView::Meter if table.meter.is_none() => {
                 return Err(about(Refusal::invalid("the table has no direct meter")));
             }
             _ => {}
@@ -53,18 +53,18 @@ pub(super) fn tables(
         if wanted.is_default_action && (!wanted.r#match.is_empty() || wanted.priority != 0) {
             return Err(about(Refusal::invalid("the default entry has neither match fields nor a priority")));
         }
-        if shape != Shape::Entry && wanted.is_default_action {
+        if view != EntryView::Entry && wanted.is_default_action {
             return Err(about(Refusal::unimplemented("misses are neither counted nor metered")));
         }
         if !wanted.is_default_action && !wanted.r#match.is_empty() && (wanted.priority != 0 || !table.needs_priority())
         {
             let key = parse_key(table, &wanted).map_err(about)?;
             let found = mirror.entry(table.id, &key.bytes).filter(|entry| filter.passes(entry));
-            if found.is_none() && shape != Shape::Entry {
+            if found.is_none() && view != EntryView::Entry {
                 return Err(about(Refusal::not_found("there is no such entry")));
             }
             let entries = found.into_iter().collect();
-            let mut piece = Some(finish(&schema, &wanted, shape, entries));
+            let mut piece = Some(finish(&schema, &wanted, view, entries));
             return Ok(Box::new(move || piece.take()));
         }
     }
@@ -76,35 +76,34 @@ pub(super) fn tables(
         let defaults = chosen.iter().filter_map(|id| mirror.defaults.get(id)).filter(|entry| filter.passes(entry));
         return Ok(once(defaults.map(|entry| Entity::TableEntry(entry.clone())).collect()));
     }
-    // A match without a priority, where entries have priorities, asks for all priorities.
-    let same_match = match wanted.r#match.is_empty() {
-        true => None,
-        false => {
-            let table = schema.table(wanted.table_id)?;
-            let key = parse_key(table, &v1::TableEntry { priority: 1, ..wanted.clone() })?;
-            Some(crate::translate::print_matches(&table.fields, &key.keys))
-        }
+    // In a table with priorities, a match without a priority selects all priorities.
+    let same_match = if wanted.r#match.is_empty() {
+        None
+    } else {
+        let table = schema.table(wanted.table_id)?;
+        let key = parse_key(table, &v1::TableEntry { priority: 1, ..wanted.clone() })?;
+        Some(crate::translate::print_matches(&table.fields, &key.keys))
     };
     let mut tables = chosen.into_iter().peekable();
-    let mut place = Place::default();
+    let mut cursor = MapCursor::default();
     Ok(Box::new(move || {
         loop {
             let id = *tables.peek()?;
-            let entries = mirror.tables.get(&id).map(|entries| entries.next(&mut place, PIECE)).unwrap_or_default();
+            let entries = mirror.tables.get(&id).map(|entries| entries.next(&mut cursor, PIECE)).unwrap_or_default();
             if entries.is_empty() {
                 tables.next();
-                place = Place::default();
+                cursor = MapCursor::default();
                 continue;
             }
             let entries = entries.into_iter().map(|(_, entry)| decode(entry));
             let entries = entries.filter(|entry| filter.passes(entry));
             let entries = entries.filter(|entry| same_match.as_ref().is_none_or(|wanted| entry.r#match == *wanted));
-            return Some(finish(&schema, &wanted, shape, entries.collect()));
+            return Some(finish(&schema, &wanted, view, entries.collect()));
         }
     }))
 }
 
-/// What an entry has to have.
+/// Properties that an entry must have.
 struct Filter {
     action: Option<u32>,
     priority: i32,
@@ -141,8 +140,13 @@ impl Filter {
     }
 }
 
-/// Entries as they were asked for: what the switch counts is asked of it.
-fn finish(schema: &Arc<Schema>, wanted: &v1::TableEntry, shape: Shape, mut entries: Vec<v1::TableEntry>) -> Piece {
+/// Completes entries as requested: counters and times are queried from the switch.
+fn finish(
+    schema: &Arc<Schema>,
+    wanted: &v1::TableEntry,
+    view: EntryView,
+    mut entries: Vec<v1::TableEntry>,
+) -> ReadPiece {
     let (counters, times) = (wanted.counter_data.is_some(), wanted.time_since_last_hit.is_some());
     if wanted.meter_config.is_none() {
         entries.iter_mut().for_each(|entry| entry.meter_config = None);
@@ -150,15 +154,15 @@ fn finish(schema: &Arc<Schema>, wanted: &v1::TableEntry, shape: Shape, mut entri
     let table = entries.first().and_then(|entry| schema.tables.get(&entry.table_id));
     let live = table.is_some_and(|table| (counters && table.counter.is_some()) || (times && table.idle_timeout));
     if !live {
-        let known = |entry: v1::TableEntry| schema.tables.get(&entry.table_id).and_then(|it| shaped(it, shape, entry));
-        return Piece::Ready(entries.into_iter().filter_map(known).collect());
+        let known = |entry: v1::TableEntry| schema.tables.get(&entry.table_id).and_then(|it| shaped(it, view, entry));
+        return ReadPiece::Ready(entries.into_iter().filter_map(known).collect());
     }
     let schema = schema.clone();
-    Piece::Live(Box::new(move |switch, now_ns| {
+    ReadPiece::Live(Box::new(move |switch, now_ns| {
         let complete = |mut entry: v1::TableEntry| {
             let table = schema.tables.get(&entry.table_id)?;
             let key = parse_key(table, &entry).ok()?;
-            // It may be gone by now.
+            // The entry may have been deleted.
             let installed = switch.objects().get(table.ir, &key.keys, key.priority).ok()?;
             if counters && let Some(counter) = table.counter {
                 let unit = counter_unit(&schema, table, counter);
@@ -168,26 +172,26 @@ fn finish(schema: &Arc<Schema>, wanted: &v1::TableEntry, shape: Shape, mut entri
                 let elapsed = now_ns.saturating_sub(installed.last_hit_ns);
                 entry.time_since_last_hit = Some(v1::table_entry::IdleTimeout { elapsed_ns: elapsed as i64 });
             }
-            shaped(table, shape, entry)
+            shaped(table, view, entry)
         };
         entries.into_iter().filter_map(complete).collect()
     }))
 }
 
-fn counter_unit(schema: &Schema, table: &Table, _: u32) -> ir::Unit {
+fn counter_unit(schema: &Schema, table: &TableSchema, _: u32) -> ir::Unit {
     let counter = schema.program.tables[table.ir].counter;
     counter.map_or(ir::Unit::PacketsAndBytes, |counter| schema.program.counters[counter].unit)
 }
 
-fn shaped(table: &Table, shape: Shape, entry: v1::TableEntry) -> Option<Entity> {
-    match shape {
-        Shape::Entry => Some(Entity::TableEntry(entry)),
-        Shape::Counter => {
+fn shaped(table: &TableSchema, view: EntryView, entry: v1::TableEntry) -> Option<Entity> {
+    match view {
+        EntryView::Entry => Some(Entity::TableEntry(entry)),
+        EntryView::Counter => {
             table.counter?;
             let data = entry.counter_data;
             Some(Entity::DirectCounterEntry(v1::DirectCounterEntry { table_entry: Some(key_only(entry)), data }))
         }
-        Shape::Meter => {
+        EntryView::Meter => {
             table.meter?;
             let config = entry.meter_config;
             Some(Entity::DirectMeterEntry(v1::DirectMeterEntry {
@@ -199,7 +203,7 @@ fn shaped(table: &Table, shape: Shape, entry: v1::TableEntry) -> Option<Entity> 
     }
 }
 
-/// An entry's key alone.
+/// Reduces an entry to its key.
 pub(super) fn key_only(entry: v1::TableEntry) -> v1::TableEntry {
     v1::TableEntry {
         table_id: entry.table_id,

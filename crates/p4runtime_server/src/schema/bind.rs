@@ -1,4 +1,4 @@
-//! Finds each object of P4Info in the program, by its name.
+//! Binding of P4Info's objects to the program's, by name.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,11 +8,11 @@ use ir::{MatchKind, Program};
 use p4runtime_proto::config::{self, P4Info};
 
 use super::{
-    Action, Array, ControllerHeader, DataType, Digest, Field, Profile, Register, Schema, Sdn, Table, Translated,
-    ValueSet,
+    ActionSchema, ArraySchema, ControllerHeader, DataType, DigestSchema, FieldSchema, ProfileSchema, RegisterSchema,
+    Schema, TableSchema, Translated, ValueEncoding, ValueSetSchema,
 };
 
-/// The preambles of everything that has one.
+/// Returns all preambles.
 pub(super) fn preambles(info: &P4Info) -> impl Iterator<Item = &config::Preamble> {
     let all = (info.tables.iter().map(|it| &it.preamble))
         .chain(info.actions.iter().map(|it| &it.preamble))
@@ -36,33 +36,33 @@ fn name_of(preamble: &Option<config::Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
-/// How values of a type that the program has given a name look to the controller.
-fn sdn(types: &Types, type_name: &Option<config::P4NamedType>) -> Sdn {
+/// Returns the encoding of values of a named type.
+fn sdn(types: &SharedTranslator, type_name: &Option<config::P4NamedType>) -> ValueEncoding {
     match type_name.as_ref().and_then(|name| Translated::of(types, &name.name)) {
-        Some(translated) => Sdn::Translated(translated),
-        None => Sdn::Plain,
+        Some(translated) => ValueEncoding::Translated(translated),
+        None => ValueEncoding::Plain,
     }
 }
 
-/// The translated types, with what their values are.
-type Types = Arc<Mutex<translation::Translator>>;
+/// The translated types, shared with their values.
+type SharedTranslator = Arc<Mutex<crate::translation::ValueTranslator>>;
 
-fn field(types: &Types, described: &config::MatchField, width: u32, kind: MatchKind) -> Field {
+fn field(types: &SharedTranslator, described: &config::MatchField, width: u32, kind: MatchKind) -> FieldSchema {
     let sdn = sdn(types, &described.type_name);
-    Field { id: described.id, name: described.name.clone(), width, kind, sdn }
+    FieldSchema { id: described.id, name: described.name.clone(), width, kind, sdn }
 }
 
-/// Everything in `all` that has a name in the program, by its id.
+/// Indexes the elements that exist in the program by their id.
 fn by_id<'a, T: 'a, B>(all: &'a [T], bind: impl Fn(&'a T) -> Option<(u32, B)>) -> BTreeMap<u32, B> {
     all.iter().filter_map(bind).collect()
 }
 
 impl Schema {
-    /// Binds a description to its program. Objects that the program never uses, which it therefore does not have, are
-    /// left out.
+    /// Binds a P4Info to its program. Objects that the program never uses, and therefore does not contain, are left
+    /// out.
     pub fn new(program: Arc<Program>, info: P4Info) -> Schema {
-        let types: Types = Arc::new(Mutex::new(translation::Translator::new(&info)));
-        // Mistakes in what the program asks are told where the program is compiled.
+        let types: SharedTranslator = Arc::new(Mutex::new(crate::translation::ValueTranslator::new(&info)));
+        // Mistakes in annotations are reported when the program is compiled.
         let (mut map, mut ignored) = (SourceMap::new(), Diagnostics::new());
         let checker = p4_constraints::Checker::new(&info, &mut map, &mut ignored);
         let references = p4_constraints::References::new(&info, &mut map, &mut ignored);
@@ -82,7 +82,7 @@ impl Schema {
             let ty = it.type_spec.as_ref().and_then(|spec| DataType::of(spec, info.type_info.as_ref()));
             let ty = ty.filter(|ty| ty.width() == u64::from(register.width));
             let array = array(&it.preamble, ir, register.size);
-            Some((id_of(&it.preamble), Register { array, ty }))
+            Some((id_of(&it.preamble), RegisterSchema { array, ty }))
         });
         let value_sets = by_id(&info.value_sets, |it| {
             let (ir, set) = program.value_sets.iter().find(|(_, set)| set.name == name_of(&it.preamble))?;
@@ -90,12 +90,12 @@ impl Schema {
                 |(described, (_, width, kind)): (_, &(String, u32, MatchKind))| field(&types, described, *width, *kind);
             let fields = it.r#match.iter().zip(&set.fields).map(field).collect();
             let name = name_of(&it.preamble).to_owned();
-            Some((id_of(&it.preamble), ValueSet { id: id_of(&it.preamble), name, ir, fields, size: set.size }))
+            Some((id_of(&it.preamble), ValueSetSchema { id: id_of(&it.preamble), name, ir, fields, size: set.size }))
         });
         let mut digest_ids = BTreeMap::new();
         let digests = by_id(&info.digests, |it| {
             let ty = it.type_spec.as_ref().and_then(|spec| DataType::of(spec, info.type_info.as_ref()));
-            let digest = Digest { id: id_of(&it.preamble), name: name_of(&it.preamble).to_owned(), ty };
+            let digest = DigestSchema { id: id_of(&it.preamble), name: name_of(&it.preamble).to_owned(), ty };
             Some((digest.id, digest))
         });
         for (ir, digest) in &program.digests {
@@ -127,30 +127,30 @@ impl Schema {
     }
 }
 
-fn array<Id>(preamble: &Option<config::Preamble>, ir: Id, size: u64) -> Array<Id> {
-    Array { id: id_of(preamble), name: name_of(preamble).to_owned(), ir, size }
+fn array<Id>(preamble: &Option<config::Preamble>, ir: Id, size: u64) -> ArraySchema<Id> {
+    ArraySchema { id: id_of(preamble), name: name_of(preamble).to_owned(), ir, size }
 }
 
-fn action(program: &Program, types: &Types, described: &config::Action) -> Action {
+fn action(program: &Program, types: &SharedTranslator, described: &config::Action) -> ActionSchema {
     let name = name_of(&described.preamble).to_owned();
     let found = program.actions.iter().find(|(_, action)| action.name == name);
     let param = |(at, param): (usize, &config::action::Param)| {
         let slot = found.and_then(|(_, action)| action.params.get(at)).map(|param| param.slot);
         let width = slot.map_or(param.bitwidth as u32, |slot| program.slots[slot].width);
         let sdn = sdn(types, &param.type_name);
-        Field { id: param.id, name: param.name.clone(), width, kind: MatchKind::Exact, sdn }
+        FieldSchema { id: param.id, name: param.name.clone(), width, kind: MatchKind::Exact, sdn }
     };
     let params = described.params.iter().enumerate().map(param).collect();
-    Action { id: id_of(&described.preamble), name, ir: found.map(|(id, _)| id), params }
+    ActionSchema { id: id_of(&described.preamble), name, ir: found.map(|(id, _)| id), params }
 }
 
-fn table(program: &Program, info: &P4Info, types: &Types, described: &config::Table) -> Option<Table> {
+fn table(program: &Program, info: &P4Info, types: &SharedTranslator, described: &config::Table) -> Option<TableSchema> {
     let name = name_of(&described.preamble);
     let ir = program.table_named(name)?;
     let table = &program.tables[ir];
     let keys = table.keys.iter().filter(|key| key.kind != MatchKind::Selector);
     let direct = |ids: &dyn Fn(u32) -> bool| described.direct_resource_ids.iter().copied().find(|id| ids(*id));
-    Some(Table {
+    Some(TableSchema {
         id: id_of(&described.preamble),
         name: name.to_owned(),
         ir,
@@ -170,7 +170,11 @@ fn table(program: &Program, info: &P4Info, types: &Types, described: &config::Ta
     })
 }
 
-fn profile(program: &Program, tables: &BTreeMap<u32, Table>, described: &config::ActionProfile) -> Option<Profile> {
+fn profile(
+    program: &Program,
+    tables: &BTreeMap<u32, TableSchema>,
+    described: &config::ActionProfile,
+) -> Option<ProfileSchema> {
     use config::action_profile::SelectorSizeSemantics;
     let name = name_of(&described.preamble);
     let (ir, _) = program.profiles.iter().find(|(_, profile)| profile.name == name)?;
@@ -180,7 +184,7 @@ fn profile(program: &Program, tables: &BTreeMap<u32, Table>, described: &config:
         Some(SelectorSizeSemantics::SumOfMembers(members)) => (true, members.max_member_weight),
         _ => (false, 0),
     };
-    Some(Profile {
+    Some(ProfileSchema {
         id,
         name: name.to_owned(),
         ir,

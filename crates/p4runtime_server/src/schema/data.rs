@@ -1,4 +1,4 @@
-//! Values of any P4 type (`P4Data`, specification 8.5), and the bits they are in the program.
+//! Values of any P4 type (`P4Data`, specification 8.5) and their bits in the program.
 
 use bits::Bits;
 use p4runtime_proto::config::p4_bitstring_like_type_spec::TypeSpec as BitstringSpec;
@@ -11,10 +11,10 @@ use p4runtime_proto::v1::{P4Data, P4StructLike};
 use crate::bytestring;
 use crate::status::Refusal;
 
-/// Types nested deeper are not described; programs have none.
+/// Maximum nesting depth of types. Deeper types are not described; programs have none.
 const MAX_DEPTH: u32 = 32;
 
-/// A type of which values travel as `P4Data`. Its bits are those of its parts, the first in front.
+/// A type whose values are sent as `P4Data`. Its bits are those of its parts, the first part on top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
     /// `bit<W>`.
@@ -25,9 +25,9 @@ pub enum DataType {
     Bool,
     /// A serializable enum, as a number.
     SerializableEnum(u32),
-    /// An enum without numbers: 32 bits that count its members.
+    /// An enum without numbers: the index of the member in 32 bits.
     Enum(Vec<String>),
-    /// An error: 32 bits that count the program's errors.
+    /// An error: the index among the program's errors in 32 bits.
     Error(Vec<String>),
     /// A struct: names and types.
     Struct(Vec<(String, DataType)>),
@@ -36,13 +36,13 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// The type that P4Info describes; `None` for headers, stacks, unions and `varbit`, which neither registers nor
-    /// digests hold here.
+    /// Returns the type that P4Info describes; `None` for headers, stacks, unions and `varbit`, which neither
+    /// registers nor digests can hold here.
     pub(super) fn of(spec: &P4DataTypeSpec, types: Option<&P4TypeInfo>) -> Option<DataType> {
         data_type(spec, types, MAX_DEPTH)
     }
 
-    /// Bits of a value.
+    /// Returns the number of bits of a value.
     pub fn width(&self) -> u64 {
         match self {
             DataType::Bit(width) | DataType::Int(width) | DataType::SerializableEnum(width) => u64::from(*width),
@@ -53,12 +53,12 @@ impl DataType {
         }
     }
 
-    /// The bits of a value, for a type of `self.width()` bits.
+    /// Parses a value into `self.width()` bits.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the value is of another type, `OUT_OF_RANGE` if a number does not fit.
     pub fn parse(&self, data: &P4Data) -> Result<Bits, Refusal> {
-        let wrong = || Refusal::invalid(format!("the value has to be {}", self.described()));
+        let wrong = || Refusal::invalid(format!("the value must be {}", self.described()));
         match (self, data.data.as_ref().ok_or_else(wrong)?) {
             (DataType::Bit(width), Data::Bitstring(bytes)) => bytestring::parse(bytes, *width),
             (DataType::Int(width), Data::Bitstring(bytes)) => bytestring::parse_signed(bytes, *width),
@@ -79,7 +79,7 @@ impl DataType {
         }
     }
 
-    /// A value from its bits.
+    /// Converts bits to a value.
     pub fn print(&self, bits: &Bits) -> P4Data {
         let mut rest = bits.clone();
         self.take(&mut |width| {
@@ -90,7 +90,7 @@ impl DataType {
         })
     }
 
-    /// A value from its leaves, in order; what is missing is 0.
+    /// Converts leaves, in order, to a value. Missing leaves are 0.
     pub fn print_leaves(&self, leaves: &[Bits]) -> P4Data {
         let mut leaves = leaves.iter();
         self.take(&mut |width| leaves.next().map_or_else(|| Bits::zero(width), |leaf| leaf.resize(width)))

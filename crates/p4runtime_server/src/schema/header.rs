@@ -1,38 +1,38 @@
-//! The headers in front of packets to and from the controller (`@controller_header`).
+//! Headers of packets to and from the controller (`@controller_header`).
 
 use bits::Bits;
 use ir::Program;
 use p4runtime_proto::config::{P4Info, controller_packet_metadata};
 use p4runtime_proto::v1::PacketMetadata;
 
-use super::Sdn;
+use super::ValueEncoding;
 use crate::status::Refusal;
 
-/// A field of such a header.
+/// A field of a controller header.
 #[derive(Clone, Debug)]
-struct Part {
-    /// Its id in P4Info; none for padding.
+struct HeaderField {
+    /// The field's id in P4Info; `None` for padding.
     id: Option<u32>,
     name: String,
     width: u32,
-    /// How the controller sees it.
-    sdn: Sdn,
+    /// The controller's form.
+    sdn: ValueEncoding,
 }
 
 /// A header in front of packets to or from the controller.
 #[derive(Clone, Debug)]
 pub struct ControllerHeader {
-    parts: Vec<Part>,
+    parts: Vec<HeaderField>,
     bytes: usize,
 }
 
 impl ControllerHeader {
-    /// The program's header of this name: `packet_in` or `packet_out`.
+    /// Returns the program's header of this name: `packet_in` or `packet_out`.
     pub(super) fn of(
         program: &Program,
         info: &P4Info,
         name: &str,
-        sdn: impl Fn(&controller_packet_metadata::Metadata) -> Sdn,
+        sdn: impl Fn(&controller_packet_metadata::Metadata) -> ValueEncoding,
     ) -> Option<ControllerHeader> {
         let described = info
             .controller_packet_metadata
@@ -42,21 +42,21 @@ impl ControllerHeader {
         let layout = program.header_types.values().find(|header| {
             header.annotations.iter().any(|it| it.name == "controller_header" && it.text.trim() == quoted)
         });
-        let parts: Vec<Part> = match layout {
+        let parts: Vec<HeaderField> = match layout {
             Some(layout) => {
                 let part = |field: &ir::HeaderField| {
                     let metadata = described.metadata.iter().find(|metadata| metadata.name == field.name);
-                    Part {
+                    HeaderField {
                         id: metadata.map(|it| it.id),
                         name: field.name.clone(),
                         width: field.width,
-                        sdn: metadata.map_or(Sdn::Plain, &sdn),
+                        sdn: metadata.map_or(ValueEncoding::Plain, &sdn),
                     }
                 };
                 layout.fields.iter().map(part).collect()
             }
             None => {
-                let part = |metadata: &controller_packet_metadata::Metadata| Part {
+                let part = |metadata: &controller_packet_metadata::Metadata| HeaderField {
                     id: Some(metadata.id),
                     name: metadata.name.clone(),
                     width: metadata.bitwidth as u32,
@@ -69,7 +69,7 @@ impl ControllerHeader {
         bits.is_multiple_of(8).then_some(ControllerHeader { bytes: (bits / 8) as usize, parts })
     }
 
-    /// A packet from the program as metadata and payload; `None` if it is shorter than the header.
+    /// Splits a packet of the program into metadata and payload. Returns `None` if it is shorter than the header.
     pub fn split(&self, packet: &[u8]) -> Option<(Vec<PacketMetadata>, Vec<u8>)> {
         let (header, payload) = packet.split_at_checked(self.bytes)?;
         let mut at = 0;
@@ -84,7 +84,7 @@ impl ControllerHeader {
         Some((metadata, payload.to_vec()))
     }
 
-    /// Metadata and payload as a packet for the program.
+    /// Joins metadata and payload to a packet for the program.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if a field is missing, unknown, given twice or too wide.
@@ -123,7 +123,7 @@ impl ControllerHeader {
     }
 
     fn listed(&self) -> String {
-        let part = |part: &Part| part.id.map(|id| format!("`{}` (id {id}, {} bits)", part.name, part.width));
+        let part = |part: &HeaderField| part.id.map(|id| format!("`{}` (id {id}, {} bits)", part.name, part.width));
         self.parts.iter().filter_map(part).collect::<Vec<_>>().join(", ")
     }
 }

@@ -1,34 +1,35 @@
-//! Pipelines: what a request for one becomes, and what is kept of it (specification chapters 14 and 15).
+//! Pipeline requests and restoration of stored pipelines (specification chapters 14 and 15).
 
 use std::collections::BTreeSet;
 
 use p4runtime_proto::v1;
 use switch::SwitchControl;
 
-use super::{ConfigAction, ConfigPlan, Server, State};
+use super::{ConfigAction, ConfigPlan, PipelineState, Server};
 use crate::arbitration::{Admission, Outbox};
-use crate::keep::{Changes, PipelineChanges};
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
 use crate::status::{Refusal, Status};
-use crate::translate::{Overlay, Translator};
+use crate::store::{PipelineChanges, StoreChanges};
+use crate::translate::{EntityTranslator, Overlay};
 
 impl Server {
-    /// Admits a request for a pipeline.
+    /// Admits a request to set a pipeline.
     ///
     /// # Errors
-    /// How the call ends.
+    /// The status of the call.
     pub(crate) fn begin_config(
         &mut self,
         request: v1::SetForwardingPipelineConfigRequest,
     ) -> Result<(Admission, ConfigPlan), Status> {
-        #[expect(deprecated, reason = "clients that use it are told")]
+        #[expect(deprecated, reason = "reports the use of a deprecated field")]
         let role_id = request.role_id;
         let admission =
             self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
-        let plan = match self.arbitration.access_of(&admission).may_push_pipeline() {
-            true => self.config_plan(request),
-            false => Err(Refusal::denied("the role's config does not allow to set the pipeline")),
+        let plan = if self.arbitration.access_of(&admission).may_push_pipeline() {
+            self.config_plan(request)
+        } else {
+            Err(Refusal::denied("the role's config does not allow to set the pipeline"))
         };
         match plan {
             Ok(plan) => Ok((admission, plan)),
@@ -59,41 +60,41 @@ impl Server {
         Ok(ConfigPlan::Compile(Box::new(config), action))
     }
 
-    /// Keeps a pipeline for a later commit, with the switch that will run it.
+    /// Saves a pipeline for a later commit, with the switch that will run it.
     pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<dyn SwitchControl>) {
         let mirror = Mirror::of(&pipeline.schema, &*switch);
         if let Some(kept) = &mut self.changes {
             kept.saved = mirror.all(&pipeline.config);
         }
-        self.saved = Some((State::new(pipeline, mirror), switch));
+        self.saved = Some((PipelineState::new(pipeline, mirror), switch));
     }
 
-    /// Takes what was saved, to commit it.
+    /// Removes the saved pipeline, to commit it.
     pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<dyn SwitchControl>)> {
         self.saved.take().map(|(state, switch)| (state.pipeline, state.mirror, switch))
     }
 
-    /// What is written now, to be written again.
+    /// Returns updates that write the present contents again.
     pub(crate) fn replay(&self) -> Vec<v1::Update> {
         self.state().map(|state| state.mirror.replay()).unwrap_or_default()
     }
 
-    /// Packets run this pipeline from now on.
+    /// Makes a pipeline the running one.
     pub(crate) fn committed(&mut self, pipeline: Pipeline, mirror: Mirror) {
         self.saved = None;
         self.digests.clear();
         if let Some(kept) = &mut self.changes {
-            *kept = Changes { committed: mirror.all(&pipeline.config), saved: PipelineChanges::gone() };
+            *kept = StoreChanges { committed: mirror.all(&pipeline.config), saved: PipelineChanges::gone() };
         }
-        self.committed = Some(State::new(pipeline, mirror));
+        self.committed = Some(PipelineState::new(pipeline, mirror));
     }
 
-    /// The request for a pipeline is done.
+    /// Completes a request to set a pipeline.
     pub(crate) fn finish_config(&mut self, admission: Admission, outbox: &mut Outbox) {
         self.arbitration.done(admission, outbox);
     }
 
-    /// `GetForwardingPipelineConfig`.
+    /// Handles `GetForwardingPipelineConfig`.
     ///
     /// # Errors
     /// `NOT_FOUND` for another device.
@@ -119,42 +120,42 @@ impl Server {
 }
 
 impl Server {
-    /// A server with a pipeline that was kept: writes what was written before to `switch`, which has just been made for
-    /// it. What does not fit any more is told in words, as far as anybody wants to read them.
+    /// Restores a running pipeline: applies its stored updates to `switch`, which was just built for it. Also returns
+    /// the updates that no longer fit.
     #[must_use]
-    pub fn with_kept(
+    pub fn with_restored(
         mut self,
         pipeline: Pipeline,
         updates: &[v1::Update],
         switch: &mut dyn SwitchControl,
-    ) -> (Server, Lost) {
+    ) -> (Server, LostUpdates) {
         let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, switch);
-        self.committed = Some(State::new(pipeline, mirror));
+        self.committed = Some(PipelineState::new(pipeline, mirror));
         (self, lost)
     }
 
-    /// The same with a pipeline that was saved and not committed, which `switch` will run when it is.
+    /// Restores a pipeline that was saved and not committed. `switch` will run it after the commit.
     #[must_use]
     pub fn with_saved(
         mut self,
         pipeline: Pipeline,
         updates: &[v1::Update],
         mut switch: Box<dyn SwitchControl>,
-    ) -> (Server, Lost) {
+    ) -> (Server, LostUpdates) {
         let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, &mut *switch);
-        self.saved = Some((State::new(pipeline, mirror), switch));
+        self.saved = Some((PipelineState::new(pipeline, mirror), switch));
         (self, lost)
     }
 }
 
-/// Brings a switch that has just been made to what was written before.
+/// Restores the stored contents of a switch that was just built.
 fn restore(
     pipeline: &Pipeline,
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
     switch: &mut dyn SwitchControl,
-) -> (Mirror, Lost) {
-    // Entries that the program brings and somebody deleted since are not among the updates.
+) -> (Mirror, LostUpdates) {
+    // The program's own entries that were deleted are not among the updates.
     let mut all = Mirror::of(&pipeline.schema, switch).replay();
     all.retain(|update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action));
     all.iter_mut().for_each(|update| update.r#type = v1::update::Type::Delete.into());
@@ -166,19 +167,19 @@ fn entity_of(update: &v1::Update) -> Option<&v1::entity::Entity> {
     update.entity.as_ref()?.entity.as_ref()
 }
 
-/// What could not be written again.
+/// Updates that could not be restored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
-    /// How many things.
+pub struct LostUpdates {
+    /// Number of updates.
     pub count: usize,
-    /// Why, for the first of them.
+    /// Error message of the first.
     pub first: String,
 }
 
-/// Writes what was written to one pipeline to a switch that runs another.
+/// Writes the contents of one pipeline to a switch that runs another.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT`, naming what cannot be kept.
+/// `INVALID_ARGUMENT`, naming the first update that does not fit.
 pub(crate) fn reconcile(
     pipeline: &Pipeline,
     ports: &BTreeSet<u32>,
@@ -186,30 +187,30 @@ pub(crate) fn reconcile(
     switch: &mut dyn SwitchControl,
 ) -> Result<Mirror, Refusal> {
     match write_again(pipeline, ports, updates, switch) {
-        (mirror, Lost { count: 0, .. }) => Ok(mirror),
-        (_, Lost { count, first }) => Err(Refusal::invalid(format!(
-            "{count} of {} things that were written do not fit the new program; the first: {first}",
+        (mirror, LostUpdates { count: 0, .. }) => Ok(mirror),
+        (_, LostUpdates { count, first }) => Err(Refusal::invalid(format!(
+            "{count} of {} entities do not fit the new program; the first: {first}",
             updates.len()
         ))),
     }
 }
 
-/// Writes what was written to a switch that has just been made.
+/// Applies updates to a switch that was just built.
 fn write_again(
     pipeline: &Pipeline,
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
     switch: &mut dyn SwitchControl,
-) -> (Mirror, Lost) {
+) -> (Mirror, LostUpdates) {
     let schema = &pipeline.schema;
     let mut mirror = Mirror::of(schema, switch);
-    let mut lost = Lost::default();
+    let mut lost = LostUpdates::default();
     for update in updates {
-        let mut translator = Translator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
+        let mut translator = EntityTranslator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
         let written = translator.update(update).and_then(|planned| {
             match planned.op.clone().run(switch) {
                 Ok(_) => Ok(planned.change),
-                // The program's own entries are there already, and may have been written over.
+                // The program's own entries exist already, and may have been modified.
                 Err(engine::EntryError::Duplicate) => {
                     let again = v1::Update { r#type: v1::update::Type::Modify.into(), ..update.clone() };
                     let planned = translator.update(&again)?;

@@ -1,7 +1,7 @@
-//! The server without sockets, clocks and threads: what each message changes, and what is answered.
+//! The server without sockets, clocks and threads: a state machine from messages to changes and responses.
 
 mod config;
-mod told;
+mod notifications;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,52 +15,52 @@ use switch::{Frame, PortId, SwitchControl};
 use v1::stream_message_response::Update as Response;
 
 use crate::arbitration::{Admission, Arbitration, Outbox, StreamId};
-use crate::asked;
-use crate::digests::Digests;
-use crate::keep::Changes;
+use crate::digests::DigestLists;
+use crate::entity_key::EntityKey;
 use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
-use crate::place::Place;
-use crate::read::Reader;
-use crate::role::Access;
+use crate::read::EntityReader;
+use crate::restrictions;
+use crate::role::RoleAccess;
 use crate::status::{Code, Refusal, Status, cut};
-use crate::translate::{Overlay, Translator, subject_id};
-use crate::write::Batch;
+use crate::store::StoreChanges;
+use crate::translate::{EntityTranslator, Overlay, subject_id};
+use crate::write::WriteBatch;
 
-pub use config::Lost;
+pub use config::LostUpdates;
 pub(crate) use config::reconcile;
 
-/// The version of the specification that is served.
+/// The version of the specification that the server implements.
 pub const API_VERSION: &str = "1.5.0";
 
-/// What a server is told when it is made.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The architecture that programs are compiled for.
     pub architecture: &'static dyn Architecture,
-    /// The device that its clients ask for.
+    /// The device id that clients use.
     pub device_id: u64,
     /// The ports of the switch.
     pub ports: BTreeSet<u32>,
     /// The port of packets to and from the controller.
     pub cpu_port: Option<u32>,
-    /// Updates of one write, or requests of one read.
+    /// Maximum number of updates of one write, or of requests of one read.
     pub max_batch: usize,
-    /// Streams of one role.
+    /// Maximum number of streams of one role.
     pub max_streams_a_role: usize,
-    /// Streams from one address.
+    /// Maximum number of streams from one address.
     pub max_streams_a_peer: usize,
-    /// Connections of all clients together.
+    /// Maximum number of connections.
     pub max_connections: usize,
-    /// Connections from one address.
+    /// Maximum number of connections from one address.
     pub max_connections_a_peer: usize,
-    /// How long a connection may take until its first call, a message until it is complete, a stream until it says who it
-    /// is, and a client until it takes the next part of an answer.
-    pub patience: Duration,
+    /// Timeout of a connection until its first call, of a message until it is complete, of a stream until its first
+    /// arbitration update, and of a client until it takes the next part of a response.
+    pub client_timeout: Duration,
 }
 
 impl Settings {
-    /// Device 1 with these ports, for programs of this architecture.
+    /// Returns settings for device 1 with these ports and this architecture.
     pub fn new(
         architecture: &'static dyn Architecture,
         ports: impl IntoIterator<Item = u32>,
@@ -77,28 +77,28 @@ impl Settings {
             max_streams_a_peer: 64,
             max_connections: 256,
             max_connections_a_peer: 64,
-            patience: Duration::from_secs(20),
+            client_timeout: Duration::from_secs(20),
         }
     }
 }
 
-/// A pipeline and what was written to it.
+/// A pipeline and its contents.
 #[derive(Debug)]
-struct State {
+struct PipelineState {
     pipeline: Pipeline,
     mirror: Mirror,
-    /// What refers to what in the mirror; a write that is under way has them.
+    /// References between entities of the mirror. A write in progress borrows them.
     references: References,
 }
 
-impl State {
-    fn new(pipeline: Pipeline, mirror: Mirror) -> State {
-        let references = asked::references(&pipeline.schema, &mirror);
-        State { pipeline, mirror, references }
+impl PipelineState {
+    fn new(pipeline: Pipeline, mirror: Mirror) -> PipelineState {
+        let references = restrictions::references(&pipeline.schema, &mirror);
+        PipelineState { pipeline, mirror, references }
     }
 }
 
-/// What a new pipeline is to become.
+/// The action of a request to set a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConfigAction {
     Verify,
@@ -107,22 +107,22 @@ pub(crate) enum ConfigAction {
     Reconcile,
 }
 
-/// What is to be done about a request for a pipeline.
+/// The plan for a request to set a pipeline.
 pub(crate) enum ConfigPlan {
-    /// Compile this, and do that with it.
+    /// Compile a config, then take the action.
     Compile(Box<v1::ForwardingPipelineConfig>, ConfigAction),
-    /// Let packets run what was saved.
+    /// Run the saved pipeline.
     CommitSaved,
 }
 
-/// Bytes of a client's own message that an error about it gives back at most (16.6 leaves that to the server).
+/// Maximum size of a client's message that is echoed in an error, in bytes (16.6 leaves this to the server).
 const ECHO_BYTES: usize = 2 << 10;
 
-/// As much of a packet as an error gives back: its payload is cut, and metadata that are too long leave nothing of it.
+/// Cuts a packet for an error: its payload is truncated. Returns `None` if the metadata alone are too long.
 fn echo(mut packet: v1::PacketOut) -> Option<v1::PacketOut> {
     let long = packet.encoded_len().saturating_sub(ECHO_BYTES);
     packet.payload.truncate(packet.payload.len().checked_sub(long)?);
-    // What is cut off is not kept.
+    // Releases the memory of the part that was cut off.
     packet.payload.shrink_to_fit();
     Some(packet)
 }
@@ -131,74 +131,75 @@ fn echo(mut packet: v1::PacketOut) -> Option<v1::PacketOut> {
 pub struct Server {
     settings: Settings,
     arbitration: Arbitration,
-    /// What packets run.
-    committed: Option<State>,
-    /// What was saved and not committed: reads and writes go there, to a switch that no packet sees.
-    saved: Option<(State, Box<dyn SwitchControl>)>,
-    digests: Digests,
-    /// What is to be kept of what was done lately, if anybody keeps it.
-    changes: Option<Changes>,
+    /// The running pipeline.
+    committed: Option<PipelineState>,
+    /// The pipeline that is saved and not committed. Reads and writes go to it and to its switch, which processes no
+    /// packets.
+    saved: Option<(PipelineState, Box<dyn SwitchControl>)>,
+    digests: DigestLists,
+    /// Changes that must be stored, if there is a store.
+    changes: Option<StoreChanges>,
     last_stream: u64,
-    /// Streams that are open, and where they come from, as far as that is known.
+    /// Open streams and, where known, their addresses.
     open_streams: BTreeMap<StreamId, Option<IpAddr>>,
 }
 
 impl Server {
-    /// A server without a pipeline.
+    /// Creates a server without a pipeline.
     pub fn new(settings: Settings) -> Server {
         Server {
             arbitration: Arbitration::new(settings.device_id, settings.max_streams_a_role),
             settings,
             committed: None,
             saved: None,
-            digests: Digests::default(),
+            digests: DigestLists::default(),
             changes: None,
             last_stream: 0,
             open_streams: BTreeMap::new(),
         }
     }
 
-    /// The same with the pipeline that `switch` runs already, and what it was given.
+    /// Sets the pipeline that `switch` already runs. The mirror starts with the switch's contents.
     #[must_use]
     pub fn with_pipeline(mut self, pipeline: Pipeline, switch: &dyn SwitchControl) -> Server {
         let mirror = Mirror::of(&pipeline.schema, switch);
-        self.committed = Some(State::new(pipeline, mirror));
+        self.committed = Some(PipelineState::new(pipeline, mirror));
         self
     }
 
-    /// From now on [`Server::take_changes`] says what is to be kept of each write and pipeline.
-    pub(crate) fn start_keeping(&mut self) {
-        self.changes = Some(Changes::default());
+    /// Starts recording changes for [`Server::take_changes`].
+    pub(crate) fn record_changes(&mut self) {
+        self.changes = Some(StoreChanges::default());
     }
 
-    /// What is to be kept of what was done since this was called last.
-    pub(crate) fn take_changes(&mut self) -> Changes {
+    /// Returns the changes since the last call.
+    pub(crate) fn take_changes(&mut self) -> StoreChanges {
         self.changes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Everything there is to keep, pipelines included.
-    pub(crate) fn everything(&self) -> Changes {
-        let all = |state: &State| state.mirror.all(&state.pipeline.config);
-        Changes {
+    /// Returns the changes that store everything, pipelines included.
+    pub(crate) fn everything(&self) -> StoreChanges {
+        let all = |state: &PipelineState| state.mirror.all(&state.pipeline.config);
+        StoreChanges {
             committed: self.committed.as_ref().map(all).unwrap_or_default(),
             saved: self.saved.as_ref().map(|(state, _)| all(state)).unwrap_or_default(),
         }
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What reads and writes refer to.
-    fn state(&self) -> Result<&State, Refusal> {
+    /// Returns the pipeline that reads and writes refer to.
+    fn state(&self) -> Result<&PipelineState, Refusal> {
         let state = self.saved.as_ref().map(|(state, _)| state).or(self.committed.as_ref());
         state.ok_or_else(|| {
             Refusal::new(Code::FailedPrecondition, "no pipeline is set; SetForwardingPipelineConfig sets one")
         })
     }
 
-    /// `Capabilities`.
+    /// Handles `Capabilities`.
     ///
     /// # Errors
     /// `NOT_FOUND` for another device.
@@ -209,30 +210,30 @@ impl Server {
         Ok(v1::CapabilitiesResponse { p4runtime_api_version: API_VERSION.to_owned(), experimental: None })
     }
 
-    /// How long `GetForwardingPipelineConfig`'s answer is at most, in bytes.
+    /// Returns the maximum length of a response to `GetForwardingPipelineConfig`, in bytes.
     pub(crate) fn pipeline_bytes(&self) -> usize {
         self.state().map_or(0, |state| state.pipeline.config.encoded_len())
     }
 
     // ── Streams ──
 
-    /// A stream was opened, from this address if it is known.
+    /// Opens a stream, from this address if it is known.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there are too many.
     pub fn open_stream(&mut self, peer: Option<IpAddr>) -> Result<StreamId, Status> {
-        /// Streams at most, over all roles.
+        /// Maximum number of streams over all roles.
         const MAX_STREAMS: usize = 256;
         let exhausted = |message: String| Err(Refusal::new(Code::ResourceExhausted, message).into());
         if self.open_streams.len() >= MAX_STREAMS {
-            return exhausted(format!("there are {MAX_STREAMS} streams, and may be no more"));
+            return exhausted(format!("the limit of {MAX_STREAMS} streams is reached"));
         }
         if let Some(peer) = peer
             && self.open_streams.values().filter(|other| **other == Some(peer)).count()
                 >= self.settings.max_streams_a_peer
         {
             let most = self.settings.max_streams_a_peer;
-            return exhausted(format!("{peer} has {most} streams, and may have no more"));
+            return exhausted(format!("{peer} has reached the limit of {most} streams"));
         }
         self.last_stream += 1;
         let stream = StreamId(self.last_stream);
@@ -240,21 +241,21 @@ impl Server {
         Ok(stream)
     }
 
-    /// Whether a stream has said who it is.
+    /// Whether a stream has sent an arbitration update.
     pub(crate) fn is_live(&self, stream: StreamId) -> bool {
         self.arbitration.is_live(stream)
     }
 
-    /// A stream ended.
+    /// Closes a stream.
     pub fn close_stream(&mut self, stream: StreamId, outbox: &mut Outbox) {
         self.open_streams.remove(&stream);
         self.arbitration.end(stream, outbox);
     }
 
-    /// Handles a message of a stream. A packet for the switch is returned.
+    /// Handles a message of a stream. Returns a packet for the switch.
     ///
     /// # Errors
-    /// The stream has to be ended with this status.
+    /// The status with which the stream must be ended.
     pub fn stream_message(
         &mut self,
         stream: StreamId,
@@ -283,7 +284,7 @@ impl Server {
                 Details::Other(v1::StreamOtherError { other: Some(other).filter(|it| it.encoded_len() <= ECHO_BYTES) }),
             ),
             None => (
-                Refusal::invalid("the message is empty, or of a kind that this server does not know"),
+                Refusal::invalid("the message is empty or of an unknown kind"),
                 Details::Other(v1::StreamOtherError { other: None }),
             ),
         };
@@ -291,7 +292,7 @@ impl Server {
         Ok(None)
     }
 
-    /// Tells a client that a message of its stream came to nothing.
+    /// Reports an error about a message to the client of its stream.
     pub(crate) fn stream_error(
         &self,
         stream: StreamId,
@@ -309,10 +310,13 @@ impl Server {
         outbox.push((stream, v1::StreamMessageResponse { update: Some(Response::Error(error)) }));
     }
 
-    fn primary(&self, stream: StreamId) -> Result<&Access, Refusal> {
-        self.arbitration.primary_access(stream).ok_or_else(|| match self.arbitration.is_live(stream) {
-            true => Refusal::denied("only the primary may send this"),
-            false => Refusal::denied("the stream has not said who it is; send arbitration first"),
+    fn primary(&self, stream: StreamId) -> Result<&RoleAccess, Refusal> {
+        self.arbitration.primary_access(stream).ok_or_else(|| {
+            if self.arbitration.is_live(stream) {
+                Refusal::denied("only the primary may send this")
+            } else {
+                Refusal::denied("the stream has no role yet; send arbitration first")
+            }
         })
     }
 
@@ -349,9 +353,9 @@ impl Server {
     /// Admits and translates a write.
     ///
     /// # Errors
-    /// How the call ends, if its updates are not even tried.
-    pub(crate) fn begin_write(&mut self, request: &v1::WriteRequest) -> Result<Batch, Status> {
-        #[expect(deprecated, reason = "clients that use it are told")]
+    /// The status of the call, if no update is tried.
+    pub(crate) fn begin_write(&mut self, request: &v1::WriteRequest) -> Result<WriteBatch, Status> {
+        #[expect(deprecated, reason = "reports the use of a deprecated field")]
         let role_id = request.role_id;
         let admission =
             self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
@@ -372,15 +376,19 @@ impl Server {
         &self,
         request: &v1::WriteRequest,
         admission: &Admission,
-    ) -> Result<impl FnOnce(Admission, References) -> Batch + use<>, Refusal> {
+    ) -> Result<impl FnOnce(Admission, References) -> WriteBatch + use<>, Refusal> {
         let state = self.state()?;
         let atomicity = v1::write_request::Atomicity::try_from(request.atomicity)
             .map_err(|_| Refusal::invalid(format!("unknown atomicity {}", request.atomicity)))?;
         self.check_batch(request.updates.len(), "updates")?;
         let access = self.arbitration.access_of(admission);
         let schema = &state.pipeline.schema;
-        let mut translator =
-            Translator { schema, mirror: &state.mirror, ports: &self.settings.ports, overlay: Overlay::default() };
+        let mut translator = EntityTranslator {
+            schema,
+            mirror: &state.mirror,
+            ports: &self.settings.ports,
+            overlay: Overlay::default(),
+        };
         let mut plan = |update: &v1::Update| {
             let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
             match entity {
@@ -399,40 +407,41 @@ impl Server {
         });
         let plans = plans.collect();
         let program = schema.program.clone();
-        Ok(move |admission, references| Batch::new(admission, program, atomicity, plans, references))
+        Ok(move |admission, references| WriteBatch::new(admission, program, atomicity, plans, references))
     }
 
     fn check_batch(&self, count: usize, what: &str) -> Result<(), Refusal> {
-        match count <= self.settings.max_batch {
-            true => Ok(()),
-            false => Err(Refusal::new(
+        if count <= self.settings.max_batch {
+            Ok(())
+        } else {
+            Err(Refusal::new(
                 Code::ResourceExhausted,
-                format!("{count} {what}; one call may have {}", self.settings.max_batch),
-            )),
+                format!("{count} {what} in one call; the limit is {}", self.settings.max_batch),
+            ))
         }
     }
 
-    /// The switch that reads and writes go to while a pipeline is saved and not committed.
+    /// Returns the switch that reads and writes go to while a pipeline is saved and not committed.
     pub(crate) fn saved_switch(&mut self) -> Option<&mut dyn SwitchControl> {
         self.saved.as_mut().map(|(_, switch)| &mut **switch)
     }
 
-    /// Keeps what a write did, and says how the call ends.
-    pub(crate) fn finish_write(&mut self, batch: Batch, outbox: &mut Outbox) -> Result<(), Status> {
+    /// Records the effects of a write and returns the status of the call.
+    pub(crate) fn finish_write(&mut self, batch: WriteBatch, outbox: &mut Outbox) -> Result<(), Status> {
         let (admission, results, changes, references) = batch.into_results();
         let (state, kept) = match &mut self.saved {
             Some((state, _)) => (Some(state), self.changes.as_mut().map(|kept| &mut kept.saved)),
             None => (self.committed.as_mut(), self.changes.as_mut().map(|kept| &mut kept.committed)),
         };
         if let Some(state) = state {
-            let places: Vec<_> = match kept {
-                Some(_) => changes.iter().flat_map(|change| Place::of(change, &state.mirror)).collect(),
+            let keys: Vec<_> = match kept {
+                Some(_) => changes.iter().flat_map(|change| EntityKey::of(change, &state.mirror)).collect(),
                 None => Vec::new(),
             };
             changes.into_iter().for_each(|change| state.mirror.apply(change));
             state.references = references;
             if let Some(kept) = kept {
-                kept.extend(state.mirror.changes(places));
+                kept.extend(state.mirror.changes(keys));
             }
         }
         self.arbitration.done(admission, outbox);
@@ -441,20 +450,20 @@ impl Server {
 
     // ── Reads ──
 
-    /// Begins a read, with a snapshot of what was written.
+    /// Begins a read on a snapshot of the mirror.
     ///
     /// # Errors
-    /// How the call ends, if its requests are not even looked at.
-    pub(crate) fn begin_read(&self, request: v1::ReadRequest) -> Result<Reader, Status> {
+    /// The status of the call, if no request is processed.
+    pub(crate) fn begin_read(&self, request: v1::ReadRequest) -> Result<EntityReader, Status> {
         self.arbitration.check_device(request.device_id)?;
         let state = self.state()?;
         self.check_batch(request.entities.len(), "requests")?;
         let access = match (self.arbitration.access(&request.role), request.role.as_str()) {
             (Some(access), _) => access.clone(),
-            (None, "") => Access::default(),
+            (None, "") => RoleAccess::default(),
             (None, name) => return Err(Refusal::not_found(format!("there is no role `{name}`")).into()),
         };
-        Ok(Reader::new(state.pipeline.schema.clone(), state.mirror.clone(), access, request.entities))
+        Ok(EntityReader::new(state.pipeline.schema.clone(), state.mirror.clone(), access, request.entities))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Random batches against the switch: what the server says was written is what the switch has, and a batch that is not
-//! done leaves nothing behind. The [`World`] holds that after every call.
+//! Random batches against the switch: its state equals the server's mirror, and a failed batch leaves nothing behind.
+//! The [`TestServer`] checks this after every call.
 
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
 
-use super::testing::{World, script};
-use crate::keep::{MemoryStore, Store};
+use super::testing::{TestServer, script};
+use crate::store::{MemoryStore, Store};
 
 const SEEDS: u64 = 30;
 const BATCHES: usize = 60;
@@ -14,7 +14,7 @@ const BATCHES: usize = 60;
 fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
     let (mut done, mut failed, mut rolled_back) = (0, 0, 0);
     for seed in 1..=SEEDS {
-        let mut world = World::new(seed);
+        let mut world = TestServer::new(seed);
         for _ in 0..BATCHES {
             let atomicity = *world.random.pick(&[
                 Atomicity::ContinueOnError,
@@ -35,20 +35,20 @@ fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
             }
         }
     }
-    // The generator has to reach all of it.
+    // The generator must reach all of these.
     assert!(done > 100 && failed > 100 && rolled_back > 100, "{done} {failed} {rolled_back}");
 }
 
-/// Pipelines are saved, written to and committed meanwhile.
+/// Pipelines are saved, written to and committed in between.
 #[test]
 fn what_was_kept_after_every_batch_makes_the_same_state_again() {
     let (mut waiting, mut compared) = (0, 0);
     for seed in 1..=SEEDS {
-        let mut world = World::new(seed);
+        let mut world = TestServer::new(seed);
         let mut store = MemoryStore::default();
         assert_eq!(store.load().expect("memory can be read"), None);
         store.commit(&world.server.everything()).expect("memory can be written");
-        world.server.start_keeping();
+        world.server.record_changes();
         for number in 0..BATCHES {
             match world.random.below(15) {
                 0 => world.save(),
@@ -56,25 +56,26 @@ fn what_was_kept_after_every_batch_makes_the_same_state_again() {
                 _ => {}
             }
             let updates: Vec<_> = (0..=world.random.below(4)).map(|_| world.update()).collect();
-            // Some fail, and what is kept is what the others did.
+            // Some updates fail. The store holds the effects of the others.
             let _ = world.write(Atomicity::ContinueOnError, updates);
             store.commit(&world.server.take_changes()).expect("memory can be written");
             if number % 10 == 9 {
                 let kept = store.load().expect("memory can be read").expect("there is a pipeline");
                 waiting += usize::from(kept.saved.is_some());
                 compared += 1;
-                // Registers are the packets' memory and begin anew.
-                assert_eq!(World::again(&world, &kept).of_both(), world.of_both(), "seed {seed}, batch {number}");
+                // Registers are the packets' memory and are not restored.
+                assert_eq!(TestServer::again(&world, &kept).of_both(), world.of_both(), "seed {seed}, batch {number}");
             }
         }
     }
     assert!(waiting > 20 && compared - waiting > 20, "{waiting} {compared}");
 }
 
-/// What breaks something behind the server's back, with its name.
-type Breakage = (&'static str, fn(&mut World));
+/// A mistake made behind the server's back, with its name.
+type Breakage = (&'static str, fn(&mut TestServer));
 
-/// Of each kind of mistake that a server could make, one; tests that hold it against a model are worth as much as that.
+/// One mistake of each kind that a server could make. Tests against a model are only as good as the mistakes they
+/// detect.
 #[test]
 fn the_model_notices_mistakes() {
     let breakages: [Breakage; 6] = [
@@ -91,11 +92,11 @@ fn the_model_notices_mistakes() {
         }),
         ("a session that the server forgets", |world| {
             let state = world.server.committed.as_mut().expect("there is one");
-            state.mirror.apply(crate::mirror::Change::DropClone(9));
+            state.mirror.apply(crate::mirror::MirrorChange::DropClone(9));
         }),
         ("both forget it although nobody deleted it", |world| {
             let state = world.server.committed.as_mut().expect("there is one");
-            state.mirror.apply(crate::mirror::Change::DropClone(9));
+            state.mirror.apply(crate::mirror::MirrorChange::DropClone(9));
             world.switch.set_mirror_session(9, None);
         }),
         ("a commit where a pipeline was to be saved", |world| {
@@ -105,12 +106,12 @@ fn the_model_notices_mistakes() {
         ("a write to the pipeline that runs while another is saved", |world| {
             world.save();
             let state = world.server.committed.as_mut().expect("there is one");
-            state.mirror.apply(crate::mirror::Change::DropClone(9));
+            state.mirror.apply(crate::mirror::MirrorChange::DropClone(9));
             world.switch.set_mirror_session(9, None);
         }),
     ];
     for (what, breaks) in breakages {
-        let mut world = World::new(1);
+        let mut world = TestServer::new(1);
         let port_kind = Some(v1::replica::PortKind::Port(vec![1]));
         let session = v1::CloneSessionEntry {
             session_id: 9,
@@ -133,7 +134,7 @@ fn the_model_notices_mistakes() {
 
 #[test]
 fn calls_of_any_bytes_leave_the_server_right() {
-    let mut random = super::testing::generate::Random::new(7);
+    let mut random = super::testing::generate::RandomSource::new(7);
     let mut reached = std::collections::BTreeSet::new();
     for seed in 1..=120 {
         let mut script = script::generate(seed);
@@ -150,7 +151,7 @@ fn calls_of_any_bytes_leave_the_server_right() {
             reached.extend(script::run(&script));
         }
     }
-    // It has to come to many different refusals, of every call.
+    // The calls must reach many different refusals.
     for call in ["write", "read", "same config"] {
         assert!(reached.iter().any(|what| what.starts_with(call)), "{reached:#?}");
     }

@@ -3,13 +3,13 @@
 use engine::ActionCall;
 use p4runtime_proto::v1;
 
-use super::Translator;
+use super::EntityTranslator;
 use super::matching::{parse_value, print_value};
 use crate::schema::Schema;
 use crate::status::Refusal;
 
-impl Translator<'_> {
-    /// An action and its arguments, and the same in canonical form.
+impl EntityTranslator<'_> {
+    /// Translates an action and its arguments. Also returns them in canonical form.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the action is not one of `allowed`, or parameters are missing, unknown or given twice;
@@ -20,10 +20,10 @@ impl Translator<'_> {
         allowed: &[u32],
         owner: &str,
     ) -> Result<(ActionCall, v1::Action), Refusal> {
-        let choices = || format!("{owner} has the actions {}", self.schema.action_names(allowed));
+        let choices = || format!("the actions of {owner} are {}", self.schema.action_names(allowed));
         if !allowed.contains(&action.action_id) {
             let name = self.schema.action_name(action.action_id);
-            return Err(Refusal::invalid(format!("action {name} is none of its own; {}", choices())));
+            return Err(Refusal::invalid(format!("action {name} is not allowed; {}", choices())));
         }
         let schema = self.schema.action(action.action_id)?;
         let Some(ir) = schema.ir else {
@@ -59,11 +59,11 @@ impl Translator<'_> {
     }
 }
 
-/// An action of the program as the controller sees it.
+/// Converts an action of the program to the controller's form.
 pub(crate) fn print_call(schema: &Schema, call: &ActionCall) -> v1::Action {
     let action = schema.action_ids.get(&call.action).and_then(|id| schema.actions.get(id));
     let Some(action) = action else { return v1::Action::default() };
-    let param = |(param, value): (&crate::schema::Field, &bits::Bits)| v1::action::Param {
+    let param = |(param, value): (&crate::schema::FieldSchema, &bits::Bits)| v1::action::Param {
         param_id: param.id,
         value: print_value(param, value),
     };

@@ -1,4 +1,4 @@
-//! Match fields (specification 9.1.1): each kind's form, and "don't care" by leaving it out.
+//! Match fields (specification 9.1.1): the form of each match kind, and "don't care" as an omitted field.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
@@ -7,25 +7,25 @@ use p4runtime_proto::v1::field_match::{Exact, FieldMatchType, Lpm, Optional, Ran
 
 use crate::bytestring;
 use crate::key::EntryKey;
-use crate::schema::{Field, Sdn};
+use crate::schema::{FieldSchema, ValueEncoding};
 use crate::status::{Code, Refusal};
 
-/// The bits of a value that the controller gives.
-pub(super) fn parse_value(field: &Field, bytes: &[u8]) -> Result<Bits, Refusal> {
+/// Parses a controller's value.
+pub(super) fn parse_value(field: &FieldSchema, bytes: &[u8]) -> Result<Bits, Refusal> {
     field.sdn.parse(bytes, field.width)
 }
 
-/// A value as the controller sees it.
-pub(super) fn print_value(field: &Field, value: &Bits) -> Vec<u8> {
+/// Converts a value to the controller's form.
+pub(super) fn print_value(field: &FieldSchema, value: &Bits) -> Vec<u8> {
     field.sdn.print(value)
 }
 
-/// The values of a key, one a field, in the order of the fields.
+/// Parses the values of a key, one for each field, in the order of the fields.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for fields that are unknown, given twice, missing, or of the wrong form; `OUT_OF_RANGE` for values
-/// that do not fit.
-pub(crate) fn parse_matches(fields: &[Field], matches: &[FieldMatch]) -> Result<Vec<KeyValue>, Refusal> {
+/// `INVALID_ARGUMENT` for fields that are unknown, given twice, missing or of the wrong form; `OUT_OF_RANGE` for
+/// values that do not fit.
+pub(crate) fn parse_matches(fields: &[FieldSchema], matches: &[FieldMatch]) -> Result<Vec<KeyValue>, Refusal> {
     let mut keys: Vec<Option<KeyValue>> = vec![None; fields.len()];
     for given in matches {
         let Some(at) = fields.iter().position(|field| field.id == given.field_id) else {
@@ -46,10 +46,10 @@ pub(crate) fn parse_matches(fields: &[Field], matches: &[FieldMatch]) -> Result<
         }
         keys[at] = Some(parse_match(field, given.field_match_type.as_ref()).map_err(about)?);
     }
-    let fill = |(field, key): (&Field, Option<KeyValue>)| match key {
+    let fill = |(field, key): (&FieldSchema, Option<KeyValue>)| match key {
         Some(key) => Ok(key),
         None if field.kind == MatchKind::Exact => Err(Refusal::invalid(format!(
-            "field {} is exact and has to be given: field_id {}, {} bits",
+            "field {} is exact and must be given: field_id {}, {} bits",
             field.name, field.id, field.width
         ))),
         None => Ok(KeyValue::Any),
@@ -57,10 +57,10 @@ pub(crate) fn parse_matches(fields: &[Field], matches: &[FieldMatch]) -> Result<
     fields.iter().zip(keys).map(fill).collect()
 }
 
-fn parse_match(field: &Field, given: Option<&FieldMatchType>) -> Result<KeyValue, Refusal> {
+fn parse_match(field: &FieldSchema, given: Option<&FieldMatchType>) -> Result<KeyValue, Refusal> {
     let width = field.width;
     let data = match (&field.sdn, given) {
-        (Sdn::Translated(translated), Some(given)) => Some(translated.match_to_data(given, width)?),
+        (ValueEncoding::Translated(translated), Some(given)) => Some(translated.match_to_data(given, width)?),
         _ => None,
     };
     let given = data.as_ref().or(given);
@@ -79,7 +79,7 @@ fn parse_match(field: &Field, given: Option<&FieldMatchType>) -> Result<KeyValue
             let kept = bits.shr(width - length).shl(width - length);
             if kept != bits {
                 return Err(Refusal::invalid(format!(
-                    "the value {} has bits set behind its prefix of {length} bits; {} is meant, perhaps",
+                    "the value {} has bits set after its prefix of {length} bits; did you mean {}?",
                     bytestring::hex(&lpm.value),
                     bytestring::hex(&bytestring::print(&kept))
                 )));
@@ -116,7 +116,7 @@ fn parse_match(field: &Field, given: Option<&FieldMatchType>) -> Result<KeyValue
         }
         (_, None) => Err(Refusal::invalid("and its value is missing")),
         (_, Some(FieldMatchType::Other(_))) => {
-            Err(Refusal::new(Code::InvalidArgument, "the value is of a kind that this server does not know"))
+            Err(Refusal::new(Code::InvalidArgument, "the value is of an unknown kind"))
         }
         (_, Some(other)) => Err(Refusal::invalid(format!("the value is {}", given_name(other)))),
     }
@@ -133,9 +133,9 @@ fn given_name(given: &FieldMatchType) -> &'static str {
     }
 }
 
-/// The match fields of a key, canonical: shortest values, nothing for what matches everything.
-pub(crate) fn print_matches(fields: &[Field], keys: &[KeyValue]) -> Vec<FieldMatch> {
-    let print = |(field, key): (&Field, &KeyValue)| {
+/// Converts a key to canonical match fields: shortest values, and no field for "don't care".
+pub(crate) fn print_matches(fields: &[FieldSchema], keys: &[KeyValue]) -> Vec<FieldMatch> {
+    let print = |(field, key): (&FieldSchema, &KeyValue)| {
         let value = bytestring::print;
         let given = match (field.kind, key) {
             (_, KeyValue::Any) => return None,
@@ -153,16 +153,16 @@ pub(crate) fn print_matches(fields: &[Field], keys: &[KeyValue]) -> Vec<FieldMat
             (_, KeyValue::Range(low, high)) => FieldMatchType::Range(Range { low: value(low), high: value(high) }),
         };
         let given = match &field.sdn {
-            Sdn::Plain => given,
-            Sdn::Translated(translated) => translated.match_to_sdn(given),
+            ValueEncoding::Plain => given,
+            ValueEncoding::Translated(translated) => translated.match_to_sdn(given),
         };
         Some(FieldMatch { field_id: field.id, field_match_type: Some(given) })
     };
     fields.iter().zip(keys).filter_map(print).collect()
 }
 
-/// A key and a priority as bytes: equal for equal keys whatever form they came in, in the order of the values.
-pub(crate) fn encode_key(fields: &[Field], keys: &[KeyValue], priority: i32) -> EntryKey {
+/// Encodes a key and a priority as bytes. Equal keys have equal bytes, and the bytes sort like the values.
+pub(crate) fn encode_key(fields: &[FieldSchema], keys: &[KeyValue], priority: i32) -> EntryKey {
     let mut out = Vec::with_capacity(32);
     for (field, key) in fields.iter().zip(keys) {
         let zero = || Bits::zero(field.width);

@@ -1,7 +1,7 @@
-//! From what a controller writes to what the switch does and the mirror keeps: one file a kind of entity.
+//! Translation of updates to operations on the switch and changes of the mirror: one file for each kind of entity.
 //!
-//! Everything that can be told from the program alone is checked here, beside the packets; what depends on what is there
-//! already (duplicates, references, room) is the switch's to say.
+//! Everything that depends on the program alone is checked here, off the packet thread. Checks that depend on what is
+//! installed (duplicates, references, capacity) are left to the switch.
 
 mod action;
 mod array;
@@ -16,59 +16,59 @@ use std::collections::{BTreeMap, BTreeSet};
 use p4runtime_proto::v1;
 use v1::update::Type;
 
-use crate::asked;
-use crate::mirror::{Change, Mirror};
-use crate::op::Op;
+use crate::mirror::{Mirror, MirrorChange};
+use crate::restrictions;
 use crate::schema::Schema;
 use crate::status::{Code, Refusal};
+use crate::switch_ops::Op;
 
 pub(crate) use action::print_call;
 pub(crate) use array::{counter_data, no_colours, parse_index, print_meter};
 pub(crate) use matching::{encode_key, parse_matches, print_matches};
 pub(crate) use table::{default_of, entry_of, parse_key};
 
-/// What an update does.
+/// Translates an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum UpdateKind {
     Insert,
     Modify,
     Delete,
 }
 
-impl Kind {
-    fn of(update: &v1::Update) -> Result<Kind, Refusal> {
+impl UpdateKind {
+    fn of(update: &v1::Update) -> Result<UpdateKind, Refusal> {
         match Type::try_from(update.r#type) {
-            Ok(Type::Insert) => Ok(Kind::Insert),
-            Ok(Type::Modify) => Ok(Kind::Modify),
-            Ok(Type::Delete) => Ok(Kind::Delete),
+            Ok(Type::Insert) => Ok(UpdateKind::Insert),
+            Ok(Type::Modify) => Ok(UpdateKind::Modify),
+            Ok(Type::Delete) => Ok(UpdateKind::Delete),
             Ok(Type::Unspecified) | Err(_) => {
                 Err(Refusal::invalid("the update has no type; it is INSERT, MODIFY or DELETE"))
             }
         }
     }
 
+    /// Refuses types other than `MODIFY`.
+    ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for anything but `MODIFY`.
+    /// `INVALID_ARGUMENT` for any other type.
     fn must_modify(self, what: &str) -> Result<(), Refusal> {
         match self {
-            Kind::Modify => Ok(()),
-            _ => {
-                Err(Refusal::invalid(format!("{what} are always there: they can be modified, not inserted or deleted")))
-            }
+            UpdateKind::Modify => Ok(()),
+            _ => Err(Refusal::invalid(format!("{what} always exist: they can be modified, not inserted or deleted"))),
         }
     }
 }
 
 /// An update that is ready to run.
 #[derive(Clone, Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedUpdate {
     pub op: Op,
-    pub change: Change,
-    /// What it is about, for what the switch may say.
+    pub change: MirrorChange,
+    /// The entity, for error messages.
     pub subject: String,
 }
 
-/// What updates of one batch did to things that the switch does not know.
+/// Effects of earlier updates of the same batch on state that the switch does not have.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     /// Digests that the batch enabled or disabled.
@@ -78,8 +78,8 @@ pub(crate) struct Overlay {
     with_sets: BTreeSet<u32>,
 }
 
-/// Translates updates.
-pub(crate) struct Translator<'a> {
+/// Translates the updates of a batch.
+pub(crate) struct EntityTranslator<'a> {
     pub schema: &'a Schema,
     pub mirror: &'a Mirror,
     /// The ports of the switch.
@@ -87,11 +87,11 @@ pub(crate) struct Translator<'a> {
     pub overlay: Overlay,
 }
 
-impl Translator<'_> {
-    /// What an update does.
-    pub(crate) fn update(&mut self, update: &v1::Update) -> Result<Planned, Refusal> {
+impl EntityTranslator<'_> {
+    /// Translates an update.
+    pub(crate) fn update(&mut self, update: &v1::Update) -> Result<PlannedUpdate, Refusal> {
         use v1::entity::Entity;
-        let kind = Kind::of(update)?;
+        let kind = UpdateKind::of(update)?;
         let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
         let planned = match entity.ok_or_else(|| Refusal::invalid("the update has no entity"))? {
             Entity::TableEntry(entry) => self.table_entry(kind, entry),
@@ -106,20 +106,22 @@ impl Translator<'_> {
             Entity::ValueSetEntry(entry) => self.value_set(kind, entry),
             Entity::DigestEntry(entry) => self.digest(kind, entry),
             Entity::ExternEntry(_) => Err(Refusal::unimplemented(
-                "v1model has no extern objects but those that P4Runtime has messages of their own for",
+                "the architecture has no extern objects other than those with messages of their own in P4Runtime",
             )),
         }?;
-        asked::check(self.schema, &planned.change).map_err(|refusal| refusal.about(&planned.subject))?;
+        restrictions::check(self.schema, &planned.change).map_err(|refusal| refusal.about(&planned.subject))?;
         Ok(planned)
     }
 
+    /// Checks a port number.
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a port that the switch does not have.
     fn known_port(&self, port: u32) -> Result<(), Refusal> {
         if self.ports.contains(&port) {
             return Ok(());
         }
-        /// More are not listed.
+        /// Maximum number of ports listed.
         const LISTED: usize = 16;
         let listed: Vec<_> = self.ports.iter().take(LISTED).map(u32::to_string).collect();
         let more = if self.ports.len() > LISTED { ", ..." } else { "" };
@@ -127,7 +129,7 @@ impl Translator<'_> {
     }
 }
 
-/// The P4Info id that an entity is about, for the access of roles; none for replication.
+/// Returns the P4Info id of an entity, for the access rights of roles, or `None` for replication.
 pub(crate) fn subject_id(entity: &v1::entity::Entity) -> Option<u32> {
     use v1::entity::Entity;
     match entity {
@@ -146,17 +148,20 @@ pub(crate) fn subject_id(entity: &v1::entity::Entity) -> Option<u32> {
     }
 }
 
-/// Bytes of what a controller keeps with an entry or group for itself.
+/// Maximum size of a controller's own metadata of an entry or group, in bytes.
 pub(crate) const MAX_METADATA_BYTES: usize = 1 << 10;
 
+/// Checks the size of metadata.
+///
 /// # Errors
-/// `RESOURCE_EXHAUSTED` if it is too long.
+/// `RESOURCE_EXHAUSTED` if they are too long.
 fn check_metadata(metadata: &[u8]) -> Result<(), Refusal> {
-    match metadata.len() <= MAX_METADATA_BYTES {
-        true => Ok(()),
-        false => Err(Refusal::new(
+    if metadata.len() <= MAX_METADATA_BYTES {
+        Ok(())
+    } else {
+        Err(Refusal::new(
             Code::ResourceExhausted,
-            format!("its metadata has {} bytes; there may be {MAX_METADATA_BYTES}", metadata.len()),
-        )),
+            format!("its metadata has {} bytes; the limit is {MAX_METADATA_BYTES}", metadata.len()),
+        ))
     }
 }

@@ -7,12 +7,12 @@ use p4runtime_proto::v1;
 use v1::action_profile_action::WatchKind as SetWatch;
 use v1::action_profile_group::member::WatchKind;
 
-use super::{Kind, Planned, Translator};
+use super::{EntityTranslator, PlannedUpdate, UpdateKind};
 use crate::bytestring;
-use crate::mirror::Change;
-use crate::op::Op;
-use crate::schema::Profile;
+use crate::mirror::MirrorChange;
+use crate::schema::ProfileSchema;
 use crate::status::{Code, Refusal};
+use crate::switch_ops::Op;
 
 #[expect(deprecated, reason = "clients of P4Runtime 1.0 number the port")]
 pub(super) fn set_watch(watch: &SetWatch) -> WatchKind {
@@ -30,47 +30,50 @@ pub(super) fn watch_of_set(watch: WatchKind) -> SetWatch {
     }
 }
 
-/// A weight as the switch takes it.
-pub(super) fn weight(profile: &Profile, weight: i32) -> Result<u32, Refusal> {
+/// Parses the weight of a member.
+pub(super) fn weight(profile: &ProfileSchema, weight: i32) -> Result<u32, Refusal> {
     match (profile.weights_disallowed, weight) {
         (true, 0) => Ok(1),
-        (true, weight) => Err(Refusal::invalid(format!("its members have no weights; {weight} is given"))),
+        (true, weight) => Err(Refusal::invalid(format!("its members have no weights, but {weight} is given"))),
         (false, weight) if weight > 0 => Ok(weight as u32),
-        (false, weight) => Err(Refusal::invalid(format!("a weight is at least 1; {weight} is given"))),
+        (false, weight) => Err(Refusal::invalid(format!("a weight must be at least 1, but {weight} is given"))),
     }
 }
 
-/// Holds the members of a group, by their weights, against its largest size.
+/// Checks the weights of a group's members against its maximum size.
 pub(super) fn check_sizes(
-    profile: &Profile,
+    profile: &ProfileSchema,
     weights: impl Iterator<Item = i32> + Clone,
     max_size: i32,
 ) -> Result<(), Refusal> {
-    let size = match profile.counts_members || profile.weights_disallowed {
-        true => weights.clone().count() as i64,
-        false => weights.clone().map(i64::from).sum(),
+    let size = if profile.counts_members || profile.weights_disallowed {
+        weights.clone().count() as i64
+    } else {
+        weights.clone().map(i64::from).sum()
     };
     if max_size > 0 && size > i64::from(max_size) {
         let what = if profile.counts_members { "members" } else { "weights in sum" };
-        return Err(Refusal::invalid(format!("it has {size} {what}, and may have {max_size}")));
+        return Err(Refusal::invalid(format!("it has {size} {what}; the limit is {max_size}")));
     }
     let heaviest = weights.max().unwrap_or(0);
     if profile.max_member_weight > 0 && heaviest > profile.max_member_weight {
         return Err(Refusal::invalid(format!(
-            "a member has the weight {heaviest}, and may have {}",
+            "a member has the weight {heaviest}; the limit is {}",
             profile.max_member_weight
         )));
     }
     Ok(())
 }
 
-impl Translator<'_> {
+impl EntityTranslator<'_> {
+    /// Records that the profile is used with members.
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` if entries of the profile use one-shot sets.
-    pub(super) fn use_members(&mut self, profile: &Profile) -> Result<(), Refusal> {
+    pub(super) fn use_members(&mut self, profile: &ProfileSchema) -> Result<(), Refusal> {
         if self.mirror.has_sets(profile.id) || self.overlay.with_sets.contains(&profile.id) {
             return Err(Refusal::invalid(format!(
-                "the action profile {} is used with one-shot action sets, and cannot have members and groups meanwhile",
+                "the action profile {} is in use with one-shot action sets and cannot have members and groups at the same time",
                 profile.name
             )));
         }
@@ -78,12 +81,14 @@ impl Translator<'_> {
         Ok(())
     }
 
+    /// Records that the profile is used with one-shot sets.
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the profile has members.
-    pub(super) fn use_sets(&mut self, profile: &Profile) -> Result<(), Refusal> {
+    pub(super) fn use_sets(&mut self, profile: &ProfileSchema) -> Result<(), Refusal> {
         if self.mirror.has_members(profile.id) || self.overlay.with_members.contains(&profile.id) {
             return Err(Refusal::invalid(format!(
-                "the action profile {} has members or groups, and cannot be used with one-shot action sets meanwhile",
+                "the action profile {} has members or groups and cannot be used with one-shot action sets at the same time",
                 profile.name
             )));
         }
@@ -91,54 +96,62 @@ impl Translator<'_> {
         Ok(())
     }
 
-    pub(super) fn member(&mut self, kind: Kind, member: &v1::ActionProfileMember) -> Result<Planned, Refusal> {
+    pub(super) fn member(
+        &mut self,
+        kind: UpdateKind,
+        member: &v1::ActionProfileMember,
+    ) -> Result<PlannedUpdate, Refusal> {
         let schema = self.schema;
         let profile = schema.profile(member.action_profile_id)?;
         let id = member.member_id;
         let subject = format!("action profile {}, member {id}", profile.name);
         let about = |refusal: Refusal| refusal.about(&subject);
         if id == 0 {
-            return Err(about(Refusal::invalid("0 is no id of a member")));
+            return Err(about(Refusal::invalid("0 is not a valid member id")));
         }
         let key = (profile.id, id);
-        if kind == Kind::Delete {
-            return Ok(Planned { op: Op::DeleteMember(profile.ir, id), change: Change::DropMember(key), subject });
+        if kind == UpdateKind::Delete {
+            return Ok(PlannedUpdate {
+                op: Op::DeleteMember(profile.ir, id),
+                change: MirrorChange::DropMember(key),
+                subject,
+            });
         }
         self.use_members(profile).map_err(about)?;
         let action = member.action.as_ref().ok_or_else(|| about(Refusal::invalid("its action is missing")))?;
         let (call, action) = self.call(action, &profile.actions, "the profile").map_err(about)?;
         let op = match kind {
-            Kind::Insert => Op::InsertMember(profile.ir, id, call),
+            UpdateKind::Insert => Op::InsertMember(profile.ir, id, call),
             _ => Op::ModifyMember(profile.ir, id, call),
         };
-        Ok(Planned { op, change: Change::PutMember(key, Box::new(action)), subject })
+        Ok(PlannedUpdate { op, change: MirrorChange::PutMember(key, Box::new(action)), subject })
     }
 
-    pub(super) fn group(&mut self, kind: Kind, group: &v1::ActionProfileGroup) -> Result<Planned, Refusal> {
+    pub(super) fn group(&mut self, kind: UpdateKind, group: &v1::ActionProfileGroup) -> Result<PlannedUpdate, Refusal> {
         let schema = self.schema;
         let profile = schema.profile(group.action_profile_id)?;
         let id = group.group_id;
         let subject = format!("action profile {}, group {id}", profile.name);
         let (op, change) = self.group_in(kind, profile, group).map_err(|refusal| refusal.about(&subject))?;
-        Ok(Planned { op, change, subject })
+        Ok(PlannedUpdate { op, change, subject })
     }
 
     fn group_in(
         &mut self,
-        kind: Kind,
-        profile: &Profile,
+        kind: UpdateKind,
+        profile: &ProfileSchema,
         group: &v1::ActionProfileGroup,
-    ) -> Result<(Op, Change), Refusal> {
+    ) -> Result<(Op, MirrorChange), Refusal> {
         let id = group.group_id;
         if !profile.selector {
-            return Err(Refusal::invalid("the profile has no selector and so no groups"));
+            return Err(Refusal::invalid("the profile has no selector and therefore no groups"));
         }
         if id == 0 {
-            return Err(Refusal::invalid("0 is no id of a group"));
+            return Err(Refusal::invalid("0 is not a valid group id"));
         }
         let key = (profile.id, id);
-        if kind == Kind::Delete {
-            return Ok((Op::DeleteGroup(profile.ir, id), Change::DropGroup(key)));
+        if kind == UpdateKind::Delete {
+            return Ok((Op::DeleteGroup(profile.ir, id), MirrorChange::DropGroup(key)));
         }
         self.use_members(profile)?;
         self.check_max_size(kind, profile, group)?;
@@ -150,7 +163,7 @@ impl Translator<'_> {
         for member in &group.members {
             if !seen.insert(member.member_id) {
                 return Err(Refusal::invalid(format!(
-                    "member {} is given twice; its weight says how often it counts",
+                    "member {} is given twice; use its weight instead",
                     member.member_id
                 )));
             }
@@ -163,32 +176,37 @@ impl Translator<'_> {
         kept.sort_by_key(|member| member.member_id);
         let group = v1::ActionProfileGroup { members: kept, ..group.clone() };
         let op = match kind {
-            // Sizes are held here, by the selector's own measure.
-            Kind::Insert => Op::InsertGroup(profile.ir, id, members, 0),
+            // Sizes are checked here, by the selector's own measure.
+            UpdateKind::Insert => Op::InsertGroup(profile.ir, id, members, 0),
             _ => Op::ModifyGroup(profile.ir, id, members),
         };
-        Ok((op, Change::PutGroup(key, Box::new(group))))
+        Ok((op, MirrorChange::PutGroup(key, Box::new(group))))
     }
 
-    /// The rules on `max_size` (specification 9.2.2).
-    fn check_max_size(&self, kind: Kind, profile: &Profile, group: &v1::ActionProfileGroup) -> Result<(), Refusal> {
+    /// Checks the rules for `max_size` (specification 9.2.2).
+    fn check_max_size(
+        &self,
+        kind: UpdateKind,
+        profile: &ProfileSchema,
+        group: &v1::ActionProfileGroup,
+    ) -> Result<(), Refusal> {
         let (max_size, most) = (group.max_size, profile.max_group_size);
         if max_size < 0 {
-            return Err(Refusal::invalid(format!("max_size is {max_size}; it is at least 0")));
+            return Err(Refusal::invalid(format!("max_size is {max_size}; it must be at least 0")));
         }
         if most > 0 && !(1..=most).contains(&max_size) {
-            return Err(Refusal::invalid(format!("max_size is {max_size}; it has to be between 1 and {most}")));
+            return Err(Refusal::invalid(format!("max_size is {max_size}; it must be between 1 and {most}")));
         }
         let before = self.mirror.group((profile.id, group.group_id)).map(|before| before.max_size);
         match before {
-            Some(before) if kind == Kind::Modify && before != max_size => {
-                Err(Refusal::invalid(format!("max_size cannot be changed; it is {before}, and {max_size} is given")))
+            Some(before) if kind == UpdateKind::Modify && before != max_size => {
+                Err(Refusal::invalid(format!("max_size is {before} and cannot be changed to {max_size}")))
             }
             _ => Ok(()),
         }
     }
 
-    /// The port that a member watches, and the same in canonical form.
+    /// Parses the port that a member watches. Also returns it in canonical form.
     #[expect(deprecated, reason = "clients of P4Runtime 1.0 number the port")]
     pub(super) fn watch(&self, watch: Option<WatchKind>) -> Result<(Option<u32>, Option<WatchKind>), Refusal> {
         let (port, kept) = match watch {

@@ -7,64 +7,68 @@ use switch::{Backup, MAX_REPLICAS, MirrorSession, MulticastGroup, PRIORITIES, Po
 use v1::packet_replication_engine_entry::Type;
 use v1::replica::PortKind;
 
-use super::{Kind, Planned, Translator, check_metadata};
+use super::{EntityTranslator, PlannedUpdate, UpdateKind, check_metadata};
 use crate::bytestring;
-use crate::mirror::Change;
-use crate::op::Op;
+use crate::mirror::MirrorChange;
 use crate::status::{Code, Refusal};
+use crate::switch_ops::Op;
 
-/// The largest number that `mcast_grp` and `egress_rid` hold in v1model.
+/// Maximum value of `mcast_grp` and `egress_rid`, which have 16 bits.
 const MAX_16: u32 = u16::MAX as u32;
 
-impl Translator<'_> {
-    pub(super) fn replication(&self, kind: Kind, entry: &v1::PacketReplicationEngineEntry) -> Result<Planned, Refusal> {
+impl EntityTranslator<'_> {
+    pub(super) fn replication(
+        &self,
+        kind: UpdateKind,
+        entry: &v1::PacketReplicationEngineEntry,
+    ) -> Result<PlannedUpdate, Refusal> {
         match entry.r#type.as_ref() {
             Some(Type::MulticastGroupEntry(group)) => {
                 let subject = format!("multicast group {}", group.multicast_group_id);
                 let (op, change) = self.multicast(kind, group).map_err(|refusal| refusal.about(&subject))?;
-                Ok(Planned { op, change, subject })
+                Ok(PlannedUpdate { op, change, subject })
             }
             Some(Type::CloneSessionEntry(session)) => {
                 let subject = format!("clone session {}", session.session_id);
                 let (op, change) = self.clone_session(kind, session).map_err(|refusal| refusal.about(&subject))?;
-                Ok(Planned { op, change, subject })
+                Ok(PlannedUpdate { op, change, subject })
             }
             None => Err(Refusal::invalid("the entry is neither a multicast group nor a clone session")),
         }
     }
 
-    fn multicast(&self, kind: Kind, group: &v1::MulticastGroupEntry) -> Result<(Op, Change), Refusal> {
+    fn multicast(&self, kind: UpdateKind, group: &v1::MulticastGroupEntry) -> Result<(Op, MirrorChange), Refusal> {
         let id = group.multicast_group_id;
         if !(1..=MAX_16).contains(&id) {
-            return Err(Refusal::invalid(format!("multicast_group_id is between 1 and {MAX_16}")));
+            return Err(Refusal::invalid(format!("multicast_group_id must be between 1 and {MAX_16}")));
         }
-        if kind == Kind::Delete {
-            return Ok((Op::DeleteMulticast(id), Change::DropMulticast(id)));
+        if kind == UpdateKind::Delete {
+            return Ok((Op::DeleteMulticast(id), MirrorChange::DropMulticast(id)));
         }
         check_metadata(&group.metadata)?;
         let (replicas, kept) = self.replicas(&group.replicas)?;
         let made = MulticastGroup { replicas };
-        let change = Change::PutMulticast(Box::new(v1::MulticastGroupEntry { replicas: kept, ..group.clone() }));
+        let change = MirrorChange::PutMulticast(Box::new(v1::MulticastGroupEntry { replicas: kept, ..group.clone() }));
         Ok(match kind {
-            Kind::Insert => (Op::InsertMulticast(id, made), change),
+            UpdateKind::Insert => (Op::InsertMulticast(id, made), change),
             _ => (Op::ModifyMulticast(id, made), change),
         })
     }
 
-    fn clone_session(&self, kind: Kind, session: &v1::CloneSessionEntry) -> Result<(Op, Change), Refusal> {
+    fn clone_session(&self, kind: UpdateKind, session: &v1::CloneSessionEntry) -> Result<(Op, MirrorChange), Refusal> {
         let id = session.session_id;
         if id == 0 {
-            return Err(Refusal::invalid("session_id is at least 1"));
+            return Err(Refusal::invalid("session_id must be at least 1"));
         }
-        if kind == Kind::Delete {
-            return Ok((Op::DeleteMirror(id), Change::DropClone(id)));
+        if kind == UpdateKind::Delete {
+            return Ok((Op::DeleteMirror(id), MirrorChange::DropClone(id)));
         }
         let max_bytes = match u32::try_from(session.packet_length_bytes) {
             Ok(0) => None,
             Ok(bytes) => Some(bytes),
             Err(_) => {
                 return Err(Refusal::invalid(format!(
-                    "packet_length_bytes is {}; it is at least 0",
+                    "packet_length_bytes is {}; it must be at least 0",
                     session.packet_length_bytes
                 )));
             }
@@ -76,26 +80,29 @@ impl Translator<'_> {
         })?;
         let (replicas, kept) = self.replicas(&session.replicas)?;
         let made = MirrorSession { replicas, group: None, max_bytes, class_of_service };
-        let change = Change::PutClone(Box::new(v1::CloneSessionEntry { replicas: kept, ..session.clone() }));
+        let change = MirrorChange::PutClone(Box::new(v1::CloneSessionEntry { replicas: kept, ..session.clone() }));
         Ok(match kind {
-            Kind::Insert => (Op::InsertMirror(id, made), change),
+            UpdateKind::Insert => (Op::InsertMirror(id, made), change),
             _ => (Op::ModifyMirror(id, made), change),
         })
     }
 
-    /// Replicas, and the same in canonical form.
+    /// Parses replicas. Also returns them in canonical form.
     fn replicas(&self, replicas: &[v1::Replica]) -> Result<(Vec<switch::Replica>, Vec<v1::Replica>), Refusal> {
         let copies = replicas.iter().map(|replica| 1 + replica.backup_replicas.len()).sum::<usize>();
         if copies > MAX_REPLICAS {
             return Err(Refusal::new(
                 Code::ResourceExhausted,
-                format!("{copies} replicas and backups; there can be {MAX_REPLICAS}"),
+                format!("{copies} replicas and backups; the limit is {MAX_REPLICAS}"),
             ));
         }
         let mut seen = BTreeSet::new();
-        let mut unique = |port: u32, instance: u32| match seen.insert((port, instance)) {
-            true => Ok(()),
-            false => Err(Refusal::invalid(format!("port {port} with instance {instance} is given twice"))),
+        let mut unique = |port: u32, instance: u32| {
+            if seen.insert((port, instance)) {
+                Ok(())
+            } else {
+                Err(Refusal::invalid(format!("port {port} with instance {instance} is given twice")))
+            }
         };
         let (mut made, mut kept) = (Vec::new(), Vec::new());
         for replica in replicas {

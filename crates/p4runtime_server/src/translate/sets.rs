@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use p4runtime_proto::v1;
 
-use super::{Kind, Planned, Translator, encode_key, parse_matches, print_matches};
-use crate::mirror::Change;
-use crate::op::Op;
+use super::{EntityTranslator, PlannedUpdate, UpdateKind, encode_key, parse_matches, print_matches};
+use crate::mirror::MirrorChange;
 use crate::status::{Code, Refusal};
+use crate::switch_ops::Op;
 
-impl Translator<'_> {
-    pub(super) fn value_set(&self, kind: Kind, entry: &v1::ValueSetEntry) -> Result<Planned, Refusal> {
+impl EntityTranslator<'_> {
+    pub(super) fn value_set(&self, kind: UpdateKind, entry: &v1::ValueSetEntry) -> Result<PlannedUpdate, Refusal> {
         let set = self.schema.value_set(entry.value_set_id)?;
         let subject = format!("value set {}", set.name);
         let about = |refusal: Refusal| refusal.about(&subject);
         kind.must_modify("value sets").map_err(about)?;
         if entry.members.len() as u64 > set.size {
-            let message = format!("{} members; it holds {}", entry.members.len(), set.size);
+            let message = format!("{} members; the limit is {}", entry.members.len(), set.size);
             return Err(about(Refusal::new(Code::ResourceExhausted, message)));
         }
         let (mut members, mut kept, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -28,10 +28,14 @@ impl Translator<'_> {
             kept.push(v1::ValueSetMember { r#match: print_matches(&set.fields, &keys) });
             members.push(keys);
         }
-        Ok(Planned { op: Op::SetValueSet(set.ir, members), change: Change::PutValueSet(set.id, kept), subject })
+        Ok(PlannedUpdate {
+            op: Op::SetValueSet(set.ir, members),
+            change: MirrorChange::PutValueSet(set.id, kept),
+            subject,
+        })
     }
 
-    pub(super) fn digest(&mut self, kind: Kind, entry: &v1::DigestEntry) -> Result<Planned, Refusal> {
+    pub(super) fn digest(&mut self, kind: UpdateKind, entry: &v1::DigestEntry) -> Result<PlannedUpdate, Refusal> {
         let schema = self.schema;
         let digest = schema.digest(entry.digest_id)?;
         let subject = format!("digest {}", digest.name);
@@ -39,27 +43,27 @@ impl Translator<'_> {
         let enabled = self.overlay.digests.get(&digest.id).copied();
         let enabled = enabled.unwrap_or_else(|| self.mirror.digest(digest.id).is_some());
         let change = match (kind, enabled) {
-            (Kind::Insert, true) => {
+            (UpdateKind::Insert, true) => {
                 let message = "it is enabled already; MODIFY changes its config";
                 return Err(about(Refusal::new(Code::AlreadyExists, message)));
             }
-            (Kind::Modify | Kind::Delete, false) => {
+            (UpdateKind::Modify | UpdateKind::Delete, false) => {
                 return Err(about(Refusal::not_found("it is not enabled; INSERT enables it")));
             }
-            (Kind::Delete, true) => Change::DropDigest(digest.id),
-            (Kind::Insert | Kind::Modify, _) => {
+            (UpdateKind::Delete, true) => MirrorChange::DropDigest(digest.id),
+            (UpdateKind::Insert | UpdateKind::Modify, _) => {
                 if digest.ty.is_none() {
                     let message = "its messages are of a type that cannot be sent to a controller";
                     return Err(about(Refusal::unimplemented(message)));
                 }
                 let config = entry.config.ok_or_else(|| about(Refusal::invalid("its config is missing")))?;
                 if config.max_timeout_ns < 0 || config.max_list_size < 0 || config.ack_timeout_ns < 0 {
-                    return Err(about(Refusal::invalid("times and sizes are at least 0")));
+                    return Err(about(Refusal::invalid("times and sizes must be at least 0")));
                 }
-                Change::PutDigest(digest.id, config)
+                MirrorChange::PutDigest(digest.id, config)
             }
         };
-        self.overlay.digests.insert(digest.id, kind != Kind::Delete);
-        Ok(Planned { op: Op::Nothing, change, subject })
+        self.overlay.digests.insert(digest.id, kind != UpdateKind::Delete);
+        Ok(PlannedUpdate { op: Op::Nothing, change, subject })
     }
 }

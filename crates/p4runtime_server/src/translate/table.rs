@@ -7,25 +7,25 @@ use v1::table_action::Type as Target;
 
 use super::action::print_call;
 use super::array::{counter_value, meter_config};
-use super::{Kind, Planned, Translator, check_metadata, encode_key, parse_matches, print_matches};
+use super::{EntityTranslator, PlannedUpdate, UpdateKind, check_metadata, encode_key, parse_matches, print_matches};
 use crate::key::EntryKey;
-use crate::mirror::Change;
-use crate::op::{EntryWrite, Op};
-use crate::schema::{Profile, Schema, Table};
+use crate::mirror::MirrorChange;
+use crate::schema::{ProfileSchema, Schema, TableSchema};
 use crate::status::Refusal;
+use crate::switch_ops::{EntryWrite, Op};
 
 /// The key of an entry: values, priority, and both as bytes.
-pub(crate) struct Key {
+pub(crate) struct ParsedKey {
     pub keys: Vec<KeyValue>,
     pub priority: i32,
     pub bytes: EntryKey,
 }
 
-/// The key of an entry.
+/// Parses the key of an entry.
 ///
 /// # Errors
-/// Whatever can be wrong with a key.
-pub(crate) fn parse_key(table: &Table, entry: &v1::TableEntry) -> Result<Key, Refusal> {
+/// For any invalid key.
+pub(crate) fn parse_key(table: &TableSchema, entry: &v1::TableEntry) -> Result<ParsedKey, Refusal> {
     let keys = parse_matches(&table.fields, &entry.r#match)?;
     let priority = entry.priority;
     match table.needs_priority() {
@@ -44,47 +44,53 @@ pub(crate) fn parse_key(table: &Table, entry: &v1::TableEntry) -> Result<Key, Re
         _ => {}
     }
     let bytes = encode_key(&table.fields, &keys, priority);
-    Ok(Key { keys, priority, bytes })
+    Ok(ParsedKey { keys, priority, bytes })
 }
 
-impl Translator<'_> {
-    pub(super) fn table_entry(&mut self, kind: Kind, entry: &v1::TableEntry) -> Result<Planned, Refusal> {
+impl EntityTranslator<'_> {
+    pub(super) fn table_entry(&mut self, kind: UpdateKind, entry: &v1::TableEntry) -> Result<PlannedUpdate, Refusal> {
         let schema = self.schema;
         let table = schema.table(entry.table_id)?;
         let subject = format!("table {}", table.name);
         let about = |refusal: Refusal| refusal.about(&subject);
-        if kind == Kind::Insert || entry.is_default_action {
+        if kind == UpdateKind::Insert || entry.is_default_action {
             check_mark(entry).map_err(about)?;
         }
         check_metadata(&entry.metadata).map_err(about)?;
-        let (op, change) = match entry.is_default_action {
-            true => self.default_entry(kind, table, entry).map_err(about)?,
-            false => self.match_entry(kind, table, entry).map_err(about)?,
+        let (op, change) = if entry.is_default_action {
+            self.default_entry(kind, table, entry).map_err(about)?
+        } else {
+            self.match_entry(kind, table, entry).map_err(about)?
         };
-        Ok(Planned { op, change, subject })
+        Ok(PlannedUpdate { op, change, subject })
     }
 
-    fn match_entry(&mut self, kind: Kind, table: &Table, entry: &v1::TableEntry) -> Result<(Op, Change), Refusal> {
-        if table.constant && (kind != Kind::Modify || entry.action.is_some()) {
+    fn match_entry(
+        &mut self,
+        kind: UpdateKind,
+        table: &TableSchema,
+        entry: &v1::TableEntry,
+    ) -> Result<(Op, MirrorChange), Refusal> {
+        if table.constant && (kind != UpdateKind::Modify || entry.action.is_some()) {
             return Err(Refusal::denied(
                 "its entries are constant; only their counters and meters can be modified, without an action",
             ));
         }
-        if table.fields.is_empty() && kind == Kind::Insert {
-            return Err(Refusal::invalid("it has no key and so no entries, only a default action"));
+        if table.fields.is_empty() && kind == UpdateKind::Insert {
+            return Err(Refusal::invalid("it has no key and therefore no entries, only a default action"));
         }
         let key = parse_key(table, entry)?;
         let constant = self.is_constant(table, &key.bytes);
-        if constant && kind != Kind::Insert && (kind != Kind::Modify || entry.action.is_some()) {
+        if constant && kind != UpdateKind::Insert && (kind != UpdateKind::Modify || entry.action.is_some()) {
             return Err(Refusal::denied(
-                "the program gives this entry as constant; only its counter and meter can be modified, without an action",
+                "this entry is `const` in the program; only its counter and meter can be modified, without an action",
             ));
         }
-        // Who sends a constant entry back as it was read has been told that it is constant.
+        // A controller that sends a constant entry back as it was read knows that it is constant.
         check_mark(entry)?;
-        if kind == Kind::Delete {
+        if kind == UpdateKind::Delete {
             let op = Op::DeleteEntry { table: table.ir, keys: key.keys, priority: key.priority };
-            return Ok((op, Change::DropEntry { table: table.id, key: key.bytes }));
+            return Ok((op, MirrorChange::DropEntry { table: table.id, key: key.bytes }));
         }
         let idle_timeout_ns = idle_timeout(table, entry, constant)?;
         if entry.meter_counter_data.is_some() {
@@ -104,7 +110,7 @@ impl Translator<'_> {
                 let (spec, action) = self.target(table, action)?;
                 (Some(spec), Some(action))
             }
-            None if kind == Kind::Insert => {
+            None if kind == UpdateKind::Insert => {
                 return Err(Refusal::invalid(format!(
                     "an INSERT needs an action: {}",
                     self.schema.action_names(&table.actions)
@@ -133,23 +139,28 @@ impl Translator<'_> {
             meter,
             constant,
         };
-        let change = Change::PutEntry { table: table.id, key: key.bytes, entry: Box::new(kept) };
+        let change = MirrorChange::PutEntry { table: table.id, key: key.bytes, entry: Box::new(kept) };
         match kind {
-            Kind::Insert => Ok((Op::InsertEntry(write), change)),
+            UpdateKind::Insert => Ok((Op::InsertEntry(write), change)),
             _ => Ok((Op::ModifyEntry(write), change)),
         }
     }
 
-    /// Whether an entry is one that the program gave to stay. No write changes that, so the mirror knows, whatever else
-    /// is in the batch.
-    fn is_constant(&self, table: &Table, key: &EntryKey) -> bool {
+    /// Whether an entry is a `const` entry of the program. No write changes this, so the mirror suffices, whatever
+    /// else is in the batch.
+    fn is_constant(&self, table: &TableSchema, key: &EntryKey) -> bool {
         table.has_constants && self.mirror.entry(table.id, key).is_some_and(|entry| entry.is_const)
     }
 
-    fn default_entry(&self, kind: Kind, table: &Table, entry: &v1::TableEntry) -> Result<(Op, Change), Refusal> {
-        if kind != Kind::Modify {
+    fn default_entry(
+        &self,
+        kind: UpdateKind,
+        table: &TableSchema,
+        entry: &v1::TableEntry,
+    ) -> Result<(Op, MirrorChange), Refusal> {
+        if kind != UpdateKind::Modify {
             return Err(Refusal::invalid(
-                "the default entry is always there: it can be modified, not inserted or deleted",
+                "the default entry always exists: it can be modified, not inserted or deleted",
             ));
         }
         if !entry.r#match.is_empty() || entry.priority != 0 {
@@ -190,11 +201,15 @@ impl Translator<'_> {
                 ..controller_metadata(entry)
             })
         });
-        Ok((Op::SetDefault(table.ir, call), Change::PutDefault { table: table.id, entry: kept }))
+        Ok((Op::SetDefault(table.ir, call), MirrorChange::PutDefault { table: table.id, entry: kept }))
     }
 
-    /// What an entry does, and the same in canonical form.
-    fn target(&mut self, table: &Table, action: &v1::TableAction) -> Result<(ActionSpec, v1::TableAction), Refusal> {
+    /// Parses the action of an entry. Also returns it in canonical form.
+    fn target(
+        &mut self,
+        table: &TableSchema,
+        action: &v1::TableAction,
+    ) -> Result<(ActionSpec, v1::TableAction), Refusal> {
         let target = action.r#type.as_ref().ok_or_else(|| Refusal::invalid("its action is empty"))?;
         let profile = table.profile.map(|id| self.schema.profile(id)).transpose()?;
         let (spec, kept) = match (target, profile) {
@@ -232,11 +247,11 @@ impl Translator<'_> {
         Ok((spec, v1::TableAction { r#type: Some(kept) }))
     }
 
-    /// A one-shot set (specification 9.2.3).
+    /// Parses a one-shot action set (specification 9.2.3).
     fn action_set(
         &mut self,
-        table: &Table,
-        profile: &Profile,
+        table: &TableSchema,
+        profile: &ProfileSchema,
         set: &v1::ActionProfileActionSet,
     ) -> Result<(Vec<WeightedCall>, v1::ActionProfileActionSet), Refusal> {
         self.use_sets(profile)?;
@@ -264,7 +279,7 @@ impl Translator<'_> {
         Ok((calls, set))
     }
 
-    fn check_set_modes(&self, profile: &Profile, set: &v1::ActionProfileActionSet) -> Result<(), Refusal> {
+    fn check_set_modes(&self, profile: &ProfileSchema, set: &v1::ActionProfileActionSet) -> Result<(), Refusal> {
         use v1::action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics};
         match Mode::try_from(set.action_selection_mode) {
             Ok(Mode::DefaultModeDeterminedByActionSelector | Mode::Hash) => {}
@@ -286,15 +301,16 @@ fn controller_metadata(entry: &v1::TableEntry) -> v1::TableEntry {
     v1::TableEntry { controller_metadata: entry.controller_metadata, ..Default::default() }
 }
 
-/// The mark of constant entries is the program's to give.
+/// Refuses `is_const`, which only the program can set.
 fn check_mark(entry: &v1::TableEntry) -> Result<(), Refusal> {
-    match entry.is_const {
-        true => Err(Refusal::invalid("is_const is for the program's own entries; leave it false in writes")),
-        false => Ok(()),
+    if entry.is_const {
+        Err(Refusal::invalid("is_const is for the program's own entries; leave it false in writes"))
+    } else {
+        Ok(())
     }
 }
 
-fn idle_timeout(table: &Table, entry: &v1::TableEntry, constant: bool) -> Result<u64, Refusal> {
+fn idle_timeout(table: &TableSchema, entry: &v1::TableEntry, constant: bool) -> Result<u64, Refusal> {
     if entry.time_since_last_hit.is_some() {
         return Err(Refusal::invalid("time_since_last_hit is for reads; leave it unset in writes"));
     }
@@ -306,12 +322,17 @@ fn idle_timeout(table: &Table, entry: &v1::TableEntry, constant: bool) -> Result
             "its entries do not age (the table has no `support_timeout = true`); leave idle_timeout_ns 0",
         )),
         Ok(timeout) => Ok(timeout),
-        Err(_) => Err(Refusal::invalid(format!("idle_timeout_ns is {}; it is at least 0", entry.idle_timeout_ns))),
+        Err(_) => Err(Refusal::invalid(format!("idle_timeout_ns is {}; it must be at least 0", entry.idle_timeout_ns))),
     }
 }
 
-/// An entry that the switch has, as the controller sees it: the program's own, for the mirror of a new pipeline.
-pub(crate) fn entry_of(schema: &Schema, table: &Table, entry: &engine::TableEntry, constant: bool) -> v1::TableEntry {
+/// Converts an entry of the switch to the controller's form, for the program's own entries in a new mirror.
+pub(crate) fn entry_of(
+    schema: &Schema,
+    table: &TableSchema,
+    entry: &engine::TableEntry,
+    constant: bool,
+) -> v1::TableEntry {
     let target = match &entry.action {
         ActionSpec::Direct(call) => Target::Action(print_call(schema, call)),
         ActionSpec::Member(id) => Target::ActionProfileMemberId(*id),
@@ -341,8 +362,8 @@ pub(crate) fn entry_of(schema: &Schema, table: &Table, entry: &engine::TableEntr
     }
 }
 
-/// What a miss runs, as the controller sees it.
-pub(crate) fn default_of(schema: &Schema, table: &Table, call: &engine::ActionCall) -> v1::TableEntry {
+/// Converts a default action to the controller's form.
+pub(crate) fn default_of(schema: &Schema, table: &TableSchema, call: &engine::ActionCall) -> v1::TableEntry {
     v1::TableEntry {
         table_id: table.id,
         action: Some(v1::TableAction { r#type: Some(Target::Action(print_call(schema, call))) }),

@@ -174,7 +174,9 @@ fn made_up_p4infos_do_no_harm() {
     let mut random = rng::SplitMix64::new(1);
     let mut below = |end: usize| random.below(end as u64) as usize;
     let (mut taken, mut refused) = (0, 0);
-    for program in ["crates/p4runtime_server/tests/p4/every.p4", "crates/p4runtime_server/tests/p4/asked.p4", ROUTER] {
+    for program in
+        ["crates/p4runtime_server/tests/p4/every.p4", "crates/p4runtime_server/tests/p4/restrictions.p4", ROUTER]
+    {
         let built = directory.path("built.tpl");
         command(&["build", program, "-o", &built]).ok();
         let compiled = compiler::ProgramFile::parse(&std::fs::read(&built).unwrap()).expect("it was built just now");

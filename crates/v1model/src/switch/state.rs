@@ -156,7 +156,7 @@ pub(super) mod result {
 /// A program in machine code.
 #[derive(Debug)]
 pub(super) struct Machine {
-    pub compiled: Compiled,
+    pub compiled: NativeProgram,
     /// Whether the packet as received may be requested after code ran on it.
     pub keeps_original: bool,
     /// The step of [`unit::WHOLE`] at which egress begins, if there is such a unit.

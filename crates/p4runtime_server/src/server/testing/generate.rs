@@ -1,22 +1,22 @@
-//! Random updates that look right, of which many are: few ids, small numbers, so that they meet.
+//! Random updates, many of them valid. Ids are few and numbers small, so that updates meet.
 
 use p4runtime_proto::v1;
 use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
-use super::World;
+use super::TestServer;
 
-/// Numbers that repeat: xorshift64*.
-pub struct Random(u64);
+/// A reproducible generator: xorshift64*.
+pub struct RandomSource(u64);
 
-impl Random {
-    /// The same seed gives the same numbers.
-    pub fn new(seed: u64) -> Random {
-        Random(seed.max(1))
+impl RandomSource {
+    /// Creates a generator. The same seed gives the same numbers.
+    pub fn new(seed: u64) -> RandomSource {
+        RandomSource(seed.max(1))
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -24,26 +24,26 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
     }
 
-    /// One of these.
+    /// Returns one of the elements.
     pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len() as u64) as usize]
     }
 
-    /// Mostly small numbers, now and then one that is too wide, or nothing.
+    /// Returns mostly small numbers, sometimes one that is too wide, or nothing.
     pub fn bytes(&mut self) -> Vec<u8> {
         match self.below(30) {
             0 => Vec::new(),
             1 => vec![0xff; 9],
             2 => vec![0, 0, 1],
-            // What the program's own entries match.
+            // These match the program's own entries.
             3 => vec![0xe1 + self.below(2) as u8],
             _ => vec![self.below(4) as u8],
         }
     }
 }
 
-impl World {
-    fn action(&mut self, table: &crate::schema::Table) -> v1::Action {
+impl TestServer {
+    fn action(&mut self, table: &crate::schema::TableSchema) -> v1::Action {
         let action_id = *self.random.pick(&table.actions);
         let schema = self.schema();
         let params = schema.actions[&action_id]
@@ -99,12 +99,12 @@ impl World {
         })
     }
 
-    /// Something to write or to read.
+    /// Returns an entity to write or to read.
     pub fn entity(&mut self) -> Entity {
         let schema = self.schema();
         let profiles: Vec<_> = schema.profiles.values().collect();
         let profile = *self.random.pick(&profiles);
-        let small = |random: &mut Random| random.below(3) as u32;
+        let small = |random: &mut RandomSource| random.below(3) as u32;
         match self.random.below(16) {
             0 | 1 => {
                 let table = schema.tables.values().find(|table| table.profile == Some(profile.id));
@@ -117,7 +117,7 @@ impl World {
                 })
             }
             2 | 3 => {
-                let member = |random: &mut Random| v1::action_profile_group::Member {
+                let member = |random: &mut RandomSource| v1::action_profile_group::Member {
                     member_id: random.below(3) as u32,
                     weight: random.below(3) as i32,
                     watch_kind: None,
@@ -150,7 +150,7 @@ impl World {
                 Entity::RegisterEntry(v1::RegisterEntry { register_id: *id, index, data: Some(data) })
             }
             6 => {
-                let replica = |random: &mut Random| v1::Replica {
+                let replica = |random: &mut RandomSource| v1::Replica {
                     port_kind: Some(v1::replica::PortKind::Port(random.bytes())),
                     instance: small(random),
                     backup_replicas: vec![
@@ -172,7 +172,7 @@ impl World {
                 let set = schema.value_sets.values().next().expect("there is one");
                 let mut member = || {
                     use v1::field_match::{Exact, FieldMatchType as Match};
-                    let field = |field: &crate::schema::Field| v1::FieldMatch {
+                    let field = |field: &crate::schema::FieldSchema| v1::FieldMatch {
                         field_id: field.id,
                         field_match_type: Some(Match::Exact(Exact { value: self.random.bytes() })),
                     };
@@ -208,7 +208,7 @@ impl World {
         }
     }
 
-    /// An update.
+    /// Returns an update.
     pub fn update(&mut self) -> v1::Update {
         let kind = *self.random.pick(&[Type::Insert, Type::Insert, Type::Modify, Type::Delete, Type::Unspecified]);
         v1::Update { r#type: kind.into(), entity: Some(v1::Entity { entity: Some(self.entity()) }) }

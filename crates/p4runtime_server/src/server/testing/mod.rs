@@ -1,14 +1,13 @@
-//! A server with a switch behind it in one thread, held after every call against what must be true: what tests and
-//! fuzzers run.
+//! A server and its switch in one thread, checked against invariants after every call. Tests and fuzzers use it.
 //!
-//! - What the server says is written is what the switch has.
-//! - What reads give is what a ledger has, which knows the specification and no server.
+//! - The server's mirror equals the state of the switch.
+//! - Reads return the state of a reference model that knows the specification and no server.
 //! - A batch that failed under ROLLBACK_ON_ERROR or DATAPLANE_ATOMIC leaves nothing behind.
-//! - A new pipeline has what its program brings, or what was written before, as the request's action says; and what is
-//!   written to one that is only saved leaves the one that packets run alone.
+//! - A new pipeline holds its program's own entries or the former contents, as the request's action says. Writes to a
+//!   pipeline that is only saved do not affect the running one.
 
 pub mod generate;
-mod ledger;
+mod reference;
 pub mod script;
 
 use std::sync::{Arc, OnceLock};
@@ -20,16 +19,16 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use switch::{Device, SwitchControl, Time};
 use v1model::{Config, Executor, Switch, V1Model};
 
-use super::{ConfigAction, ConfigPlan, Server, Settings, State, reconcile};
+use super::{ConfigAction, ConfigPlan, PipelineState, Server, Settings, reconcile};
 use crate::arbitration::{Outbox, StreamId};
+use crate::data_plane::{DataPlane, NotificationBatch};
 use crate::mirror::{Mirror, decode};
 use crate::pipeline::Pipeline;
-use crate::plane::{Plane, Told};
-use crate::read::Piece;
+use crate::read::ReadPiece;
 use crate::schema::Schema;
 use crate::status::{Refusal, Status};
-use generate::Random;
-use ledger::Ledger;
+use generate::RandomSource;
+use reference::ReferenceModel;
 
 /// The program with a table and an object of every kind.
 pub const EVERY: &str = include_str!("../../../tests/p4/every.p4");
@@ -44,35 +43,35 @@ fn every() -> (Arc<ir::Program>, P4Info) {
     COMPILED.get_or_init(compile).clone()
 }
 
-/// What is written to a pipeline as the server keeps it, and as the switch has it.
+/// The contents of a pipeline, as the server's mirror and as the switch hold them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Written {
+pub(super) struct WrittenState {
     pub kept: Vec<String>,
     pub had: Vec<String>,
 }
 
-/// A server and its switch, and the primary of the default role, whose election id is 1.
-pub struct World {
+/// A server, its switch, and the primary of the default role with election id 1.
+pub struct TestServer {
     pub(super) server: Server,
     pub(super) switch: Switch,
-    /// For [`generate`].
-    pub random: Random,
-    ledger: Ledger,
-    /// While a pipeline is saved: what is written in the one that packets run, which does not change.
-    running: Option<Written>,
+    /// The source of random numbers for [`generate`].
+    pub random: RandomSource,
+    reference: ReferenceModel,
+    /// While a pipeline is saved: the contents of the running one, which must not change.
+    running: Option<WrittenState>,
     streams: Vec<StreamId>,
     now: Time,
 }
 
-impl World {
+impl TestServer {
     /// A switch that runs [`EVERY`].
-    pub fn new(seed: u64) -> World {
+    pub fn new(seed: u64) -> TestServer {
         let (program, info) = every();
         let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
         let switch = Switch::new(program.clone(), config).expect("the switch runs it");
         let pipeline = Pipeline::new(program, info, EVERY.as_bytes().to_vec());
         let server = Server::new(Settings::new(&V1Model, 0..4, Some(510))).with_pipeline(pipeline, &switch);
-        let mut world = World::of(server, switch, seed);
+        let mut world = TestServer::of(server, switch, seed);
         let arbitration = v1::MasterArbitrationUpdate {
             device_id: 1,
             election_id: Some(v1::Uint128 { high: 0, low: 1 }),
@@ -84,28 +83,28 @@ impl World {
         world
     }
 
-    fn of(server: Server, switch: Switch, seed: u64) -> World {
-        let (ledger, streams) = (Ledger::default(), Vec::new());
-        let (random, running) = (Random::new(seed), None);
-        let mut world = World { server, switch, random, ledger, running, streams, now: Time::ZERO };
-        world.ledger = world.read_everything();
+    fn of(server: Server, switch: Switch, seed: u64) -> TestServer {
+        let (reference, streams) = (ReferenceModel::default(), Vec::new());
+        let (random, running) = (RandomSource::new(seed), None);
+        let mut world = TestServer { server, switch, random, reference, running, streams, now: Time::ZERO };
+        world.reference = world.read_everything();
         world
     }
 
-    /// A switch that has been started anew with what was kept.
+    /// Restarts from stored state.
     #[cfg(test)]
-    pub(super) fn again(of: &World, kept: &crate::keep::Kept) -> World {
+    pub(super) fn again(of: &TestServer, kept: &crate::store::StoredState) -> TestServer {
         let server = Server::new(of.server.settings.clone());
         let mut switch = of.another_switch();
         let pipeline = of.server.committed.as_ref().expect("there is one").pipeline.clone();
-        let (mut server, lost) = server.with_kept(pipeline.clone(), &kept.committed.updates, &mut switch);
-        assert_eq!(lost, super::Lost::default());
+        let (mut server, lost) = server.with_restored(pipeline.clone(), &kept.committed.updates, &mut switch);
+        assert_eq!(lost, super::LostUpdates::default());
         if let Some(saved) = &kept.saved {
             let lost;
             (server, lost) = server.with_saved(pipeline, &saved.updates, Box::new(of.another_switch()));
-            assert_eq!(lost, super::Lost::default());
+            assert_eq!(lost, super::LostUpdates::default());
         }
-        World::of(server, switch, 1)
+        TestServer::of(server, switch, 1)
     }
 
     #[cfg(test)]
@@ -113,7 +112,7 @@ impl World {
         Switch::new(self.switch.program().clone(), self.switch.config().clone()).expect("the switch runs it")
     }
 
-    /// Saves the pipeline that runs once more.
+    /// Saves the running pipeline once more.
     #[cfg(test)]
     pub(super) fn save(&mut self) {
         let switch = self.another_switch();
@@ -121,7 +120,7 @@ impl World {
         self.note_config(ConfigAction::Save, None);
     }
 
-    /// Commits the pipeline that is saved, if there is one.
+    /// Commits the saved pipeline, if there is one.
     #[cfg(test)]
     pub(super) fn commit(&mut self) {
         if self.server.saved.is_some() {
@@ -130,24 +129,24 @@ impl World {
         }
     }
 
-    /// What reads and writes are about.
-    pub(super) fn state(&self) -> &State {
+    /// Returns the state that reads and writes refer to.
+    pub(super) fn state(&self) -> &PipelineState {
         self.server.state().expect("there is a pipeline")
     }
 
-    /// What its names mean.
+    /// Returns the schema that reads and writes refer to.
     pub(super) fn schema(&self) -> Arc<Schema> {
         self.state().pipeline.schema.clone()
     }
 
-    /// The switch that reads and writes go to.
+    /// Returns the switch that reads and writes refer to.
     fn behind(&self) -> &dyn SwitchControl {
         self.server.saved.as_ref().map_or(&self.switch, |(_, switch)| &**switch)
     }
 
     // ── Calls ──
 
-    /// A write by the primary.
+    /// Performs a write by the primary.
     ///
     /// # Errors
     /// As the call.
@@ -161,7 +160,7 @@ impl World {
         })
     }
 
-    /// Any write, in several pieces unless it is atomic.
+    /// Performs any write, in several pieces unless it is atomic.
     ///
     /// # Errors
     /// As the call.
@@ -173,18 +172,18 @@ impl World {
             Ok(()) => vec![0; request.updates.len()],
             Err(status) => status.details.iter().map(|detail| detail.canonical_code).collect(),
         };
-        let is_told = result.is_ok() || !all.is_empty();
-        if !is_told {
+        let is_reported = result.is_ok() || !all.is_empty();
+        if !is_reported {
             assert_eq!(after, before, "a call that is refused changes nothing: {request:#?}");
         } else if result.is_err() && request.atomicity != i32::from(Atomicity::ContinueOnError) {
             assert_eq!(after, before, "a batch that failed leaves nothing behind: {request:#?}");
             assert!(all.iter().all(|code| *code != 0), "nothing of it was done: {request:#?}");
         } else if all.len() == request.updates.len() {
             let pairs = request.updates.iter().zip(all);
-            pairs.for_each(|(update, code)| self.ledger.note(update, code));
+            pairs.for_each(|(update, code)| self.reference.note(update, code));
         } else {
-            // The details of a huge batch do not fit into the answer, so that nobody knows what was done.
-            self.ledger = self.read_everything();
+            // The details of a huge batch do not fit into the response, so its effect is not known.
+            self.reference = self.read_everything();
         }
         self.hold(&request);
         result
@@ -202,20 +201,20 @@ impl World {
         self.server.finish_write(batch, &mut Outbox::new())
     }
 
-    /// Any read.
+    /// Performs any read.
     ///
     /// # Errors
-    /// As the call, when all that can be read has been.
+    /// As the call, after everything that can be read.
     pub fn read(&self, request: v1::ReadRequest) -> (Vec<v1::Entity>, Result<(), Status>) {
         read(&self.server, self.behind(), self.now, request)
     }
 
-    /// Opens a stream, if there is room for one more.
+    /// Opens a stream, if the limit allows it.
     pub fn open_stream(&mut self) {
         self.streams.extend(self.server.open_stream(None));
     }
 
-    /// Ends one of the streams that are open.
+    /// Closes one of the open streams.
     pub fn close_stream(&mut self, number: usize) {
         if !self.streams.is_empty() {
             let stream = self.streams.remove(number % self.streams.len());
@@ -223,8 +222,8 @@ impl World {
         }
     }
 
-    /// A message on one of the streams that are open. A packet goes through the switch, and what the switch tells to the
-    /// server.
+    /// Sends a message on one of the open streams. A packet passes through the switch, and its notifications go to
+    /// the server.
     pub fn stream_message(&mut self, number: usize, message: v1::StreamMessageRequest) {
         let Some(stream) = self.streams.get(number % self.streams.len().max(1)).copied() else { return };
         let mut outbox = Outbox::new();
@@ -241,18 +240,18 @@ impl World {
         }
     }
 
-    /// A packet comes in, a second after what was before.
+    /// Receives a packet, a second after the last event.
     pub fn packet(&mut self, port: u32, data: Vec<u8>) {
         self.now = self.now.after_ns(1_000_000_000);
         self.switch.step(self.now, &mut vec![switch::Frame::new(port, data)], &mut Vec::new());
         let (program, now_ns) = (self.switch.program().clone(), self.now.as_ns());
-        let told = Told { program, notifications: self.switch.take_notifications() };
+        let batch = NotificationBatch { program, notifications: self.switch.take_notifications() };
         let mut outbox = Outbox::new();
-        self.server.told(told, now_ns, now_ns as i64, &mut outbox);
+        self.server.notify(batch, now_ns, now_ns as i64, &mut outbox);
         self.server.tick(now_ns, now_ns as i64, &mut outbox);
     }
 
-    /// A new pipeline, as the service sets it.
+    /// Sets a pipeline as the service does.
     ///
     /// # Errors
     /// As the call.
@@ -274,7 +273,7 @@ impl World {
         result.map_err(Status::from)
     }
 
-    /// Notes what a pipeline that was taken is to have.
+    /// Updates the model for a pipeline that was accepted.
     fn note_config(&mut self, action: ConfigAction, before: Option<&Pipeline>) {
         let is_same = before.is_some_and(|before| *before.program() == *self.state().pipeline.program());
         match action {
@@ -285,22 +284,22 @@ impl World {
             }
             ConfigAction::Commit | ConfigAction::Reconcile => self.running = None,
         }
-        self.ledger = match action {
+        self.reference = match action {
             ConfigAction::Reconcile if is_same => return,
-            // What of it the other program has as well, only the server knows.
+            // Only the server knows which of these the other program has as well.
             ConfigAction::Reconcile => self.read_everything(),
             _ => self.brought(),
         };
     }
 
-    /// What the program of the pipeline that reads are about brings.
-    fn brought(&self) -> Ledger {
+    /// Returns the initial contents of the pipeline that reads refer to.
+    fn brought(&self) -> ReferenceModel {
         let pipeline = self.state().pipeline.clone();
         let switch = Switch::new(pipeline.program().clone(), self.switch.config().clone());
         let switch = switch.expect("the switch runs it already");
         let server = Server::new(self.server.settings.clone()).with_pipeline(pipeline, &switch);
         let all = read(&server, &switch, self.now, everything()).0;
-        Ledger::of(all, server.state().expect("it has one").mirror.initial.clone())
+        ReferenceModel::of(all, server.state().expect("it has one").mirror.initial.clone())
     }
 
     pub(super) fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
@@ -335,17 +334,18 @@ impl World {
     }
 
     fn swap(&mut self, next: Box<dyn SwitchControl>, keep: bool) {
-        let mut plane = Plane { switch: &mut self.switch, now: self.now, output: &mut Vec::new(), stop_others: &|| () };
-        crate::swap::swap(&mut plane, next, keep);
+        let mut plane =
+            DataPlane { switch: &mut self.switch, now: self.now, output: &mut Vec::new(), stop_others: &|| () };
+        crate::exchange::exchange(&mut plane, next, keep);
     }
 
-    // ── What must be true ──
+    // ── Invariants ──
 
-    /// The switch has what the server says, and reads give what the ledger has.
+    /// Checks that the switch equals the mirror, and reads equal the reference model.
     pub(super) fn hold(&self, request: &impl std::fmt::Debug) {
-        let Written { kept, had } = self.written();
+        let WrittenState { kept, had } = self.written();
         assert_eq!(kept, had, "the switch has what the server says: {request:#?}");
-        if let Some(difference) = self.read_everything().difference(&self.ledger) {
+        if let Some(difference) = self.read_everything().difference(&self.reference) {
             panic!("reads give what was written: {difference}\n{request:#?}");
         }
         assert_eq!(self.server.saved.is_some(), self.running.is_some(), "{request:#?}");
@@ -355,21 +355,21 @@ impl World {
         }
     }
 
-    /// Everything that a controller can have written, as reads give it.
-    fn read_everything(&self) -> Ledger {
+    /// Reads everything that a controller can have written.
+    fn read_everything(&self) -> ReferenceModel {
         let (all, result) = self.read(everything());
         assert_eq!(result, Ok(()), "everything can be read");
-        Ledger::of(all, self.state().mirror.initial.clone())
+        ReferenceModel::of(all, self.state().mirror.initial.clone())
     }
 
-    /// What is written to the pipeline that reads and writes are about.
-    fn written(&self) -> Written {
+    /// Returns the contents of the pipeline that reads and writes refer to.
+    fn written(&self) -> WrittenState {
         written(self.state(), self.behind())
     }
 
-    /// What is written to the pipeline that packets run, and to the one that is saved.
+    /// Returns the contents of the running pipeline and of the saved one.
     #[cfg(test)]
-    pub(super) fn of_both(&self) -> Vec<Written> {
+    pub(super) fn of_both(&self) -> Vec<WrittenState> {
         let committed = self.server.committed.iter().map(|state| written(state, &self.switch));
         let saved = self.server.saved.iter().map(|(state, switch)| written(state, &**switch));
         committed.chain(saved).collect()
@@ -398,23 +398,23 @@ fn read(
     let mut all = Vec::new();
     while let Some(piece) = reader.next() {
         let entities = match piece {
-            Piece::Ready(entities) => entities,
-            Piece::Live(ask) => ask(switch, now.as_ns()),
+            ReadPiece::Ready(entities) => entities,
+            ReadPiece::Live(ask) => ask(switch, now.as_ns()),
         };
         all.extend(reader.visible(entities));
     }
     (all, reader.status())
 }
 
-/// What reads everything that a ledger has.
+/// Returns a request for everything that the reference model holds.
 fn everything() -> v1::ReadRequest {
-    let entities = ledger::questions().into_iter().map(|entity| v1::Entity { entity: Some(entity) }).collect();
+    let entities = reference::questions().into_iter().map(|entity| v1::Entity { entity: Some(entity) }).collect();
     v1::ReadRequest { device_id: 1, entities, ..Default::default() }
 }
 
-/// All that is written to a pipeline: as the server keeps it, and as its switch has it.
-fn written(state: &State, switch: &dyn SwitchControl) -> Written {
-    let State { pipeline: Pipeline { schema, .. }, mirror, .. } = state;
+/// Returns the contents of a pipeline, as the mirror and as its switch hold them.
+fn written(state: &PipelineState, switch: &dyn SwitchControl) -> WrittenState {
+    let PipelineState { pipeline: Pipeline { schema, .. }, mirror, .. } = state;
     let kept = |id, _, index| {
         let single = mirror.meters.get(&(id, Some(index)));
         single.or_else(|| mirror.meters.get(&(id, None))).copied().flatten()
@@ -424,20 +424,21 @@ fn written(state: &State, switch: &dyn SwitchControl) -> Written {
         config.map(crate::translate::print_meter)
     };
     let (kept, had) = (meters(schema, kept), meters(schema, had));
-    Written {
-        kept: told(mirror).into_iter().chain(kept).collect(),
-        had: told(&Mirror::of(schema, switch)).into_iter().chain(had).collect(),
+    WrittenState {
+        kept: shared_state(mirror).into_iter().chain(kept).collect(),
+        had: shared_state(&Mirror::of(schema, switch)).into_iter().chain(had).collect(),
     }
 }
 
-/// The meters of all arrays, as somebody says they are.
+/// Renders the meters of all arrays, with configs from `config`.
 fn meters(schema: &Schema, config: impl Fn(u32, ir::MeterId, u64) -> Option<v1::MeterConfig>) -> Vec<String> {
     let cells = schema.meters.values().flat_map(|array| (0..array.size).map(move |index| (array, index)));
     cells.map(|(array, index)| format!("meter {} {index} {:?}", array.id, config(array.id, array.ir, index))).collect()
 }
 
-/// What a mirror has of that which a switch has too. What only the server knows (metadata, digest configs) is left out.
-fn told(mirror: &Mirror) -> Vec<String> {
+/// Renders the part of a mirror that the switch holds too. Metadata and digest configs, which only the server keeps,
+/// are left out.
+fn shared_state(mirror: &Mirror) -> Vec<String> {
     let entries = mirror.tables.values().flat_map(|entries| entries.iter()).map(|(_, entry)| {
         let v1::TableEntry { table_id, r#match, priority, action, idle_timeout_ns, meter_config, is_const, .. } =
             decode(entry);

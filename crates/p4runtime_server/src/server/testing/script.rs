@@ -1,9 +1,9 @@
-//! Calls as bytes, for fuzzers: a step is its kind, the length of what follows in two bytes, and the message.
+//! Calls as bytes, for fuzzers. A step is its kind, the length of its message in two bytes, and the message.
 
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 
-use super::{EVERY, World, every};
+use super::{EVERY, TestServer, every};
 use v1::set_forwarding_pipeline_config_request::Action;
 use v1::stream_message_request::Update as Request;
 use v1::write_request::Atomicity;
@@ -18,14 +18,14 @@ const PACKET: u8 = 6;
 const SAME_CONFIG: u8 = 7;
 const GET_CONFIG: u8 = 8;
 const KINDS: u8 = 9;
-/// Steps of one script that are run.
+/// Maximum number of steps that are run.
 const MAX_STEPS: usize = 64;
-/// Of these so many may compile a program.
+/// Maximum number of steps that compile a program.
 const MAX_PROGRAMS: usize = 2;
 
-/// Runs the calls that these bytes say, and panics if anything does not hold. What they reached comes back as words.
+/// Runs a script and panics if an invariant is violated. Returns the outcomes it reached, in words.
 pub fn run(script: &[u8]) -> Vec<String> {
-    let mut world = World::new(1);
+    let mut world = TestServer::new(1);
     let mut reached = Vec::new();
     let (mut rest, mut programs) = (script, 0);
     for _ in 0..MAX_STEPS {
@@ -44,7 +44,7 @@ pub fn run(script: &[u8]) -> Vec<String> {
     reached
 }
 
-fn step(world: &mut World, kind: u8, message: &[u8], reached: &mut Vec<String>) {
+fn step(world: &mut TestServer, kind: u8, message: &[u8], reached: &mut Vec<String>) {
     let mut note = |what: &str, status: &crate::Status| {
         let codes = status.details.iter().map(|detail| detail.canonical_code);
         let words = |text: &str| {
@@ -97,10 +97,10 @@ fn step(world: &mut World, kind: u8, message: &[u8], reached: &mut Vec<String>) 
                 config: (action != Action::Commit as i32).then_some(config),
                 ..Default::default()
             };
-            let before = world.ledger.clone();
+            let before = world.reference.clone();
             match world.set_config(request) {
                 Ok(()) if action == Action::ReconcileAndCommit as i32 => {
-                    assert_eq!(before.difference(&world.ledger), None, "the same program keeps everything");
+                    assert_eq!(before.difference(&world.reference), None, "the same program keeps everything");
                 }
                 Ok(()) => reached.push(format!("same config {action}")),
                 Err(status) => note("same config", &status),
@@ -126,9 +126,9 @@ fn push(script: &mut Vec<u8>, kind: u8, message: &[u8]) {
     script.extend(&message[..length]);
 }
 
-/// A script of calls that look right, of which many are.
+/// Generates a script of calls, many of them valid.
 pub fn generate(seed: u64) -> Vec<u8> {
-    let mut world = World::new(seed);
+    let mut world = TestServer::new(seed);
     let mut script = Vec::new();
     for _ in 0..4 + world.random.below(12) {
         match world.random.below(24) {

@@ -1,4 +1,4 @@
-//! Answers that nobody takes.
+//! Responses that their clients do not read.
 
 use std::pin::Pin;
 
@@ -7,7 +7,7 @@ use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use tonic::Code;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 
-use crate::hostile::rig::{PATIENCE, Rig, SOON, bytes, call, claim, primary, write};
+use crate::hostile::rig::{CLIENT_TIMEOUT, Rig, SOON, bytes, call, claim, primary, write};
 
 fn all(table_id: u32) -> v1::ReadRequest {
     let entry = v1::TableEntry { table_id, ..Default::default() };
@@ -15,7 +15,7 @@ fn all(table_id: u32) -> v1::ReadRequest {
     v1::ReadRequest { device_id: 1, entities, ..Default::default() }
 }
 
-/// A table with several megabytes in it.
+/// Starts a server with a table of several megabytes.
 fn full() -> Rig {
     let mut rig = Rig::new(0);
     let request = write((0..5_000).map(|key| rig.insert(key, vec![7; 1_000])).collect());
@@ -33,7 +33,7 @@ fn reads_that_nobody_takes_end() {
     let mut client = P4RuntimeClient::new(rig.channel());
     rig.runtime.block_on(async {
         let mut answer = client.read(all(0)).await.expect("it begins").into_inner();
-        tokio::time::sleep(4 * PATIENCE).await;
+        tokio::time::sleep(4 * CLIENT_TIMEOUT).await;
         let (mut entities, mut end) = (0, None);
         while end.is_none() {
             match answer.message().await {
@@ -44,7 +44,7 @@ fn reads_that_nobody_takes_end() {
         }
         assert_eq!(end, Some(Code::DeadlineExceeded));
         assert!(entities < 1_000, "{entities} entities waited for it");
-        // Who takes what comes gets all.
+        // A client that reads its responses gets all of them.
         let mut answer = client.read(all(0)).await.expect("it begins").into_inner();
         let mut entities = 0;
         while let Some(part) = answer.message().await.expect("it goes on") {
@@ -77,7 +77,7 @@ fn a_connection_has_so_many_reads() {
 #[test]
 fn all_connections_together_have_so_many_reads() {
     let mut rig = Rig::new(0);
-    // Nobody runs the switch, which has the answers.
+    // The switch, which has the results, does not run.
     let register = v1::Entity { entity: Some(v1::entity::Entity::RegisterEntry(v1::RegisterEntry::default())) };
     let request = v1::ReadRequest { device_id: 1, entities: vec![register], ..Default::default() };
     let channels: Vec<_> = (0..9).map(|_| rig.channel()).collect();
@@ -105,29 +105,29 @@ fn all_connections_together_have_so_many_reads() {
 
 #[test]
 fn a_stream_that_takes_no_arbitration_messages_ends() {
-    /// More than wait for a client, each of which takes 512 bytes at least.
+    /// More messages than a client's queue holds; each takes at least 512 bytes.
     const CHANGES: u64 = 20_000;
     let rig = Rig::new(0);
     let (slow, busy) = (rig.channel(), rig.channel());
     rig.runtime.block_on(async {
         let requests = iter([claim(1)]).chain(pending());
         let mut slow = P4RuntimeClient::new(slow).stream_channel(requests).await.expect("it opens").into_inner();
-        // Each of these is a new primary's id, which all are told.
+        // Each is a new primary's id and is sent to all controllers.
         let requests = iter((2..CHANGES).map(claim)).chain(pending());
         let mut busy = P4RuntimeClient::new(busy).stream_channel(requests).await.expect("it opens").into_inner();
         for _ in 2..CHANGES {
-            busy.message().await.expect("who takes them lives on").expect("it is told");
+            busy.message().await.expect("a client that reads stays connected").expect("a message arrives");
         }
-        let mut told = 0;
+        let mut received = 0;
         let ended = loop {
             match tokio::time::timeout(SOON, slow.message()).await.expect("it ends") {
-                Ok(Some(_)) => told += 1,
+                Ok(Some(_)) => received += 1,
                 Ok(None) => panic!("it ends without a word"),
                 Err(status) => break status,
             }
         };
         assert_eq!(ended.code(), Code::ResourceExhausted, "{ended}");
-        assert!(told < CHANGES - 2, "all {told} messages waited for it");
+        assert!(received < CHANGES - 2, "all {received} messages waited for it");
     });
 }
 
@@ -142,7 +142,7 @@ fn a_config_that_nobody_takes_closes_the_connection() {
         assert!(whole.config.is_some_and(|config| config.p4_device_config.len() > 1 << 20));
         let answer = call(channel, "GetForwardingPipelineConfig", vec![bytes(&request)], true).await;
         assert!(!answer.headers().contains_key("grpc-status"), "{answer:?}");
-        tokio::time::sleep(2 * PATIENCE + std::time::Duration::from_millis(2_500)).await;
+        tokio::time::sleep(2 * CLIENT_TIMEOUT + std::time::Duration::from_millis(2_500)).await;
         answer.into_body()
     });
     let (bytes, has_trailers) = rig.runtime.block_on(async move {

@@ -1,4 +1,4 @@
-//! How many connections and streams the listener takes, and for how long those that say nothing.
+//! Limits of connections and streams, and timeouts of silent ones.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 
 use crate::hostile::rig::{SOON, bare, channel};
 
-/// A connection, if it was let in: the server speaks first.
+/// Connects, if the server accepts: it speaks first.
 fn connect(address: SocketAddr) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(address).expect("the listener takes it");
     stream.set_read_timeout(Some(SOON)).expect("it has a timeout");
@@ -28,11 +28,11 @@ fn connect(address: SocketAddr) -> Option<TcpStream> {
 }
 
 fn runtime() -> Runtime {
-    // It goes on while a test does other things.
+    // Runs while a test does other things.
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts")
 }
 
-/// Whether a connection is closed soon, whatever the server sends of its own accord before.
+/// Whether a connection is closed soon, whatever the server sends before.
 fn ends(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(SOON)).expect("it has a timeout");
     match std::io::copy(stream, &mut std::io::sink()) {
@@ -43,8 +43,8 @@ fn ends(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn idle_connections_give_way_and_busy_ones_do_not() {
-    let patience = Duration::from_secs(60);
-    let (listening, _end) = bare(|settings| Settings { max_connections: 3, patience, ..settings }, None);
+    let client_timeout = Duration::from_secs(60);
+    let (listening, _end) = bare(|settings| Settings { max_connections: 3, client_timeout, ..settings }, None);
     let address = listening.address();
     let runtime = runtime();
     let busy = channel(&runtime, address);
@@ -61,7 +61,7 @@ fn idle_connections_give_way_and_busy_ones_do_not() {
         .block_on(client.capabilities(v1::CapabilitiesRequest::default()))
         .expect("whoever has a call under way stays");
 
-    // Streams that last until their senders are dropped.
+    // Opens streams that last until their senders are dropped.
     let open = || {
         let (sender, requests) = tokio::sync::mpsc::channel(1);
         let mut client = P4RuntimeClient::new(channel(&runtime, address));
@@ -80,8 +80,8 @@ fn idle_connections_give_way_and_busy_ones_do_not() {
 
 #[test]
 fn an_address_has_its_share_of_connections() {
-    let patience = Duration::from_secs(60);
-    let limits = |settings| Settings { max_connections: 10, max_connections_a_peer: 2, patience, ..settings };
+    let client_timeout = Duration::from_secs(60);
+    let limits = |settings| Settings { max_connections: 10, max_connections_a_peer: 2, client_timeout, ..settings };
     let (listening, _end) = bare(limits, None);
     let mut silent: Vec<_> = (0..3).map(|_| connect(listening.address()).expect("it comes in")).collect();
     assert!(ends(&mut silent[0]), "its own first one went");

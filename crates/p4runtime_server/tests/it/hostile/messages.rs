@@ -1,4 +1,4 @@
-//! Messages that become much, come slowly, or not at all.
+//! Messages that decode to much, arrive slowly or never.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 use tonic::transport::Channel;
 use v1::stream_message_request::Update;
 
-use crate::hostile::rig::{PATIENCE, Rig, bytes, claim, framed, primary, status, write};
+use crate::hostile::rig::{CLIENT_TIMEOUT, Rig, bytes, claim, framed, primary, status, write};
 
 #[test]
 fn a_message_that_becomes_too_much_is_refused() {
     let rig = Rig::new(0);
-    // As many empty updates as fit, and what a read has in their place.
+    // As many empty updates as fit, and the equivalent in a read.
     for (name, element) in [("Write", 0x22), ("Read", 0x12)] {
         let message = framed(&[element, 0].repeat(15 << 20));
         assert_eq!(rig.runtime.block_on(status(rig.channel(), name, vec![message], true)), Code::ResourceExhausted);
     }
-    // The same with the tables of the P4Info of a config.
+    // The same with the tables of a config's P4Info.
     let info = framed(&prefixed(0x2a, &prefixed(0x0a, &[0x12, 0].repeat(15 << 20))));
     let answer = status(rig.channel(), "SetForwardingPipelineConfig", vec![info], true);
     assert_eq!(rig.runtime.block_on(answer), Code::ResourceExhausted);
-    // Messages of a stream are shorter.
+    // Messages of a stream have a lower limit.
     let long = framed(&vec![0; 300 << 10]);
     assert_eq!(rig.runtime.block_on(status(rig.channel(), "StreamChannel", vec![long], true)), Code::ResourceExhausted);
 }
@@ -64,7 +64,7 @@ fn a_message_that_does_not_come_is_not_waited_for() {
         assert_eq!(stays("Write", pieces.clone()), Code::DeadlineExceeded, "{pieces:?}");
         assert_eq!(stays("StreamChannel", pieces), Code::DeadlineExceeded);
     }
-    // A stream that has said who it is may be silent, but not in the middle of a message.
+    // A stream may be silent after arbitration, but not in the middle of a message.
     let pieces = vec![bytes(&claim(1)), b"\0\0\0\0\x09abc"[..].into()];
     assert_eq!(stays("StreamChannel", pieces), Code::DeadlineExceeded);
 }
@@ -75,7 +75,7 @@ fn a_stream_that_said_who_it_is_may_be_silent() {
     let channel = rig.channel();
     rig.runtime.block_on(async {
         let (_client, mut answers) = primary(channel).await;
-        assert!(tokio::time::timeout(3 * PATIENCE, answers.message()).await.is_err(), "nothing happens");
+        assert!(tokio::time::timeout(3 * CLIENT_TIMEOUT, answers.message()).await.is_err(), "nothing happens");
     });
 }
 
@@ -112,16 +112,16 @@ fn a_hundred_thousand_entries_are_one_write() {
     });
 }
 
-/// How a write of so many empty updates ends, if it does not wait for long.
+/// Returns the code of a write of `updates` empty updates, unless it waits.
 async fn waits(channel: Channel, updates: usize) -> Option<Code> {
     let message = framed(&[0x22, 0].repeat(updates));
-    tokio::time::timeout(20 * PATIENCE, status(channel, "Write", vec![message], true)).await.ok()
+    tokio::time::timeout(20 * CLIENT_TIMEOUT, status(channel, "Write", vec![message], true)).await.ok()
 }
 
 #[test]
 fn one_address_leaves_memory_to_others() {
     let rig = Rig::new(0);
-    // Nobody runs the switch, so that the first write keeps its turn and all others wait with what they brought.
+    // The switch does not run, so the first write keeps its turn, and all others wait and hold their memory.
     let first = write(vec![rig.insert(1, Vec::new())]);
     let greedy: Vec<_> = (0..10).map(|_| rig.channel_from(2)).collect();
     let (own, modest) = (rig.channel(), rig.channel_from(3));
@@ -130,7 +130,7 @@ fn one_address_leaves_memory_to_others() {
         tokio::spawn(async move { client.write(first).await });
         tokio::time::sleep(Duration::from_millis(50)).await;
         let calls: JoinSet<_> = greedy.into_iter().map(|channel| waits(channel, 80_000)).collect();
-        tokio::time::sleep(4 * PATIENCE).await;
+        tokio::time::sleep(4 * CLIENT_TIMEOUT).await;
         let modest = waits(modest, 80_000).await;
         assert_eq!(modest, None, "it got its memory, and waits for its turn");
         let codes = calls.join_all().await;
@@ -143,7 +143,7 @@ fn one_address_leaves_memory_to_others() {
 #[test]
 fn messages_of_all_calls_share_the_memory() {
     let mut rig = Rig::new(0);
-    // Nobody runs the switch, so that the first write keeps its turn and all others wait with what they brought.
+    // The switch does not run, so the first write keeps its turn, and all others wait and hold their memory.
     let first = write(vec![rig.insert(1, Vec::new())]);
     let channels: Vec<_> = (0..10).map(|at| rig.channel_from(2 + at % 5)).collect();
     let own = rig.channel();
@@ -175,18 +175,18 @@ fn messages_of_all_calls_share_the_memory() {
 #[test]
 fn who_sends_long_messages_keeps_nobody_from_short_ones() {
     let mut rig = Rig::new(0);
-    // Two addresses say that much is to come, and send nothing of it. What long messages may have is 224 MiB, of which each of
+    // Two addresses announce long messages and send nothing of them. Long messages may take 224 MiB, and each of
     // these needs twice its length.
     let announce = |mebibytes: u32| [&[0][..], &(mebibytes << 20).to_be_bytes()].concat().into();
     let hostile: Vec<_> = [2, 2, 3, 3].map(|host| rig.channel_from(host)).into();
     let calls = hostile.into_iter().zip([32, 32, 32, 16]).map(|(channel, mebibytes)| {
         let pieces = vec![announce(mebibytes)];
-        async move { tokio::time::timeout(20 * PATIENCE, status(channel, "Write", pieces, false)).await.ok() }
+        async move { tokio::time::timeout(20 * CLIENT_TIMEOUT, status(channel, "Write", pieces, false)).await.ok() }
     });
     let calls: JoinSet<_> = rig.runtime.block_on(async { calls.collect() });
     let long = rig.channel_from(4);
     rig.runtime.block_on(async {
-        tokio::time::sleep(3 * PATIENCE).await;
+        tokio::time::sleep(3 * CLIENT_TIMEOUT).await;
         let refused = status(long, "Write", vec![announce(16)], false).await;
         assert_eq!(refused, Code::ResourceExhausted, "they have all");
     });
@@ -212,9 +212,9 @@ fn what_a_client_sent_is_given_back_in_part_only() {
         let of = |packet| v1::StreamMessageRequest { update: Some(Update::Packet(packet)) };
         let requests = iter([claim(1), of(long), of(longer)]).chain(pending());
         let mut answers = P4RuntimeClient::new(channel).stream_channel(requests).await.expect("it opens").into_inner();
-        answers.message().await.expect("it lives").expect("it is told");
+        answers.message().await.expect("the stream is open").expect("a message arrives");
         for is_there in [true, false] {
-            let message = answers.message().await.expect("it lives").expect("it is told");
+            let message = answers.message().await.expect("the stream is open").expect("a message arrives");
             let Some(v1::stream_message_response::Update::Error(error)) = message.update else { panic!("{message:?}") };
             let Some(v1::stream_error::Details::PacketOut(about)) = error.details else { panic!("{error:?}") };
             assert_eq!(

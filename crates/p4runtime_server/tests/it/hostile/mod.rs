@@ -1,4 +1,4 @@
-//! Clients that mean harm: what they send, hold back and do not take, and that others are served all the same.
+//! Hostile clients: messages, silence and unread responses, and service for others all the same.
 
 mod answers;
 mod connections;

@@ -1,4 +1,4 @@
-//! A server whose patience is short, and calls of any bytes.
+//! A server with short timeouts, and calls with arbitrary bytes.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime_server::{
-    Both, Listening, Pipeline, Plane, PlaneEnd, Server, Settings, Tls, listen, plane, switch_builder,
+    DataPlane, DataPlaneChannels, Listening, OperationReceiver, Pipeline, Server, Settings, Tls, listen, switch_builder,
 };
 use switch::Time;
 use tokio::runtime::Runtime;
@@ -24,12 +24,12 @@ use tonic::codegen::{Bytes, Service, http};
 use tonic::transport::{Channel, Endpoint};
 use v1model::{Config, Switch, V1Model};
 
-/// How long anything that has to come may take.
+/// Timeout for everything that must come.
 pub const SOON: Duration = Duration::from_secs(10);
-/// How long the server waits for anybody.
-pub const PATIENCE: Duration = Duration::from_millis(300);
+/// The server's timeout for clients.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Entries with all that a table's may have.
+/// A table whose entries may have everything.
 const PROGRAM: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -49,28 +49,29 @@ control D(packet_out b, in H h) { apply {} }
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#;
 
-/// A server without a pipeline, and the switch's end.
-pub fn bare(change: impl FnOnce(Settings) -> Settings, tls: Option<Tls>) -> (Listening, PlaneEnd) {
+/// Starts a server without a pipeline. Also returns the packet thread's end.
+pub fn bare(change: impl FnOnce(Settings) -> Settings, tls: Option<Tls>) -> (Listening, OperationReceiver) {
     let builder = |program| Switch::new(program, Config::with_ports(1));
-    let Both { handle, notified, end, .. } = plane(switch_builder(builder), Arc::new(|| {}));
-    let settings = Settings { patience: PATIENCE, ..Settings::new(&V1Model, [1], None) };
+    let DataPlaneChannels { handle, notifications, operations, .. } =
+        DataPlaneChannels::new(switch_builder(builder), Arc::new(|| {}));
+    let settings = Settings { client_timeout: CLIENT_TIMEOUT, ..Settings::new(&V1Model, [1], None) };
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listening = listen(Server::new(change(settings)), handle, notified, here, tls);
-    (listening.expect("the server listens"), end)
+    let listening = listen(Server::new(change(settings)), handle, notifications, here, tls);
+    (listening.expect("the server listens"), operations)
 }
 
-/// A server with a pipeline, and its switch, whose turns are the test's.
+/// A server with a pipeline, and its switch, which the test runs.
 pub struct Rig {
     pub runtime: Runtime,
     pub listening: Listening,
     table: u32,
     action: u32,
     switch: Switch,
-    end: PlaneEnd,
+    operations: OperationReceiver,
 }
 
 impl Rig {
-    /// The program has so many bytes of comments.
+    /// Starts a server whose program has `comments` bytes of comments.
     pub fn new(comments: usize) -> Rig {
         let source = format!("{PROGRAM}//{}", "x".repeat(comments));
         let compiled = compiler::expect_program(&Source::new("program.p4", &source), &V1Model);
@@ -80,26 +81,27 @@ impl Rig {
         let (program, config) = (Arc::new(program), Config::with_ports(1));
         let switch = Switch::new(program.clone(), config.clone()).expect("the switch runs it");
         let builder = move |program| Switch::new(program, config.clone());
-        let Both { handle, notified, end, .. } = plane(switch_builder(builder), Arc::new(|| {}));
-        let settings = Settings { patience: PATIENCE, ..Settings::new(&V1Model, [1], None) };
+        let DataPlaneChannels { handle, notifications, operations, .. } =
+            DataPlaneChannels::new(switch_builder(builder), Arc::new(|| {}));
+        let settings = Settings { client_timeout: CLIENT_TIMEOUT, ..Settings::new(&V1Model, [1], None) };
         let server = Server::new(settings).with_pipeline(Pipeline::new(program, info, source.into_bytes()), &switch);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listening = listen(server, handle, notified, here, None).expect("the server listens");
+        let listening = listen(server, handle, notifications, here, None).expect("the server listens");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        Rig { runtime: runtime.expect("a runtime starts"), listening, table, action, switch, end }
+        Rig { runtime: runtime.expect("a runtime starts"), listening, table, action, switch, operations }
     }
 
-    /// A connection of its own.
+    /// Opens a connection.
     pub fn channel(&self) -> Channel {
         channel(&self.runtime, self.listening.address())
     }
 
-    /// The same from 127.0.0.`host`, which counts as another client.
+    /// Opens such a connection from 127.0.0.`host`, which counts as another client.
     pub fn channel_from(&self, host: u8) -> Channel {
         channel_from(&self.runtime, self.listening.address(), host)
     }
 
-    /// Lets the switch work until something is done.
+    /// Runs the switch until `done` completes.
     pub fn until<T>(&mut self, done: impl Future<Output = T> + Send + 'static) -> T
     where
         T: Send + 'static,
@@ -110,13 +112,18 @@ impl Rig {
             assert!(start.elapsed() < 6 * SOON, "it is done some time");
             let mut output = Vec::new();
             let now = Time::from_ns(start.elapsed().as_nanos() as u64);
-            self.end.poll(&mut Plane { switch: &mut self.switch, now, output: &mut output, stop_others: &|| () });
+            self.operations.poll(&mut DataPlane {
+                switch: &mut self.switch,
+                now,
+                output: &mut output,
+                stop_others: &|| (),
+            });
             std::thread::sleep(Duration::from_micros(200));
         }
         self.runtime.block_on(done).expect("it does not panic")
     }
 
-    /// An insertion of the entry with this key.
+    /// Returns an insertion of the entry with this key.
     pub fn insert(&self, key: u32, metadata: Vec<u8>) -> v1::Update {
         let value = p4runtime_server::bytestring::shortest(&key.to_be_bytes());
         let exact = v1::field_match::FieldMatchType::Exact(v1::field_match::Exact { value });
@@ -134,19 +141,19 @@ impl Rig {
     }
 }
 
-/// A connection of its own, of which the server may send 64 KiB ahead.
+/// Opens a connection on which the server may send 64 KiB ahead.
 pub fn channel(runtime: &Runtime, address: SocketAddr) -> Channel {
     channel_from(runtime, address, 1)
 }
 
-/// The same from 127.0.0.`host`, which counts as another client.
+/// Opens such a connection from 127.0.0.`host`, which counts as another client.
 pub fn channel_from(runtime: &Runtime, address: SocketAddr, host: u8) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).expect("an address");
     let endpoint = endpoint.initial_stream_window_size(65_535).local_address(Some([127, 0, 0, host].into()));
     runtime.block_on(endpoint.connect()).expect("the server answers")
 }
 
-/// A message with gRPC's prefix.
+/// Returns a message with gRPC's prefix.
 pub fn framed(message: &[u8]) -> Bytes {
     let mut out = vec![0];
     out.extend((message.len() as u32).to_be_bytes());
@@ -154,7 +161,7 @@ pub fn framed(message: &[u8]) -> Bytes {
     out.into()
 }
 
-/// A body of these pieces, after which it ends, or goes on for ever without a word.
+/// A body of these pieces that then ends, or stays open forever.
 pub struct Pieces {
     pieces: VecDeque<Bytes>,
     ends: bool,
@@ -173,7 +180,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// A call of these bytes: its answer as it begins.
+/// Makes a call with these bytes. Returns the start of the response.
 pub async fn call(mut channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bool) -> http::Response<Body> {
     let request = http::Request::post(format!("http://here/p4.v1.P4Runtime/{name}"))
         .header("content-type", "application/grpc")
@@ -184,7 +191,7 @@ pub async fn call(mut channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bo
     channel.call(request).await.expect("the server answers")
 }
 
-/// How such a call ends, if it does.
+/// Returns the code of such a call, if it ends.
 pub async fn status(channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bool) -> tonic::Code {
     let whole = async {
         let answer = call(channel, name, pieces, ends).await;
@@ -200,7 +207,7 @@ pub async fn status(channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bool
     tokio::time::timeout(SOON, whole).await.expect("it ends")
 }
 
-/// The claim to be primary with this election id.
+/// Returns an arbitration update with this election id.
 pub fn claim(id: u64) -> v1::StreamMessageRequest {
     let update = v1::MasterArbitrationUpdate { device_id: 1, election_id: election(id), ..Default::default() };
     v1::StreamMessageRequest { update: Some(v1::stream_message_request::Update::Arbitration(update)) }
@@ -210,21 +217,21 @@ fn election(low: u64) -> Option<v1::Uint128> {
     Some(v1::Uint128 { high: 0, low })
 }
 
-/// A client that is the primary with the election id 1, as long as its stream is there.
+/// Connects the primary with the election id 1, for as long as its stream is open.
 pub async fn primary(channel: Channel) -> (P4RuntimeClient<Channel>, Streaming<v1::StreamMessageResponse>) {
     let mut client = P4RuntimeClient::new(channel);
     let requests = iter([claim(1)]).chain(pending());
     let mut answers = client.stream_channel(requests).await.expect("it opens").into_inner();
-    answers.message().await.expect("it lives").expect("it is told");
+    answers.message().await.expect("the stream is open").expect("a message arrives");
     (client, answers)
 }
 
-/// A write of these updates as that primary.
+/// Returns a write of these updates by that primary.
 pub fn write(updates: Vec<v1::Update>) -> v1::WriteRequest {
     v1::WriteRequest { device_id: 1, election_id: election(1), updates, ..Default::default() }
 }
 
-/// The bytes of a message, framed.
+/// Returns the framed bytes of a message.
 pub fn bytes(message: &impl Message) -> Bytes {
     framed(&message.encode_to_vec())
 }

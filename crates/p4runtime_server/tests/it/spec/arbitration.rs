@@ -48,11 +48,11 @@ fn an_election_id_is_free_again_when_its_stream_has_ended() {
     let rig = Rig::bare();
     let mut watcher = rig.session(Some(1));
     drop(rig.session(Some(7)));
-    assert_eq!(watcher.told(), (Code::AlreadyExists, Some(7)));
-    assert_eq!(watcher.told(), (Code::NotFound, Some(7)));
+    assert_eq!(watcher.mastership(), (Code::AlreadyExists, Some(7)));
+    assert_eq!(watcher.mastership(), (Code::NotFound, Some(7)));
     let mut again = rig.open();
     again.arbitrate(DEVICE, "", Some(7));
-    assert_eq!(again.told(), (Code::Ok, Some(7)));
+    assert_eq!(again.mastership(), (Code::Ok, Some(7)));
 }
 
 /// 5.3 A role config of a form that the server does not know is INVALID_ARGUMENT.
@@ -73,7 +73,7 @@ fn a_role_config_of_another_form_is_refused() {
     // From a controller that is live already, too.
     let mut session = rig.open();
     session.arbitrate(DEVICE, "r", Some(1));
-    assert_eq!(session.told().0, Code::Ok);
+    assert_eq!(session.mastership().0, Code::Ok);
     session.claim(update);
     assert_eq!(session.ends(), Code::InvalidArgument);
 }
@@ -85,7 +85,7 @@ fn too_many_streams_are_refused() {
     let mut sessions = Vec::new();
     for election in 1..=1_000u128 {
         let mut session = rig.open();
-        // Ids that go down: nobody but the new one is told.
+        // Descending ids: only the new controller is notified.
         session.arbitrate(DEVICE, "", Some(10_000 - election));
         match session.recv() {
             Ok(_) => sessions.push(session),
@@ -99,17 +99,17 @@ fn too_many_streams_are_refused() {
     panic!("a thousand streams and no limit");
 }
 
-/// 5.3 The first controller becomes primary and is told so at once.
-/// 5.4 The primary is told OK, with the device and its own election id.
+/// 5.3 The first controller becomes primary and is notified at once.
+/// 5.4 The primary receives OK, with the device and its own election id.
 #[test]
 fn the_first_controller_becomes_primary() {
     let rig = Rig::bare();
     let mut session = rig.open();
     session.arbitrate(DEVICE, "", Some(5));
-    let told = session.told_all();
-    assert_eq!(told.device_id, DEVICE);
-    assert_eq!(told.election_id, Some(uint128(5)));
-    assert_eq!(told.status.unwrap().code, 0);
+    let update = session.arbitration();
+    assert_eq!(update.device_id, DEVICE);
+    assert_eq!(update.election_id, Some(uint128(5)));
+    assert_eq!(update.status.unwrap().code, 0);
     session.is_quiet();
 }
 
@@ -131,8 +131,8 @@ fn a_controller_cannot_change_its_role() {
     assert_eq!(session.ends(), Code::FailedPrecondition);
 }
 
-/// 5.3 A higher election id becomes primary, and all controllers of the role are told.
-/// 5.4 Backups are told ALREADY_EXISTS and the primary's election id while there is a primary.
+/// 5.3 A higher election id becomes primary, and all controllers of the role are notified.
+/// 5.4 Backups receive ALREADY_EXISTS and the primary's election id while there is a primary.
 #[test]
 fn a_higher_election_id_takes_over() {
     let rig = Rig::bare();
@@ -140,19 +140,19 @@ fn a_higher_election_id_takes_over() {
     let mut backup = rig.session(Some(3));
     let mut new = rig.open();
     new.arbitrate(DEVICE, "", Some(9));
-    assert_eq!(new.told(), (Code::Ok, Some(9)));
-    assert_eq!(old.told(), (Code::AlreadyExists, Some(9)));
-    assert_eq!(backup.told(), (Code::AlreadyExists, Some(9)));
+    assert_eq!(new.mastership(), (Code::Ok, Some(9)));
+    assert_eq!(old.mastership(), (Code::AlreadyExists, Some(9)));
+    assert_eq!(backup.mastership(), (Code::AlreadyExists, Some(9)));
 }
 
-/// 5.3 A backup is told alone that it is one.
+/// 5.3 Only the backup itself is notified that it is one.
 #[test]
-fn a_lower_election_id_becomes_backup_and_only_it_is_told() {
+fn a_lower_election_id_becomes_backup_and_only_it_is_notified() {
     let rig = Rig::bare();
     let mut primary = rig.session(Some(5));
     let mut backup = rig.open();
     backup.arbitrate(DEVICE, "", Some(4));
-    assert_eq!(backup.told(), (Code::AlreadyExists, Some(5)));
+    assert_eq!(backup.mastership(), (Code::AlreadyExists, Some(5)));
     primary.is_quiet();
 }
 
@@ -163,11 +163,11 @@ fn a_backup_that_raises_its_id_takes_over() {
     let mut primary = rig.session(Some(5));
     let mut backup = rig.session(Some(4));
     backup.arbitrate(DEVICE, "", Some(6));
-    assert_eq!(backup.told(), (Code::Ok, Some(6)));
-    assert_eq!(primary.told(), (Code::AlreadyExists, Some(6)));
+    assert_eq!(backup.mastership(), (Code::Ok, Some(6)));
+    assert_eq!(primary.mastership(), (Code::AlreadyExists, Some(6)));
 }
 
-/// 5.3 A primary that lowers its election id becomes backup; nobody is primary then, and all are told.
+/// 5.3 A primary that lowers its election id becomes backup; the role has no primary then, and all are notified.
 /// 5.4 Without a primary the status is NOT_FOUND and the election id the highest ever seen.
 #[test]
 fn a_primary_that_lowers_its_id_leaves_none() {
@@ -175,11 +175,11 @@ fn a_primary_that_lowers_its_id_leaves_none() {
     let mut primary = rig.session(Some(5));
     let mut backup = rig.session(Some(4));
     primary.arbitrate(DEVICE, "", Some(3));
-    assert_eq!(primary.told(), (Code::NotFound, Some(5)));
-    assert_eq!(backup.told(), (Code::NotFound, Some(5)));
+    assert_eq!(primary.mastership(), (Code::NotFound, Some(5)));
+    assert_eq!(backup.mastership(), (Code::NotFound, Some(5)));
 }
 
-/// 5 When the primary's stream ends, the backups are told.
+/// 5 When the primary's stream ends, the backups are notified.
 /// 5 There is no primary then until one claims it with an id not below the highest ever: no ghost takes over.
 #[test]
 fn a_primary_that_goes_leaves_none_until_one_claims_it() {
@@ -187,11 +187,11 @@ fn a_primary_that_goes_leaves_none_until_one_claims_it() {
     let primary = rig.session(Some(5));
     let mut backup = rig.session(Some(4));
     drop(primary);
-    assert_eq!(backup.told(), (Code::NotFound, Some(5)));
+    assert_eq!(backup.mastership(), (Code::NotFound, Some(5)));
     backup.arbitrate(DEVICE, "", Some(4));
-    assert_eq!(backup.told(), (Code::NotFound, Some(5)));
+    assert_eq!(backup.mastership(), (Code::NotFound, Some(5)));
     backup.arbitrate(DEVICE, "", Some(5));
-    assert_eq!(backup.told(), (Code::Ok, Some(5)));
+    assert_eq!(backup.mastership(), (Code::Ok, Some(5)));
 }
 
 /// 16.2.1 Without an election id a controller is never primary, not even alone.
@@ -201,7 +201,7 @@ fn without_an_election_id_nobody_is_primary() {
     let rig = Rig::bare();
     let mut session = rig.open();
     session.arbitrate(DEVICE, "", None);
-    assert_eq!(session.told(), (Code::NotFound, None));
+    assert_eq!(session.mastership(), (Code::NotFound, None));
 }
 
 /// 16.2.1 Several controllers can do without an election id.
@@ -212,7 +212,7 @@ fn several_controllers_can_do_without_an_election_id() {
     for _ in 0..3 {
         let mut session = rig.open();
         session.arbitrate(DEVICE, "", None);
-        assert_eq!(session.told(), (Code::AlreadyExists, Some(1)));
+        assert_eq!(session.mastership(), (Code::AlreadyExists, Some(1)));
         std::mem::forget(session);
     }
     primary.is_quiet();
@@ -224,7 +224,7 @@ fn the_election_id_zero_is_an_election_id() {
     let rig = Rig::bare();
     let mut session = rig.open();
     session.arbitrate(DEVICE, "", Some(0));
-    assert_eq!(session.told(), (Code::Ok, Some(0)));
+    assert_eq!(session.mastership(), (Code::Ok, Some(0)));
 }
 
 /// 16.2 Election ids have 128 bits.
@@ -234,8 +234,8 @@ fn election_ids_have_128_bits() {
     let mut low = rig.session(Some(u128::from(u64::MAX)));
     let mut high = rig.open();
     high.arbitrate(DEVICE, "", Some(1 << 64));
-    assert_eq!(high.told(), (Code::Ok, Some(1 << 64)));
-    assert_eq!(low.told(), (Code::AlreadyExists, Some(1 << 64)));
+    assert_eq!(high.mastership(), (Code::Ok, Some(1 << 64)));
+    assert_eq!(low.mastership(), (Code::AlreadyExists, Some(1 << 64)));
 }
 
 /// 5 Each role has a primary of its own; election ids of one role mean nothing to another.
@@ -245,9 +245,9 @@ fn roles_have_their_own_primaries() {
     let mut first = rig.session(Some(5));
     let mut second = rig.open();
     second.arbitrate(DEVICE, "other", Some(5));
-    let told = second.told_all();
-    assert_eq!(told.role.unwrap().name, "other");
-    assert_eq!(told.status.unwrap().code, 0);
+    let update = second.arbitration();
+    assert_eq!(update.role.unwrap().name, "other");
+    assert_eq!(update.status.unwrap().code, 0);
     first.is_quiet();
 }
 
@@ -264,13 +264,13 @@ fn notifications_carry_the_primarys_role_config() {
     };
     let (mut primary, mut backup) = (rig.open(), rig.open());
     primary.claim(claim(2, Some(config.clone())));
-    assert_eq!(primary.told_all().role.unwrap().config, Some(config.clone()));
+    assert_eq!(primary.arbitration().role.unwrap().config, Some(config.clone()));
     backup.claim(claim(1, None));
-    assert_eq!(backup.told_all().role.unwrap().config, Some(config));
-    // A primary that changes the config tells all.
+    assert_eq!(backup.arbitration().role.unwrap().config, Some(config));
+    // A change of the config by the primary is sent to all.
     primary.claim(claim(2, None));
-    assert_eq!(primary.told_all().role.unwrap().config, None);
-    assert_eq!(backup.told_all().role.unwrap().config, None);
+    assert_eq!(primary.arbitration().role.unwrap().config, None);
+    assert_eq!(backup.arbitration().role.unwrap().config, None);
 }
 
 /// 12 A write by anyone but the primary is PERMISSION_DENIED.
@@ -280,7 +280,7 @@ fn only_the_primary_writes() {
     let rig = Rig::new();
     let mut backup = rig.open();
     backup.arbitrate(DEVICE, "", Some(0));
-    assert_eq!(backup.told().0, Code::AlreadyExists);
+    assert_eq!(backup.mastership().0, Code::AlreadyExists);
     let write = |device_id, role: &str, election: Option<u128>| {
         let request = v1::WriteRequest {
             device_id,
@@ -296,7 +296,7 @@ fn only_the_primary_writes() {
     assert_eq!(write(DEVICE, "", None), Some(Code::PermissionDenied));
 }
 
-/// 12 A write to an unknown device is NOT_FOUND, whoever sends it.
+/// 12 A write to an unknown device is NOT_FOUND for any client.
 /// 12 A write of an unknown role is NOT_FOUND.
 #[test]
 fn writes_to_unknown_devices_and_of_unknown_roles_are_not_found() {
@@ -317,7 +317,7 @@ fn writes_to_unknown_devices_and_of_unknown_roles_are_not_found() {
 fn a_replaced_primary_cannot_write() {
     let mut rig = Rig::new();
     let mut new = rig.session(Some(2));
-    assert_eq!(rig.primary().told(), (Code::AlreadyExists, Some(2)));
+    assert_eq!(rig.primary().mastership(), (Code::AlreadyExists, Some(2)));
     let write = |election| {
         let request =
             v1::WriteRequest { device_id: DEVICE, election_id: Some(uint128(election)), ..Default::default() };
@@ -335,8 +335,8 @@ fn nobody_writes_when_the_primary_has_gone() {
     let mut backup = rig.session(Some(0));
     let successor = rig.session(Some(2));
     drop(successor);
-    assert_eq!(backup.told().1, Some(2));
-    assert_eq!(backup.told(), (Code::NotFound, Some(2)));
+    assert_eq!(backup.mastership().1, Some(2));
+    assert_eq!(backup.mastership(), (Code::NotFound, Some(2)));
     let request = v1::WriteRequest { device_id: DEVICE, election_id: Some(uint128(2)), ..Default::default() };
     assert_eq!(rig.write_as(request).unwrap_err().code, Code::PermissionDenied);
 }

@@ -48,7 +48,7 @@ fn a_batch_of_many_kinds_works() {
 /// 10 Code and message of the status in the details are those of the call.
 /// 12.2 CONTINUE_ON_ERROR tries every update.
 #[test]
-fn errors_are_told_one_by_one() {
+fn each_update_has_its_own_error() {
     let rig = Rig::new();
     let batch = vec![
         update(Type::Modify, row(&rig, 1, 2)),
@@ -66,8 +66,8 @@ fn errors_are_told_one_by_one() {
     assert_eq!(rows(&rig), [row(&rig, 1, 2), row(&rig, 3, 2)]);
 }
 
-/// 12.3 Of a batch whose errors are more than an answer has room for, the first updates have details, and the message names
-/// those that failed, as far as it goes.
+/// 12.3 If the errors of a batch do not fit into a response, the first updates have details, and the message names as many
+/// failed updates as fit.
 #[test]
 fn errors_of_a_huge_batch_do_not_break_the_call() {
     const HUGE: u64 = 3_000;
@@ -290,7 +290,7 @@ fn roles_write_and_read_what_they_may() {
         election_id: Some(uint128(4)),
         ..Default::default()
     });
-    assert_eq!(session.told().0, Code::Ok);
+    assert_eq!(session.mastership().0, Code::Ok);
     let other = entry(&rig.info, "lpm_t").does(call(&rig.info, "forward", &[2]));
     let failed = rig
         .write_as(v1::WriteRequest {

@@ -113,7 +113,8 @@ fn initial_entries_are_changed_like_others() {
 }
 
 /// 9.1.5 Initial entries that are marked `const` themselves, in a table that is not constant, stay: PERMISSION_DENIED.
-/// 9.1.5 They are read with `is_const`, the others without; sent back so, that they are constant is what is told.
+/// 9.1.5 They are read with `is_const`, the others without; a controller that sends one back gets the error that it is
+/// constant.
 #[test]
 fn initial_entries_that_are_constant_stay() {
     let rig = Rig::new();

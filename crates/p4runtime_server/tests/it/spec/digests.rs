@@ -182,11 +182,11 @@ fn digests_are_for_the_primary() {
     backup.is_quiet();
 }
 
-/// 16.4 An entry that nothing hits for its timeout is told to the primary: key, metadata, timeout.
-/// 16.4 It is told again after another timeout.
-/// 16.4 An entry without a timeout is not told.
+/// 16.4 An entry that nothing hits for its timeout is reported to the primary: key, metadata, timeout.
+/// 16.4 It is reported again after another timeout.
+/// 16.4 An entry without a timeout is not reported.
 #[test]
-fn idle_entries_are_told() {
+fn idle_entries_are_reported() {
     let mut rig = Rig::new();
     let idle = v1::TableEntry {
         idle_timeout_ns: SECOND / 10,
@@ -203,9 +203,9 @@ fn idle_entries_are_told() {
             other => panic!("{other:?}"),
         };
         assert!(notification.timestamp > 0);
-        let [told] = &notification.table_entry[..] else { panic!("{notification:?}") };
-        assert_eq!((told.table_id, &told.r#match), (idle.table_id, &idle.r#match));
-        assert_eq!((&told.metadata, told.controller_metadata), (&idle.metadata, idle.controller_metadata));
-        assert_eq!(told.idle_timeout_ns, idle.idle_timeout_ns);
+        let [reported] = &notification.table_entry[..] else { panic!("{notification:?}") };
+        assert_eq!((reported.table_id, &reported.r#match), (idle.table_id, &idle.r#match));
+        assert_eq!((&reported.metadata, reported.controller_metadata), (&idle.metadata, idle.controller_metadata));
+        assert_eq!(reported.idle_timeout_ns, idle.idle_timeout_ns);
     }
 }

@@ -331,7 +331,7 @@ fn getting_the_pipeline_of_an_unknown_device_is_not_found() {
     assert_eq!(rig.get_as(DEVICE + 1, ResponseType::All).unwrap_err().code, Code::NotFound);
 }
 
-/// 15 What is asked for is in the answer, and nothing else: ALL, COOKIE_ONLY, P4INFO_AND_COOKIE, DEVICE_CONFIG_AND_COOKIE.
+/// 15 The response has exactly what is requested: ALL, COOKIE_ONLY, P4INFO_AND_COOKIE, DEVICE_CONFIG_AND_COOKIE.
 /// 15 The cookie comes back as it was sent.
 /// 15 The device config comes back as it was sent.
 #[test]
@@ -352,7 +352,7 @@ fn the_answer_has_what_is_asked_for() {
 
 /// 7 A config without a cookie comes back without one, and one with the cookie 0 with it.
 #[test]
-fn no_cookie_and_the_cookie_zero_are_told_apart() {
+fn no_cookie_and_the_cookie_zero_differ() {
     let rig = Rig::new();
     assert_eq!(rig.get().cookie, None);
     let cookie = Some(v1::forwarding_pipeline_config::Cookie { cookie: 0 });
@@ -360,9 +360,9 @@ fn no_cookie_and_the_cookie_zero_are_told_apart() {
     assert_eq!(rig.get().cookie, cookie);
 }
 
-/// 17 The version of the API is told, as a semantic version.
+/// 17 The version of the API is reported, as a semantic version.
 #[test]
-fn the_api_version_is_told() {
+fn the_api_version_is_reported() {
     let rig = Rig::bare();
     let mut client = rig.client();
     let answer = rig.runtime.block_on(client.capabilities(v1::CapabilitiesRequest::default())).unwrap().into_inner();

@@ -146,8 +146,8 @@ fn deleting_looks_at_the_key_only() {
         rig.insert(written.clone()).unwrap();
         let marked = v1::TableEntry { is_const: true, ..written.clone() };
         assert_eq!(refused(rig.delete(marked)), Code::InvalidArgument);
-        let told = v1::TableEntry { metadata: vec![0; 1025], ..written.clone() };
-        assert_eq!(refused(rig.delete(told)), Code::ResourceExhausted);
+        let entry = v1::TableEntry { metadata: vec![0; 1025], ..written.clone() };
+        assert_eq!(refused(rig.delete(entry)), Code::ResourceExhausted);
         rig.delete(v1::TableEntry { action: None, ..written }).unwrap();
     }
 }
@@ -159,8 +159,7 @@ fn a_keyless_table_takes_no_entries() {
     assert_eq!(refused(rig.insert(entry(&rig.info, "keyless_t").does(forward(&rig)))), Code::InvalidArgument);
 }
 
-/// 9.1 A table has room for as many entries as the program says; one more is RESOURCE_EXHAUSTED, and one that goes makes
-/// room.
+/// 9.1 A table holds as many entries as the program says; one more is RESOURCE_EXHAUSTED, and a deletion makes room.
 #[test]
 fn a_full_table_is_exhausted() {
     let rig = Rig::new();
@@ -228,7 +227,7 @@ fn idle_timeouts_come_back() {
 
 /// 9.1.8 `time_since_last_hit` is in the answer if and only if it is in the request, timeout or not.
 #[test]
-fn the_time_since_the_last_hit_is_told_when_asked_for() {
+fn the_time_since_the_last_hit_is_returned_on_request() {
     let rig = Rig::new();
     rig.insert(entry(&rig.info, "idle_t").exact(1, 1).does(call(&rig.info, "NoAction", &[]))).unwrap();
     assert_eq!(rig.entries(entry(&rig.info, "idle_t"))[0].time_since_last_hit, None);

@@ -3,7 +3,7 @@
 use crate::spec::rig::*;
 use p4runtime_proto::v1;
 
-const PROGRAM: &str = include_str!("../../p4/asked.p4");
+const PROGRAM: &str = include_str!("../../p4/restrictions.p4");
 
 #[track_caller]
 fn refused(result: Result<(), Refused>) -> Refused {
@@ -93,8 +93,8 @@ fn metadata_of_packets_is_translated() {
     assert!(matches!(error.details, Some(v1::stream_error::Details::PacketOut(_))));
 }
 
-/// The p4-constraints language: an entry that breaks `@entry_restriction` is INVALID_ARGUMENT, with the clause that failed
-/// and the values it saw.
+/// The p4-constraints language: an entry that breaks `@entry_restriction` is INVALID_ARGUMENT, with the clause that
+/// failed and the values it saw.
 #[test]
 fn entry_restrictions_are_kept() {
     let rig = Rig::with(PROGRAM);
@@ -160,7 +160,7 @@ fn references_of_a_batch_that_failed_are_forgotten() {
     rig.delete(hop).unwrap();
 }
 
-/// A restriction that makes no sense is a mistake of the program, told at its place.
+/// An invalid restriction is an error of the program, reported at its source position.
 #[test]
 fn mistakes_in_restrictions_refuse_the_program() {
     let rig = Rig::bare();

@@ -65,7 +65,7 @@ impl Door {
             None => Server::new(settings),
         };
         let listener = self.listener.try_clone().context("cannot share a socket")?;
-        let listening = p4runtime_server::listen_on(server, channels.handle, channels.notified, listener);
+        let listening = p4runtime_server::listen_on(server, channels.handle, channels.notifications, listener);
         let listening = listening.map_err(anyhow::Error::from)?;
         Ok(Controlled { _listening: listening, sink: channels.sink, hook })
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Done, run, triplane};
 use compiler::Source;
-use p4runtime_server::{Both, Listening, Pipeline, Plane, Server, Settings, Tls};
+use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Pipeline, Server, Settings, Tls};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};
 
@@ -48,9 +48,9 @@ impl Router {
         let pipeline = Pipeline::new(program, info, text.into());
         let server = Server::new(Settings::new(&v1model::V1Model, 1..=4, Some(510))).with_pipeline(pipeline, &switch);
         let builder = move |program| Switch::new(program, config.clone());
-        let Both { handle, mut end, notified, teller, .. } =
-            p4runtime_server::plane(p4runtime_server::switch_builder(builder), Arc::new(|| {}));
-        let listening = p4runtime_server::listen(server, handle, notified, "127.0.0.1:0".parse().unwrap(), tls);
+        let DataPlaneChannels { handle, mut operations, notifier, notifications } =
+            DataPlaneChannels::new(p4runtime_server::switch_builder(builder), Arc::new(|| {}));
+        let listening = p4runtime_server::listen(server, handle, notifications, "127.0.0.1:0".parse().unwrap(), tls);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let (frames, arriving) = channel();
@@ -58,12 +58,12 @@ impl Router {
             let (started, mut output) = (Instant::now(), Vec::new());
             while !stopped.load(Ordering::Relaxed) {
                 let now = Time::from_ns(started.elapsed().as_nanos() as u64);
-                end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
+                operations.poll(&mut DataPlane { switch: &mut switch, now, output: &mut output, stop_others: &|| () });
                 switch.step(now, &mut arriving.try_iter().collect(), &mut output);
                 output.clear();
                 if switch.has_notifications() {
                     let told = switch.take_notifications();
-                    teller.tell(switch.program(), told);
+                    notifier.send(switch.program(), told);
                 }
                 std::thread::sleep(Duration::from_micros(200));
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use p4runtime_server::{Both, Listening, Plane, Server, Settings, Tls, plane, switch_builder};
+use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Server, Settings, Tls, switch_builder};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch, V1Model};
 
@@ -64,9 +64,11 @@ impl Rig {
             }
         };
         let builder = switch_builder(move |program| Switch::new(program, config.clone()));
-        let Both { handle, mut end, teller, notified } = plane(builder, Arc::new(ring));
+        let DataPlaneChannels { handle, mut operations, notifier, notifications } =
+            DataPlaneChannels::new(builder, Arc::new(ring));
         let server = Server::new(Settings::new(&V1Model, 1..=ports, Some(CPU_PORT)));
-        let listening = p4runtime_server::listen(server, handle, notified, address, tls).expect("the server listens");
+        let listening =
+            p4runtime_server::listen(server, handle, notifications, address, tls).expect("the server listens");
         let shared = Arc::new(Shared::default());
         let here = shared.clone();
         let run = move || {
@@ -76,7 +78,12 @@ impl Rig {
                 let now = Time::from_ns(started.elapsed().as_nanos() as u64);
                 let mut output = Vec::new();
                 if rung.swap(false, Ordering::Relaxed)
-                    && end.poll(&mut Plane { switch: &mut switch, now, output: &mut output, stop_others: &|| () })
+                    && operations.poll(&mut DataPlane {
+                        switch: &mut switch,
+                        now,
+                        output: &mut output,
+                        stop_others: &|| (),
+                    })
                 {
                     rung.store(true, Ordering::Relaxed);
                 }
@@ -88,7 +95,7 @@ impl Rig {
                 }
                 if switch.has_notifications() {
                     let program = switch.program().clone();
-                    teller.tell(&program, switch.take_notifications());
+                    notifier.send(&program, switch.take_notifications());
                 }
                 let mut left = here.left.lock().unwrap();
                 for frame in output {

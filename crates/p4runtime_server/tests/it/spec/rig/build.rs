@@ -1,4 +1,4 @@
-//! Messages, short to write: names become ids by a P4Info.
+//! Messages in short notation: names become ids by a P4Info.
 
 use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
@@ -8,19 +8,19 @@ use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::table_action;
 
-/// 128 bits in two halves.
+/// Splits 128 bits into two halves.
 pub fn uint128(number: u128) -> v1::Uint128 {
     v1::Uint128 { high: (number >> 64) as u64, low: number as u64 }
 }
 
-/// A number as short as possible.
+/// Encodes a number as short as possible.
 pub fn bytes(number: u64) -> Vec<u8> {
     let bytes = number.to_be_bytes();
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count().min(7);
     bytes[zeros..].to_vec()
 }
 
-/// The program and its description; `None` if it has mistakes.
+/// Compiles a program. Returns it with its P4Info, or `None` if it has errors.
 pub fn compile(source: &str) -> Option<(ir::Program, P4Info)> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let source = Source::new("program.p4", source);
@@ -28,14 +28,13 @@ pub fn compile(source: &str) -> Option<(ir::Program, P4Info)> {
     Some((compiled.ir, compiled.p4info))
 }
 
-/// A program as what `SetForwardingPipelineConfig` takes: its source and its description, which is empty for what has
-/// mistakes.
+/// Returns the config of a program: its source and its P4Info, which is empty if the program has errors.
 pub fn config(source: &str) -> v1::ForwardingPipelineConfig {
     let p4info = Some(compile(source).map(|(_, info)| info).unwrap_or_default());
     v1::ForwardingPipelineConfig { p4info, p4_device_config: source.as_bytes().to_vec(), ..Default::default() }
 }
 
-/// The id of what has this name, or ends with it behind a dot.
+/// Returns the id of the object with this name or a name that ends with it after a dot.
 #[track_caller]
 pub fn id(info: &P4Info, name: &str) -> u32 {
     let digests = info.digests.iter().map(|of| &of.preamble);
@@ -52,18 +51,18 @@ pub fn id(info: &P4Info, name: &str) -> u32 {
     preambles.into_iter().find(ends).unwrap_or_else(|| panic!("P4Info has no `{name}`")).id
 }
 
-/// An entry of a table, without anything yet.
+/// Returns an empty entry of a table.
 pub fn entry(info: &P4Info, table: &str) -> v1::TableEntry {
     v1::TableEntry { table_id: id(info, table), ..Default::default() }
 }
 
-/// A call of an action; the arguments in the order of the parameters.
+/// Returns a call of an action with arguments in the order of its parameters.
 pub fn call(info: &P4Info, action: &str, arguments: &[u64]) -> v1::Action {
     let argument = |(at, value): (usize, &u64)| v1::action::Param { param_id: at as u32 + 1, value: bytes(*value) };
     v1::Action { action_id: id(info, action), params: arguments.iter().enumerate().map(argument).collect() }
 }
 
-/// What is written in chains: `entry(…).exact(1, 7).does(call(…))`.
+/// Methods for chaining: `entry(…).exact(1, 7).does(call(…))`.
 pub trait Build: Sized {
     fn field(self, field_id: u32, kind: FieldMatchType) -> Self;
     fn exact(self, field: u32, value: u64) -> Self {
@@ -105,7 +104,7 @@ impl Build for v1::TableEntry {
     }
 }
 
-/// What can be written and read.
+/// Types that can be written and read.
 pub trait IntoEntity {
     fn entity(self) -> v1::Entity;
 }
@@ -159,7 +158,7 @@ impl From<v1::CloneSessionEntry> for Wrapped {
     }
 }
 
-/// A frame with [`super::EVERY`]'s `data_t`.
+/// Returns a frame with [`super::EVERY`]'s `data_t`.
 pub fn data(a: u16, b: u16, c: u32, d: u8, e: u8) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend(a.to_be_bytes());
@@ -170,8 +169,8 @@ pub fn data(a: u16, b: u16, c: u32, d: u8, e: u8) -> Vec<u8> {
     out
 }
 
-/// Inserts until there is no room, and gives how much there was: at least as much as the program asks for, and not without
-/// end. Batches are small, since all errors of one travel in the trailer of its answer.
+/// Inserts until the table is full. Returns its capacity: at least the size in the program, and bounded. Batches are
+/// small, since all errors of a batch are sent in the trailer of its response.
 #[track_caller]
 pub fn fill(rig: &super::Rig, insert: impl Fn(u64) -> v1::Update) -> u64 {
     const BATCH: u64 = 32;

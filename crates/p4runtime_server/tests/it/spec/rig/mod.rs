@@ -1,7 +1,7 @@
-//! A server with a switch behind it, driven by a client of its own over the loopback interface.
+//! A server and its switch, driven by a client over the loopback interface.
 //!
-//! Ports are 1 to 4; packets go in with [`Rig::send`] and come out of [`Rig::sent`]. Names are those of P4Info, in full
-//! or their last part.
+//! Ports are 1 to 4; packets enter with [`Rig::send`] and leave with [`Rig::sent`]. Names are those of P4Info, in
+//! full or their last part.
 
 pub mod build;
 pub mod session;
@@ -25,12 +25,12 @@ pub use session::*;
 /// The program with a table and an object of every kind.
 pub const EVERY: &str = include_str!("../../../p4/every.p4");
 
-/// The one device.
+/// The id of the only device.
 pub const DEVICE: u64 = 1;
 
-/// How long anything that has to come may take.
+/// Timeout for everything that must come.
 pub const SOON: Duration = Duration::from_secs(10);
-/// How long to wait for what must not come.
+/// Time to wait for what must not come.
 pub const NEVER: Duration = Duration::from_millis(150);
 
 /// A running server and switch, and the primary of the default role.
@@ -38,23 +38,23 @@ pub struct Rig {
     pub runtime: Runtime,
     pub channel: Channel,
     pub info: P4Info,
-    /// The stream of the primary.
+    /// The primary's stream.
     primary: Mutex<Option<Session>>,
     frames: mpsc::Sender<Frame>,
     sent: Mutex<mpsc::Receiver<Sent>>,
 }
 
-/// What comes of the switch.
+/// Events of the switch.
 #[derive(Debug)]
 pub enum Sent {
-    /// A frame leaves.
+    /// A frame was transmitted.
     Frame(Frame),
-    /// A frame that was sent to it is dealt with.
+    /// A received frame was processed.
     Done,
 }
 
 impl Rig {
-    /// A server without a program and without controllers.
+    /// Starts a server without a program and without controllers.
     pub fn bare() -> Rig {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (frames, input) = mpsc::channel();
@@ -67,7 +67,7 @@ impl Rig {
         Rig { runtime, channel, info: P4Info::default(), primary: Mutex::new(None), frames, sent: Mutex::new(sent) }
     }
 
-    /// A server with a primary of election id 1, which has set this program.
+    /// Starts a server with a primary of election id 1, which sets this program.
     pub fn with(source: &str) -> Rig {
         let mut rig = Rig::bare();
         rig.primary = Mutex::new(Some(rig.session(Some(1))));
@@ -76,17 +76,17 @@ impl Rig {
         rig
     }
 
-    /// The same with [`EVERY`].
+    /// Starts a server with [`EVERY`].
     pub fn new() -> Rig {
         Rig::with(EVERY)
     }
 
-    /// The primary's stream.
+    /// Returns the primary's stream.
     pub fn primary(&mut self) -> &mut Session {
         self.primary.get_mut().unwrap().as_mut().expect("there is a primary")
     }
 
-    /// Another stream, which claims the default role with this election id.
+    /// Opens another stream that claims the default role with this election id.
     pub fn session(&self, election: Option<u128>) -> Session {
         let mut session = self.open();
         session.arbitrate(DEVICE, "", election);
@@ -95,12 +95,12 @@ impl Rig {
         session
     }
 
-    /// Another stream, which has said nothing yet.
+    /// Opens another stream without arbitration.
     pub fn open(&self) -> Session {
         Session::open(self)
     }
 
-    /// The client for calls that are no streams.
+    /// Returns the client for unary calls.
     pub fn client(&self) -> P4RuntimeClient<Channel> {
         P4RuntimeClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
     }
@@ -115,13 +115,13 @@ impl Rig {
         })
     }
 
-    /// Writes whatever the request says.
+    /// Sends any write request.
     pub fn write_as(&self, request: v1::WriteRequest) -> Result<(), Failed> {
         let mut client = self.client();
         self.runtime.block_on(client.write(request)).map(drop).map_err(Failed::of)
     }
 
-    /// One update as the primary.
+    /// Writes one update as the primary.
     fn one(&self, kind: v1::update::Type, entity: v1::Entity) -> Result<(), Refused> {
         let update = v1::Update { r#type: kind.into(), entity: Some(entity) };
         self.write(vec![update]).map_err(|failed| {
@@ -143,12 +143,12 @@ impl Rig {
         self.one(v1::update::Type::Delete, entity.entity())
     }
 
-    /// All entities that a read gives.
+    /// Reads all entities of a request.
     pub fn read_all(&self, entities: Vec<v1::Entity>) -> Result<Vec<v1::Entity>, Failed> {
         self.read_as(v1::ReadRequest { device_id: DEVICE, entities, ..Default::default() }).1
     }
 
-    /// What came, and how it ended.
+    /// Returns the entities and the status of any read request.
     pub fn read_as(&self, request: v1::ReadRequest) -> (Vec<v1::Entity>, Result<Vec<v1::Entity>, Failed>) {
         let mut client = self.client();
         self.runtime.block_on(async {
@@ -167,20 +167,20 @@ impl Rig {
         })
     }
 
-    /// What one request gives; it has to work.
+    /// Reads one entity. The read must succeed.
     #[track_caller]
     pub fn read(&self, entity: impl IntoEntity) -> Vec<v1::Entity> {
         self.read_all(vec![entity.entity()]).unwrap()
     }
 
-    /// The code of the one request that fails.
+    /// Returns the code of a read that fails.
     #[track_caller]
     pub fn read_code(&self, entity: impl IntoEntity) -> Code {
         let failed = self.read_all(vec![entity.entity()]).expect_err("this read fails");
         failed.errors.first().map_or(failed.code, |refused| refused.code)
     }
 
-    /// The table entries that one request gives.
+    /// Reads the table entries of one request.
     #[track_caller]
     pub fn entries(&self, entry_filter: v1::TableEntry) -> Vec<v1::TableEntry> {
         let entry = |entity: v1::Entity| match entity.entity {
@@ -201,18 +201,18 @@ impl Rig {
         })
     }
 
-    /// Sets the pipeline as the request says.
+    /// Sends any request for a pipeline.
     pub fn set_as(&self, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Failed> {
         let mut client = self.client();
         self.runtime.block_on(client.set_forwarding_pipeline_config(request)).map(drop).map_err(Failed::of)
     }
 
-    /// The whole pipeline.
+    /// Returns the whole pipeline.
     pub fn get(&self) -> v1::ForwardingPipelineConfig {
         self.get_as(DEVICE, ResponseType::All).unwrap().unwrap_or_default()
     }
 
-    /// The pipeline, or what of it is asked for.
+    /// Returns the requested part of the pipeline.
     pub fn get_as(
         &self,
         device_id: u64,
@@ -224,12 +224,12 @@ impl Rig {
         Ok(answer.into_inner().config)
     }
 
-    /// Lets a frame arrive.
+    /// Sends a frame to a port.
     pub fn send(&self, port: u32, data: &[u8]) {
         self.frames.send(Frame::new(port, data)).unwrap();
     }
 
-    /// The next frame that leaves: port and bytes.
+    /// Returns the next transmitted frame: port and bytes.
     #[track_caller]
     pub fn sent(&self) -> (u32, Vec<u8>) {
         loop {
@@ -239,7 +239,7 @@ impl Rig {
         }
     }
 
-    /// Where the copies of a frame leave, in order.
+    /// Returns the ports by which copies of a frame leave, in order.
     #[track_caller]
     pub fn copies(&self, port: u32, data: &[u8]) -> Vec<u32> {
         self.send(port, data);
@@ -252,13 +252,13 @@ impl Rig {
         }
     }
 
-    /// Where a frame leaves, if it does.
+    /// Returns the port by which a frame leaves, if it does.
     #[track_caller]
     pub fn through(&self, port: u32, data: &[u8]) -> Option<u32> {
         self.copies(port, data).first().copied()
     }
 
-    /// Nothing leaves.
+    /// Checks that no frame leaves.
     #[track_caller]
     pub fn sends_nothing(&self) {
         if let Ok(Sent::Frame(frame)) = self.sent.lock().unwrap().recv_timeout(NEVER) {

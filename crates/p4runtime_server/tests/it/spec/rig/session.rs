@@ -1,4 +1,4 @@
-//! Streams, and how calls fail.
+//! Streams, and failed calls.
 
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1::stream_message_request::Update as Request;
@@ -13,25 +13,25 @@ use super::{NEVER, Rig, SOON, uint128};
 
 pub use p4runtime_server::Code;
 
-/// Why one update or request failed.
+/// The error of one update or request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     pub code: Code,
     pub message: String,
 }
 
-/// How a call failed.
+/// The error of a call.
 #[derive(Clone, Debug)]
 pub struct Failed {
     pub code: Code,
     pub message: String,
-    /// One for each element of a batch, `Ok` where it went well.
+    /// The errors of a batch's elements, `Ok` for those that succeeded.
     pub errors: Vec<Refused>,
     /// The status in the details, if there is one.
     pub status: Option<google::rpc::Status>,
 }
 
-/// The canonical code with this number.
+/// Returns the canonical code with this number.
 pub fn code(number: i32) -> Code {
     const ALL: [Code; 14] = [
         Code::Ok,
@@ -63,7 +63,7 @@ impl Failed {
         Failed { code: code(status.code().into()), message: status.message().to_owned(), errors, status: details }
     }
 
-    /// The codes of the elements.
+    /// Returns the codes of the elements.
     pub fn codes(&self) -> Vec<Code> {
         self.errors.iter().map(|error| error.code).collect()
     }
@@ -87,11 +87,11 @@ impl Session {
 
     pub fn send(&self, update: Request) {
         let requests = self.requests.as_ref().expect("the stream is open");
-        // A stream that the server has ended takes nothing; what it ended with is read by the test.
+        // A stream that the server has ended takes no messages; the test reads its status.
         let _ = requests.send(v1::StreamMessageRequest { update: Some(update) });
     }
 
-    /// Claims a role of a device; `None` is no election id.
+    /// Sends an arbitration update for a role of a device; `None` is no election id.
     pub fn arbitrate(&self, device_id: u64, role: &str, election: Option<u128>) {
         let role = (!role.is_empty()).then(|| v1::Role { name: role.to_owned(), ..Default::default() });
         self.claim(v1::MasterArbitrationUpdate {
@@ -106,7 +106,7 @@ impl Session {
         self.send(Request::Arbitration(update));
     }
 
-    /// The next message, or how the stream ended; panics if neither comes soon.
+    /// Returns the next message, or the stream's status. Panics on a timeout.
     #[track_caller]
     pub fn recv(&mut self) -> Result<v1::StreamMessageResponse, Failed> {
         let next = async { tokio::time::timeout(SOON, self.responses.message()).await };
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// No message comes.
+    /// Checks that no message comes.
     #[track_caller]
     pub fn is_quiet(&mut self) {
         let next = async { tokio::time::timeout(NEVER, self.responses.message()).await };
@@ -126,24 +126,24 @@ impl Session {
         }
     }
 
-    /// The next message, which is an arbitration update: its status and election id.
+    /// Receives an arbitration update. Returns its status and election id.
     #[track_caller]
-    pub fn told(&mut self) -> (Code, Option<u128>) {
-        let update = self.told_all();
+    pub fn mastership(&mut self) -> (Code, Option<u128>) {
+        let update = self.arbitration();
         let id = update.election_id.map(|id| u128::from(id.high) << 64 | u128::from(id.low));
         (code(update.status.map_or(0, |status| status.code)), id)
     }
 
-    /// The next message, which is an arbitration update.
+    /// Receives an arbitration update.
     #[track_caller]
-    pub fn told_all(&mut self) -> v1::MasterArbitrationUpdate {
+    pub fn arbitration(&mut self) -> v1::MasterArbitrationUpdate {
         match self.recv().expect("the stream goes on").update {
             Some(Response::Arbitration(update)) => update,
             other => panic!("no arbitration update: {other:?}"),
         }
     }
 
-    /// The next message, which is an error: its code, and which message it is about.
+    /// Receives an error. Returns its code and the message that it is about.
     #[track_caller]
     pub fn refused(&mut self) -> v1::StreamError {
         match self.recv().expect("the stream goes on").update {
@@ -152,7 +152,7 @@ impl Session {
         }
     }
 
-    /// The code that the server ends the stream with.
+    /// Returns the code with which the server ends the stream.
     #[track_caller]
     pub fn ends(&mut self) -> Code {
         self.recv().expect_err("the stream ends").code

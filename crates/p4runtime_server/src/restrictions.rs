@@ -1,41 +1,41 @@
-//! What a program asks of what is written, besides its form: restrictions and references.
+//! Restrictions and references that a program declares for entries, beyond their format.
 //!
-//! Restrictions are looked at when an update is translated, on the controller's side of everything. References depend on
-//! what is there, and so are looked at, update by update, where a batch runs.
+//! Restrictions are checked when an update is translated, on the controller's values. References depend on what is
+//! installed, so they are checked for each update when its batch runs.
 
 use p4_constraints::{EntityReferences, ReferenceEntity, References};
 use p4runtime_proto::v1;
 
-use crate::mirror::{Change, Mirror, decode};
+use crate::mirror::{Mirror, MirrorChange, decode};
 use crate::schema::Schema;
 use crate::status::{Code, Refusal};
 
-/// Holds what an update writes against the program's restrictions.
+/// Checks an update against the program's restrictions.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`, with the clause that does not hold and the values it saw.
-pub(crate) fn check(schema: &Schema, change: &Change) -> Result<(), Refusal> {
+pub(crate) fn check(schema: &Schema, change: &MirrorChange) -> Result<(), Refusal> {
     if schema.checker.is_empty() {
         return Ok(());
     }
     let checked = match change {
-        Change::PutEntry { entry, .. } | Change::PutDefault { entry: Some(entry), .. } => {
+        MirrorChange::PutEntry { entry, .. } | MirrorChange::PutDefault { entry: Some(entry), .. } => {
             schema.checker.check_entry(entry)
         }
-        Change::PutMember(_, action) => schema.checker.check_action(action),
+        MirrorChange::PutMember(_, action) => schema.checker.check_action(action),
         _ => Ok(()),
     };
     checked.map_err(|violation| Refusal::invalid(violation.to_string()))
 }
 
-/// What was there under a name before an update, to be put back.
+/// The references of a key before an update, for undoing it.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub(crate) struct ReplacedReferences {
     key: Vec<u8>,
     entity_references: Option<EntityReferences>,
 }
 
-/// The references of what `mirror` holds.
+/// Returns the references of the mirror's contents.
 pub(crate) fn references(schema: &Schema, mirror: &Mirror) -> References {
     let mut references = schema.references.clone();
     if references.is_empty() {
@@ -66,39 +66,42 @@ pub(crate) fn references(schema: &Schema, mirror: &Mirror) -> References {
     references
 }
 
-/// Takes note of an update that is about to run; `None` if it has nothing to do with references.
+/// Records the references of an update that is about to run. Returns `None` if it has nothing to do with references.
 ///
 /// # Errors
-/// `NOT_FOUND` if it refers to something that is not there, `FAILED_PRECONDITION` if it takes away what is referred to.
-pub(crate) fn replace(references: &mut References, change: &Change) -> Result<Option<Before>, Refusal> {
+/// `NOT_FOUND` if it refers to an entity that does not exist, `FAILED_PRECONDITION` if it removes one that is
+/// referred to.
+pub(crate) fn replace(
+    references: &mut References,
+    change: &MirrorChange,
+) -> Result<Option<ReplacedReferences>, Refusal> {
     if references.is_empty() {
         return Ok(None);
     }
     let (key, entity_references) = match change {
-        Change::PutEntry { table, key, entry } => {
+        MirrorChange::PutEntry { table, key, entry } => {
             (entry_name(*table, key), Some(references.entity_references(ReferenceEntity::Entry(entry))))
         }
-        Change::DropEntry { table, key } => (entry_name(*table, key), None),
-        Change::PutDefault { table, entry } => {
-            let entity_references =
-                entry.as_ref().map(|entry| references.entity_references(ReferenceEntity::Entry(entry)));
+        MirrorChange::DropEntry { table, key } => (entry_name(*table, key), None),
+        MirrorChange::PutDefault { table, entry } => {
+            let entity_references = entry.as_ref().map(|entry| references.entity_references(ReferenceEntity::Entry(entry)));
             (name(b'd', [*table, 0]), entity_references)
         }
-        Change::PutMember((profile, member), action) => {
+        MirrorChange::PutMember((profile, member), action) => {
             let action = Some((**action).clone());
             let item = v1::ActionProfileMember { action, ..Default::default() };
             (name(b'm', [*profile, *member]), Some(references.entity_references(ReferenceEntity::Member(&item))))
         }
-        Change::DropMember((profile, member)) => (name(b'm', [*profile, *member]), None),
-        Change::PutMulticast(group) => {
+        MirrorChange::DropMember((profile, member)) => (name(b'm', [*profile, *member]), None),
+        MirrorChange::PutMulticast(group) => {
             let id = group.multicast_group_id;
             (name(b'g', [id, 0]), Some(references.entity_references(ReferenceEntity::MulticastGroup(id))))
         }
-        Change::DropMulticast(id) => (name(b'g', [*id, 0]), None),
+        MirrorChange::DropMulticast(id) => (name(b'g', [*id, 0]), None),
         _ => return Ok(None),
     };
     match references.replace(&key, entity_references) {
-        Ok(entity_references) => Ok(Some(Before { key, entity_references })),
+        Ok(entity_references) => Ok(Some(ReplacedReferences { key, entity_references })),
         Err(broken) => {
             let code = match broken {
                 p4_constraints::ReferenceError::Missing { .. } => Code::NotFound,
@@ -109,9 +112,9 @@ pub(crate) fn replace(references: &mut References, change: &Change) -> Result<Op
     }
 }
 
-/// Takes back what [`replace`] took note of.
-pub(crate) fn put_back(references: &mut References, before: Option<Before>) {
-    if let Some(Before { key, entity_references }) = before {
+/// Reverts [`replace`].
+pub(crate) fn put_back(references: &mut References, before: Option<ReplacedReferences>) {
+    if let Some(ReplacedReferences { key, entity_references }) = before {
         references.force(&key, entity_references);
     }
 }

@@ -1,33 +1,33 @@
-//! What a write does to the switch: checked, translated, ready to run between two batches of packets.
+//! Operations of a write on the switch: checked and translated, ready to run between two batches of packets.
 //!
-//! Each operation takes effect as a whole or not at all, and gives what undoes it.
+//! Each operation takes effect as a whole or not at all, and returns the [`Undo`] that reverts it.
 
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, CounterValue, EntryError, GroupMember, MeterConfig, Objects, TableEntry};
 use ir::{CounterId, KeyValue, MeterId, ProfileId, RegisterId, TableId, ValueSetId};
 use switch::{MirrorSession, MulticastGroup, SwitchControl};
 
-/// An entry of a table and what is written with it.
+/// A table entry and the counter and meter written with it.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryWrite {
     pub table: TableId,
     pub keys: Vec<KeyValue>,
     pub priority: i32,
-    /// None leaves the action as it is.
+    /// `None` leaves the action unchanged.
     pub action: Option<ActionSpec>,
     pub idle_timeout_ns: u64,
-    /// None leaves the counter as it is.
+    /// `None` leaves the counter unchanged.
     pub counter: Option<CounterValue>,
-    /// None leaves the meter as it is.
+    /// `None` leaves the meter unchanged.
     pub meter: Option<Option<MeterConfig>>,
-    /// The program gave the entry: only its counter and meter can be written.
+    /// Whether the entry is a `const` entry of the program: only its counter and meter can be written.
     pub constant: bool,
 }
 
-/// One change of the switch.
+/// A single change of the switch.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    /// Nothing in the switch: the server alone keeps what was written.
+    /// Changes nothing in the switch: only the server's mirror changes.
     Nothing,
     InsertEntry(EntryWrite),
     ModifyEntry(EntryWrite),
@@ -36,7 +36,7 @@ pub(crate) enum Op {
         keys: Vec<KeyValue>,
         priority: i32,
     },
-    /// `None` for what the program says.
+    /// `None` restores the program's default action.
     SetDefault(TableId, Option<ActionCall>),
     SetEntryCounter {
         table: TableId,
@@ -56,7 +56,7 @@ pub(crate) enum Op {
     InsertGroup(ProfileId, u32, Vec<GroupMember>, u32),
     ModifyGroup(ProfileId, u32, Vec<GroupMember>),
     DeleteGroup(ProfileId, u32),
-    /// One element or all.
+    /// One element, or all elements with `None`.
     SetCounter(CounterId, Option<u64>, CounterValue),
     SetMeter(MeterId, Option<u64>, Option<MeterConfig>),
     SetRegister(RegisterId, Option<u64>, Bits),
@@ -69,19 +69,19 @@ pub(crate) enum Op {
     SetValueSet(ValueSetId, Vec<Vec<KeyValue>>),
 }
 
-/// An entry as it was.
+/// A table entry before a change.
 #[derive(Debug)]
-pub(crate) struct Before {
+pub(crate) struct EntryBefore {
     entry: TableEntry,
     constant: bool,
     counter: CounterValue,
     meter: Option<MeterConfig>,
 }
 
-impl Before {
-    fn of(objects: &Objects, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Box<Before>, EntryError> {
+impl EntryBefore {
+    fn of(objects: &Objects, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Box<EntryBefore>, EntryError> {
         let installed = objects.get(table, keys, priority)?;
-        Ok(Box::new(Before {
+        Ok(Box::new(EntryBefore {
             entry: installed.entry.clone(),
             constant: installed.constant,
             counter: installed.counter,
@@ -90,7 +90,7 @@ impl Before {
     }
 }
 
-/// What takes an operation back.
+/// The inverse of an operation.
 #[derive(Debug)]
 pub(crate) enum Undo {
     Nothing,
@@ -99,10 +99,10 @@ pub(crate) enum Undo {
         keys: Vec<KeyValue>,
         priority: i32,
     },
-    /// An entry as it was before it was changed, or removed.
+    /// An entry as it was before it was modified or removed.
     Entry {
         table: TableId,
-        before: Box<Before>,
+        before: Box<EntryBefore>,
         removed: bool,
     },
     Op(Op),
@@ -115,7 +115,7 @@ pub(crate) enum Undo {
 }
 
 impl Op {
-    /// Runs it.
+    /// Runs the operation.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) -> Result<Undo, EntryError> {
         match self {
             Op::InsertMulticast(id, _) if switch.multicast_groups().get(id).is_some() => Err(EntryError::Duplicate),
@@ -155,7 +155,7 @@ impl Op {
             Op::InsertEntry(write) => insert(objects, write),
             Op::ModifyEntry(write) => modify(objects, write),
             Op::DeleteEntry { table, keys, priority } => {
-                let before = Before::of(objects, table, &keys, priority)?;
+                let before = EntryBefore::of(objects, table, &keys, priority)?;
                 objects.delete(table, &keys, priority)?;
                 Ok(Undo::Entry { table, before, removed: true })
             }
@@ -279,7 +279,7 @@ fn insert(objects: &mut Objects, write: EntryWrite) -> Result<Undo, EntryError> 
 
 fn modify(objects: &mut Objects, write: EntryWrite) -> Result<Undo, EntryError> {
     let EntryWrite { table, keys, priority, action, idle_timeout_ns, counter, meter, constant } = write;
-    let before = Before::of(objects, table, &keys, priority)?;
+    let before = EntryBefore::of(objects, table, &keys, priority)?;
     if !constant {
         let action = action.unwrap_or_else(|| before.entry.action.clone());
         let entry = TableEntry { keys: keys.clone(), priority, action, metadata: Vec::new(), idle_timeout_ns };
@@ -304,7 +304,7 @@ fn attach(
         objects.set_entry_counter(table, keys, priority, value)?;
     }
     match meter {
-        // A meter that stays as it is keeps its buckets.
+        // A meter whose configuration does not change keeps its buckets.
         Some(config) if config != objects.get(table, keys, priority)?.meter_config => {
             objects.configure_entry_meter(table, keys, priority, config)
         }
@@ -312,9 +312,9 @@ fn attach(
     }
 }
 
-/// Puts an entry back. The buckets of its meter begin full again; everything else is as it was.
-fn restore(objects: &mut Objects, table: TableId, before: Before, removed: bool) {
-    let Before { entry, constant, counter, meter } = before;
+/// Restores an entry. The buckets of its meter start full; everything else is as before.
+fn restore(objects: &mut Objects, table: TableId, before: EntryBefore, removed: bool) {
+    let EntryBefore { entry, constant, counter, meter } = before;
     let (keys, priority) = (entry.keys.clone(), entry.priority);
     let result = match removed {
         true => objects.insert(table, entry),
@@ -322,13 +322,13 @@ fn restore(objects: &mut Objects, table: TableId, before: Before, removed: bool)
         false => objects.modify(table, entry),
     };
     result.expect("the entry was there before");
-    // Tables without counters or meters refuse both, rightly.
+    // Tables without counters or meters refuse these calls; that is expected.
     let _ = objects.set_entry_counter(table, &keys, priority, counter);
     let _ = objects.configure_entry_meter(table, &keys, priority, meter);
 }
 
 impl Undo {
-    /// Takes the operation back. Undone in reverse order, nothing can fail: each step leads to a state that was.
+    /// Reverts the operation. In reverse order this cannot fail, since each step leads back to an earlier state.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) {
         const WAS: &str = "this state was there before";
         match self {

@@ -2,9 +2,9 @@
 
 use p4runtime_proto::v1::field_match::FieldMatchType;
 
-use crate::{Form, TranslationError, Translator, canonical};
+use super::{TranslationError, ValueForm, ValueTranslator, canonical};
 
-/// The number with `width` bits set.
+/// Returns the number with `width` bits set.
 fn ones(width: u32) -> Vec<u8> {
     let mut bytes = vec![0xff; width.div_ceil(8) as usize];
     if let Some(first) = bytes.first_mut() {
@@ -13,12 +13,12 @@ fn ones(width: u32) -> Vec<u8> {
     canonical(&bytes)
 }
 
-impl Translator {
-    /// Translates a match on a field of a type, whose data plane's form has `width` bits. A match that says something of
-    /// some bits only cannot be translated; one on all bits stays one on all bits.
+impl ValueTranslator {
+    /// Translates a match on a field whose type has `width` bits in the data plane. A match on all bits stays one on
+    /// all bits; a match on only some bits cannot be translated.
     ///
     /// # Errors
-    /// As [`Translator::to_data`].
+    /// As [`ValueTranslator::to_data`].
     pub fn field_to_data(
         &mut self,
         type_name: &str,
@@ -27,11 +27,11 @@ impl Translator {
     ) -> Result<(), TranslationError> {
         let Some(form) = self.form(type_name) else { return Ok(()) };
         let sdn_width = match form {
-            Form::Number(sdn_width) => sdn_width,
+            ValueForm::Number(sdn_width) => sdn_width,
             // A text has no bits.
-            Form::Text => 0,
+            ValueForm::Text => 0,
         };
-        let numeric = form != Form::Text;
+        let numeric = form != ValueForm::Text;
         match field {
             FieldMatchType::Exact(exact) => exact.value = self.to_data(type_name, &exact.value, width)?,
             FieldMatchType::Optional(optional) => optional.value = self.to_data(type_name, &optional.value, width)?,
@@ -52,11 +52,11 @@ impl Translator {
         Ok(())
     }
 
-    /// Translates a match on a field of a type back: the reverse of [`Translator::field_to_data`].
+    /// Translates a match on a field back. It is the inverse of [`ValueTranslator::field_to_data`].
     pub fn field_to_sdn(&self, type_name: &str, field: &mut FieldMatchType) {
         let sdn_width = match self.form(type_name) {
-            Some(Form::Number(sdn_width)) => sdn_width,
-            Some(Form::Text) => 0,
+            Some(ValueForm::Number(sdn_width)) => sdn_width,
+            Some(ValueForm::Text) => 0,
             None => return,
         };
         match field {

@@ -1,24 +1,24 @@
-//! What the switch tells: packets, digests and idle entries, on their way to the primaries.
+//! Notifications from the switch to the primaries: packets, digests and idle entries.
 
 use p4runtime_proto::v1;
 use switch::Notification;
 use v1::stream_message_response::Update as Response;
 
-use super::{Server, State};
+use super::{PipelineState, Server};
 use crate::arbitration::{Arbitration, Outbox};
-use crate::plane::Told;
+use crate::data_plane::NotificationBatch;
 use crate::translate::encode_key;
 
 impl Server {
-    /// Passes what the switch told on to the primaries. `wall_ns` is the time since 1970, for people and logs.
-    pub(crate) fn told(&mut self, told: Told, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
-        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
+    /// Forwards notifications to the primaries. `wall_ns` is the Unix time, for timestamps.
+    pub(crate) fn notify(&mut self, batch: NotificationBatch, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
+        let Some(PipelineState { pipeline, mirror, .. }) = &self.committed else { return };
         let schema = &pipeline.schema;
-        if !std::sync::Arc::ptr_eq(&told.program, &schema.program) {
+        if !std::sync::Arc::ptr_eq(&batch.program, &schema.program) {
             return;
         }
         let mut idle: Vec<v1::TableEntry> = Vec::new();
-        for notification in told.notifications {
+        for notification in batch.notifications {
             match notification {
                 Notification::PacketIn { data, .. } => {
                     let Some((metadata, payload)) = (match &schema.packet_in {
@@ -65,15 +65,15 @@ impl Server {
         }
     }
 
-    /// Sends the digest lists whose time has come.
+    /// Sends the digest lists that are due.
     pub(crate) fn tick(&mut self, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
-        let Some(State { pipeline, mirror, .. }) = &self.committed else { return };
+        let Some(PipelineState { pipeline, mirror, .. }) = &self.committed else { return };
         for list in self.digests.due(&pipeline.schema, &mirror.digests, now_ns) {
             send_digest(&self.arbitration, list, wall_ns, outbox);
         }
     }
 
-    /// When [`Server::tick`] has something to do.
+    /// Returns the time of the next [`Server::tick`].
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.digests.next_ns(&self.committed.as_ref()?.mirror.digests)
     }

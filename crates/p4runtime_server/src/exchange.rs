@@ -1,15 +1,19 @@
-//! Puts a switch with another program in the place of the one that runs.
+//! Exchanges the running switch for one with another program.
 
 use switch::{PortId, SwitchControl};
 
-use crate::plane::Plane;
+use crate::data_plane::DataPlane;
 
-/// Puts `next` in the place of the switch, between two batches of packets, and gives the old one back. Packets that wait
-/// in its queues leave first, so that none is lost that it had taken in. With `keep`, registers and counters of the
-/// same name and shape go on where they were: they are the packets' memory. What controllers wrote, rates of meters
-/// included, `next` has already.
-pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<dyn SwitchControl>, keep: bool) -> Box<dyn SwitchControl> {
-    // Else what others count and remember meanwhile would be lost.
+/// Exchanges the running switch for `next`, between two batches of packets, and returns the old one. Packets in its
+/// queues are sent first, so that none is lost. With `keep`, registers and counters of the same name and shape keep
+/// their values, since they are the packets' memory. `next` already holds what controllers wrote, meter rates
+/// included.
+pub(crate) fn exchange(
+    plane: &mut DataPlane<'_>,
+    mut next: Box<dyn SwitchControl>,
+    keep: bool,
+) -> Box<dyn SwitchControl> {
+    // Without this, counts and registers that other threads still write would be lost.
     (plane.stop_others)();
     plane.switch.drain(plane.now, plane.output);
     let down: Vec<PortId> = plane.switch.ports().ids().filter(|port| !plane.switch.ports().is_up(*port)).collect();
@@ -24,7 +28,7 @@ pub(crate) fn swap(plane: &mut Plane<'_>, mut next: Box<dyn SwitchControl>, keep
     next
 }
 
-/// Copies what packets left in arrays that both programs have.
+/// Copies the values of registers and counters that both programs have.
 fn carry_over(old: &dyn SwitchControl, new: &mut dyn SwitchControl) {
     let (before, after) = (old.program().clone(), new.program().clone());
     for (to, register) in &after.registers {

@@ -1,41 +1,43 @@
-//! A store in a directory: one file of `redb`, whose transactions are on the disk when they are committed.
+//! A store in a directory: one file of `redb`, whose transactions are durable when they are committed.
 
 use std::path::{Path, PathBuf};
 
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{Changes, Kept, KeptPipeline, PipelineChanges, Store, StoreError};
+use super::{PipelineChanges, Store, StoreChanges, StoreError, StoredPipeline, StoredState};
 
-/// The pipeline and whatever else there is one of, by name.
+/// The pipelines and other single values, by name.
 const ABOUT: TableDefinition<&str, &[u8]> = TableDefinition::new("about");
-/// What was written to the pipeline that packets run, by key.
+/// Updates of the running pipeline, by key.
 const WRITTEN: TableDefinition<&[u8], &[u8]> = TableDefinition::new("written");
-/// What was written to the one that is saved and not committed, by key.
+/// Updates of the saved pipeline that is not committed, by key.
 const WRITTEN_TO_SAVED: TableDefinition<&[u8], &[u8]> = TableDefinition::new("written-to-saved");
-/// The names of these two.
+/// Names of the two pipelines.
 const PIPELINE: &str = "pipeline";
 const SAVED: &str = "saved";
 
-/// The file in the directory.
+/// Name of the file in the directory.
 const FILE: &str = "p4runtime.redb";
-/// How keys and values are to be understood.
+/// Version of the file's format.
 const FORMAT: &[u8] = b"2";
-/// The format before: nothing was saved.
+/// The former version, without a saved pipeline.
 const WITHOUT_SAVED: &[u8] = b"1";
 /// Memory for pages of the file, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// Why a directory cannot be used.
+/// An error from opening a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// It cannot be made or opened.
+    /// The directory cannot be created or opened.
     #[error("cannot use the state directory {0}: {1}")]
     Open(PathBuf, String),
-    /// Another process has it.
+    /// Another process uses the directory.
     #[error("the state directory {0} is in use by another switch")]
     InUse(PathBuf),
-    /// Another version made it.
-    #[error("the state directory {0} was made by another version of Triplane, in a format that this one does not know")]
+    /// Another version wrote the directory.
+    #[error(
+        "the state directory {0} was written by another version of Triplane in a format that this version cannot read"
+    )]
     Format(PathBuf),
 }
 
@@ -45,10 +47,11 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens a directory's store, or makes both. Others than the owner may not read it: tables may hold secrets.
+    /// Opens the store of a directory and creates both if necessary. Only the owner may read the directory, since
+    /// tables may hold secrets.
     ///
     /// # Errors
-    /// If that is not possible, if another process has it, or if another version made it.
+    /// If the directory cannot be created or opened, another process uses it, or another version wrote it.
     pub fn open(directory: &Path) -> Result<DiskStore, DiskError> {
         use std::os::unix::fs::DirBuilderExt;
         let cannot = |error: &dyn std::fmt::Display| DiskError::Open(directory.to_owned(), error.to_string());
@@ -59,23 +62,23 @@ impl DiskStore {
             DatabaseError::DatabaseAlreadyOpen => DiskError::InUse(directory.to_owned()),
             error => cannot(&error),
         })?;
-        // A name that was not synced may be gone after a loss of power, and all that is behind it.
+        // Without a sync, the directory entry and everything in it may be lost on a power failure.
         let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(|error| cannot(&error))?;
         let store = DiskStore { database };
-        match store.about("format").map_err(|error| cannot(&error))? {
+        match store.metadata("format").map_err(|error| cannot(&error))? {
             Some(format) if format == FORMAT => {}
             Some(format) if format != WITHOUT_SAVED => return Err(DiskError::Format(directory.to_owned())),
-            _ => store.set_about("format", FORMAT).map_err(|error| cannot(&error))?,
+            _ => store.set_metadata("format", FORMAT).map_err(|error| cannot(&error))?,
         }
         Ok(store)
     }
 
-    /// Something there is one of, by name, if it was set.
+    /// Returns a single value by name, if it is set.
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn about(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn metadata(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let read = || -> Result<_, redb::Error> {
             let transaction = self.database.begin_read()?;
             match transaction.open_table(ABOUT) {
@@ -87,11 +90,11 @@ impl DiskStore {
         read().map_err(failed)
     }
 
-    /// Sets something there is one of.
+    /// Sets a single value.
     ///
     /// # Errors
     /// If it is not durable.
-    pub fn set_about(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
+    pub fn set_metadata(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
             transaction.open_table(ABOUT)?.insert(name, value)?;
@@ -101,8 +104,8 @@ impl DiskStore {
         write().map_err(failed)
     }
 
-    fn kept(&self, name: &str, written: Written) -> Result<Option<KeptPipeline>, StoreError> {
-        let Some(config) = self.about(name)? else { return Ok(None) };
+    fn kept(&self, name: &str, written: UpdateTable) -> Result<Option<StoredPipeline>, StoreError> {
+        let Some(config) = self.metadata(name)? else { return Ok(None) };
         let read = || -> Result<Vec<Vec<u8>>, redb::Error> {
             let table = match self.database.begin_read()?.open_table(written) {
                 Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
@@ -115,18 +118,18 @@ impl DiskStore {
             Ok(values)
         };
         let values = read().map_err(failed)?;
-        KeptPipeline::decode(&config, values.iter().map(Vec::as_slice)).map(Some)
+        StoredPipeline::decode(&config, values.iter().map(Vec::as_slice)).map(Some)
     }
 }
 
-type Written = TableDefinition<'static, &'static [u8], &'static [u8]>;
+type UpdateTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
-/// What one pipeline's changes do to it in a transaction.
+/// Applies the changes of one pipeline in a transaction.
 fn change(
     transaction: &WriteTransaction,
     changes: &PipelineChanges,
     name: &str,
-    written: Written,
+    written: UpdateTable,
 ) -> Result<(), redb::Error> {
     if let Some(config) = &changes.pipeline {
         let mut about = transaction.open_table(ABOUT)?;
@@ -147,13 +150,13 @@ fn change(
 }
 
 impl Store for DiskStore {
-    fn load(&self) -> Result<Option<Kept>, StoreError> {
+    fn load(&self) -> Result<Option<StoredState>, StoreError> {
         let Some(committed) = self.kept(PIPELINE, WRITTEN)? else { return Ok(None) };
-        let generation = number(self.about("generation")?.as_deref());
-        Ok(Some(Kept { committed, generation, saved: self.kept(SAVED, WRITTEN_TO_SAVED)? }))
+        let generation = number(self.metadata("generation")?.as_deref());
+        Ok(Some(StoredState { committed, generation, saved: self.kept(SAVED, WRITTEN_TO_SAVED)? }))
     }
 
-    fn commit(&mut self, changes: &Changes) -> Result<(), StoreError> {
+    fn commit(&mut self, changes: &StoreChanges) -> Result<(), StoreError> {
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
             if changes.committed.pipeline.is_some() {
@@ -183,19 +186,19 @@ mod tests {
     use p4runtime_proto::v1;
 
     use super::*;
-    use crate::keep::MemoryStore;
+    use crate::store::MemoryStore;
 
-    /// A directory that goes away with its value.
-    struct Directory(PathBuf);
+    /// A directory that is removed on drop.
+    struct TempDirectory(PathBuf);
 
-    impl Drop for Directory {
+    impl Drop for TempDirectory {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
-    fn directory(name: &str) -> Directory {
-        Directory(std::env::temp_dir().join(format!("triplane-{name}-{}", std::process::id())))
+    fn directory(name: &str) -> TempDirectory {
+        TempDirectory(std::env::temp_dir().join(format!("triplane-{name}-{}", std::process::id())))
     }
 
     fn changes(pipeline: Option<u64>, values: &[(u8, Option<i32>)]) -> PipelineChanges {
@@ -223,7 +226,7 @@ mod tests {
         ];
         assert_eq!(DiskStore::open(&directory.0).unwrap().load().unwrap(), None);
         for (number, (committed, saved)) in steps.into_iter().enumerate() {
-            let step = Changes { committed, saved };
+            let step = StoreChanges { committed, saved };
             memory.commit(&step).unwrap();
             DiskStore::open(&directory.0).unwrap().commit(&step).unwrap();
             let kept = DiskStore::open(&directory.0).unwrap().load().unwrap();
@@ -237,13 +240,13 @@ mod tests {
     fn what_was_kept_before_anything_could_be_saved_is_read() {
         let directory = directory("before");
         let mut first = DiskStore::open(&directory.0).unwrap();
-        let step = Changes { committed: changes(Some(7), &[(1, Some(1))]), saved: PipelineChanges::default() };
+        let step = StoreChanges { committed: changes(Some(7), &[(1, Some(1))]), saved: PipelineChanges::default() };
         first.commit(&step).unwrap();
-        first.set_about("format", WITHOUT_SAVED).unwrap();
+        first.set_metadata("format", WITHOUT_SAVED).unwrap();
         drop(first);
         let again = DiskStore::open(&directory.0).unwrap();
         assert_eq!(again.load().unwrap().unwrap().committed.updates.len(), 1);
-        assert_eq!(again.about("format").unwrap().as_deref(), Some(FORMAT));
+        assert_eq!(again.metadata("format").unwrap().as_deref(), Some(FORMAT));
     }
 
     #[test]
@@ -251,7 +254,7 @@ mod tests {
         let directory = directory("one");
         let first = DiskStore::open(&directory.0).unwrap();
         assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::InUse(_))));
-        first.set_about("format", b"3").unwrap();
+        first.set_metadata("format", b"3").unwrap();
         drop(first);
         assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::Format(_))));
     }

@@ -1,4 +1,4 @@
-//! Messages on their way to one client: as many as fit into so many bytes, and how it ends.
+//! A queue of messages to one client, bounded by bytes, that can end with a status.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,50 +9,51 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
 
-/// What a message takes besides its bytes on the wire.
+/// Memory that a message takes besides its encoded bytes.
 const MESSAGE_BYTES: usize = 512;
 
-/// A message and the room that it takes until it is taken out.
-type Item<T> = (Result<T, Status>, Option<OwnedSemaphorePermit>);
+/// A message and the permit for its bytes, released when it is taken out.
+type QueuedMessage<T> = (Result<T, Status>, Option<OwnedSemaphorePermit>);
 
-/// Where messages are put in.
-pub(crate) struct Sender<T> {
-    items: mpsc::UnboundedSender<Item<T>>,
+/// The sending end of the queue.
+pub(crate) struct BoundedSender<T> {
+    items: mpsc::UnboundedSender<QueuedMessage<T>>,
     bytes: usize,
     room: Arc<Semaphore>,
     given_up: Arc<Notify>,
 }
 
-impl<T> Clone for Sender<T> {
+impl<T> Clone for BoundedSender<T> {
     fn clone(&self) -> Self {
         let (items, room, given_up) = (self.items.clone(), self.room.clone(), self.given_up.clone());
-        Sender { items, bytes: self.bytes, room, given_up }
+        BoundedSender { items, bytes: self.bytes, room, given_up }
     }
 }
 
-/// Where they are taken out.
-pub(crate) struct Receiver<T>(mpsc::UnboundedReceiver<Item<T>>);
+/// The receiving end of the queue.
+pub(crate) struct BoundedReceiver<T>(mpsc::UnboundedReceiver<QueuedMessage<T>>);
 
-/// A queue for messages of `bytes` in all. One that is longer by itself waits for nothing else to be there.
-pub(crate) fn queue<T>(bytes: usize) -> (Sender<T>, Receiver<T>) {
+/// Creates a queue for `bytes` of messages. A message that is longer waits until the queue is empty.
+pub(crate) fn queue<T>(bytes: usize) -> (BoundedSender<T>, BoundedReceiver<T>) {
     let (items, receiver) = mpsc::unbounded_channel();
-    let sender = Sender { items, bytes, room: Arc::new(Semaphore::new(bytes)), given_up: Arc::new(Notify::new()) };
-    (sender, Receiver(receiver))
+    let sender =
+        BoundedSender { items, bytes, room: Arc::new(Semaphore::new(bytes)), given_up: Arc::new(Notify::new()) };
+    (sender, BoundedReceiver(receiver))
 }
 
-impl<T: Message> Sender<T> {
+impl<T: Message> BoundedSender<T> {
     fn size(&self, message: &T) -> u32 {
         (message.encoded_len() + MESSAGE_BYTES).min(self.bytes) as u32
     }
 
-    /// Puts a message in if there is room; false if there is none, or nobody takes messages out any more.
+    /// Queues a message if there is room. Returns false if there is none or the receiver is gone.
     #[must_use]
     pub(crate) fn try_send(&self, message: T) -> bool {
         let room = self.room.clone().try_acquire_many_owned(self.size(&message));
         room.is_ok_and(|room| self.items.send((Ok(message), Some(room))).is_ok())
     }
 
-    /// Puts a message in when there is room; false if nobody takes messages out any more.
+    /// Queues a message when there is room. Returns false if the receiver is gone.
     #[must_use]
     pub(crate) async fn send(&self, message: T) -> bool {
         tokio::select! {
@@ -64,30 +65,30 @@ impl<T: Message> Sender<T> {
     }
 }
 
-impl<T> Sender<T> {
-    /// Says how it ends, which needs no room.
+impl<T> BoundedSender<T> {
+    /// Ends the queue with a status, which needs no room.
     pub(crate) fn end(&self, status: Status) {
-        // Nobody is left to be told if this fails.
+        // If this fails, no receiver is left to report to.
         let _ = self.items.send((Err(status), None));
     }
 
-    /// The client is not worth waiting for.
+    /// Marks the client as too slow.
     pub(crate) fn give_up(&self) {
         self.given_up.notify_one();
     }
 
-    /// Waits until somebody gives the client up.
+    /// Waits until the client is marked as too slow.
     pub(crate) async fn given_up(&self) {
         self.given_up.notified().await;
     }
 
-    /// Waits until nobody takes messages out any more.
+    /// Waits until the receiver is gone.
     pub(crate) async fn closed(&self) {
         self.items.closed().await;
     }
 }
 
-impl<T> Stream for Receiver<T> {
+impl<T> Stream for BoundedReceiver<T> {
     type Item = Result<T, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -104,7 +105,7 @@ mod tests {
         PacketIn { payload: vec![0; bytes], ..Default::default() }
     }
 
-    fn taken(receiver: &mut Receiver<PacketIn>) -> usize {
+    fn taken(receiver: &mut BoundedReceiver<PacketIn>) -> usize {
         let mut context = Context::from_waker(std::task::Waker::noop());
         let mut count = 0;
         while let Poll::Ready(Some(_)) = Pin::new(&mut *receiver).poll_next(&mut context) {
@@ -119,10 +120,10 @@ mod tests {
         let sent = |bytes: usize| (0..1_000).take_while(|_| sender.try_send(packet(bytes))).count();
         assert_eq!(sent(9_000), 10);
         assert_eq!(taken(&mut receiver), 10);
-        assert_eq!(sent(0), 100_000 / MESSAGE_BYTES, "empty messages take room too");
+        assert_eq!(sent(0), 100_000 / MESSAGE_BYTES, "empty messages take memory too");
         taken(&mut receiver);
-        assert_eq!(sent(1 << 20), 1, "a long one waits for no more than an empty queue");
+        assert_eq!(sent(1 << 20), 1, "a long message waits only for an empty queue");
         sender.end(Status::aborted("full"));
-        assert_eq!(taken(&mut receiver), 2, "the end has its place");
+        assert_eq!(taken(&mut receiver), 2, "the status is always queued");
     }
 }

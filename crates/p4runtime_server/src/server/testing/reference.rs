@@ -1,4 +1,4 @@
-//! What must be there, by the specification alone: a map that every update changes as its answer says.
+//! The expected state by the specification alone: a map that each update changes according to its response.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use v1::update::Type;
 use crate::bytestring::shortest;
 use crate::status::Code;
 
-/// What was written, by what it is; in a form that is the same for equal things.
+/// Written entities by their identity, in canonical form.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Ledger {
+pub(super) struct ReferenceModel {
     entities: BTreeMap<String, Entity>,
-    /// Default entries as the program has them.
+    /// Default entries of the program.
     initial: BTreeMap<u32, v1::TableEntry>,
 }
 
-/// What reads everything that a ledger has.
+/// Returns entities that request everything that the model holds.
 pub(super) fn questions() -> Vec<Entity> {
     let replication =
         |kind| Entity::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) });
@@ -36,27 +36,27 @@ pub(super) fn questions() -> Vec<Entity> {
     ]
 }
 
-impl Ledger {
-    /// A ledger of what is there, in a program with these default entries.
-    pub(super) fn of(all: Vec<v1::Entity>, initial: BTreeMap<u32, v1::TableEntry>) -> Ledger {
-        let mut ledger = Ledger { entities: BTreeMap::new(), initial };
+impl ReferenceModel {
+    /// Creates a model of existing contents, in a program with these default entries.
+    pub(super) fn of(all: Vec<v1::Entity>, initial: BTreeMap<u32, v1::TableEntry>) -> ReferenceModel {
+        let mut reference = ReferenceModel { entities: BTreeMap::new(), initial };
         for entity in all.into_iter().filter_map(|entity| entity.entity) {
             let (key, entity) = canonical(entity).expect("nothing else was asked for");
-            let before = ledger.entities.insert(key, entity);
+            let before = reference.entities.insert(key, entity);
             assert_eq!(before, None, "nothing is read twice");
         }
-        ledger
+        reference
     }
 
-    /// What one of them has and the other has not, in words; nothing if they are the same.
-    pub(super) fn difference(&self, other: &Ledger) -> Option<String> {
+    /// Describes a difference between two models. Returns `None` if they are equal.
+    pub(super) fn difference(&self, other: &ReferenceModel) -> Option<String> {
         let keys = self.entities.keys().chain(other.entities.keys());
         let mut pairs = keys.map(|key| (key, self.entities.get(key), other.entities.get(key)));
         let (key, one, another) = pairs.find(|(_, one, another)| one != another)?;
         Some(format!("{key}: {one:#?} is not {another:#?}"))
     }
 
-    /// Notes an update that was answered with this code, and panics if that cannot be the answer.
+    /// Applies an update that was answered with this code. Panics if the code is not a possible response.
     pub(super) fn note(&mut self, update: &v1::Update, code: i32) {
         let entity = update.entity.as_ref().and_then(|entity| entity.entity.clone());
         let Some((key, entity)) = entity.and_then(canonical) else { return };
@@ -96,14 +96,15 @@ impl Ledger {
     }
 }
 
-/// Which thing an entity is, and its form that is the same for equal ones; nothing for what is not inserted or deleted.
+/// Returns the identity of an entity and its canonical form, or `None` if the entity is not inserted or deleted.
 fn canonical(entity: Entity) -> Option<(String, Entity)> {
     Some(match entity {
         Entity::TableEntry(entry) => {
             let entry = table_entry(entry);
-            let key = match entry.is_default_action {
-                true => format!("default {}", entry.table_id),
-                false => format!("entry {} {} {:?}", entry.table_id, entry.priority, entry.r#match),
+            let key = if entry.is_default_action {
+                format!("default {}", entry.table_id)
+            } else {
+                format!("entry {} {} {:?}", entry.table_id, entry.priority, entry.r#match)
             };
             (key, Entity::TableEntry(entry))
         }
@@ -143,7 +144,7 @@ fn canonical(entity: Entity) -> Option<(String, Entity)> {
     })
 }
 
-/// Without what packets change, and what the server alone says.
+/// Removes the parts that packets change and that only the server reports.
 fn table_entry(mut entry: v1::TableEntry) -> v1::TableEntry {
     matches(&mut entry.r#match);
     if let Some(v1::TableAction { r#type: Some(target) }) = &mut entry.action {

@@ -1,5 +1,7 @@
-//! Between HTTP and the service: every call is counted on its connection, its messages are taken in as there is room for
-//! them, and its answer is sent as long as somebody takes it.
+//! Admission of messages by decoded size, between HTTP and the service.
+//!
+//! Every call is counted on its connection. Its messages are read as memory for them becomes available, and its
+//! response is sent in small pieces while the client takes it.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,31 +17,31 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, Bytes, Service as HttpService};
 
-use crate::budget::{Budget, Charge, MAX_REQUEST_BYTES, MAX_STREAM_MESSAGE_BYTES, needed};
-use crate::intake::{Form, messages};
-use crate::seats::{Call, Seat};
+use crate::connections::{ActiveCall, ConnectionSlot};
+use crate::framing::{MessageForm, messages};
+use crate::memory_budget::{MAX_REQUEST_BYTES, MAX_STREAM_MESSAGE_BYTES, MemoryBudget, MemoryCharge, needed};
 use crate::service::Service;
 
-/// The service behind it.
+/// The service with admission control.
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub(crate) struct MessageAdmission {
     pub(crate) service: P4RuntimeServer<Service>,
-    pub(crate) budget: Budget,
+    pub(crate) budget: MemoryBudget,
 }
 
-/// What an answer has to give back when it has been sent; the service adds it to its response.
+/// Resources that a response holds until it has been sent. The service adds them to its response.
 #[derive(Clone)]
-pub(crate) struct Owed {
-    /// Room, which is given back by dropping it.
+pub(crate) struct HeldResources {
+    /// Memory or permits, released on drop.
     pub(crate) _room: Arc<dyn Send + Sync>,
-    /// How long the client may take until it has all of the answer. Its connection is closed then: nothing else gives back
-    /// the memory of an answer that HTTP/2 has begun to send.
-    pub(crate) patience: Option<Duration>,
+    /// Time within which the client must take the whole response. When it expires the connection is closed, since
+    /// nothing else releases the memory of a response that HTTP/2 has begun to send.
+    pub(crate) timeout: Option<Duration>,
 }
 
-/// What the messages of a call are, by its name.
-fn form(path: &str) -> Form {
-    /// The fields with updates, and with requests.
+/// Returns the message format of a call by its path.
+fn form(path: &str) -> MessageForm {
+    /// Field numbers of the updates and of the requests.
     const UPDATES: u32 = 4;
     const REQUESTS: u32 = 2;
     let (needed, max_bytes): (fn(&[u8]) -> u64, _) = match path.strip_prefix("/p4.v1.P4Runtime/").unwrap_or_default() {
@@ -49,13 +51,13 @@ fn form(path: &str) -> Form {
             (|wire| needed::<v1::SetForwardingPipelineConfigRequest>(wire, None), MAX_REQUEST_BYTES)
         }
         "StreamChannel" => (|wire| needed::<v1::StreamMessageRequest>(wire, None), MAX_STREAM_MESSAGE_BYTES),
-        // The others have a few numbers.
+        // The other messages have a few numbers.
         _ => (|wire| wire.len() as u64, 1 << 10),
     };
-    Form { is_stream: path.ends_with("/StreamChannel"), max_bytes, needed }
+    MessageForm { is_stream: path.ends_with("/StreamChannel"), max_bytes, needed }
 }
 
-impl HttpService<Request<Body>> for Gate {
+impl HttpService<Request<Body>> for MessageAdmission {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<Response<Body>, Infallible>;
@@ -65,13 +67,13 @@ impl HttpService<Request<Body>> for Gate {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let seat = request.extensions().get::<Arc<Seat>>().cloned();
-        let call = seat.as_ref().map(|seat| seat.call());
-        let charge = Charge::default();
+        let slot = request.extensions().get::<Arc<ConnectionSlot>>().cloned();
+        let call = slot.as_ref().map(|slot| slot.call());
+        let charge = MemoryCharge::default();
         request.extensions_mut().insert(charge.clone());
         let form = form(request.uri().path());
-        let budget = match &seat {
-            Some(seat) => self.budget.with_share(seat.own.share.clone()),
+        let budget = match &slot {
+            Some(slot) => self.budget.with_share(slot.own.share.clone()),
             None => self.budget.clone(),
         };
         request.extensions_mut().insert(budget.clone());
@@ -79,41 +81,41 @@ impl HttpService<Request<Body>> for Gate {
         let answered = self.service.call(request);
         Box::pin(async move {
             let mut response = answered.await?;
-            let owed = response.extensions_mut().remove::<Owed>();
+            let held = response.extensions_mut().remove::<HeldResources>();
             let watched =
-                owed.as_ref().and_then(|owed| owed.patience).zip(seat).map(|(patience, seat)| watch(patience, seat));
+                held.as_ref().and_then(|held| held.timeout).zip(slot).map(|(timeout, slot)| watch(timeout, slot));
             Ok(response.map(|body| {
-                Body::new(Answer { body, rest: Bytes::new(), _call: call, _owed: owed, _watched: watched })
+                Body::new(PacedBody { body, rest: Bytes::new(), _call: call, _held: held, _watched: watched })
             }))
         })
     }
 }
 
-/// Sends a client away that has not taken its answer in time. The answer ends it by dropping the sender.
-fn watch(patience: Duration, seat: Arc<Seat>) -> oneshot::Sender<()> {
+/// Closes the connection of a client that has not taken its response in time. Dropping the sender cancels this.
+fn watch(timeout: Duration, slot: Arc<ConnectionSlot>) -> oneshot::Sender<()> {
     let (watched, done) = oneshot::channel();
     tokio::spawn(async move {
-        if tokio::time::timeout(patience, done).await.is_err() {
-            seat.dismiss();
+        if tokio::time::timeout(timeout, done).await.is_err() {
+            slot.dismiss();
         }
     });
     watched
 }
 
-/// Bytes that are handed to HTTP/2 at once. It keeps what it has been given, however long the client takes.
+/// Maximum number of bytes that HTTP/2 is given at once. It buffers them for as long as the client takes.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The body of an answer in short pieces, and all that goes when it is sent or given up.
-struct Answer {
+/// A response body in small pieces, with everything to release when it is sent or abandoned.
+struct PacedBody {
     body: Body,
-    /// What is left of the last long piece.
+    /// The rest of the last long piece.
     rest: Bytes,
-    _call: Option<Call>,
-    _owed: Option<Owed>,
+    _call: Option<ActiveCall>,
+    _held: Option<HeldResources>,
     _watched: Option<oneshot::Sender<()>>,
 }
 
-impl http_body::Body for Answer {
+impl http_body::Body for PacedBody {
     type Data = Bytes;
     type Error = tonic::Status;
 

@@ -1,15 +1,16 @@
-//! Values there and back.
+//! Translation of values in both directions.
 
+use super::{TranslationError, ValueForm, ValueTranslator};
 use p4runtime_proto::config::p4_new_type_spec::Representation;
 use p4runtime_proto::config::p4_new_type_translation::{SdnString, SdnType};
 use p4runtime_proto::config::{P4Info, P4NewTypeSpec, P4NewTypeTranslation, P4TypeInfo};
 use p4runtime_proto::v1::field_match::{Exact, FieldMatchType, Lpm, Range, Ternary};
-use translation::{Form, TranslationError, Translator};
 
 const PORT: &str = "p4.org/psa/v1/PortId_t";
 
-/// `port_t` and `port_in_header_t` are numbers of 32 bits of one mapping, `name_t` is a text, `plain_t` is as it is.
-fn translator() -> Translator {
+/// `port_t` and `port_in_header_t` are 32-bit numbers of one mapping, `name_t` is a text, `plain_t` is not
+/// translated.
+fn translator() -> ValueTranslator {
     let spec = |uri: &str, sdn_type| P4NewTypeSpec {
         representation: Some(Representation::TranslatedType(P4NewTypeTranslation {
             uri: uri.to_owned(),
@@ -23,14 +24,14 @@ fn translator() -> Translator {
     add("port_in_header_t", spec(PORT, SdnType::SdnBitwidth(32)));
     add("name_t", spec("example.org/name", SdnType::SdnString(SdnString {})));
     add("plain_t", P4NewTypeSpec::default());
-    Translator::new(&P4Info { type_info: Some(types), ..P4Info::default() })
+    ValueTranslator::new(&P4Info { type_info: Some(types), ..P4Info::default() })
 }
 
 #[test]
 fn only_translated_types_are_translated() {
     let mut translator = translator();
-    assert_eq!(translator.form("port_t"), Some(Form::Number(32)));
-    assert_eq!(translator.form("name_t"), Some(Form::Text));
+    assert_eq!(translator.form("port_t"), Some(ValueForm::Number(32)));
+    assert_eq!(translator.form("name_t"), Some(ValueForm::Text));
     assert_eq!(translator.form("plain_t"), None);
     assert_eq!(translator.to_data("plain_t", &[0, 1], 16), Ok(vec![0, 1]));
     assert_eq!(translator.to_sdn("bit", &[0, 1]), [0, 1]);
@@ -45,7 +46,8 @@ fn numbers_stand_for_themselves_unless_they_have_a_pair() {
     // The CPU port, in both types of the mapping.
     assert_eq!(translator.to_data("port_in_header_t", &[0xff, 0xff, 0xff, 0xfd], 16), Ok(vec![1, 0xfe]));
     assert_eq!(translator.to_sdn("port_t", &[1, 0xfe]), [0xff, 0xff, 0xff, 0xfd]);
-    let error = |translator: &mut Translator, sdn: &[u8]| translator.to_data("port_t", sdn, 9).unwrap_err().to_string();
+    let error =
+        |translator: &mut ValueTranslator, sdn: &[u8]| translator.to_data("port_t", sdn, 9).unwrap_err().to_string();
     assert_eq!(error(&mut translator, &[2, 0]), "0x0200 stands for itself, and the data plane's type has 9 bits only");
     assert_eq!(error(&mut translator, &[1, 0xfe]), "0x01fe is written 0xfffffffd here");
     assert_eq!(error(&mut translator, &[1, 0, 0, 0, 0]), "0x0100000000 is not a number of 32 bits");

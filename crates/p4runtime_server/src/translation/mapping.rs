@@ -1,26 +1,26 @@
-//! One mapping: pairs, and what has none.
+//! A mapping between the controller's values and the data plane's.
 
 use std::collections::HashMap;
 
-use crate::error::TranslationError;
-use crate::{bit_length, canonical, shown};
+use super::error::TranslationError;
+use super::{bit_length, canonical, shown};
 
-/// How many texts get a number at most: the memory of a switch is finite.
+/// Maximum number of texts with a number, since memory is finite.
 const MAX_NAMES: usize = 1 << 20;
-/// The longest text, in bytes.
+/// Maximum length of a text, in bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// Pairs of values, each in one pair only.
+/// Pairs of values, each in at most one pair.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mapping {
+pub(crate) struct ValueMapping {
     to_data: HashMap<Vec<u8>, Vec<u8>>,
     to_sdn: HashMap<Vec<u8>, Vec<u8>>,
     closed: bool,
-    /// All smaller numbers but 0 are taken.
+    /// All smaller numbers except 0 are taken.
     next: u64,
 }
 
-impl Mapping {
+impl ValueMapping {
     pub(crate) fn bind(&mut self, sdn: &[u8], data: Vec<u8>) -> Result<(), TranslationError> {
         let same = self.to_data.get(sdn) == Some(&data);
         if !same && (self.to_data.contains_key(sdn) || self.to_sdn.contains_key(&data)) {
@@ -39,7 +39,7 @@ impl Mapping {
         self.to_sdn.get(data).map(Vec::as_slice)
     }
 
-    /// The data plane's value for the canonical number `sdn`.
+    /// Returns the data plane's value for the canonical number `sdn`.
     pub(crate) fn number_to_data(&self, sdn: &[u8], width: u32) -> Result<Vec<u8>, TranslationError> {
         let wide = |data: &[u8]| bit_length(data) > u64::from(width);
         let (sdn_shown, too_wide) = (|| shown(sdn), || TranslationError::TooWide { sdn: shown(sdn), width });
@@ -58,7 +58,7 @@ impl Mapping {
         }
     }
 
-    /// The data plane's value for a text, which gets one if it has none.
+    /// Returns the data plane's value for a text, and assigns one if there is none.
     pub(crate) fn text_to_data(&mut self, text: &str, width: u32) -> Result<Vec<u8>, TranslationError> {
         if let Some(data) = self.to_data.get(text.as_bytes()) {
             let fits = bit_length(data) <= u64::from(width);
@@ -79,7 +79,8 @@ impl Mapping {
         Ok(data)
     }
 
-    /// The number that a text is, if it is written as numbers are read back, and free.
+    /// Returns the number that a text denotes, if the text is in the form in which numbers are read back and the
+    /// number is free.
     fn number_in(&self, text: &str, width: u32) -> Option<Vec<u8>> {
         let number: u64 = text.parse().ok().filter(|number: &u64| number.to_string() == text)?;
         let data = canonical(&number.to_be_bytes());
@@ -100,7 +101,7 @@ impl Mapping {
     }
 }
 
-/// A number of the data plane as a text: in decimal, or, beyond 128 bits, in hexadecimal.
+/// Converts a number of the data plane to a text: in decimal or, beyond 128 bits, in hexadecimal.
 pub(crate) fn decimal(data: &[u8]) -> String {
     if data.len() > 16 {
         return shown_hex(data);

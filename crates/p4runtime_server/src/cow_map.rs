@@ -1,47 +1,48 @@
-//! An ordered map whose snapshots are free.
+//! An ordered copy-on-write map: a snapshot costs one reference count.
 //!
-//! The entries lie in order in chunks that a snapshot shares; whoever changes a chunk that is shared copies it first. So
-//! a reader goes through a million entries as they were when it began, and a writer meanwhile pays for the chunks that
-//! it touches. Where a key belongs is read from a list of bounds alone, without a look into the chunks.
+//! Entries lie in order in chunks that snapshots share. A writer copies a shared chunk before it changes it. A reader
+//! can thus iterate over a million entries as they were when it began, while a writer pays only for the chunks that
+//! it touches. The chunk of a key is found in a list of bounds, without access to the chunks.
 
 use std::sync::Arc;
 
-/// Entries of a chunk, at most.
+/// Maximum number of entries in a chunk.
 const CHUNK: usize = 256;
 
 type Chunk<K, V> = Arc<Vec<(K, V)>>;
 
-/// A chunk behind a bound: none of its keys is below it, and all keys of the chunks before it are.
+/// A lower bound and its chunk: no key of the chunk is below the bound, and all keys of earlier chunks are.
 type Bounded<K, V> = (K, Chunk<K, V>);
 
 /// An ordered map. A clone is a snapshot.
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf<K, V> {
-    /// None is empty; keys ascend within and across.
+pub(crate) struct CowMap<K, V> {
+    /// No chunk is empty; keys ascend within and across chunks.
     chunks: Arc<Vec<Bounded<K, V>>>,
     len: usize,
 }
 
-impl<K, V> Default for Shelf<K, V> {
+impl<K, V> Default for CowMap<K, V> {
     fn default() -> Self {
-        Shelf { chunks: Arc::new(Vec::new()), len: 0 }
+        CowMap { chunks: Arc::new(Vec::new()), len: 0 }
     }
 }
 
-/// A place between two entries of one snapshot.
+/// A position between two entries of one snapshot.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct MapCursor {
     chunk: usize,
     entry: usize,
 }
 
-impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
+impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The chunk that has the key, if any has, and the key's place in it, or where it would be.
+    /// Returns the index of the chunk for the key, and the key's index in it, or the index at which it would be
+    /// inserted.
     fn find(&self, key: &K) -> (usize, Result<usize, usize>) {
         let after = self.chunks.partition_point(|(bound, _)| bound <= key);
         let chunk = after.saturating_sub(1);
@@ -56,7 +57,7 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         found.ok().map(|entry| &self.chunks[chunk].1[entry].1)
     }
 
-    /// The first key that is not below this one.
+    /// Returns the first key that is not below `key`.
     pub(crate) fn first_from(&self, key: &K) -> Option<&K> {
         let (chunk, found) = self.find(key);
         let (Ok(entry) | Err(entry)) = found;
@@ -64,7 +65,7 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         here.or_else(|| self.chunks.get(chunk + 1)?.1.first()).map(|(key, _)| key)
     }
 
-    /// Puts a value in; returns the one it replaces.
+    /// Inserts a value and returns the one that it replaces.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let (at, found) = self.find(&key);
         let chunks = Arc::make_mut(&mut self.chunks);
@@ -77,7 +78,7 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         match found {
             Ok(entry) => return Some(std::mem::replace(&mut chunk[entry].1, value)),
             Err(entry) => {
-                // Only a key below all others comes before the bound of its chunk.
+                // Only a key below all others is below the bound of its chunk.
                 if key < *bound {
                     *bound = key.clone();
                 }
@@ -86,7 +87,7 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         }
         self.len += 1;
         if chunk.len() > CHUNK {
-            // Keys that come in order leave full chunks behind.
+            // Keys inserted in ascending order leave full chunks behind.
             let appended = last && found == Err(CHUNK);
             let tail = chunk.split_off(if appended { CHUNK } else { CHUNK / 2 });
             chunks.insert(at + 1, (tail[0].0.clone(), Arc::new(tail)));
@@ -111,18 +112,18 @@ impl<K: Ord + Clone, V: Clone> Shelf<K, V> {
         self.chunks.iter().flat_map(|(_, chunk)| chunk.iter().map(|(key, value)| (key, value)))
     }
 
-    /// Up to `count` entries from a place on, which moves behind them.
-    pub(crate) fn next<'a>(&'a self, place: &mut Place, count: usize) -> Vec<(&'a K, &'a V)> {
+    /// Returns up to `count` entries from the cursor on, and advances the cursor past them.
+    pub(crate) fn next<'a>(&'a self, cursor: &mut MapCursor, count: usize) -> Vec<(&'a K, &'a V)> {
         let mut out = Vec::new();
         while out.len() < count
-            && let Some((_, chunk)) = self.chunks.get(place.chunk)
+            && let Some((_, chunk)) = self.chunks.get(cursor.chunk)
         {
-            match chunk.get(place.entry) {
+            match chunk.get(cursor.entry) {
                 Some((key, value)) => {
                     out.push((key, value));
-                    place.entry += 1;
+                    cursor.entry += 1;
                 }
-                None => *place = Place { chunk: place.chunk + 1, entry: 0 },
+                None => *cursor = MapCursor { chunk: cursor.chunk + 1, entry: 0 },
             }
         }
         out
@@ -137,30 +138,30 @@ mod tests {
 
     #[test]
     fn it_is_an_ordered_map_and_snapshots_stay_as_they_were() {
-        let mut shelf = Shelf::default();
+        let mut map = CowMap::default();
         let mut model = BTreeMap::new();
         let mut snapshots = Vec::new();
-        // A small generator: every step inserts or removes one of few keys, so that both happen often.
+        // A small generator: each step inserts or removes one of few keys, so that both happen often.
         let mut random = 1u64;
         for step in 0..20_000u64 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let key = (random >> 33) % 3_000;
             match random >> 63 {
-                0 => assert_eq!(shelf.insert(key, step), model.insert(key, step)),
-                _ => assert_eq!(shelf.remove(&key), model.remove(&key)),
+                0 => assert_eq!(map.insert(key, step), model.insert(key, step)),
+                _ => assert_eq!(map.remove(&key), model.remove(&key)),
             }
-            assert_eq!(shelf.get(&key), model.get(&key));
+            assert_eq!(map.get(&key), model.get(&key));
             if step % 4_000 == 0 {
-                snapshots.push((shelf.clone(), model.clone()));
+                snapshots.push((map.clone(), model.clone()));
             }
         }
-        snapshots.push((shelf, model));
-        for (shelf, model) in snapshots {
-            assert_eq!(shelf.len(), model.len());
-            assert!(shelf.iter().eq(model.iter()));
-            let (mut place, mut pieces) = (Place::default(), Vec::new());
+        snapshots.push((map, model));
+        for (map, model) in snapshots {
+            assert_eq!(map.len(), model.len());
+            assert!(map.iter().eq(model.iter()));
+            let (mut cursor, mut pieces) = (MapCursor::default(), Vec::new());
             loop {
-                let piece = shelf.next(&mut place, 7);
+                let piece = map.next(&mut cursor, 7);
                 pieces.extend(piece.iter().map(|(key, value)| (**key, **value)));
                 if piece.len() < 7 {
                     break;
@@ -172,8 +173,8 @@ mod tests {
 
     #[test]
     fn keys_in_order_fill_their_chunks() {
-        let mut shelf = Shelf::default();
-        (0..100_000u32).for_each(|key| assert!(shelf.insert(key, ()).is_none()));
-        assert!(shelf.chunks.len() <= 100_000 / CHUNK + 1);
+        let mut map = CowMap::default();
+        (0..100_000u32).for_each(|key| assert!(map.insert(key, ()).is_none()));
+        assert!(map.chunks.len() <= 100_000 / CHUNK + 1);
     }
 }

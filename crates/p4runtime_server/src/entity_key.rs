@@ -1,0 +1,153 @@
+//! Keys of the mirror's entities, and the updates that write an entity again.
+
+use p4runtime_proto::prost::Message;
+use p4runtime_proto::v1;
+use v1::entity::Entity;
+use v1::packet_replication_engine_entry::Type as Replication;
+use v1::update::Type;
+
+use crate::key::EntryKey;
+use crate::mirror::{Mirror, MirrorChange, ProfileKey, decode};
+use crate::store::PipelineChanges;
+
+/// The key of an entity in the mirror. In this order, each entity comes after those that it refers to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EntityKey {
+    Member(ProfileKey),
+    Group(ProfileKey),
+    Multicast(u32),
+    Clone(u32),
+    Entry(u32, EntryKey),
+    Default(u32),
+    ValueSet(u32),
+    Digest(u32),
+    /// One meter of an array, or with `None` all of them. Single meters come after all.
+    Meter(u32, Option<u64>),
+}
+
+impl EntityKey {
+    /// Returns the keys of the persistent entities that a change of this mirror affects.
+    pub(crate) fn of(change: &MirrorChange, mirror: &Mirror) -> Vec<EntityKey> {
+        vec![match change {
+            MirrorChange::Nothing => return Vec::new(),
+            MirrorChange::PutMeter { meter, index: None, .. } => {
+                let single = mirror.single_meters(*meter).map(|index| EntityKey::Meter(*meter, Some(index)));
+                return single.chain([EntityKey::Meter(*meter, None)]).collect();
+            }
+            MirrorChange::PutMeter { meter, index, .. } => EntityKey::Meter(*meter, *index),
+            MirrorChange::PutEntry { table, key, .. }
+            | MirrorChange::DropEntry { table, key }
+            | MirrorChange::EntryMeter { table, key, .. } => EntityKey::Entry(*table, key.clone()),
+            MirrorChange::PutDefault { table, .. } => EntityKey::Default(*table),
+            MirrorChange::PutMember(key, _) | MirrorChange::DropMember(key) => EntityKey::Member(*key),
+            MirrorChange::PutGroup(key, _) | MirrorChange::DropGroup(key) => EntityKey::Group(*key),
+            MirrorChange::PutMulticast(group) => EntityKey::Multicast(group.multicast_group_id),
+            MirrorChange::DropMulticast(id) => EntityKey::Multicast(*id),
+            MirrorChange::PutClone(session) => EntityKey::Clone(session.session_id),
+            MirrorChange::DropClone(id) => EntityKey::Clone(*id),
+            MirrorChange::PutValueSet(id, _) => EntityKey::ValueSet(*id),
+            MirrorChange::PutDigest(id, _) | MirrorChange::DropDigest(id) => EntityKey::Digest(*id),
+        }]
+    }
+
+    /// Encodes the key as bytes that sort in the same order.
+    fn key(&self) -> Vec<u8> {
+        let key = |kind: u8, ids: &[u32], rest: &[u8]| {
+            let ids = ids.iter().flat_map(|id| id.to_be_bytes());
+            std::iter::once(kind).chain(ids).chain(rest.iter().copied()).collect()
+        };
+        match self {
+            EntityKey::Member((profile, id)) => key(1, &[*profile, *id], &[]),
+            EntityKey::Group((profile, id)) => key(2, &[*profile, *id], &[]),
+            EntityKey::Multicast(id) => key(3, &[*id], &[]),
+            EntityKey::Clone(id) => key(4, &[*id], &[]),
+            EntityKey::Entry(table, entry) => key(5, &[*table], entry),
+            EntityKey::Default(table) => key(6, &[*table], &[]),
+            EntityKey::ValueSet(id) => key(7, &[*id], &[]),
+            EntityKey::Digest(id) => key(8, &[*id], &[]),
+            EntityKey::Meter(id, None) => key(9, &[*id], &[]),
+            EntityKey::Meter(id, Some(index)) => key(9, &[*id], &index.to_be_bytes()),
+        }
+    }
+}
+
+impl Mirror {
+    /// Returns the update that writes the entity again, or `None` if nobody wrote it.
+    fn update_at(&self, key_of: &EntityKey) -> Option<v1::Update> {
+        let (kind, entity) = match key_of {
+            EntityKey::Member(key) => {
+                let (action_profile_id, member_id) = *key;
+                let action = Some((**self.members.get(key)?).clone());
+                let member = v1::ActionProfileMember { action_profile_id, member_id, action };
+                (Type::Insert, Entity::ActionProfileMember(member))
+            }
+            EntityKey::Group(key) => (Type::Insert, Entity::ActionProfileGroup((**self.groups.get(key)?).clone())),
+            EntityKey::Multicast(id) => {
+                replicated(Replication::MulticastGroupEntry((**self.multicast.get(id)?).clone()))
+            }
+            EntityKey::Clone(id) => replicated(Replication::CloneSessionEntry((**self.clones.get(id)?).clone())),
+            EntityKey::Entry(table, key) => {
+                let entry = decode(self.tables.get(table)?.get(key)?);
+                (Type::Insert, Entity::TableEntry((!entry.is_const).then_some(entry)?))
+            }
+            EntityKey::Default(table) => {
+                let entry = self.defaults.get(table).filter(|entry| self.initial.get(table) != Some(entry))?;
+                (Type::Modify, Entity::TableEntry(entry.clone()))
+            }
+            EntityKey::ValueSet(id) => {
+                let members = self.value_sets.get(id)?.clone();
+                (Type::Modify, Entity::ValueSetEntry(v1::ValueSetEntry { value_set_id: *id, members }))
+            }
+            EntityKey::Digest(id) => {
+                let config = Some(*self.digests.get(id)?);
+                (Type::Insert, Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config }))
+            }
+            EntityKey::Meter(meter_id, index) => {
+                let config = *self.meters.get(&(*meter_id, *index))?;
+                let (meter_id, index) = (*meter_id, index.map(|index| v1::Index { index: index as i64 }));
+                (Type::Modify, Entity::MeterEntry(v1::MeterEntry { meter_id, index, config, counter_data: None }))
+            }
+        };
+        Some(v1::Update { r#type: kind.into(), entity: Some(v1::Entity { entity: Some(entity) }) })
+    }
+
+    fn keys(&self) -> impl Iterator<Item = EntityKey> {
+        let members = self.members.iter().map(|(key, _)| EntityKey::Member(*key));
+        let groups = self.groups.iter().map(|(key, _)| EntityKey::Group(*key));
+        let multicast = self.multicast.iter().map(|(id, _)| EntityKey::Multicast(*id));
+        let clones = self.clones.iter().map(|(id, _)| EntityKey::Clone(*id));
+        let entries = self.tables.iter();
+        let entries =
+            entries.flat_map(|(table, entries)| entries.iter().map(|(key, _)| EntityKey::Entry(*table, key.clone())));
+        (members.chain(groups).chain(multicast).chain(clones))
+            .chain(entries)
+            .chain(self.defaults.keys().map(|table| EntityKey::Default(*table)))
+            .chain(self.value_sets.keys().map(|id| EntityKey::ValueSet(*id)))
+            .chain(self.digests.keys().map(|id| EntityKey::Digest(*id)))
+            .chain(self.meters.iter().map(|((id, index), _)| EntityKey::Meter(*id, *index)))
+    }
+
+    /// Returns the updates that write the mirror's contents again, in an order in which each finds what it refers to.
+    pub(crate) fn replay(&self) -> Vec<v1::Update> {
+        self.keys().filter_map(|key_of| self.update_at(&key_of)).collect()
+    }
+
+    /// Returns the stored values of these keys as they are now.
+    pub(crate) fn changes(&self, keys: Vec<EntityKey>) -> PipelineChanges {
+        let value = |key_of: &EntityKey| self.update_at(key_of).map(|update| update.encode_to_vec());
+        let values = keys.iter().map(|key_of| (key_of.key(), value(key_of))).collect();
+        PipelineChanges { pipeline: None, values }
+    }
+
+    /// Returns the stored values of the pipeline and of every entity.
+    pub(crate) fn all(&self, config: &v1::ForwardingPipelineConfig) -> PipelineChanges {
+        let value = |key_of: EntityKey| Some((key_of.key(), Some(self.update_at(&key_of)?.encode_to_vec())));
+        let values = self.keys().filter_map(value).collect();
+        PipelineChanges { pipeline: Some(Some(config.encode_to_vec())), values }
+    }
+}
+
+fn replicated(entry: Replication) -> (Type, Entity) {
+    let entry = v1::PacketReplicationEngineEntry { r#type: Some(entry) };
+    (Type::Insert, Entity::PacketReplicationEngineEntry(entry))
+}

@@ -1,0 +1,72 @@
+//! The writer thread of the store: it waits for the disk, so that no other thread has to.
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Store, StoreChanges, StoreError};
+use crate::status::{Code, Refusal};
+
+/// Maximum number of queued writes.
+const WAITING: usize = 256;
+
+/// Changes, and the channel for their result.
+type CommitJob = (StoreChanges, oneshot::Sender<Result<(), StoreError>>);
+
+/// The handle of the writer thread.
+pub(crate) struct StoreWriter {
+    jobs: mpsc::Sender<CommitJob>,
+}
+
+/// The result of a commit that has not completed.
+pub(crate) struct PendingCommit(oneshot::Receiver<Result<(), StoreError>>);
+
+impl StoreWriter {
+    /// Starts the thread. It ends after its last job, once this is dropped.
+    pub(crate) fn start(store: Box<dyn Store>) -> std::io::Result<StoreWriter> {
+        let (jobs, todo) = mpsc::channel(WAITING);
+        std::thread::Builder::new().name("p4runtime-state".to_owned()).spawn(move || run(store, todo))?;
+        Ok(StoreWriter { jobs })
+    }
+
+    /// Submits changes. They are applied in the order of these calls.
+    pub(crate) async fn submit(&self, changes: StoreChanges) -> PendingCommit {
+        let (sender, result) = oneshot::channel();
+        // If the thread has ended, dropping the sender reports that.
+        let _ = self.jobs.send((changes, sender)).await;
+        PendingCommit(result)
+    }
+}
+
+impl PendingCommit {
+    /// Waits until the changes are durable.
+    pub(crate) async fn wait(self) -> Result<(), Refusal> {
+        let why = match self.0.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.0,
+            Err(_) => "its thread has ended".to_owned(),
+        };
+        let message = format!("this was applied, but could not be written to the state directory: {why}");
+        Err(Refusal::new(Code::Unavailable, message))
+    }
+}
+
+/// Commits all pending changes in one transaction. Changes that could not be committed are tried again with the next,
+/// so that the store never holds a later change without an earlier one.
+fn run(mut store: Box<dyn Store>, mut todo: mpsc::Receiver<CommitJob>) {
+    let mut changes = StoreChanges::default();
+    while let Some((first, sender)) = todo.blocking_recv() {
+        changes.extend(first);
+        let mut senders = vec![sender];
+        while let Ok((more, sender)) = todo.try_recv() {
+            changes.extend(more);
+            senders.push(sender);
+        }
+        let result = store.commit(&changes);
+        if result.is_ok() {
+            changes = StoreChanges::default();
+        }
+        for sender in senders {
+            // The receiver may be gone.
+            let _ = sender.send(result.clone());
+        }
+    }
+}

@@ -1,3 +1,0 @@
-//! The integration tests of `translation`, in one binary, so that their dependencies are linked once.
-
-mod translation;
