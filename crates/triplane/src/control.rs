@@ -10,8 +10,8 @@ use clap::{Args, ValueHint};
 use ir::Program;
 use p4runtime_server::store::Store;
 use p4runtime_server::{
-    DataPlane, DataPlaneChannels, DataPlaneHandle, Listening, NotificationReceiver, NotificationSender, OperationReceiver,
-    Pipeline, Server, Settings, Tls,
+    DataPlane, DataPlaneChannels, DataPlaneHandle, Listening, NotificationReceiver, NotificationSender,
+    OperationReceiver, Pipeline, Server, Settings, Tls,
 };
 use runtime::{Hook, HookContext, NotificationSink, Waker};
 use switch::{Notification, PacketSwitch};
@@ -126,7 +126,8 @@ pub fn serve(
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening = p4runtime_server::listen_with_store(server, channels.handle, channels.notifications, address, tls, store);
+    let listening =
+        p4runtime_server::listen_with_store(server, channels.handle, channels.notifications, address, tls, store);
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
@@ -177,8 +178,12 @@ impl<S: PacketSwitch> Hook<S> for OperationHook {
         self.waker.disarm();
         self.waker.arm();
         let HookContext { now, switch, output, stop_others, .. } = context;
-        self.has_more =
-            self.operations.poll(&mut DataPlane { switch: &mut **switch, now: *now, output, stop_others: *stop_others });
+        self.has_more = self.operations.poll(&mut DataPlane {
+            switch: &mut **switch,
+            now: *now,
+            output,
+            stop_others: *stop_others,
+        });
     }
 
     fn is_due(&self) -> bool {

@@ -1,11 +1,42 @@
 //! Calls of controllers, as scripts of messages: the server refuses or does what it is asked, and what it has is what it
 //! says. What must hold is in `p4runtime_server::testing`.
 
-use ::p4runtime_server::testing::script;
+use std::sync::{Arc, OnceLock};
+
+use ::p4runtime_server::testing::{EVERY, P4Info, TestTarget, script};
+use ::switch::BuildError;
+use compiler::{Architecture, Source};
+use ir::Program;
+use v1model::{Config, Executor, Switch, V1Model};
 
 use super::{Reached, Target};
 use crate::random::Random;
 use crate::{mutate, worker};
+
+/// The interpreter of v1model.
+struct V1ModelTarget;
+
+impl TestTarget for V1ModelTarget {
+    type Switch = Switch;
+
+    fn architecture() -> &'static dyn Architecture {
+        &V1Model
+    }
+
+    fn every() -> (Arc<Program>, P4Info) {
+        static COMPILED: OnceLock<(Arc<Program>, P4Info)> = OnceLock::new();
+        let compile = || {
+            let compiled = compiler::expect_program(&Source::without_files("every.p4", EVERY), &V1Model);
+            (Arc::new(compiled.ir), compiled.p4info)
+        };
+        COMPILED.get_or_init(compile).clone()
+    }
+
+    fn build(program: Arc<Program>) -> Result<Switch, BuildError> {
+        let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
+        Ok(Switch::new(program, config)?)
+    }
+}
 
 /// Scripts of calls.
 pub struct Calls {
@@ -15,7 +46,7 @@ pub struct Calls {
 
 impl Calls {
     pub fn new() -> Calls {
-        Calls { inputs: (1..=50).map(script::generate).collect() }
+        Calls { inputs: (1..=50).map(script::generate::<V1ModelTarget>).collect() }
     }
 }
 
@@ -26,7 +57,7 @@ impl Target for Calls {
 
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         if random.one_in(3) {
-            return script::generate(random.next());
+            return script::generate::<V1ModelTarget>(random.next());
         }
         let mut input = random.pick(&self.inputs).clone();
         if random.one_in(4) {
@@ -41,7 +72,7 @@ impl Target for Calls {
 
     fn run(&mut self, input: &[u8]) -> Vec<u64> {
         let mut reached = Reached::default();
-        script::run(input).into_iter().for_each(|what| reached.add(what));
+        script::run::<V1ModelTarget>(input).into_iter().for_each(|what| reached.add(what));
         reached.list()
     }
 

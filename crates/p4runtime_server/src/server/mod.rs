@@ -469,5 +469,3 @@ impl Server {
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-#[cfg(test)]
-mod tests;

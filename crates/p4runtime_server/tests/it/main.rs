@@ -1,4 +1,5 @@
 //! The integration tests of `p4runtime_server`, in one binary, so that their dependencies are linked once.
 
 mod hostile;
+mod random;
 mod spec;

@@ -5,7 +5,7 @@ use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
-use super::TestServer;
+use super::{TestServer, TestTarget};
 
 /// A reproducible generator: xorshift64*.
 pub struct RandomSource(u64);
@@ -42,7 +42,7 @@ impl RandomSource {
     }
 }
 
-impl TestServer {
+impl<T: TestTarget> TestServer<T> {
     fn action(&mut self, table: &crate::schema::TableSchema) -> v1::Action {
         let action_id = *self.random.pick(&table.actions);
         let schema = self.schema();

@@ -10,50 +10,62 @@ pub mod generate;
 mod reference;
 pub mod script;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use compiler::Source;
-use p4runtime_proto::config::P4Info;
+use compiler::Architecture;
+use ir::Program;
+pub use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
-use switch::{Device, SwitchControl, Time};
-use v1model::{Config, Executor, Switch, V1Model};
+use switch::{BuildError, Device, PacketSwitch, SwitchControl, Time};
 
 use super::{ConfigAction, ConfigPlan, PipelineState, Server, Settings, reconcile};
 use crate::arbitration::{Outbox, StreamId};
 use crate::data_plane::{DataPlane, NotificationBatch};
-use crate::mirror::{Mirror, decode};
+use crate::mirror::{Mirror, MirrorChange, decode};
 use crate::pipeline::Pipeline;
 use crate::read::ReadPiece;
 use crate::schema::Schema;
 use crate::status::{Refusal, Status};
+use crate::store::{StoreChanges, StoredState};
 use generate::RandomSource;
 use reference::ReferenceModel;
 
 /// The program with a table and an object of every kind.
 pub const EVERY: &str = include_str!("../../../tests/p4/every.p4");
 
-/// [`EVERY`], compiled once.
-fn every() -> (Arc<ir::Program>, P4Info) {
-    static COMPILED: OnceLock<(Arc<ir::Program>, P4Info)> = OnceLock::new();
-    let compile = || {
-        let compiled = compiler::expect_program(&Source::without_files("every.p4", EVERY), &V1Model);
-        (Arc::new(compiled.ir), compiled.p4info)
-    };
-    COMPILED.get_or_init(compile).clone()
+/// An architecture and its switch, for the server under test.
+pub trait TestTarget {
+    /// The switch.
+    type Switch: PacketSwitch;
+
+    /// Returns the architecture.
+    fn architecture() -> &'static dyn Architecture;
+
+    /// Returns [`EVERY`] and its P4Info, compiled once for this architecture.
+    fn every() -> (Arc<Program>, P4Info);
+
+    /// Builds a switch with the ports 0 to 3 and a CPU port.
+    ///
+    /// # Errors
+    /// If the switch cannot run the program.
+    fn build(program: Arc<Program>) -> Result<Self::Switch, BuildError>;
 }
 
 /// The contents of a pipeline, as the server's mirror and as the switch hold them.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct WrittenState {
+pub struct WrittenState {
+    /// Contents of the mirror.
     pub kept: Vec<String>,
+    /// Contents of the switch.
     pub had: Vec<String>,
 }
 
 /// A server, its switch, and the primary of the default role with election id 1.
-pub struct TestServer {
-    pub(super) server: Server,
-    pub(super) switch: Switch,
+pub struct TestServer<T: TestTarget> {
+    server: Server,
+    /// The switch that packets run on.
+    pub switch: T::Switch,
     /// The source of random numbers for [`generate`].
     pub random: RandomSource,
     reference: ReferenceModel,
@@ -63,14 +75,15 @@ pub struct TestServer {
     now: Time,
 }
 
-impl TestServer {
-    /// A switch that runs [`EVERY`].
-    pub fn new(seed: u64) -> TestServer {
-        let (program, info) = every();
-        let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
-        let switch = Switch::new(program.clone(), config).expect("the switch runs it");
+impl<T: TestTarget> TestServer<T> {
+    /// Starts a server whose switch runs [`EVERY`].
+    pub fn new(seed: u64) -> TestServer<T> {
+        let (program, info) = T::every();
+        let switch = T::build(program.clone()).expect("the switch runs it");
         let pipeline = Pipeline::new(program, info, EVERY.as_bytes().to_vec());
-        let server = Server::new(Settings::new(&V1Model, 0..4, Some(510))).with_pipeline(pipeline, &switch);
+        let cpu_port = switch.cpu_port().map(|port| port.0);
+        let settings = Settings::new(T::architecture(), 0..4, cpu_port);
+        let server = Server::new(settings).with_pipeline(pipeline, &switch);
         let mut world = TestServer::of(server, switch, seed);
         let arbitration = v1::MasterArbitrationUpdate {
             device_id: 1,
@@ -83,7 +96,7 @@ impl TestServer {
         world
     }
 
-    fn of(server: Server, switch: Switch, seed: u64) -> TestServer {
+    fn of(server: Server, switch: T::Switch, seed: u64) -> TestServer<T> {
         let (reference, streams) = (ReferenceModel::default(), Vec::new());
         let (random, running) = (RandomSource::new(seed), None);
         let mut world = TestServer { server, switch, random, reference, running, streams, now: Time::ZERO };
@@ -92,41 +105,63 @@ impl TestServer {
     }
 
     /// Restarts from stored state.
-    #[cfg(test)]
-    pub(super) fn again(of: &TestServer, kept: &crate::store::StoredState) -> TestServer {
-        let server = Server::new(of.server.settings.clone());
-        let mut switch = of.another_switch();
-        let pipeline = of.server.committed.as_ref().expect("there is one").pipeline.clone();
+    pub fn restart(&self, kept: &StoredState) -> TestServer<T> {
+        let server = Server::new(self.server.settings.clone());
+        let mut switch = self.another_switch();
+        let pipeline = self.server.committed.as_ref().expect("there is one").pipeline.clone();
         let (mut server, lost) = server.with_restored(pipeline.clone(), &kept.committed.updates, &mut switch);
         assert_eq!(lost, super::LostUpdates::default());
         if let Some(saved) = &kept.saved {
             let lost;
-            (server, lost) = server.with_saved(pipeline, &saved.updates, Box::new(of.another_switch()));
+            (server, lost) = server.with_saved(pipeline, &saved.updates, Box::new(self.another_switch()));
             assert_eq!(lost, super::LostUpdates::default());
         }
         TestServer::of(server, switch, 1)
     }
 
-    #[cfg(test)]
-    fn another_switch(&self) -> Switch {
-        Switch::new(self.switch.program().clone(), self.switch.config().clone()).expect("the switch runs it")
+    fn another_switch(&self) -> T::Switch {
+        T::build(self.switch.program().clone()).expect("the switch runs it")
     }
 
     /// Saves the running pipeline once more.
-    #[cfg(test)]
-    pub(super) fn save(&mut self) {
+    pub fn save(&mut self) {
         let switch = self.another_switch();
         self.server.save(self.state().pipeline.clone(), Box::new(switch));
         self.note_config(ConfigAction::Save, None);
     }
 
     /// Commits the saved pipeline, if there is one.
-    #[cfg(test)]
-    pub(super) fn commit(&mut self) {
+    pub fn commit(&mut self) {
         if self.server.saved.is_some() {
-            self.apply_config(ConfigPlan::CommitSaved).expect("there is one");
+            self.commit_unnoticed();
             self.running = None;
         }
+    }
+
+    /// Commits the saved pipeline behind the model's back.
+    pub fn commit_unnoticed(&mut self) {
+        self.apply_config(ConfigPlan::CommitSaved).expect("there is one");
+    }
+
+    /// Removes a clone session from the mirror of the running pipeline, behind the model's back.
+    pub fn forget_clone_session(&mut self, id: u32) {
+        let state = self.server.committed.as_mut().expect("there is one");
+        state.mirror.apply(MirrorChange::DropClone(id));
+    }
+
+    /// Starts recording changes for [`TestServer::take_changes`].
+    pub fn record_changes(&mut self) {
+        self.server.record_changes();
+    }
+
+    /// Returns the changes since the last call.
+    pub fn take_changes(&mut self) -> StoreChanges {
+        self.server.take_changes()
+    }
+
+    /// Returns the changes that store everything.
+    pub fn everything(&self) -> StoreChanges {
+        self.server.everything()
     }
 
     /// Returns the state that reads and writes refer to.
@@ -185,7 +220,7 @@ impl TestServer {
             // The details of a huge batch do not fit into the response, so its effect is not known.
             self.reference = self.read_everything();
         }
-        self.hold(&request);
+        self.check(&request);
         result
     }
 
@@ -269,7 +304,7 @@ impl TestServer {
             (Ok(()), None) => self.running = None,
             (Err(_), _) => {}
         }
-        self.hold(&request);
+        self.check(&request);
         result.map_err(Status::from)
     }
 
@@ -295,14 +330,13 @@ impl TestServer {
     /// Returns the initial contents of the pipeline that reads refer to.
     fn brought(&self) -> ReferenceModel {
         let pipeline = self.state().pipeline.clone();
-        let switch = Switch::new(pipeline.program().clone(), self.switch.config().clone());
-        let switch = switch.expect("the switch runs it already");
+        let switch = T::build(pipeline.program().clone()).expect("the switch runs it already");
         let server = Server::new(self.server.settings.clone()).with_pipeline(pipeline, &switch);
         let all = read(&server, &switch, self.now, everything()).0;
         ReferenceModel::of(all, server.state().expect("it has one").mirror.initial.clone())
     }
 
-    pub(super) fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
+    fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
         let (config, action) = match plan {
             ConfigPlan::CommitSaved => {
                 let (pipeline, mirror, switch) = self.server.take_saved().expect("the plan says so");
@@ -312,8 +346,8 @@ impl TestServer {
             }
             ConfigPlan::Compile(config, action) => (config, action),
         };
-        let pipeline = Pipeline::compile(*config, &V1Model)?;
-        let switch = Switch::new(pipeline.program().clone(), self.switch.config().clone());
+        let pipeline = Pipeline::compile(*config, T::architecture())?;
+        let switch = T::build(pipeline.program().clone());
         let mut switch = switch.map_err(|error| Refusal::invalid(error.to_string()))?;
         let mirror = match action {
             ConfigAction::Reconcile => {
@@ -342,7 +376,7 @@ impl TestServer {
     // ── Invariants ──
 
     /// Checks that the switch equals the mirror, and reads equal the reference model.
-    pub(super) fn hold(&self, request: &impl std::fmt::Debug) {
+    pub fn check(&self, request: &impl std::fmt::Debug) {
         let WrittenState { kept, had } = self.written();
         assert_eq!(kept, had, "the switch has what the server says: {request:#?}");
         if let Some(difference) = self.read_everything().difference(&self.reference) {
@@ -368,8 +402,7 @@ impl TestServer {
     }
 
     /// Returns the contents of the running pipeline and of the saved one.
-    #[cfg(test)]
-    pub(super) fn of_both(&self) -> Vec<WrittenState> {
+    pub fn contents(&self) -> Vec<WrittenState> {
         let committed = self.server.committed.iter().map(|state| written(state, &self.switch));
         let saved = self.server.saved.iter().map(|(state, switch)| written(state, &**switch));
         committed.chain(saved).collect()

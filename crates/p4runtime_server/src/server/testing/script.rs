@@ -3,7 +3,7 @@
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 
-use super::{EVERY, TestServer, every};
+use super::{EVERY, TestServer, TestTarget};
 use v1::set_forwarding_pipeline_config_request::Action;
 use v1::stream_message_request::Update as Request;
 use v1::write_request::Atomicity;
@@ -24,8 +24,8 @@ const MAX_STEPS: usize = 64;
 const MAX_PROGRAMS: usize = 2;
 
 /// Runs a script and panics if an invariant is violated. Returns the outcomes it reached, in words.
-pub fn run(script: &[u8]) -> Vec<String> {
-    let mut world = TestServer::new(1);
+pub fn run<T: TestTarget>(script: &[u8]) -> Vec<String> {
+    let mut world = TestServer::<T>::new(1);
     let mut reached = Vec::new();
     let (mut rest, mut programs) = (script, 0);
     for _ in 0..MAX_STEPS {
@@ -44,7 +44,7 @@ pub fn run(script: &[u8]) -> Vec<String> {
     reached
 }
 
-fn step(world: &mut TestServer, kind: u8, message: &[u8], reached: &mut Vec<String>) {
+fn step<T: TestTarget>(world: &mut TestServer<T>, kind: u8, message: &[u8], reached: &mut Vec<String>) {
     let mut note = |what: &str, status: &crate::Status| {
         let codes = status.details.iter().map(|detail| detail.canonical_code);
         let words = |text: &str| {
@@ -86,7 +86,7 @@ fn step(world: &mut TestServer, kind: u8, message: &[u8], reached: &mut Vec<Stri
             }
         }
         SAME_CONFIG => {
-            let p4info = Some(every().1);
+            let p4info = Some(T::every().1);
             let config =
                 v1::ForwardingPipelineConfig { p4info, p4_device_config: EVERY.as_bytes().to_vec(), cookie: None };
             let action = (number % 6) as i32;
@@ -127,8 +127,8 @@ fn push(script: &mut Vec<u8>, kind: u8, message: &[u8]) {
 }
 
 /// Generates a script of calls, many of them valid.
-pub fn generate(seed: u64) -> Vec<u8> {
-    let mut world = TestServer::new(seed);
+pub fn generate<T: TestTarget>(seed: u64) -> Vec<u8> {
+    let mut world = TestServer::<T>::new(seed);
     let mut script = Vec::new();
     for _ in 0..4 + world.random.below(12) {
         match world.random.below(24) {

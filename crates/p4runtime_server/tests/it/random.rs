@@ -4,8 +4,42 @@
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
 
-use super::testing::{TestServer, script};
-use crate::store::{MemoryStore, Store};
+use std::sync::{Arc, OnceLock};
+
+use compiler::{Architecture, Source};
+use ir::Program;
+use p4runtime_proto::config::P4Info;
+use p4runtime_server::store::{MemoryStore, Store};
+use p4runtime_server::testing::{EVERY, TestServer, TestTarget, generate, script};
+use switch::BuildError;
+use v1model::{Config, Executor, Switch, V1Model};
+
+/// The interpreter of v1model.
+struct V1ModelTarget;
+
+impl TestTarget for V1ModelTarget {
+    type Switch = Switch;
+
+    fn architecture() -> &'static dyn Architecture {
+        &V1Model
+    }
+
+    fn every() -> (Arc<Program>, P4Info) {
+        static COMPILED: OnceLock<(Arc<Program>, P4Info)> = OnceLock::new();
+        let compile = || {
+            let compiled = compiler::expect_program(&Source::without_files("every.p4", EVERY), &V1Model);
+            (Arc::new(compiled.ir), compiled.p4info)
+        };
+        COMPILED.get_or_init(compile).clone()
+    }
+
+    fn build(program: Arc<Program>) -> Result<Switch, BuildError> {
+        let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
+        Ok(Switch::new(program, config)?)
+    }
+}
+
+type Server = TestServer<V1ModelTarget>;
 
 const SEEDS: u64 = 30;
 const BATCHES: usize = 60;
@@ -14,7 +48,7 @@ const BATCHES: usize = 60;
 fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
     let (mut done, mut failed, mut rolled_back) = (0, 0, 0);
     for seed in 1..=SEEDS {
-        let mut world = TestServer::new(seed);
+        let mut world = Server::new(seed);
         for _ in 0..BATCHES {
             let atomicity = *world.random.pick(&[
                 Atomicity::ContinueOnError,
@@ -44,11 +78,11 @@ fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
 fn what_was_kept_after_every_batch_makes_the_same_state_again() {
     let (mut waiting, mut compared) = (0, 0);
     for seed in 1..=SEEDS {
-        let mut world = TestServer::new(seed);
+        let mut world = Server::new(seed);
         let mut store = MemoryStore::default();
         assert_eq!(store.load().expect("memory can be read"), None);
-        store.commit(&world.server.everything()).expect("memory can be written");
-        world.server.record_changes();
+        store.commit(&world.everything()).expect("memory can be written");
+        world.record_changes();
         for number in 0..BATCHES {
             match world.random.below(15) {
                 0 => world.save(),
@@ -58,13 +92,13 @@ fn what_was_kept_after_every_batch_makes_the_same_state_again() {
             let updates: Vec<_> = (0..=world.random.below(4)).map(|_| world.update()).collect();
             // Some updates fail. The store holds the effects of the others.
             let _ = world.write(Atomicity::ContinueOnError, updates);
-            store.commit(&world.server.take_changes()).expect("memory can be written");
+            store.commit(&world.take_changes()).expect("memory can be written");
             if number % 10 == 9 {
                 let kept = store.load().expect("memory can be read").expect("there is a pipeline");
                 waiting += usize::from(kept.saved.is_some());
                 compared += 1;
                 // Registers are the packets' memory and are not restored.
-                assert_eq!(TestServer::again(&world, &kept).of_both(), world.of_both(), "seed {seed}, batch {number}");
+                assert_eq!(world.restart(&kept).contents(), world.contents(), "seed {seed}, batch {number}");
             }
         }
     }
@@ -72,7 +106,7 @@ fn what_was_kept_after_every_batch_makes_the_same_state_again() {
 }
 
 /// A mistake made behind the server's back, with its name.
-type Breakage = (&'static str, fn(&mut TestServer));
+type Breakage = (&'static str, fn(&mut Server));
 
 /// One mistake of each kind that a server could make. Tests against a model are only as good as the mistakes they
 /// detect.
@@ -91,27 +125,24 @@ fn the_model_notices_mistakes() {
             assert!(world.switch.set_mirror_session(9, Some(session)));
         }),
         ("a session that the server forgets", |world| {
-            let state = world.server.committed.as_mut().expect("there is one");
-            state.mirror.apply(crate::mirror::MirrorChange::DropClone(9));
+            world.forget_clone_session(9);
         }),
         ("both forget it although nobody deleted it", |world| {
-            let state = world.server.committed.as_mut().expect("there is one");
-            state.mirror.apply(crate::mirror::MirrorChange::DropClone(9));
+            world.forget_clone_session(9);
             world.switch.set_mirror_session(9, None);
         }),
         ("a commit where a pipeline was to be saved", |world| {
             world.save();
-            world.apply_config(super::ConfigPlan::CommitSaved).expect("there is one");
+            world.commit_unnoticed();
         }),
         ("a write to the pipeline that runs while another is saved", |world| {
             world.save();
-            let state = world.server.committed.as_mut().expect("there is one");
-            state.mirror.apply(crate::mirror::MirrorChange::DropClone(9));
+            world.forget_clone_session(9);
             world.switch.set_mirror_session(9, None);
         }),
     ];
     for (what, breaks) in breakages {
-        let mut world = TestServer::new(1);
+        let mut world = Server::new(1);
         let port_kind = Some(v1::replica::PortKind::Port(vec![1]));
         let session = v1::CloneSessionEntry {
             session_id: 9,
@@ -125,20 +156,20 @@ fn the_model_notices_mistakes() {
         let entity = Some(v1::Entity { entity: Some(entity) });
         let insert = v1::Update { r#type: v1::update::Type::Insert.into(), entity };
         world.write(Atomicity::ContinueOnError, vec![insert]).expect("it can be written");
-        world.hold(&what);
+        world.check(&what);
         breaks(&mut world);
-        let noticed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.hold(&what)));
+        let noticed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.check(&what)));
         assert!(noticed.is_err(), "{what}");
     }
 }
 
 #[test]
 fn calls_of_any_bytes_leave_the_server_right() {
-    let mut random = super::testing::generate::RandomSource::new(7);
+    let mut random = generate::RandomSource::new(7);
     let mut reached = std::collections::BTreeSet::new();
     for seed in 1..=120 {
-        let mut script = script::generate(seed);
-        reached.extend(script::run(&script));
+        let mut script = script::generate::<V1ModelTarget>(seed);
+        reached.extend(script::run::<V1ModelTarget>(&script));
         for _ in 0..5 {
             for _ in 0..=random.below(6) {
                 let at = random.below(script.len() as u64) as usize;
@@ -148,7 +179,7 @@ fn calls_of_any_bytes_leave_the_server_right() {
                     _ => drop(script.remove(at)),
                 }
             }
-            reached.extend(script::run(&script));
+            reached.extend(script::run::<V1ModelTarget>(&script));
         }
     }
     // The calls must reach many different refusals.
