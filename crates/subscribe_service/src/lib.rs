@@ -26,6 +26,7 @@
 mod blame;
 mod book;
 mod call;
+pub mod client;
 mod content;
 mod desk;
 mod files;

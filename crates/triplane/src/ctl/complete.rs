@@ -3,19 +3,17 @@
 //! It prints what the word under the cursor may become, one candidate a line, and nothing when it does not know or no switch
 //! answers soon: the shell then completes from the command line's own grammar.
 
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use p4runtime_proto::config::{P4Info, Table};
 
 use super::args::ServerArgs;
-use super::client::Client;
 use super::names;
 use crate::output::{Failure, Output};
 
-/// How long a shell waits for a switch.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// Maximum time that a shell waits for a switch.
+const COMPLETION_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The options that say where the switch is, alone.
 #[derive(Parser)]
@@ -44,13 +42,9 @@ pub fn run(args: &CompleteArgs, output: &Output) -> Result<(), Failure> {
     let words = split(&args.line);
     let Some(asked) = Asked::of(&words) else { return Ok(()) };
     let Ok(Probe { server }) = Probe::try_parse_from(&asked.options) else { return Ok(()) };
-    let (sender, receiver) = channel();
-    // Whoever waits for a name server too long is left behind.
-    std::thread::spawn(move || {
-        // Whoever does not wait any more needs no answer.
-        let _ = sender.send(Client::connect(&server).and_then(|client| client.info()).ok());
-    });
-    let Ok(Some(info)) = receiver.recv_timeout(PATIENCE) else { return Ok(()) };
+    let Ok(target) = server.dial().target() else { return Ok(()) };
+    let info = p4runtime_client::fetch_p4info(target, server.device_id, COMPLETION_TIMEOUT);
+    let Some(info) = info else { return Ok(()) };
     output.print(&asked.candidates(&info).into_iter().map(|candidate| candidate + "\n").collect::<String>())
 }
 

@@ -37,7 +37,7 @@ impl Live<'_> {
         for (kind, name) in
             all.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at)).map(|(_, it)| it)
         {
-            self.client.read(vec![kind.clone()], |entity| {
+            self.read(vec![kind.clone()], |entity| {
                 let (place, config) = match entity {
                     Kind::MeterEntry(entry) => {
                         (entry.index.map_or(String::new(), |index| index.index.to_string()), entry.config)

@@ -1,14 +1,16 @@
 //! `triplane ctl`: a P4Runtime client for people, by the names of the program that runs.
 //!
 //! ```text
-//!   words ── text ──> Entry ── entry (by names of the live P4Info) ──> TableEntry ── client ──> server
-//!   words <── show ── entities <──────────────────────────────────────────────────── client <── server
+//!   words ── text ──> Entry ── entry (by names of the live P4Info) ──> TableEntry ── p4runtime_client ──> server
+//!   words <── show ── entities <──────────────────────────────────────────────────── p4runtime_client <── server
 //! ```
+//!
+//! The connection, mastership and the calls are the library's (`p4runtime_client`); [`failure`] renders its errors.
 
 pub mod args;
-pub mod client;
 pub mod complete;
 mod entry;
+pub mod failure;
 mod meters;
 pub mod names;
 mod objects;
@@ -25,17 +27,22 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use args::{CtlArgs, CtlCommand};
-use client::Client;
+use args::{CtlArgs, CtlCommand, ServerArgs};
 use entry::Change;
+use p4runtime_client::BlockingClient;
+use p4runtime_proto::config::P4Info;
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::update::Type;
+use p4runtime_proto::v1::write_request::Atomicity;
+use p4runtime_proto::v1::{Entity, Update};
 
 use crate::output::{Failure, Output};
 
-/// Does what is asked.
+/// Runs a subcommand.
 pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
-    let client = Client::connect(&args.server)?;
-    let info = client.info()?;
-    let session = Live { client, info, json: args.server.json, output };
+    let client = connect(&args.server)?;
+    let info = read_p4info(&client)?;
+    let session = Live { client, info, election_id: args.server.election_id, json: args.server.json, output };
     match &args.command {
         CtlCommand::Tables => session.tables(),
         CtlCommand::Entries { table } => session.entries(table.as_deref()),
@@ -53,15 +60,46 @@ pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// A switch, its program as controllers know it, and whom to tell.
+/// Connects to the server that the options name.
+///
+/// # Errors
+/// If no server answers there, or it does not use TLS as the options say.
+pub fn connect(args: &ServerArgs) -> Result<BlockingClient, Failure> {
+    let target = args.dial().target()?;
+    BlockingClient::connect(&target, args.device_id)
+        .map_err(|error| failure::from_connect(&error, target.address(), target.is_tls()))
+}
+
+/// Reads the P4Info of the program that the switch runs.
+///
+/// # Errors
+/// If the switch has no program, or the call fails.
+pub fn read_p4info(client: &BlockingClient) -> Result<P4Info, Failure> {
+    let config = client.pipeline_config()?;
+    config.and_then(|config| config.p4info).ok_or_else(|| Failure::Input("the switch has no program yet".to_owned()))
+}
+
+/// A connected switch, the P4Info of its program, and the output of the command.
 struct Live<'a> {
-    client: Client,
-    info: p4runtime_proto::config::P4Info,
+    client: BlockingClient,
+    info: P4Info,
+    election_id: Option<u128>,
     json: bool,
     output: &'a Output,
 }
 
 impl Live<'_> {
+    /// Reads entities, and calls `each` for every one as it arrives.
+    fn read(&self, wanted: Vec<Kind>, each: impl FnMut(Kind) -> Result<(), Failure>) -> Result<(), Failure> {
+        self.client.read(wanted, each)
+    }
+
+    /// Writes one update as the primary with this election id.
+    fn send(&self, election_id: u128, kind: Type, entity: Kind) -> Result<(), Failure> {
+        let update = Update { r#type: kind.into(), entity: Some(Entity { entity: Some(entity) }) };
+        Ok(self.client.write(election_id, vec![update], Atomicity::default())?)
+    }
+
     /// Prints a value as JSON.
     fn print_json(&self, value: &serde_json::Value) -> Result<(), Failure> {
         self.output.print(&format!("{value:#}\n"))

@@ -167,20 +167,17 @@ impl Live<'_> {
         };
         for (_, (counter, name)) in arrays.iter().enumerate().filter(|(at, _)| is_wanted(*at)) {
             let counter_id = names::id(&counter.preamble);
-            self.client.read(
-                vec![Kind::CounterEntry(v1::CounterEntry { counter_id, ..Default::default() })],
-                |entity| {
-                    if let Kind::CounterEntry(entry) = entity {
-                        add(name, entry.index.map_or(String::new(), |index| index.index.to_string()), entry.data);
-                    }
-                    Ok(())
-                },
-            )?;
+            self.read(vec![Kind::CounterEntry(v1::CounterEntry { counter_id, ..Default::default() })], |entity| {
+                if let Kind::CounterEntry(entry) = entity {
+                    add(name, entry.index.map_or(String::new(), |index| index.index.to_string()), entry.data);
+                }
+                Ok(())
+            })?;
         }
         for (_, (table, name)) in direct.iter().enumerate().filter(|(at, _)| is_wanted(arrays.len() + at)) {
             let of = v1::TableEntry { table_id: names::id(&table.preamble), ..Default::default() };
             let wanted = v1::DirectCounterEntry { table_entry: Some(of), ..Default::default() };
-            self.client.read(vec![Kind::DirectCounterEntry(wanted)], |entity| {
+            self.read(vec![Kind::DirectCounterEntry(wanted)], |entity| {
                 if let Kind::DirectCounterEntry(v1::DirectCounterEntry { table_entry: Some(entry), data }) = entity {
                     add(name, show::key(table, &entry), data);
                 }
@@ -227,7 +224,7 @@ impl Live<'_> {
             ..Default::default()
         };
         let (mut objects, mut zeros, mut shown) = (Vec::new(), 0u64, 0u64);
-        self.client.read(vec![Kind::RegisterEntry(entry)], |entity| {
+        self.read(vec![Kind::RegisterEntry(entry)], |entity| {
             let Kind::RegisterEntry(v1::RegisterEntry { index: Some(at), data: Some(found), .. }) = entity else {
                 return Ok(());
             };

@@ -40,7 +40,7 @@ impl Live<'_> {
             let groups = ActionProfileGroup { action_profile_id, ..Default::default() };
             let mut wanted = vec![Kind::ActionProfileMember(members)];
             wanted.extend(profile.with_selector.then_some(Kind::ActionProfileGroup(groups)));
-            self.client.read(wanted, |entity| match self.json {
+            self.read(wanted, |entity| match self.json {
                 true => {
                     objects.extend(self.held_json(name, &entity));
                     Ok(())

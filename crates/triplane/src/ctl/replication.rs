@@ -40,7 +40,7 @@ impl Live<'_> {
             Replication::MulticastGroupEntry(v1::MulticastGroupEntry::default()),
         ];
         let (mut text, mut objects): (String, Vec<Value>) = Default::default();
-        self.client.read(wanted.map(entity).into(), |entity| {
+        self.read(wanted.map(entity).into(), |entity| {
             if let Kind::PacketReplicationEngineEntry(entry) = entity
                 && let Some(kind) = entry.r#type
             {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::args::EntryArgs;
 use super::entry::{self, Change};
+use super::failure;
 use super::replication::Session;
 use super::show::Written;
 use super::{Live, names, show, text};
@@ -29,7 +30,7 @@ impl Live<'_> {
             if !table.match_fields.is_empty() {
                 wanted.insert(0, Kind::TableEntry(all));
             }
-            self.client.read(wanted, |entity| match entity {
+            self.read(wanted, |entity| match entity {
                 Kind::TableEntry(entry) => each(table, entry),
                 _ => Ok(()),
             })?;
@@ -157,13 +158,14 @@ impl Live<'_> {
 
     /// Writes one update as the primary, and says so.
     pub fn write(&self, change: Change, entity: Kind, described: &Written, json: Value) -> Result<(), Failure> {
-        let (_session, election_id) = self.client.primary()?;
+        let (_mastership, election_id) =
+            self.client.become_primary(self.election_id).map_err(|error| failure::from_election(&error))?;
         let (kind, done) = match change {
             Change::Insert => (Type::Insert, "inserted"),
             Change::Modify => (Type::Modify, "modified"),
             Change::Delete => (Type::Delete, "deleted"),
         };
-        self.client.write(election_id, kind, entity)?;
+        self.send(election_id, kind, entity)?;
         if self.json {
             return self.print_json(&json!({ "done": done, "entry": json }));
         }

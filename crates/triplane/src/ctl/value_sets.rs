@@ -26,7 +26,7 @@ impl Live<'_> {
         let mut objects = Vec::new();
         for set in sets {
             let wanted = ValueSetEntry { value_set_id: names::id(&set.preamble), ..Default::default() };
-            self.client.read(vec![Kind::ValueSetEntry(wanted)], |entity| {
+            self.read(vec![Kind::ValueSetEntry(wanted)], |entity| {
                 let Kind::ValueSetEntry(entry) = entity else { return Ok(()) };
                 let members: Vec<_> = entry.members.iter().map(|it| show::fields(&set.r#match, &it.r#match)).collect();
                 let name = names::name(&set.preamble);

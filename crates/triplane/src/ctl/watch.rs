@@ -1,21 +1,22 @@
-//! `triplane ctl watch`: what the switch tells its controller, a line each.
+//! `triplane ctl watch`: the events that a switch sends to its controller, a line each.
 
+use anyhow::anyhow;
+use p4runtime_client::{CallError, Code, Mastership, StreamEvent, Wakeup};
 use p4runtime_proto::v1::entity::Entity as Kind;
-use p4runtime_proto::v1::stream_message_response::Update as Told;
 use p4runtime_proto::v1::{self, update::Type};
 use serde_json::{Value, json};
-use tonic::Code;
 
-use super::{Live, client, names, objects, show, value};
+use super::{Live, failure, names, objects, show, value};
 use crate::output::Failure;
 
-/// Bytes of a packet that a line has at most.
+/// Maximum number of bytes of a packet in a line.
 const MAX_SHOWN: usize = 128;
 
 impl Live<'_> {
     /// Prints until Ctrl-C, or until the server goes away.
     pub fn watch(&self) -> Result<(), Failure> {
-        let (mut session, election_id) = self.client.listen()?;
+        let joined = self.client.become_primary_or_listen(self.election_id);
+        let (mut stream, election_id) = joined.map_err(|error| failure::from_election(&error))?;
         let mut turned_on = Vec::new();
         match election_id {
             Some(id) => {
@@ -27,47 +28,28 @@ impl Live<'_> {
                  primary are told here; --election-id takes its place; Ctrl-C ends",
             ),
         }
-        enum Next {
-            Message(Result<Option<v1::StreamMessageResponse>, tonic::Status>),
-            Stop,
-        }
         let result = loop {
-            let next = self.client.wait(async {
-                tokio::select! {
-                    message = session.responses.message() => Next::Message(message),
-                    _ = tokio::signal::ctrl_c() => Next::Stop,
-                }
-            });
-            match next {
-                Next::Stop => break Ok(()),
-                Next::Message(Ok(Some(message))) => {
-                    if let Some(told) = message.update {
-                        self.print_told(&told)?;
-                    }
-                }
-                Next::Message(Ok(None)) => {
-                    break Err(Failure::Environment(anyhow::anyhow!("the server ended the stream")));
-                }
-                Next::Message(Err(status)) => {
-                    let why = client::words(status.code().into(), status.message());
-                    break Err(Failure::Environment(anyhow::anyhow!("the server ended the stream: {why}")));
-                }
+            match self.client.next_event(&mut stream) {
+                Ok(Wakeup::Interrupted) => break Ok(()),
+                Ok(Wakeup::Event(event)) => self.print_event(&event)?,
+                Err(CallError::StreamEnded) => break Err(anyhow!("the server ended the stream").into()),
+                Err(error) => break Err(anyhow!("the server ended the stream: {}", failure::reason(&error)).into()),
             }
         };
         if let (Some(id), Ok(())) = (election_id, &result) {
             for digest in turned_on {
-                // Whoever is primary by now decides about digests.
-                let _ = self.client.write(id, Type::Delete, Kind::DigestEntry(digest));
+                // Another controller may be primary by now; then it decides about digests.
+                let _ = self.send(id, Type::Delete, Kind::DigestEntry(digest));
             }
         }
         result
     }
 
-    /// Turns on the digests that nobody has turned on, and gives those.
+    /// Enables the digests that are not enabled yet, and returns them.
     fn turn_digests_on(&self, election_id: u128) -> Result<Vec<v1::DigestEntry>, Failure> {
         let mut are_on = Vec::new();
         if !self.info.digests.is_empty() {
-            self.client.read(vec![Kind::DigestEntry(v1::DigestEntry::default())], |entity| {
+            self.read(vec![Kind::DigestEntry(v1::DigestEntry::default())], |entity| {
                 if let Kind::DigestEntry(entry) = entity {
                     are_on.push(entry.digest_id);
                 }
@@ -79,41 +61,36 @@ impl Live<'_> {
         for digest_id in off {
             let config = v1::digest_entry::Config { max_list_size: 1, ..Default::default() };
             let entry = v1::DigestEntry { digest_id, config: Some(config) };
-            self.client.write(election_id, Type::Insert, Kind::DigestEntry(entry))?;
+            self.send(election_id, Type::Insert, Kind::DigestEntry(entry))?;
             turned_on.push(v1::DigestEntry { digest_id, config: None });
         }
         Ok(turned_on)
     }
 
-    fn print_told(&self, told: &Told) -> Result<(), Failure> {
-        for (line, object) in self.lines(told) {
+    fn print_event(&self, event: &StreamEvent) -> Result<(), Failure> {
+        for (line, object) in self.lines(event) {
             self.output.print(&if self.json { format!("{object}\n") } else { format!("{line}\n") })?;
         }
         Ok(())
     }
 
-    /// What was told, as lines and as JSON.
-    fn lines(&self, told: &Told) -> Vec<(String, Value)> {
+    /// Renders an event as lines and as JSON.
+    fn lines(&self, event: &StreamEvent) -> Vec<(String, Value)> {
         let info = &self.info;
-        match told {
-            Told::Arbitration(update) => {
-                let (code, highest) = client::standing(update);
-                let id = highest.map_or(String::new(), |id| format!(" (election id {id})"));
-                let line = match code {
-                    Code::Ok => format!("this client is primary{id}"),
-                    Code::AlreadyExists => format!("another controller is primary{id}"),
-                    _ => "no controller is primary".to_owned(),
+        match event {
+            StreamEvent::Mastership(mastership) => {
+                let id = mastership.election_id();
+                let shown = id.map_or(String::new(), |id| format!(" (election id {id})"));
+                let (line, primary) = match mastership {
+                    Mastership::Primary { .. } => (format!("this client is primary{shown}"), "this"),
+                    Mastership::Other { .. } => (format!("another controller is primary{shown}"), "another"),
+                    Mastership::Vacant { .. } => ("no controller is primary".to_owned(), "none"),
                 };
-                let standing = match code {
-                    Code::Ok => "this",
-                    Code::AlreadyExists => "another",
-                    _ => "none",
-                };
-                // 128 bits are more than a number of JSON holds.
-                let id = highest.map(|id| id.to_string());
-                vec![(line, json!({ "kind": "mastership", "primary": standing, "election_id": id }))]
+                // An election id has 128 bits, more than a number of JSON holds.
+                let id = id.map(|id| id.to_string());
+                vec![(line, json!({ "kind": "mastership", "primary": primary, "election_id": id }))]
             }
-            Told::Packet(packet) => {
+            StreamEvent::Packet(packet) => {
                 let header = info.controller_packet_metadata.iter().find(|of| names::name(&of.preamble) == "packet_in");
                 let fields = packet.metadata.iter().map(|given| {
                     let known = header.and_then(|header| header.metadata.iter().find(|m| m.id == given.metadata_id));
@@ -131,7 +108,7 @@ impl Live<'_> {
                 let fields: Value = fields.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
                 vec![(line, json!({ "kind": "packet", "metadata": fields, "payload": hex(&packet.payload) }))]
             }
-            Told::Digest(list) => {
+            StreamEvent::Digest(list) => {
                 let digest = info.digests.iter().find(|digest| names::id(&digest.preamble) == list.digest_id);
                 let name = digest.map_or("?", |digest| names::name(&digest.preamble));
                 let of = digest.and_then(|digest| digest.type_spec.as_ref());
@@ -142,7 +119,7 @@ impl Live<'_> {
                     })
                     .collect()
             }
-            Told::IdleTimeoutNotification(idle) => {
+            StreamEvent::IdleTimeout(idle) => {
                 let entry = |entry: &v1::TableEntry| {
                     let table = info.tables.iter().find(|table| names::id(&table.preamble) == entry.table_id)?;
                     let line = format!("idle {}: {}", names::name(&table.preamble), show::key(table, entry));
@@ -150,11 +127,11 @@ impl Live<'_> {
                 };
                 idle.table_entry.iter().filter_map(entry).collect()
             }
-            Told::Error(error) => {
-                let text = client::words(error.canonical_code, &error.message);
+            StreamEvent::Error(error) => {
+                let text = failure::coded(Code::from_i32(error.canonical_code), &error.message);
                 vec![(format!("error {text}"), json!({ "kind": "error", "message": text }))]
             }
-            Told::Other(_) => Vec::new(),
+            StreamEvent::Other(_) => Vec::new(),
         }
     }
 }

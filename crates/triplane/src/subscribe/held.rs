@@ -21,8 +21,7 @@ use super::args::DiffArgs;
 use super::load::Loaded;
 use super::options;
 use crate::ctl::args::ServerArgs;
-use crate::ctl::client::Client;
-use crate::ctl::names;
+use crate::ctl::{self, names};
 use crate::output::{Failure, Output};
 
 /// Entries, and where they are from.
@@ -159,8 +158,8 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
         tls_name: args.tls.tls_name.clone(),
         json: false,
     };
-    let client = Client::connect(&server)?;
-    let info = client.info()?;
+    let client = ctl::connect(&server)?;
+    let info = ctl::read_p4info(&client)?;
     let name = format!("@{address}");
     let tables: Vec<&str> = info.tables.iter().map(|table| names::name(&table.preamble)).collect();
     if !tables.contains(&"Subscriptions.validity") {
@@ -176,7 +175,7 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
         copies(Replication::CloneSessionEntry(v1::CloneSessionEntry::default())),
     ];
     for kind in wanted {
-        client.read(vec![kind], |entity| {
+        client.read::<Failure>(vec![kind], |entity| {
             match entity {
                 Kind::TableEntry(entry) if !entry.is_default_action => {
                     entities.push(Entity::Table(from_wire(&entry, &info)?));

@@ -41,7 +41,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         keep_program: args.switch.keep_program,
         max_rules: args.max_rules,
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
-        ..Settings::new(args.rules.clone(), args.switch.dial().endpoint()?.tcp_nodelay(true), args.listen)
+        ..Settings::new(args.rules.clone(), args.switch.dial().target()?.endpoint().clone(), args.listen)
     };
     let stop = crate::signals::stop_on_signals()?;
     let told = *output;

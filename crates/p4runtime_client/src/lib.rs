@@ -1,0 +1,52 @@
+//! The client side of P4Runtime: one library for every program that controls a switch.
+//!
+//! ```text
+//!   ServerTarget ── connect ──> Client ── read, write, pipeline configuration ──> server
+//!    (address, TLS)               └── open_stream ──> ControllerStream
+//!                                                      ├── arbitration: asks for mastership
+//!                                                      └── events: mastership, packets, digests, idle timeouts
+//! ```
+//!
+//! [`Client`] is the central type. It is asynchronous and cheap to clone; every clone uses the same connection.
+//! [`BlockingClient`] wraps it for programs without an executor of their own.
+//!
+//! - **Mastership.** [`Client::become_primary`] takes part in the election of one role and one device (specification 5.3).
+//!   [`Mastership`] hides the differences between servers.
+//! - **Errors carry facts.** [`CallError::Rejected`] has one [`UpdateError`] for each update of a write that failed
+//!   (specification 12.3). [`ConnectError::NotTls`] says that a TLS client met a server without TLS. The library renders no
+//!   advice: callers know the names of their options.
+//! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a message has at most
+//!   [`MAX_MESSAGE_BYTES`].
+//! - **Names.** [`names`] resolves the ids of P4Info.
+//!
+//! The crate prints nothing and has no knowledge of any program, table or architecture.
+
+#![forbid(unsafe_code)]
+
+mod blocking;
+mod client;
+mod connect;
+mod election;
+mod error;
+mod mastership;
+pub mod names;
+mod stream;
+
+pub use blocking::{BlockingClient, Wakeup, fetch_p4info};
+pub use client::{Client, EntityStream};
+pub use connect::{ClientTls, ConnectError, ServerTarget, TargetError};
+pub use election::ElectionError;
+pub use error::{CallError, Rejection, UpdateError};
+pub use mastership::Mastership;
+pub use stream::{ArbitrationSender, ControllerStream, EventReceiver, StreamEvent};
+/// The status codes of gRPC, which P4Runtime uses for updates as well.
+pub use tonic::Code;
+
+use std::time::Duration;
+
+/// Maximum time for an answer: of a unary call, and of each message of a read.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time for a connection attempt, including the TLS handshake.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum size of a message in either direction: 64 MiB.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;

@@ -1,0 +1,93 @@
+//! Calls: per-update errors, timeouts, and reads of several messages.
+
+use std::time::Duration;
+
+use p4runtime_client::{BlockingClient, CallError, Code, Rejection, ServerTarget, UpdateError};
+use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::write_request::Atomicity;
+use p4runtime_proto::v1::{CounterEntry, Update};
+
+use crate::server::{FakeServer, run};
+
+const SOON: Duration = Duration::from_millis(100);
+
+#[test]
+fn a_write_reports_each_update_that_failed() {
+    run(async {
+        let rejected = vec![(0, Code::Aborted), (2, Code::ResourceExhausted), (3, Code::Aborted)];
+        let client = FakeServer { rejected, ..FakeServer::default() }.connect().await;
+        let written = client.write(1, vec![Update::default(); 4], Atomicity::RollbackOnError).await;
+        let Err(CallError::Rejected(rejection)) = written else { panic!("three updates failed: {written:?}") };
+        let update = |index, code| UpdateError { index, code, message: format!("update {index} is wrong") };
+        let (aborted, full) = (Code::Aborted, Code::ResourceExhausted);
+        let expected = Rejection {
+            code: Code::Unknown,
+            message: "some updates failed".to_owned(),
+            updates: vec![update(0, aborted), update(2, full), update(3, aborted)],
+        };
+        assert_eq!(rejection, expected);
+        assert_eq!(rejection.first_cause(), Some(&update(2, full)));
+        let accepting = FakeServer::default().connect().await;
+        accepting.write(1, vec![Update::default(); 4], Atomicity::RollbackOnError).await.expect("all are accepted");
+    });
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_a_timeout() {
+    run(async {
+        let silent = FakeServer { is_silent: true, ..FakeServer::default() };
+        let client = silent.connect().await.with_call_timeout(SOON);
+        assert!(matches!(client.pipeline_config().await, Err(CallError::Timeout(SOON))));
+        assert!(matches!(client.write(1, Vec::new(), Atomicity::default()).await, Err(CallError::Timeout(SOON))));
+        let mut stream = client.open_stream(Some(1)).await.expect("it sends headers");
+        assert!(matches!(stream.mastership().await, Err(CallError::Timeout(SOON))));
+    });
+}
+
+#[test]
+fn each_message_of_a_read_has_the_timeout() {
+    run(async {
+        let slow = FakeServer { stops_reading: true, ..FakeServer::default() };
+        let client = slow.connect().await.with_call_timeout(SOON);
+        let mut answers = client.read(vec![Kind::CounterEntry(CounterEntry::default())]).await.expect("it begins");
+        assert_eq!(answers.next().await.expect("the first message").map(|entities| entities.len()), Some(2));
+        assert!(matches!(answers.next().await, Err(CallError::Timeout(SOON))));
+    });
+}
+
+#[test]
+fn a_blocking_client_reads_every_message_and_stops_at_an_error() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = std::thread::spawn(move || {
+        run(async {
+            sender.send(FakeServer::default().start().await).expect("the test waits");
+            let _ = stopped.await;
+        });
+    });
+    let address = receiver.recv().expect("the server starts").to_string();
+    let target = ServerTarget::new(&address, None).expect("an address");
+    let client = BlockingClient::connect(&target, 1).expect("it answers");
+    let wanted = || vec![Kind::CounterEntry(CounterEntry::default())];
+    let mut count = 0;
+    let read: Result<(), CallError> = client.read(wanted(), |_| {
+        count += 1;
+        Ok(())
+    });
+    assert!(read.is_ok() && count == 4, "{read:?} after {count}");
+    let read: Result<(), CallError> = client.read(wanted(), |_| Err(CallError::StreamEnded));
+    assert!(matches!(read, Err(CallError::StreamEnded)));
+    assert!(client.pipeline_config().expect("it answers").is_none());
+    drop(stop);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn p4info_is_fetched_within_a_time_or_not_at_all() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let address = listener.local_addr().expect("it listens").to_string();
+    let target = ServerTarget::new(&address, None).expect("an address");
+    let begun = std::time::Instant::now();
+    assert_eq!(p4runtime_client::fetch_p4info(target, 1, SOON), None, "nobody answers");
+    assert!(begun.elapsed() >= SOON);
+}

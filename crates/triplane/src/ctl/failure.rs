@@ -1,0 +1,94 @@
+//! Errors of the client library as sentences with a remedy, in terms of the command's options.
+
+use anyhow::anyhow;
+use p4runtime_client::{CallError, Code, ConnectError, ElectionError, Rejection};
+
+use crate::dial::causes;
+use crate::output::Failure;
+
+/// Renders a failed connection attempt.
+pub fn from_connect(error: &ConnectError, address: &str, is_tls: bool) -> Failure {
+    let hint = if is_tls { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };
+    let failed = format!("no P4Runtime server answers on {address}");
+    let sentence = match error {
+        ConnectError::NotTls { .. } => {
+            anyhow!("the server on {address} does not use TLS; leave out --tls-ca and what goes with it")
+        }
+        ConnectError::Unreachable { source, .. } => anyhow!("{}{hint}", causes(&failed, source)),
+        ConnectError::Timeout { after, .. } => anyhow!("{failed} within {} s{hint}", after.as_secs()),
+        ConnectError::Start(source) => anyhow!("{}", causes("cannot start", source)),
+    };
+    sentence.into()
+}
+
+/// Renders a lost election.
+pub fn from_election(error: &ElectionError) -> Failure {
+    match error {
+        ElectionError::OtherPrimary { election_id } => {
+            let id = election_id.map_or(String::new(), |id| format!(", with election id {id}"));
+            let next = election_id.and_then(|id| id.checked_add(1));
+            let remedy = next.map_or(String::new(), |id| format!("; --election-id {id} takes its place"));
+            Failure::Input(format!("another controller is primary{id}{remedy}"))
+        }
+        ElectionError::TooLow { wanted, highest } => Failure::Input(format!(
+            "election id {wanted} is below {highest}, the highest that the switch has seen; nobody is primary, and \
+             --election-id {highest} or a higher one would be"
+        )),
+        ElectionError::Call(error) => from_call(error),
+    }
+}
+
+/// Renders a failed call, with a line for each update that the server rejected.
+pub fn from_call(error: &CallError) -> Failure {
+    match error {
+        CallError::Timeout(_) => anyhow!("the server does not answer").into(),
+        CallError::StreamEnded => anyhow!("the server ended the stream").into(),
+        CallError::Transport(status) => anyhow!(
+            "what answers there speaks no P4Runtime without TLS; if the server uses TLS, give --tls-ca, the authority \
+             that signed its certificate ({})",
+            coded(status.code(), status.message())
+        )
+        .into(),
+        CallError::Rejected(rejection) => {
+            let text = reasons(rejection);
+            match rejection.code {
+                Code::Unavailable | Code::Cancelled => anyhow!("the server went away: {text}").into(),
+                _ => Failure::Input(text),
+            }
+        }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        from_call(&error)
+    }
+}
+
+/// Returns the reason of a rejection in one sentence, for a stream that ended with it.
+pub fn reason(error: &CallError) -> String {
+    match error {
+        CallError::Rejected(rejection) => coded(rejection.code, &rejection.message),
+        CallError::Transport(status) => coded(status.code(), status.message()),
+        other => other.to_string(),
+    }
+}
+
+fn reasons(rejection: &Rejection) -> String {
+    if rejection.updates.is_empty() {
+        return coded(rejection.code, &rejection.message);
+    }
+    let lines: Vec<String> = rejection.updates.iter().map(|update| coded(update.code, &update.message)).collect();
+    lines.join("\n")
+}
+
+/// Formats a code and a message from the server: `NOT_FOUND: there is none to delete`.
+pub fn coded(code: Code, message: &str) -> String {
+    let name = format!("{code:?}");
+    let mut canonical = String::new();
+    for (at, letter) in name.char_indices() {
+        let is_word = at > 0 && letter.is_uppercase();
+        canonical.extend(is_word.then_some('_').into_iter().chain(letter.to_uppercase()));
+    }
+    format!("{canonical}: {}", diagnostics::visible(message))
+}
