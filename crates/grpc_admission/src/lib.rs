@@ -1,26 +1,30 @@
-//! Who is connected to a gRPC server: so many connections, and none that shuts others out by doing nothing.
+//! Admission control for gRPC servers: a limited number of connections, and none that excludes others by being idle.
 //!
 //! ```text
-//!   listener ── open ──> Guest, with its Seat ── tonic ──> Counted (calls of a Seat) ──> the service
+//!   listener ── accept ──> Connection, with its Slot ── tonic ──> CallTimeouts (calls of a Slot) ──> the service
 //! ```
 //!
-//! [`Seats`] are places. Whoever comes when all are taken gets that of the oldest connection without a call under way.
-//! [`open`] lets clients in, and closes connections that give way or have made no call in time, whatever they say or do not say
-//! below: TLS and HTTP/2 are above it. [`Counted`] tells seats of their calls, for services that do nothing of the kind
-//! themselves, and lets no call go on for ever because its client does not send or take what belongs to it.
+//! - [`ConnectionLimit`] limits the connections, in total and for each client address. A new connection beyond the limit replaces
+//!   the oldest one without an active call.
+//! - [`accept()`] admits connections. It closes those that are replaced, and those without a call within a timeout, whatever they do
+//!   in the layers below the calls: TLS and HTTP/2 are above it.
+//! - [`CallTimeouts`] registers the calls of each connection, for services that do not do so themselves, and limits the time of
+//!   requests and answers, so that no call lasts for ever because its client neither sends nor reads.
+//! - [`Tls`] configures the server's certificate and the authority of its clients.
+//! - [`BoundServer`] and [`ServerThread`] run a server, of gRPC or not, in a thread of its own, until they are dropped.
 //!
-//! [`Tls`] is how such a server proves who it is, and which clients it lets in at all.
-//!
-//! What else a connection has, its owner says ([`Seats::new`]). Nothing here knows any service.
+//! Servers may attach state to each connection ([`ConnectionLimit::new`]). The crate has no knowledge of any service.
 
 #![forbid(unsafe_code)]
 
-mod counted;
-mod door;
-mod seats;
+mod accept;
+mod call_timeouts;
+mod connection_limit;
+mod server_thread;
 mod tls;
 
-pub use counted::Counted;
-pub use door::{Guest, open};
-pub use seats::{Call, Seat, Seats};
-pub use tls::Tls;
+pub use accept::{Connection, accept};
+pub use call_timeouts::CallTimeouts;
+pub use connection_limit::{ActiveCall, ConnectionLimit, Slot};
+pub use server_thread::{BoundServer, ServerThread};
+pub use tls::{Tls, TlsError};

@@ -1,4 +1,4 @@
-//! TLS of a gRPC server: who it is, and whom it lets in.
+//! TLS of a gRPC server: its certificate, and the authority of its clients.
 
 use std::time::Duration;
 
@@ -7,34 +7,48 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 /// Certificates and keys, as PEM.
 #[derive(Clone)]
 pub struct Tls {
-    /// The server's certificate, with those that lead to an authority behind it.
+    /// Certificate of the server, followed by the intermediate ones up to an authority.
     pub certificate: Vec<u8>,
-    /// The key that belongs to it.
+    /// Private key of that certificate.
     pub key: Vec<u8>,
-    /// The authority whose clients are let in; without it every client is.
+    /// Authority that has to have signed the certificates of clients. Without it clients need no certificate.
     pub client_authority: Option<Vec<u8>>,
 }
 
+/// Certificates or keys that cannot be used.
+#[derive(Debug)]
+pub struct TlsError(tonic::transport::Error);
+
+impl std::fmt::Display for TlsError {
+    /// Formats the cause: the transport's own text says nothing.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match std::error::Error::source(&self.0) {
+            Some(cause) => write!(f, "{cause}"),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
 impl std::fmt::Debug for Tls {
-    /// Without the key.
+    /// Leaves the private key out.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").field("client_authority", &self.client_authority.is_some()).finish_non_exhaustive()
     }
 }
 
 impl Tls {
-    /// Has a server speak TLS only; a client may take so long to agree on it.
+    /// Configures a server to accept TLS only, with this maximum time for a handshake.
     ///
     /// # Errors
-    /// Why certificate or key are no good.
-    pub fn secure(self, server: Server, patience: Duration) -> Result<Server, String> {
+    /// If a certificate or key cannot be used.
+    pub fn secure(self, server: Server, handshake_timeout: Duration) -> Result<Server, TlsError> {
         let identity = Identity::from_pem(self.certificate, self.key);
-        let mut config = ServerTlsConfig::new().identity(identity).timeout(patience);
+        let mut config = ServerTlsConfig::new().identity(identity).timeout(handshake_timeout);
         if let Some(authority) = self.client_authority {
             config = config.client_ca_root(Certificate::from_pem(authority));
         }
-        server
-            .tls_config(config)
-            .map_err(|error| std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string))
+        server.tls_config(config).map_err(TlsError)
     }
 }

@@ -20,11 +20,11 @@ pub(crate) struct ConnectionState {
 }
 
 /// An admitted connection.
-pub(crate) type ConnectionSlot = grpc_admission::Seat<ConnectionState>;
+pub(crate) type ConnectionSlot = grpc_admission::Slot<ConnectionState>;
 /// A call in progress.
-pub(crate) type ActiveCall = grpc_admission::Call<ConnectionState>;
+pub(crate) type ActiveCall = grpc_admission::ActiveCall<ConnectionState>;
 /// All admitted connections.
-pub(crate) type ConnectionSlots = grpc_admission::Seats<ConnectionState>;
+pub(crate) type ConnectionSlots = grpc_admission::ConnectionLimit<ConnectionState>;
 
 /// Creates a table of `max` connections, at most `max_a_peer` of them from one address.
 pub(crate) fn connection_slots(max: usize, max_a_peer: usize) -> ConnectionSlots {

@@ -2,12 +2,10 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use grpc_admission::Tls;
+use grpc_admission::{BoundServer, ServerThread, Tls, TlsError};
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
-use tokio::sync::oneshot;
 
 use crate::connections::{ConnectionSlots, connection_slots};
 use crate::data_plane::{DataPlaneHandle, NotificationReceiver};
@@ -33,7 +31,7 @@ pub enum ListenError {
     Address(SocketAddr, #[source] std::io::Error),
     /// The certificate or key is invalid.
     #[error("cannot use these TLS certificates and keys: {0}")]
-    Tls(String),
+    Tls(TlsError),
     /// The thread or runtime cannot be started.
     #[error("cannot start the P4Runtime server")]
     Start(#[source] std::io::Error),
@@ -44,17 +42,15 @@ pub enum ListenError {
 
 /// A listening server. It stops when this is dropped.
 pub struct Listening {
-    address: SocketAddr,
+    thread: ServerThread,
     hub: Arc<ServiceState>,
     slots: Arc<ConnectionSlots>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Listening {
     /// Returns the address, with the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.thread.address()
     }
 
     /// Returns the number of messages that were dropped because their client was too slow. Most of them are packets.
@@ -65,17 +61,6 @@ impl Listening {
     /// Returns the number of connections closed because of the limits: new ones, or idle ones that were replaced.
     pub fn refused_connections(&self) -> u64 {
         self.slots.refused()
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -131,8 +116,7 @@ fn serve(
     tls: Option<Tls>,
     store: Option<Box<dyn Store>>,
 ) -> Result<Listening, ListenError> {
-    let address = listener.local_addr().map_err(ListenError::Start)?;
-    listener.set_nonblocking(true).map_err(|error| ListenError::Address(address, error))?;
+    let bound = BoundServer::new(listener).map_err(ListenError::Start)?;
     let mut builder = tonic::transport::Server::builder()
         .max_concurrent_streams(MAX_CALLS)
         .http2_keepalive_interval(Some(KEEPALIVE))
@@ -142,7 +126,6 @@ fn serve(
     if let Some(tls) = tls {
         builder = tls.secure(builder, server.settings().client_timeout).map_err(ListenError::Tls)?;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ListenError::Start)?;
     let writer = match store {
         Some(mut store) => {
             let everything = server.everything();
@@ -157,26 +140,18 @@ fn serve(
     let client_timeout = server.settings().client_timeout;
     let slots = Arc::new(connection_slots(server.settings().max_connections, server.settings().max_connections_a_peer));
     let hub = Arc::new(ServiceState::new(server, plane, writer));
-    let (stop, stopped) = oneshot::channel();
     let shared = hub.clone();
     let accepted = slots.clone();
-    let serve = move || {
+    let serve = move |listener| async move {
         let service = P4RuntimeServer::new(Service(shared.clone()))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(usize::MAX);
         let service = MessageAdmission { service, budget: shared.budget() };
-        runtime.block_on(async move {
-            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = grpc_admission::open(listener, accepted, client_timeout);
-            tokio::spawn(shared.run_notifications(notifications));
-            tokio::select! {
-                _ = builder.serve_with_incoming(service, incoming) => {}
-                _ = stopped => {}
-            }
-        });
-        // Running tasks are not waited for, since their clients are gone.
-        runtime.shutdown_background();
+        let incoming = grpc_admission::accept(listener, accepted, client_timeout);
+        tokio::spawn(shared.run_notifications(notifications));
+        // It ends only with the thread.
+        let _ = builder.serve_with_incoming(service, incoming).await;
     };
-    let thread = std::thread::Builder::new().name("p4runtime".to_owned()).spawn(serve).map_err(ListenError::Start)?;
-    Ok(Listening { address, hub, slots, stop: Some(stop), thread: Some(thread) })
+    let thread = bound.start("p4runtime", serve).map_err(ListenError::Start)?;
+    Ok(Listening { thread, hub, slots })
 }

@@ -68,12 +68,12 @@ impl HttpService<Request<Body>> for MessageAdmission {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let slot = request.extensions().get::<Arc<ConnectionSlot>>().cloned();
-        let call = slot.as_ref().map(|slot| slot.call());
+        let call = slot.as_ref().map(|slot| slot.begin_call());
         let charge = MemoryCharge::default();
         request.extensions_mut().insert(charge.clone());
         let form = form(request.uri().path());
         let budget = match &slot {
-            Some(slot) => self.budget.with_share(slot.own.share.clone()),
+            Some(slot) => self.budget.with_share(slot.state.share.clone()),
             None => self.budget.clone(),
         };
         request.extensions_mut().insert(budget.clone());
@@ -96,7 +96,7 @@ fn watch(timeout: Duration, slot: Arc<ConnectionSlot>) -> oneshot::Sender<()> {
     let (watched, done) = oneshot::channel();
     tokio::spawn(async move {
         if tokio::time::timeout(timeout, done).await.is_err() {
-            slot.dismiss();
+            slot.close();
         }
     });
     watched

@@ -421,7 +421,7 @@ fn charge<T>(request: &Request<T>) -> Option<MemoryCharge> {
 impl Service {
     /// Reserves one of a connection's permits for reads, and waits for one if necessary.
     async fn reserve_read(&self, slot: &ConnectionSlot) -> Result<HeldResources, Refusal> {
-        let taken = tokio::time::timeout(self.0.budget.timeout, slot.own.reads.clone().acquire_owned()).await;
+        let taken = tokio::time::timeout(self.0.budget.timeout, slot.state.reads.clone().acquire_owned()).await;
         let reserved = taken.ok().and_then(Result::ok).ok_or_else(|| {
             let message = format!("{READS_A_CONNECTION} reads are in progress on this connection");
             Refusal::new(Code::ResourceExhausted, message)

@@ -43,7 +43,7 @@ mod switch;
 mod trouble;
 
 pub use book::{Program, Write, Written};
-pub use grpc_admission::Tls;
+pub use grpc_admission::{Tls, TlsError};
 pub use status::{Event, Standing};
 
 use std::net::{SocketAddr, TcpListener};
@@ -53,7 +53,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use grpc_admission::{Counted, Seats};
+use grpc_admission::{CallTimeouts, ConnectionLimit};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tonic::transport::Endpoint;
 
@@ -120,7 +120,7 @@ pub enum StartError {
     Address(SocketAddr, #[source] std::io::Error),
     /// Certificate or key are no good.
     #[error("cannot use these TLS certificates and keys: {0}")]
-    Tls(String),
+    Tls(TlsError),
     /// No thread can be had.
     #[error("cannot start the subscription service")]
     Start(#[source] std::io::Error),
@@ -228,14 +228,14 @@ pub fn start(
         watchers: Arc::new(Semaphore::new(max_connections / 2)),
     };
     // Clients of this machine all have one address, so that no address has a share of its own.
-    let seats = Arc::new(Seats::new(max_connections, max_connections, |_| ()));
+    let seats = Arc::new(ConnectionLimit::new(max_connections, max_connections, |_| ()));
     let (stop, stopped) = oneshot::channel::<()>();
     let serve = move || {
         let service = proto::subscriptions_server::SubscriptionsServer::new(service);
-        let service = Counted::new(service, patience, |path| path.ends_with("/Watch"));
+        let service = CallTimeouts::new(service, patience, |path| path.ends_with("/Watch"));
         runtime.block_on(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = grpc_admission::open(listener, seats, patience);
+            let incoming = grpc_admission::accept(listener, seats, patience);
             tokio::select! {
                 _ = builder.serve_with_incoming(service, incoming) => {}
                 _ = stopped => {}
