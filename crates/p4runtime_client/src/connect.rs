@@ -115,11 +115,6 @@ impl ServerTarget {
         &self.address
     }
 
-    /// Returns the transport's description of the server, for clients of other services.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
-    }
-
     /// Whether the client uses TLS.
     pub fn is_tls(&self) -> bool {
         self.is_tls

@@ -1,50 +1,52 @@
-//! Rules of packet subscriptions that come and go while a switch runs.
+//! A service for packet subscriptions whose rules change while a switch runs.
 //!
 //! ```text
-//!   clients ── gRPC ──> Service ──┐                                    ┌──> P4Runtime server of the switch
-//!   file of rules ── looked at ───┼──> Desk: Book (rules, tables) ── Switch (what it has, what it is to have)
-//!   rules that were added, kept ──┘         change, or nothing         └──> least writes, in steps
+//!   clients ── gRPC ──> SubscriptionService ──┐                                        ┌──> P4Runtime server of the switch
+//!   file of rules ──────────── polled ────────┼──> Reconciler: RuleSet ── SwitchSession
+//!   journal of added rules ───────────────────┘    (rules, tables)        (held and wanted entries; minimal updates)
 //! ```
 //!
-//! [`start`] gives a [`Running`] service. Its desk is a thread that makes one change after the other: it compiles the change,
-//! writes it to the switch, and only then acknowledges it. What the switch does not take is undone, so that the rules that
-//! are listed are those by which it delivers.
+//! [`start`] returns a [`RunningService`]. Its `Reconciler` is a thread that makes one change after the other: it compiles the
+//! change, writes it to the switch, and only then answers the client. A change that the switch rejects is undone, so the listed
+//! rules are always those that the switch delivers by.
 //!
-//! **No message sees a mixture.** A switch that makes batches visible as a whole (DATAPLANE_ATOMIC) is written each change as
-//! one. To others the writes go one after the other, in steps of which each message meets one
+//! **Per-message consistency.** A switch that applies a batch atomically (DATAPLANE_ATOMIC) gets each change as one batch. Other
+//! switches get the updates one after the other, in an order in which each message meets either the old rules or the new ones
 //! ([`subscribe::Writes::InTurn`], [`subscribe_p4::entries::Steps`]).
 //!
-//! **A switch may go, come back, or be another's for a while.** Its content is then read and compared with the tables of
-//! the rules, and what differs is written. The tables `Subscriptions.*`, all multicast groups and all mirror sessions are
-//! this service's.
+//! **Reconciliation.** A switch may disappear, come back, or have another primary for a while. The service then reads its
+//! forwarding state, compares it with the tables of the rules, and writes the differences. It owns the tables `Subscriptions.*`, all
+//! multicast groups and all clone sessions.
 //!
-//! The interface is `proto/triplane/subscriptions/v1/subscriptions.proto`, as Rust in [`proto`]. The crate prints nothing: what
-//! happens is told as [`Event`]s.
+//! The interface is `proto/triplane/subscriptions/v1/subscriptions.proto`, as Rust in [`proto`]; [`client`] is its client. There is
+//! no authorization: any client that is admitted may change any rule that is not in the file. The crate prints nothing: it reports
+//! [`ServiceEvent`]s.
 
 #![forbid(unsafe_code)]
 
-mod blame;
-mod book;
-mod call;
+mod arbitration_inbox;
+mod attribution;
 pub mod client;
-mod content;
-mod desk;
-mod files;
-mod fit;
-mod kept;
-mod link;
-mod listing;
-mod mail;
-mod names;
+mod compatibility;
+mod pending_call;
+mod program_names;
 pub mod proto;
+mod reconciler;
+mod rule_files;
+mod rule_journal;
+mod rule_set;
+mod rule_snapshot;
 mod server;
-mod status;
-mod switch;
-mod trouble;
+mod service_status;
+mod switch_client;
+mod switch_content;
+mod switch_error;
+mod switch_session;
 
-pub use book::{Program, Write, Written};
 pub use grpc_admission::{Tls, TlsError};
-pub use status::{Event, Standing};
+pub use program_names::{MissingObject, ProgramNames};
+pub use rule_set::{Program, ProgramWriter, WrittenProgram};
+pub use service_status::{ServiceEvent, ServiceStatus};
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -53,48 +55,59 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use grpc_admission::{CallTimeouts, ConnectionLimit};
-use tokio::sync::{Semaphore, oneshot, watch};
-use tonic::transport::Endpoint;
+use grpc_admission::{BoundServer, CallTimeouts, ConnectionLimit, ServerThread};
+use p4runtime_client::ServerTarget;
+use tokio::sync::{Semaphore, watch};
 
-use desk::{Desk, Job};
-use listing::Listing;
+use reconciler::{Command, Reconciler};
+use rule_snapshot::RuleSnapshot;
+use server::SubscriptionService;
 
-/// The port that the service has unless it is told another.
+/// Default port of the service.
 pub const PORT: u16 = 9560;
 
-/// What a service is told when it is made.
+/// Number of calls that can wait in the queue of changes.
+const QUEUE_CALLS: usize = 64;
+/// Number of calls that can read the rules at the same time.
+const READER_CALLS: usize = 16;
+/// Interval of keepalive messages on idle connections, and the time to answer one.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+/// Maximum time that the end of the service waits for a change. A switch that does not answer is not waited for any longer.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The file of rules.
     pub rules: PathBuf,
-    /// Where rules that are added are kept.
+    /// The journal of added rules. Without it they are lost when the service ends.
     pub kept: Option<PathBuf>,
     /// The switch's P4Runtime server.
-    pub switch: Endpoint,
-    /// The device there.
+    pub switch: ServerTarget,
+    /// The device of that server.
     pub device_id: u64,
-    /// As whom to write; without it, as the highest that the switch has seen, while nobody is primary.
+    /// The election id. Without it the service waits until no controller is primary, and uses the highest id that the switch has
+    /// seen.
     pub election_id: Option<u128>,
-    /// Never to load the program: the switch has it.
+    /// Whether the switch keeps its program: the service loads none.
     pub keep_program: bool,
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Over TLS; and if it has an authority of clients, for these only.
+    /// TLS settings. With an authority of clients, only clients with its certificates are admitted.
     pub tls: Option<Tls>,
-    /// Rules there may be.
+    /// Maximum number of rules.
     pub max_rules: usize,
-    /// Rules that one call may add.
+    /// Maximum number of rules that one call adds.
     pub max_request_rules: usize,
-    /// Connections of all clients together. One more takes the place of the oldest without a call under way.
+    /// Maximum number of connections. A new connection beyond it replaces the oldest one without an active call.
     pub max_connections: usize,
-    /// How long a client may take until its first call, to send a request, and to take its answer.
-    pub patience: Duration,
+    /// Maximum time of a client to make its first call, to send a request, and to read an answer.
+    pub client_timeout: Duration,
 }
 
 impl Settings {
-    /// The limits' ordinary values.
-    pub fn new(rules: PathBuf, switch: Endpoint, listen: SocketAddr) -> Settings {
+    /// Creates settings with the default limits.
+    pub fn new(rules: PathBuf, switch: ServerTarget, listen: SocketAddr) -> Settings {
         Settings {
             rules,
             kept: None,
@@ -107,144 +120,127 @@ impl Settings {
             max_rules: 1_000_000,
             max_request_rules: 10_000,
             max_connections: 64,
-            patience: Duration::from_secs(20),
+            client_timeout: Duration::from_secs(20),
         }
     }
 }
 
-/// Why a service cannot start.
+/// A service that cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be had.
+    /// The address cannot be used.
     #[error("cannot listen for subscriptions on {0}")]
     Address(SocketAddr, #[source] std::io::Error),
-    /// Certificate or key are no good.
+    /// A certificate or key cannot be used.
     #[error("cannot use these TLS certificates and keys: {0}")]
     Tls(TlsError),
-    /// No thread can be had.
+    /// The operating system provides no thread.
     #[error("cannot start the subscription service")]
     Start(#[source] std::io::Error),
-    /// The rules are wrong, or cannot be read; as text for people.
+    /// The rules have mistakes, or the file or the journal cannot be read or written; rendered for people.
     #[error("{0}")]
     Rules(String),
+    /// The thread that reads the rules has panicked.
+    #[error("the thread of the rules ended; this is a bug")]
+    Panicked,
 }
 
-/// A service that runs, until this is dropped.
-pub struct Running {
-    address: SocketAddr,
-    standing: watch::Receiver<Standing>,
-    jobs: Sender<Job>,
-    desk: Option<JoinHandle<()>>,
-    stop: Option<oneshot::Sender<()>>,
-    server: Option<JoinHandle<()>>,
+/// A running service. Dropping it stops the service.
+pub struct RunningService {
+    status: watch::Receiver<ServiceStatus>,
+    commands: Sender<Command>,
+    reconciler: JoinHandle<()>,
+    server: ServerThread,
 }
 
-impl Running {
-    /// Where it listens: the port is known even if any was asked for.
+impl RunningService {
+    /// Returns the address of the service. Its port is the actual one, also where any port was asked for.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
-    /// Whether changes are still made. They are until this is dropped, unless a bug ended the thread that makes them.
+    /// Whether the service still makes changes. It does until it is dropped, unless a bug has ended the thread.
     pub fn is_alive(&self) -> bool {
-        self.desk.as_ref().is_some_and(|desk| !desk.is_finished())
+        !self.reconciler.is_finished()
     }
 
-    /// How things stand.
-    pub fn standing(&self) -> Standing {
-        self.standing.borrow().clone()
+    /// Returns the current status.
+    pub fn status(&self) -> ServiceStatus {
+        self.status.borrow().clone()
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningService {
+    /// Ends the thread of changes first. The fields are dropped afterwards, and the server with them.
     fn drop(&mut self) {
-        /// A desk that waits for a switch that does not answer is not waited for.
-        const GRACE: Duration = Duration::from_secs(2);
-        let _ = self.jobs.send(Job::Stop);
-        let deadline = Instant::now() + GRACE;
-        while self.desk.as_ref().is_some_and(|desk| !desk.is_finished()) && Instant::now() < deadline {
+        let _ = self.commands.send(Command::Stop);
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while !self.reconciler.is_finished() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(2));
         }
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(server) = self.server.take() {
-            let _ = server.join();
-        }
     }
 }
 
-/// Starts a service: reads the rules, listens, and goes for the switch, which need not be there yet.
+/// Starts a service: reads the rules, listens, and connects to the switch, which need not be reachable yet.
 ///
 /// # Errors
-/// If the rules are wrong, the address cannot be had, or certificate and key are no good.
+/// If the rules have mistakes, the address cannot be used, or a certificate or key cannot be used.
 pub fn start(
     program: Program,
     settings: Settings,
-    tell: impl Fn(Event) + Send + 'static,
-) -> Result<Running, StartError> {
-    /// Calls that may wait for their turn, and those that may read the rules meanwhile.
-    const WAITING: usize = 64;
-    const READERS: usize = 16;
+    report: impl Fn(ServiceEvent) + Send + 'static,
+) -> Result<RunningService, StartError> {
     let listener = TcpListener::bind(settings.listen).map_err(|error| StartError::Address(settings.listen, error))?;
-    let address = listener.local_addr().map_err(StartError::Start)?;
-    listener.set_nonblocking(true).map_err(StartError::Start)?;
-    let alive = Some(Duration::from_secs(10));
+    let bound = BoundServer::new(listener).map_err(StartError::Start)?;
     let mut builder = tonic::transport::Server::builder()
         .max_concurrent_streams(16)
-        .http2_keepalive_interval(alive)
-        .http2_keepalive_timeout(alive);
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
     if let Some(tls) = settings.tls.clone() {
-        builder = tls.secure(builder, settings.patience).map_err(StartError::Tls)?;
+        builder = tls.secure(builder, settings.client_timeout).map_err(StartError::Tls)?;
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Start)?;
-    let (jobs, received) = channel();
-    let (told, standing) = watch::channel(Standing::default());
-    let listing = Arc::new(Listing::default());
-    let (ready, read) = channel();
-    let (handle, own_jobs) = (runtime.handle().clone(), jobs.clone());
-    let (max_connections, patience) = (settings.max_connections, settings.patience);
-    let shared = listing.clone();
-    let desk = move || match Desk::new(&program, &settings, handle, own_jobs, told, shared, Box::new(tell)) {
-        Ok(desk) => {
-            let _ = ready.send(Ok(()));
-            desk.run(&received);
-        }
-        Err(why) => drop(ready.send(Err(why))),
-    };
-    let desk = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(desk).map_err(StartError::Start)?;
-    match read.recv() {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => return Err(StartError::Rules(why)),
-        Err(_) => return Err(StartError::Rules("the thread of the rules ended; this is a bug".to_owned())),
-    }
-    let service = server::Service {
-        jobs: jobs.clone(),
-        standing: standing.clone(),
-        listing,
-        waiting: Arc::new(Semaphore::new(WAITING)),
-        readers: Arc::new(Semaphore::new(READERS)),
-        // Who watches never has to go: the others need places, too.
+    let (commands, received) = channel();
+    let (status_sender, status) = watch::channel(ServiceStatus::default());
+    let snapshot = Arc::new(RuleSnapshot::default());
+    let (max_connections, client_timeout) = (settings.max_connections, settings.client_timeout);
+    let service = SubscriptionService {
+        commands: commands.clone(),
+        status: status.clone(),
+        snapshot: snapshot.clone(),
+        queue: Arc::new(Semaphore::new(QUEUE_CALLS)),
+        readers: Arc::new(Semaphore::new(READER_CALLS)),
+        // A call of Watch never ends by itself: half of the connections stay for other calls.
         watchers: Arc::new(Semaphore::new(max_connections / 2)),
     };
-    // Clients of this machine all have one address, so that no address has a share of its own.
-    let seats = Arc::new(ConnectionLimit::new(max_connections, max_connections, |_| ()));
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serve = move || {
-        let service = proto::subscriptions_server::SubscriptionsServer::new(service);
-        let service = CallTimeouts::new(service, patience, |path| path.ends_with("/Watch"));
-        runtime.block_on(async move {
-            let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-            let incoming = grpc_admission::accept(listener, seats, patience);
-            tokio::select! {
-                _ = builder.serve_with_incoming(service, incoming) => {}
-                _ = stopped => {}
-            }
-        });
-        // Work that still runs is not waited for: its clients are gone.
-        runtime.shutdown_background();
+    let (ready, has_read) = channel();
+    let (handle, own_commands) = (bound.handle(), commands.clone());
+    let reconcile = move || match Reconciler::new(
+        &program,
+        &settings,
+        handle,
+        own_commands,
+        status_sender,
+        snapshot,
+        Box::new(report),
+    ) {
+        Ok(reconciler) => {
+            let _ = ready.send(Ok(()));
+            reconciler.run(&received);
+        }
+        Err(error) => drop(ready.send(Err(error))),
     };
-    let server = std::thread::Builder::new().name("subscriptions-rpc".to_owned()).spawn(serve);
-    let server = server.map_err(StartError::Start)?;
-    Ok(Running { address, standing, jobs, desk: Some(desk), stop: Some(stop), server: Some(server) })
+    let reconciler = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(reconcile);
+    let reconciler = reconciler.map_err(StartError::Start)?;
+    has_read.recv().unwrap_or(Err(StartError::Panicked))?;
+    // All clients of this machine have one address, so addresses have no limits of their own.
+    let limit = Arc::new(ConnectionLimit::new(max_connections, max_connections, |_| ()));
+    let serve = move |listener| async move {
+        let service = proto::subscriptions_server::SubscriptionsServer::new(service);
+        let service = CallTimeouts::new(service, client_timeout, |path| path.ends_with("/Watch"));
+        let incoming = grpc_admission::accept(listener, limit, client_timeout);
+        // It ends only with the thread.
+        let _ = builder.serve_with_incoming(service, incoming).await;
+    };
+    let server = bound.start("subscriptions-rpc", serve).map_err(StartError::Start)?;
+    Ok(RunningService { status, commands, reconciler, server })
 }

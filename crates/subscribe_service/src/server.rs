@@ -1,93 +1,101 @@
-//! The gRPC service: limits, the way to the desk and back, and what is told without it.
+//! The gRPC service: limits of its calls, and the queue to the thread that makes changes. Reads do not wait for that thread.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use crate::call::{Call, TURN, call};
-use crate::desk::{Job, Refused};
-use crate::listing::{Listed, Listing};
+use crate::pending_call::{PendingCall, QUEUE_TIMEOUT, pending_call};
 use crate::proto;
-use crate::status::Standing;
+use crate::reconciler::{ChangeError, Command};
+use crate::rule_set::RuleSetError;
+use crate::rule_snapshot::{ListedRule, RuleSnapshot};
+use crate::service_status::ServiceStatus;
 
-/// Rules of one answer to List.
-const PAGE: usize = 1_000;
+/// Number of rules in one message of List.
+const PAGE_RULES: usize = 1_000;
 
-/// What a call answers with, piece by piece.
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+/// The messages of a streaming answer.
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// The service.
-pub(crate) struct Service {
-    pub jobs: Sender<Job>,
-    pub standing: watch::Receiver<Standing>,
-    pub listing: Arc<Listing>,
-    /// Calls that may wait for the desk.
-    pub waiting: Arc<Semaphore>,
-    /// Who may read rules.
+pub(crate) struct SubscriptionService {
+    pub commands: Sender<Command>,
+    pub status: watch::Receiver<ServiceStatus>,
+    pub snapshot: Arc<RuleSnapshot>,
+    /// Places in the queue of changes.
+    pub queue: Arc<Semaphore>,
+    /// Places for calls of List.
     pub readers: Arc<Semaphore>,
-    /// Who may watch.
+    /// Places for calls of Watch.
     pub watchers: Arc<Semaphore>,
 }
 
-impl Service {
-    /// Has something done, and waits for it.
-    async fn ask<T>(&self, job: impl FnOnce(Call<T>) -> Job) -> Result<T, Status> {
-        let full = |_| Status::resource_exhausted("too many calls wait: try again");
-        let place = self.waiting.clone().try_acquire_owned().map_err(full)?;
-        let (call, waiting) = call(place);
-        self.jobs.send(job(call)).map_err(|_| Status::unavailable("the service is stopping"))?;
-        waiting.answer(TURN).await
+impl SubscriptionService {
+    /// Queues a command, and waits for its result.
+    async fn execute<T>(&self, command: impl FnOnce(PendingCall<T>) -> Command) -> Result<T, Status> {
+        let place = acquire(&self.queue, "too many calls wait: try again")?;
+        let (call, reply) = pending_call(place);
+        self.commands.send(command(call)).map_err(|_| Status::unavailable("the service is stopping"))?;
+        reply.answer(QUEUE_TIMEOUT).await
     }
 }
 
-impl From<Refused> for Status {
-    fn from(refused: Refused) -> Status {
-        match refused {
-            Refused::Mistakes(why) => Status::invalid_argument(bounded(why)),
-            Refused::TooMuch(why) => Status::resource_exhausted(why),
-            Refused::NotFound(why) => Status::not_found(why),
-            Refused::InFile(why) => Status::failed_precondition(why),
-            Refused::BySwitch(why) => Status::failed_precondition(bounded(why)),
-            Refused::Away(why) => Status::unavailable(bounded(format!("nothing was changed: {why}"))),
-            Refused::NotKept(why) => Status::resource_exhausted(bounded(why)),
+/// Takes a place, or fails with RESOURCE_EXHAUSTED.
+fn acquire(places: &Arc<Semaphore>, when_full: &str) -> Result<OwnedSemaphorePermit, Status> {
+    places.clone().try_acquire_owned().map_err(|_| Status::resource_exhausted(when_full))
+}
+
+impl From<ChangeError> for Status {
+    fn from(error: ChangeError) -> Status {
+        let text = truncate(error.to_string());
+        match error {
+            ChangeError::Mistakes(_)
+            | ChangeError::NoRules
+            | ChangeError::Rules(
+                RuleSetError::TooManyRules { .. } | RuleSetError::Diagnostics(_) | RuleSetError::Groups(_),
+            ) => Status::invalid_argument(text),
+            ChangeError::TooManyRules { .. } | ChangeError::NotPersisted(_) => Status::resource_exhausted(text),
+            ChangeError::NotFound(_) => Status::not_found(text),
+            ChangeError::InFile { .. } | ChangeError::RejectedBySwitch { .. } => Status::failed_precondition(text),
+            ChangeError::SwitchUnavailable(_) => Status::unavailable(text),
         }
     }
 }
 
-/// What fits into the header of an answer.
-fn bounded(mut text: String) -> String {
-    /// HTTP/2 headers are percent-encoded: three times as much in the worst case, of 16 KB that clients take.
-    const MOST: usize = 4 << 10;
-    if text.len() > MOST {
-        text.truncate(text.floor_char_boundary(MOST));
+/// Cuts a text to a length that fits the header of an answer.
+fn truncate(mut text: String) -> String {
+    /// Clients accept headers of 16 KiB, and percent-encoding makes a text up to three times as long.
+    const MAX_BYTES: usize = 4 << 10;
+    if text.len() > MAX_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_BYTES));
         text.push_str("...");
     }
     text
 }
 
-impl From<Standing> for proto::Status {
-    fn from(standing: Standing) -> proto::Status {
-        let Standing { installed, detail, rules, rules_in_file, changes, mistakes } = standing;
+impl From<ServiceStatus> for proto::Status {
+    fn from(status: ServiceStatus) -> proto::Status {
+        let ServiceStatus { installed, detail, rules, rules_in_file, changes, mistakes } = status;
         proto::Status { installed, detail, rules, rules_in_file, changes, mistakes }
     }
 }
 
 #[tonic::async_trait]
-impl proto::subscriptions_server::Subscriptions for Service {
-    type ListStream = Answers<proto::ListResponse>;
-    type WatchStream = Answers<proto::Status>;
+impl proto::subscriptions_server::Subscriptions for SubscriptionService {
+    type ListStream = ResponseStream<proto::ListResponse>;
+    type WatchStream = ResponseStream<proto::Status>;
 
     async fn subscribe(
         &self,
         request: Request<proto::SubscribeRequest>,
     ) -> Result<Response<proto::SubscribeResponse>, Status> {
         let text = request.into_inner().rules;
-        let (ids, writes) = self.ask(|call| Job::Subscribe(text, call)).await??;
+        let (ids, writes) = self.execute(|call| Command::Subscribe(text, call)).await??;
         Ok(Response::new(proto::SubscribeResponse { ids, writes: writes as u64 }))
     }
 
@@ -96,23 +104,22 @@ impl proto::subscriptions_server::Subscriptions for Service {
         request: Request<proto::UnsubscribeRequest>,
     ) -> Result<Response<proto::UnsubscribeResponse>, Status> {
         let ids = request.into_inner().ids;
-        let writes = self.ask(|call| Job::Unsubscribe(ids, call)).await??;
+        let writes = self.execute(|call| Command::Unsubscribe(ids, call)).await??;
         Ok(Response::new(proto::UnsubscribeResponse { writes: writes as u64 }))
     }
 
     async fn list(&self, _: Request<proto::ListRequest>) -> Result<Response<Self::ListStream>, Status> {
-        let full = |_| Status::resource_exhausted("too many others read the rules: try again");
-        let place = self.readers.clone().try_acquire_owned().map_err(full)?;
-        // A million rules take a while to be copied: others are served meanwhile.
-        let listing = self.listing.clone();
-        let copied = tokio::task::spawn_blocking(move || listing.all()).await;
-        let listed = copied.map_err(|_| Status::unavailable("the service is stopping"))?;
+        let place = acquire(&self.readers, "too many others read the rules: try again")?;
+        // Copying a million rules takes a while, in which other calls are served.
+        let snapshot = self.snapshot.clone();
+        let copied = tokio::task::spawn_blocking(move || snapshot.all()).await;
+        let rules = copied.map_err(|_| Status::unavailable("the service is stopping"))?;
         let (sender, receiver) = mpsc::channel(2);
         tokio::spawn(async move {
-            // Whoever reads slowly holds a place, as the rules are in memory for that long.
+            // A slow reader keeps its place, because its copy of the rules stays in memory.
             let _place = place;
-            for page in listed.chunks(PAGE) {
-                let rule = |(id, Listed { text, in_file }): &(u64, Listed)| proto::Rule {
+            for page in rules.chunks(PAGE_RULES) {
+                let rule = |(id, ListedRule { text, in_file }): &(u64, ListedRule)| proto::Rule {
                     id: *id,
                     text: text.to_string(),
                     in_file: *in_file,
@@ -127,19 +134,18 @@ impl proto::subscriptions_server::Subscriptions for Service {
     }
 
     async fn watch(&self, _: Request<proto::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let full = |_| Status::resource_exhausted("too many watch: try again later");
-        let place = self.watchers.clone().try_acquire_owned().map_err(full)?;
-        let mut standing = self.standing.clone();
+        let place = acquire(&self.watchers, "too many watch: try again later")?;
+        let mut status = self.status.clone();
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             let _place = place;
             loop {
-                let now = standing.borrow_and_update().clone();
-                if sender.send(Ok(now.into())).await.is_err() {
+                let current = status.borrow_and_update().clone();
+                if sender.send(Ok(current.into())).await.is_err() {
                     return;
                 }
                 tokio::select! {
-                    changed = standing.changed() => if changed.is_err() { return },
+                    changed = status.changed() => if changed.is_err() { return },
                     () = sender.closed() => return,
                 }
             }

@@ -10,12 +10,11 @@ use entries_file::EntryAction;
 use ir::{KeyValue, Program};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
-use p4runtime_proto::v1::field_match::FieldMatchType;
 use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
-use p4runtime_proto::v1::table_action::Type as ActionType;
 use subscribe::Layout;
 use subscribe_p4::entries::{Entity, Matched, TableEntry};
 use subscribe_p4::read_back::{self, Finding};
+use subscribe_service::ProgramNames;
 
 use super::args::DiffArgs;
 use super::load::Loaded;
@@ -167,6 +166,8 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
     }
     let shape = read_back::shape(tables.into_iter(), &loaded.rules, options(None).target);
     let (layout, _) = shape.map_err(|why| Failure::Input(format!("{name}: {why}")))?;
+    let program = ProgramNames::new(&info);
+    let unknown = || Failure::Input("the switch has an entry that its own program does not explain".to_owned());
     let mut entities = Vec::new();
     let copies = |kind| Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) });
     let wanted = [
@@ -176,76 +177,14 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
     ];
     for kind in wanted {
         client.read::<Failure>(vec![kind], |entity| {
-            match entity {
-                Kind::TableEntry(entry) if !entry.is_default_action => {
-                    entities.push(Entity::Table(from_wire(&entry, &info)?));
-                }
-                Kind::PacketReplicationEngineEntry(entry) => entities.extend(entry.r#type.map(replication)),
-                _ => {}
+            if matches!(&entity, Kind::TableEntry(entry) if entry.is_default_action) {
+                return Ok(());
             }
+            entities.push(program.decode(&v1::Entity { entity: Some(entity) }).ok_or_else(unknown)?);
             Ok(())
         })?;
     }
     Ok(Held { name, entities, layout, places: None })
-}
-
-fn replication(of: Replication) -> Entity {
-    #[allow(deprecated, reason = "controllers still write ports in the older form, and get them back so")]
-    let port = |replica: &v1::Replica| match &replica.port_kind {
-        Some(v1::replica::PortKind::EgressPort(port)) => *port,
-        Some(v1::replica::PortKind::Port(bytes)) => p4runtime_server::bytestring::parse_u32(bytes).unwrap_or(u32::MAX),
-        None => u32::MAX,
-    };
-    match of {
-        Replication::MulticastGroupEntry(group) => {
-            Entity::Group(group.multicast_group_id, group.replicas.iter().map(port).collect())
-        }
-        Replication::CloneSessionEntry(session) => {
-            Entity::Session(session.session_id, session.replicas.first().map_or(0, port))
-        }
-    }
-}
-
-/// An entry by names.
-fn from_wire(entry: &v1::TableEntry, info: &p4runtime_proto::config::P4Info) -> Result<TableEntry, Failure> {
-    let strange = || Failure::Input("the switch has an entry that its own program does not explain".to_owned());
-    let table = info.tables.iter().find(|table| names::id(&table.preamble) == entry.table_id).ok_or_else(strange)?;
-    let number = |bytes: &[u8], width: i32| {
-        let bits =
-            p4runtime_server::bytestring::parse(bytes, u32::try_from(width).unwrap_or(0)).map_err(|_| strange())?;
-        Ok::<u128, Failure>(bits.low_u128())
-    };
-    let mut keys = Vec::new();
-    for given in &entry.r#match {
-        let field = table.match_fields.iter().find(|field| field.id == given.field_id).ok_or_else(strange)?;
-        let number = |bytes: &[u8]| number(bytes, field.bitwidth);
-        let matched = match given.field_match_type.as_ref().ok_or_else(strange)? {
-            FieldMatchType::Exact(exact) => Matched::Exact(number(&exact.value)?),
-            FieldMatchType::Optional(optional) => Matched::Exact(number(&optional.value)?),
-            FieldMatchType::Lpm(lpm) => Matched::Lpm(number(&lpm.value)?, lpm.prefix_len as u32),
-            FieldMatchType::Ternary(ternary) => Matched::Ternary(number(&ternary.value)?, number(&ternary.mask)?),
-            FieldMatchType::Range(range) => Matched::Range(number(&range.low)?, number(&range.high)?),
-            FieldMatchType::Other(_) => return Err(strange()),
-        };
-        keys.push((field.name.clone(), field.bitwidth as u32, matched));
-    }
-    let action = match entry.action.as_ref().and_then(|action| action.r#type.as_ref()) {
-        Some(ActionType::Action(action)) => action,
-        _ => return Err(strange()),
-    };
-    let known = names::action(info, action.action_id).ok_or_else(strange)?;
-    let mut params = Vec::new();
-    for given in &action.params {
-        let param = known.params.iter().find(|param| param.id == given.param_id).ok_or_else(strange)?;
-        params.push((param.name.clone(), param.bitwidth as u32, number(&given.value, param.bitwidth)?));
-    }
-    Ok(TableEntry {
-        table: names::name(&table.preamble).to_owned(),
-        keys,
-        priority: u32::try_from(entry.priority).ok().filter(|priority| *priority > 0),
-        action: names::name(&known.preamble).to_owned(),
-        params,
-    })
 }
 
 impl Held {

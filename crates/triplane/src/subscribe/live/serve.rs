@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use subscribe::Layout;
-use subscribe_service::{Event, Program, Settings, StartError, Written};
+use subscribe_service::{Program, ServiceEvent, Settings, StartError, WrittenProgram};
 
 use super::args::ServeArgs;
 use crate::load::Loader;
@@ -24,12 +24,13 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let compiled = loader.compile();
     loader.report(output)?;
     let compiled = compiled.ok_or_else(|| anyhow!("the program that was made is none; this is a bug"))?;
-    let written = Written { text: loaded.program(&options), layout: loaded.layout.clone(), info: compiled.p4info };
+    let written =
+        WrittenProgram { text: loaded.program(&options), layout: loaded.layout.clone(), info: compiled.p4info };
     let Loaded { format, rules, is_forced, room, text: source, .. } = loaded;
     let write = move |of: &Program, layout: &Layout| {
         let text = subscribe_p4::program(&source, &of.format, &of.rules, layout, &of.options);
         let compiled = Loader::builtin(&name, &text).compile().expect("a valid program is valid in any order");
-        Written { layout: layout.clone(), text, info: compiled.p4info }
+        WrittenProgram { layout: layout.clone(), text, info: compiled.p4info }
     };
     let write = Box::new(write);
     let program =
@@ -41,7 +42,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         keep_program: args.switch.keep_program,
         max_rules: args.max_rules,
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
-        ..Settings::new(args.rules.clone(), args.switch.dial().target()?.endpoint().clone(), args.listen)
+        ..Settings::new(args.rules.clone(), args.switch.dial().target()?, args.listen)
     };
     let stop = crate::signals::stop_on_signals()?;
     let told = *output;
@@ -83,19 +84,19 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
 }
 
 /// What happened, in a line or, of mistakes, in several.
-fn describe(event: &Event, rules: &str) -> String {
+fn describe(event: &ServiceEvent, rules: &str) -> String {
     let many = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let ids = |ids: &[u64]| {
         let shown: Vec<String> = ids.iter().take(8).map(ToString::to_string).collect();
         format!("{}{}", shown.join(", "), if ids.len() > shown.len() { ", ..." } else { "" })
     };
     match event {
-        Event::Installed { rules, writes, loaded, atomic } => {
+        ServiceEvent::Installed { rules, writes, loaded, atomic } => {
             let program = if *loaded { "program loaded, " } else { "" };
             let how = if *atomic { "changes as a whole" } else { "changes step by step" };
             format!("the switch delivers by {}: {program}{}, {how}", many(*rules, "rule"), many(*writes, "write"))
         }
-        Event::OtherOrder { entries, better: (names, better) } => {
+        ServiceEvent::OtherOrder { entries, better: (names, better) } => {
             let order = format!("`--order {}`", names.join(","));
             let [now, fewer] = [*entries, *better].map(|count| digits(count as u64));
             match better * 2 < *entries {
@@ -106,14 +107,14 @@ fn describe(event: &Event, rules: &str) -> String {
                 false => format!("the switch's program stays, with its order of fields: {now} entries"),
             }
         }
-        Event::Away(why) => why.clone(),
-        Event::Reloaded(0, 0, _) => format!("{rules} is right again, and as it was"),
-        Event::Reloaded(come, go, writes) => {
+        ServiceEvent::Away(why) => why.clone(),
+        ServiceEvent::Reloaded(0, 0, _) => format!("{rules} is right again, and as it was"),
+        ServiceEvent::Reloaded(come, go, writes) => {
             format!("{rules}: {} added, {go} removed, {}", many(*come, "rule"), many(*writes, "write"))
         }
-        Event::Mistakes(why) => format!("{}\n{rules} is left out; the rules from before stay", why.trim_end()),
-        Event::Warnings(warnings) => warnings.trim_end().to_owned(),
-        Event::Added(added) => format!("added: rule {}", ids(added)),
-        Event::Removed(removed) => format!("removed: rule {}", ids(removed)),
+        ServiceEvent::Mistakes(why) => format!("{}\n{rules} is left out; the rules from before stay", why.trim_end()),
+        ServiceEvent::Warnings(warnings) => warnings.trim_end().to_owned(),
+        ServiceEvent::Added(added) => format!("added: rule {}", ids(added)),
+        ServiceEvent::Removed(removed) => format!("removed: rule {}", ids(removed)),
     }
 }

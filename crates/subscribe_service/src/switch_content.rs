@@ -1,4 +1,4 @@
-//! What a switch holds for rules, to be compared with what it should hold.
+//! The forwarding state of a switch, in a form that can be compared with the state that it should have.
 
 use std::collections::BTreeMap;
 
@@ -10,69 +10,71 @@ use p4runtime_proto::v1::update::Type;
 use p4runtime_proto::v1::{self, Entity, Update};
 use prost::Message;
 
-/// Which entity it is, as bytes.
-type Key = Vec<u8>;
+/// The key fields of an entity, as bytes.
+type EntityKey = Vec<u8>;
 
-/// Entities by what tells them apart. What is said of them is as this service writes it: fields and parameters by id,
+/// Entities by their keys, in the form in which this service writes them: fields and parameters in ascending order of their ids,
 /// ports as numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Content(BTreeMap<Key, Entity>);
+pub(crate) struct SwitchContent(BTreeMap<EntityKey, Entity>);
 
-impl Content {
-    /// Notes an entity that a switch or the compiler tells of; others than tables' entries, groups and sessions are passed
-    /// over.
+impl SwitchContent {
+    /// Adds a table entry, a multicast group or a clone session. Other entities are ignored.
     pub fn put(&mut self, entity: Entity) {
         if let Some((key, entity)) = canonical(entity) {
             self.0.insert(key, entity);
         }
     }
 
+    /// Returns the number of entities.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Whether there are no entities.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them, in no order that means anything.
+    /// Returns all entities, in no particular order.
     pub fn entities(&self) -> impl Iterator<Item = &Entity> {
         self.0.values()
     }
 
-    /// Those that another content does not have, or has otherwise.
-    pub fn strange_to<'a>(&'a self, other: &'a Content) -> impl Iterator<Item = &'a Entity> {
+    /// Returns the entities that `other` does not have, or has with other values.
+    pub fn difference<'a>(&'a self, other: &'a SwitchContent) -> impl Iterator<Item = &'a Entity> {
         self.0.iter().filter(|(key, entity)| other.0.get(*key) != Some(*entity)).map(|(_, entity)| entity)
     }
 
-    /// Whether an entity is not there just like this.
-    pub fn strange(&self, entity: &Entity) -> bool {
+    /// Whether this content lacks an entity, or has it with other values.
+    pub fn lacks(&self, entity: &Entity) -> bool {
         canonical(entity.clone()).is_none_or(|(key, entity)| self.0.get(&key) != Some(&entity))
     }
 
-    /// Whether there is one with this entity's key.
+    /// Whether there is an entity with the same key.
     pub fn has_key_of(&self, entity: &Entity) -> bool {
         canonical(entity.clone()).is_some_and(|(key, _)| self.0.contains_key(&key))
     }
 
-    /// What takes a switch with this content to another: deletions, then modifications, then insertions.
-    pub fn to(&self, wanted: &Content) -> Vec<Update> {
-        let gone = self.0.iter().filter(|(key, _)| !wanted.0.contains_key(*key));
-        let other = wanted.0.iter().filter(|(key, entity)| self.0.get(*key).is_some_and(|known| known != *entity));
-        let new = wanted.0.iter().filter(|(key, _)| !self.0.contains_key(*key));
-        let gone = gone.map(|(_, entity)| update(Type::Delete, entity.clone()));
-        let other = other.map(|(_, entity)| update(Type::Modify, entity.clone()));
-        gone.chain(other).chain(new.map(|(_, entity)| update(Type::Insert, entity.clone()))).collect()
+    /// Returns the updates from this content to another: deletions, then modifications, then insertions.
+    pub fn updates_to(&self, wanted: &SwitchContent) -> Vec<Update> {
+        let removed = self.0.iter().filter(|(key, _)| !wanted.0.contains_key(*key));
+        let changed = wanted.0.iter().filter(|(key, entity)| self.0.get(*key).is_some_and(|known| known != *entity));
+        let added = wanted.0.iter().filter(|(key, _)| !self.0.contains_key(*key));
+        let removed = removed.map(|(_, entity)| update(Type::Delete, entity.clone()));
+        let changed = changed.map(|(_, entity)| update(Type::Modify, entity.clone()));
+        let added = added.map(|(_, entity)| update(Type::Insert, entity.clone()));
+        removed.chain(changed).chain(added).collect()
     }
 }
 
-/// An update.
+/// Builds an update.
 pub(crate) fn update(kind: Type, entity: Entity) -> Update {
     Update { r#type: kind.into(), entity: Some(entity) }
 }
 
-/// An entity without what may be said in several ways, and its key.
-fn canonical(entity: Entity) -> Option<(Key, Entity)> {
+/// Brings an entity to the one form of several with the same meaning, and returns it with its key.
+fn canonical(entity: Entity) -> Option<(EntityKey, Entity)> {
     let (key, kind) = match entity.entity? {
         Kind::TableEntry(mut entry) => {
             entry.r#match.sort_by_key(|field| field.field_id);
@@ -88,8 +90,8 @@ fn canonical(entity: Entity) -> Option<(Key, Entity)> {
             (Kind::TableEntry(key), Kind::TableEntry(entry))
         }
         Kind::PacketReplicationEngineEntry(entry) => {
-            let of = |of: Replication| {
-                Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(of) })
+            let replication = |kind: Replication| {
+                Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) })
             };
             match entry.r#type? {
                 Replication::MulticastGroupEntry(group) => {
@@ -100,12 +102,18 @@ fn canonical(entity: Entity) -> Option<(Key, Entity)> {
                         ..Default::default()
                     };
                     let key = v1::MulticastGroupEntry { multicast_group_id, ..Default::default() };
-                    (of(Replication::MulticastGroupEntry(key)), of(Replication::MulticastGroupEntry(group)))
+                    (
+                        replication(Replication::MulticastGroupEntry(key)),
+                        replication(Replication::MulticastGroupEntry(group)),
+                    )
                 }
                 Replication::CloneSessionEntry(session) => {
                     let key = v1::CloneSessionEntry { session_id: session.session_id, ..Default::default() };
                     let session = v1::CloneSessionEntry { replicas: replicas(session.replicas), ..session };
-                    (of(Replication::CloneSessionEntry(key)), of(Replication::CloneSessionEntry(session)))
+                    (
+                        replication(Replication::CloneSessionEntry(key)),
+                        replication(Replication::CloneSessionEntry(session)),
+                    )
                 }
             }
         }
@@ -114,17 +122,18 @@ fn canonical(entity: Entity) -> Option<(Key, Entity)> {
     Some((Entity { entity: Some(key) }.encode_to_vec(), Entity { entity: Some(kind) }))
 }
 
+/// Brings replicas to one form: ports as numbers, in ascending order.
 #[allow(deprecated, reason = "switches of P4Runtime before 1.4 know no other")]
-fn replicas(mut of: Vec<v1::Replica>) -> Vec<v1::Replica> {
-    for replica in &mut of {
+fn replicas(mut all: Vec<v1::Replica>) -> Vec<v1::Replica> {
+    for replica in &mut all {
         if let Some(PortKind::Port(bytes)) = &replica.port_kind {
             let port = bytes.iter().fold(0u32, |port, byte| port << 8 | u32::from(*byte));
             replica.port_kind = Some(PortKind::EgressPort(port));
         }
     }
-    of.sort_by_key(|replica| match replica.port_kind {
+    all.sort_by_key(|replica| match replica.port_kind {
         Some(PortKind::EgressPort(port)) => (port, replica.instance),
         _ => (0, replica.instance),
     });
-    of
+    all
 }

@@ -1,23 +1,23 @@
-//! Why rules cannot become tables, for people.
+//! Rendering of the compiler's refusals.
 
 use diagnostics::{FileId, SourceMap, Span};
 use subscribe::Refusal;
 
-use super::Read;
+use super::{ParsedRules, RuleSetError};
 
-/// Why rules that were read some time ago cannot become tables, for people.
-pub(super) fn told_anywhere(refusal: &Refusal) -> String {
-    let nowhere = SourceMap::new();
-    refusal.diagnostic(&nowhere).render(&nowhere, false)
+/// Renders a refusal of rules whose sources are gone.
+pub(super) fn render_without_source(refusal: &Refusal) -> RuleSetError {
+    let no_sources = SourceMap::new();
+    RuleSetError::Diagnostics(refusal.diagnostic(&no_sources).render(&no_sources, false))
 }
 
-/// Why rules cannot become tables, for people; places are those of the rules that were just read.
-pub(super) fn told(mut refusal: Refusal, read: &Read) -> String {
-    /// What is not of these has no place to be shown.
+/// Renders a refusal of rules that were just parsed, with carets into their sources.
+pub(super) fn render(mut refusal: Refusal, parsed: &ParsedRules) -> RuleSetError {
+    /// The file of spans whose sources are gone.
     const NOWHERE: FileId = FileId(u32::MAX);
     let place = |span: &mut Span| {
-        let file = FileId(span.file.0.wrapping_sub(read.base));
-        span.file = if read.map.contains(file) { file } else { NOWHERE };
+        let file = FileId(span.file.0.wrapping_sub(parsed.base));
+        span.file = if parsed.map.contains(file) { file } else { NOWHERE };
     };
     let mut with = String::new();
     match &mut refusal {
@@ -30,12 +30,12 @@ pub(super) fn told(mut refusal: Refusal, read: &Read) -> String {
                 with = format!("\nthe other is rule `{}`", rule.name.as_deref().unwrap_or_default());
             }
         }
-        // Those that were there before are told by their ids.
+        // Earlier rules are named by their ids.
         Refusal::Crossing(rules) => {
             rules.iter_mut().for_each(|rule| place(&mut rule.span));
             rules.sort_by_key(|rule| rule.span.file == NOWHERE);
         }
         Refusal::Groups(_) | Refusal::Codes(..) | Refusal::Validity => {}
     }
-    refusal.diagnostic(&read.map).render(&read.map, false) + &with
+    RuleSetError::Diagnostics(refusal.diagnostic(&parsed.map).render(&parsed.map, false) + &with)
 }
