@@ -17,7 +17,8 @@ use crate::connection_limit::{ConnectionLimit, Slot};
 
 /// Connections that are accepted and not yet served.
 const ACCEPT_QUEUE: usize = 16;
-/// Pause after the system could not accept a connection, for lack of file descriptors for example. It would fail again at once.
+/// Pause after the system could not accept a connection, for lack of file descriptors for example. It would fail again
+/// at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection. It occupies its slot until it is dropped.
@@ -27,12 +28,13 @@ pub struct Connection<T> {
     limit: Arc<ConnectionLimit<T>>,
     /// Receives the order to close; `None` once it was received.
     closed: Option<oneshot::Receiver<()>>,
-    /// Maximum time until the first call. Only calls count: a client that stops in the TLS handshake or in HTTP/2 makes none.
+    /// Maximum time until the first call. Only calls count: a client that stops in the TLS handshake or in HTTP/2 makes
+    /// none.
     first_call_timeout: Option<Pin<Box<Sleep>>>,
 }
 
-/// Accepts connections within the limit, and closes others at once, so that their clients notice. Closes connections as well that
-/// have made no call when `first_call_timeout` ends. The caller has to be in the context of an executor.
+/// Accepts connections within the limit, and closes others at once, so that their clients notice. Closes connections as
+/// well that have made no call when `first_call_timeout` ends. The caller has to be in the context of an executor.
 pub fn accept<T: Send + Sync + 'static>(
     listener: TcpListener,
     limit: Arc<ConnectionLimit<T>>,

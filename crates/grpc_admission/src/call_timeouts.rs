@@ -18,8 +18,8 @@ use tonic::server::NamedService;
 
 use crate::connection_limit::{ActiveCall, Slot};
 
-/// A wrapper of a service. A request that has not arrived completely in time fails. The connection of a client that does not read its
-/// answer in time is closed.
+/// A wrapper of a service. A request that has not arrived completely in time fails. The connection of a client that
+/// does not read its answer in time is closed.
 #[derive(Clone, Debug)]
 pub struct CallTimeouts<S> {
     service: S,
@@ -28,8 +28,8 @@ pub struct CallTimeouts<S> {
 }
 
 impl<S> CallTimeouts<S> {
-    /// Limits requests, and answers from their begin, to `timeout` each. Calls whose path (`/package.Service/Method`) is `is_endless`
-    /// have no limit for the answer; the service itself has to limit their number.
+    /// Limits requests, and answers from their begin, to `timeout` each. Calls whose path (`/package.Service/Method`)
+    /// is `is_endless` have no limit for the answer; the service itself has to limit their number.
     pub fn new(service: S, timeout: Duration, is_endless: fn(&str) -> bool) -> Self {
         CallTimeouts { service, timeout, is_endless }
     }
@@ -67,7 +67,8 @@ where
     }
 }
 
-/// Closes a connection whose client has not read its answer in time. Dropping the sender, with the answer, cancels this.
+/// Closes a connection whose client has not read its answer in time. Dropping the sender, with the answer, cancels
+/// this.
 fn close_unless_read(timeout: Duration, slot: Arc<Slot<()>>) -> oneshot::Sender<()> {
     let (watched, done) = oneshot::channel();
     tokio::spawn(async move {
@@ -161,7 +162,8 @@ mod tests {
         }
     }
 
-    /// Makes a call with a request that never ends. Returns the limit, the order to close the only connection, and the answer.
+    /// Makes a call with a request that never ends. Returns the limit, the order to close the only connection, and the
+    /// answer.
     async fn call(path: &str) -> (ConnectionLimit<()>, oneshot::Receiver<()>, Body) {
         let limit = ConnectionLimit::new(1, 1, |_| ());
         let (slot, closed) = limit.admit(Ipv4Addr::LOCALHOST.into()).expect("there is room");

@@ -68,8 +68,8 @@ pub struct ConnectionLimit<T> {
 }
 
 impl<T> ConnectionLimit<T> {
-    /// Limits the connections to `max` in total and `max_per_peer` for each client address ([`Slot::peer`]). `new_state` creates the state
-    /// of a connection.
+    /// Limits the connections to `max` in total and `max_per_peer` for each client address ([`Slot::peer`]).
+    /// `new_state` creates the state of a connection.
     pub fn new(max: usize, max_per_peer: usize, new_state: impl Fn(IpAddr) -> T + Send + Sync + 'static) -> Self {
         ConnectionLimit {
             max,
@@ -81,7 +81,8 @@ impl<T> ConnectionLimit<T> {
         }
     }
 
-    /// Returns the number of connections that were closed because of the limits: new ones, and idle ones that were replaced.
+    /// Returns the number of connections that were closed because of the limits: new ones, and idle ones that were
+    /// replaced.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -90,9 +91,9 @@ impl<T> ConnectionLimit<T> {
         self.occupied.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Admits a connection. Returns its slot, and the receiver of the order to close it. At the limit the oldest connection without
-    /// an active call is replaced, and those that have never made a call come first; at the limit of one address it is one of that
-    /// address. Returns `None` if all of these have active calls.
+    /// Admits a connection. Returns its slot, and the receiver of the order to close it. At the limit the oldest
+    /// connection without an active call is replaced, and those that have never made a call come first; at the limit of
+    /// one address it is one of that address. Returns `None` if all of these have active calls.
     pub fn admit(&self, peer: IpAddr) -> Option<(Arc<Slot<T>>, oneshot::Receiver<()>)> {
         let peer = network(peer);
         let mut occupied = self.occupied();

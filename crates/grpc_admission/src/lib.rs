@@ -4,12 +4,12 @@
 //!   listener ── accept ──> Connection, with its Slot ── tonic ──> CallTimeouts (calls of a Slot) ──> the service
 //! ```
 //!
-//! - [`ConnectionLimit`] limits the connections, in total and for each client address. A new connection beyond the limit replaces
-//!   the oldest one without an active call.
-//! - [`accept()`] admits connections. It closes those that are replaced, and those without a call within a timeout, whatever they do
-//!   in the layers below the calls: TLS and HTTP/2 are above it.
-//! - [`CallTimeouts`] registers the calls of each connection, for services that do not do so themselves, and limits the time of
-//!   requests and answers, so that no call lasts for ever because its client neither sends nor reads.
+//! - [`ConnectionLimit`] limits the connections, in total and for each client address. A new connection beyond the
+//!   limit replaces the oldest one without an active call.
+//! - [`accept()`] admits connections. It closes those that are replaced, and those without a call within a timeout,
+//!   whatever they do in the layers below the calls: TLS and HTTP/2 are above it.
+//! - [`CallTimeouts`] registers the calls of each connection, for services that do not do so themselves, and limits the
+//!   time of requests and answers, so that no call lasts for ever because its client neither sends nor reads.
 //! - [`Tls`] configures the server's certificate and the authority of its clients.
 //! - [`BoundServer`] and [`ServerThread`] run a server, of gRPC or not, in a thread of its own, until they are dropped.
 //!

@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
-/// A listening socket with an executor that does not run yet. Clients can connect already, and wait in the kernel's queue.
+/// A listening socket with an executor that does not run yet. Clients can connect already, and wait in the kernel's
+/// queue.
 pub struct BoundServer {
     address: SocketAddr,
     listener: std::net::TcpListener,
@@ -45,8 +46,8 @@ impl BoundServer {
         self.runtime.handle().clone()
     }
 
-    /// Starts the thread. It runs until the returned value is dropped, or the server ends by itself. Tasks that are active then are
-    /// dropped.
+    /// Starts the thread. It runs until the returned value is dropped, or the server ends by itself. Tasks that are
+    /// active then are dropped.
     ///
     /// # Errors
     /// If the thread cannot be started.

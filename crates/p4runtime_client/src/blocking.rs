@@ -109,8 +109,8 @@ impl BlockingClient {
     }
 }
 
-/// Reads the P4Info of a device, for callers that wait briefly and need no reason, such as completion in a shell. Returns `None`
-/// after `timeout`; a thread that still waits for a name server is left behind.
+/// Reads the P4Info of a device, for callers that wait briefly and need no reason, such as completion in a shell.
+/// Returns `None` after `timeout`; a thread that still waits for a name server is left behind.
 pub fn fetch_p4info(target: ServerTarget, device_id: u64, timeout: Duration) -> Option<P4Info> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

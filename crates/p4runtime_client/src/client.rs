@@ -61,7 +61,8 @@ impl Client {
         within(self.call_timeout, async { call.await.map_err(CallError::from_status) }).await
     }
 
-    /// Reads P4Info and the cookie of the pipeline configuration. Returns `None` if the server has none and reports no error.
+    /// Reads P4Info and the cookie of the pipeline configuration. Returns `None` if the server has none and reports no
+    /// error.
     ///
     /// # Errors
     /// FAILED_PRECONDITION from most servers while no pipeline is set (specification 11); any error of a call.
@@ -73,8 +74,8 @@ impl Client {
         Ok(answer.into_inner().config)
     }
 
-    /// Sets the pipeline configuration with VERIFY_AND_COMMIT, as the primary with this election id. The switch loses its
-    /// forwarding state.
+    /// Sets the pipeline configuration with VERIFY_AND_COMMIT, as the primary with this election id. The switch loses
+    /// its forwarding state.
     ///
     /// # Errors
     /// Any error of a call.
@@ -97,8 +98,8 @@ impl Client {
     /// Writes updates as the primary with this election id.
     ///
     /// # Errors
-    /// [`CallError::Rejected`] with the updates that failed, if the server reports them. A server that rejects a single update
-    /// may send no details. Any other error of a call.
+    /// [`CallError::Rejected`] with the updates that failed, if the server reports them. A server that rejects a single
+    /// update may send no details. Any other error of a call.
     pub async fn write(&self, election_id: u128, updates: Vec<Update>, atomicity: Atomicity) -> Result<(), CallError> {
         let request = v1::WriteRequest {
             device_id: self.device_id,
@@ -123,8 +124,8 @@ impl Client {
         Ok(EntityStream { responses, timeout: self.call_timeout })
     }
 
-    /// Opens a stream, and asks on it for mastership with this election id, or only listens without one. The server's answer is
-    /// the first event.
+    /// Opens a stream, and asks on it for mastership with this election id, or only listens without one. The server's
+    /// answer is the first event.
     ///
     /// # Errors
     /// Any error of a call. Some servers report a rejected election id here, others as the end of the events.
@@ -151,7 +152,8 @@ pub struct EntityStream {
 }
 
 impl EntityStream {
-    /// Waits for the next message and returns its entities, or `None` at the end. Each message has the timeout of a call.
+    /// Waits for the next message and returns its entities, or `None` at the end. Each message has the timeout of a
+    /// call.
     ///
     /// # Errors
     /// Any error of a call.

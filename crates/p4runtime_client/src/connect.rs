@@ -85,8 +85,8 @@ pub enum ConnectError {
 }
 
 impl ServerTarget {
-    /// Checks an address and TLS settings. `address` is `HOST:PORT`, or `PORT` or `:PORT` for this machine; `http://` before it is
-    /// ignored.
+    /// Checks an address and TLS settings. `address` is `HOST:PORT`, or `PORT` or `:PORT` for this machine; `http://`
+    /// before it is ignored.
     ///
     /// # Errors
     /// If the address cannot be parsed, or a certificate or key cannot be used.
@@ -128,8 +128,8 @@ impl ServerTarget {
     /// Connects, within [`CONNECT_TIMEOUT`].
     ///
     /// # Errors
-    /// If nothing answers at the address in time, or one side uses TLS and the other does not. A server that expects TLS is
-    /// noticed only at the first call: it ends the connection then ([`crate::CallError::Transport`]).
+    /// If nothing answers at the address in time, or one side uses TLS and the other does not. A server that expects
+    /// TLS is noticed only at the first call: it ends the connection then ([`crate::CallError::Transport`]).
     pub async fn connect(&self) -> Result<Channel, ConnectError> {
         let address = || self.address.clone();
         match tokio::time::timeout(CONNECT_TIMEOUT, self.endpoint.connect()).await {
@@ -143,7 +143,8 @@ impl ServerTarget {
     }
 }
 
-/// Expands `PORT` and `:PORT` to an address of this machine, and drops `http://`, which other programs print before an address.
+/// Expands `PORT` and `:PORT` to an address of this machine, and drops `http://`, which other programs print before an
+/// address.
 fn full_address(text: &str) -> String {
     match text.trim_start_matches(':').parse::<u16>() {
         Ok(port) => format!("127.0.0.1:{port}"),
@@ -151,8 +152,8 @@ fn full_address(text: &str) -> String {
     }
 }
 
-/// Whether the TLS handshake failed because the server answered in plain text. The TLS library has no error code for it, so this
-/// looks for its wording.
+/// Whether the TLS handshake failed because the server answered in plain text. The TLS library has no error code for
+/// it, so this looks for its wording.
 fn is_plaintext_answer(error: &dyn Error) -> bool {
     const WORDINGS: [&str; 3] = ["corrupt message", "InvalidContentType", "invalid content type"];
     let mut cause = Some(error);

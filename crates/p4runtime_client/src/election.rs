@@ -45,9 +45,9 @@ impl From<Mastership> for ElectionError {
 impl Client {
     /// Becomes the primary of the default role. Returns the stream, which holds the mastership, and the election id.
     ///
-    /// With an election id of its own the client takes the place of a primary with a lower one. Without one it waits until no
-    /// controller is primary, and uses the highest id that the server has seen: a controller that comes back with that id is
-    /// not locked out.
+    /// With an election id of its own the client takes the place of a primary with a lower one. Without one it waits
+    /// until no controller is primary, and uses the highest id that the server has seen: a controller that comes back
+    /// with that id is not locked out.
     ///
     /// # Errors
     /// If another controller is primary. Without an election id: if it stays primary for 2 s, or others win for 15 s.
@@ -58,8 +58,8 @@ impl Client {
         }
     }
 
-    /// Becomes the primary as [`Client::become_primary`] does. Where another controller is primary and the client has no election
-    /// id, it returns a stream that only listens.
+    /// Becomes the primary as [`Client::become_primary`] does. Where another controller is primary and the client has
+    /// no election id, it returns a stream that only listens.
     ///
     /// # Errors
     /// If a call fails; with an election id, as [`Client::become_primary`].
@@ -90,8 +90,8 @@ impl Client {
         }
     }
 
-    /// Becomes the primary once no controller is. Clients that make one write all ask for the same election id: the server
-    /// decides which one gets it, and the others try again.
+    /// Becomes the primary once no controller is. Clients that make one write all ask for the same election id: the
+    /// server decides which one gets it, and the others try again.
     async fn claim_vacancy(&self) -> Result<(ControllerStream, u128), ElectionError> {
         let begin = Instant::now();
         loop {

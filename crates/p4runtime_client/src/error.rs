@@ -79,7 +79,8 @@ impl Rejection {
     }
 }
 
-/// Collects the failed updates from the details of a status, which has one `p4.v1.Error` for each update (specification 12.3).
+/// Collects the failed updates from the details of a status, which has one `p4.v1.Error` for each update (specification
+/// 12.3).
 fn failed_updates(details: &[prost_types::Any], message: &str) -> Vec<UpdateError> {
     let mut failed = Vec::new();
     for (index, detail) in details.iter().enumerate() {
@@ -94,8 +95,8 @@ fn failed_updates(details: &[prost_types::Any], message: &str) -> Vec<UpdateErro
     failed
 }
 
-/// Parses the first failed update that a message names beyond the details. Triplane's servers do so when there is no room for the
-/// details of every update: `... Failed: [700]: there is no such table; [701]: ...`.
+/// Parses the first failed update that a message names beyond the details. Triplane's servers do so when there is no
+/// room for the details of every update: `... Failed: [700]: there is no such table; [701]: ...`.
 fn beyond_details(message: &str, details: usize) -> Option<(usize, &str)> {
     let (number, reason) = message.split_once("Failed: [")?.1.split_once("]: ")?;
     let index = number.parse().ok().filter(|index| *index >= details)?;

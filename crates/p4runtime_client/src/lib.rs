@@ -10,13 +10,13 @@
 //! [`Client`] is the central type. It is asynchronous and cheap to clone; every clone uses the same connection.
 //! [`BlockingClient`] wraps it for programs without an executor of their own.
 //!
-//! - **Mastership.** [`Client::become_primary`] takes part in the election of one role and one device (specification 5.3).
-//!   [`Mastership`] hides the differences between servers.
+//! - **Mastership.** [`Client::become_primary`] takes part in the election of one role and one device (specification
+//!   5.3). [`Mastership`] hides the differences between servers.
 //! - **Errors carry facts.** [`CallError::Rejected`] has one [`UpdateError`] for each update of a write that failed
-//!   (specification 12.3). [`ConnectError::NotTls`] says that a TLS client met a server without TLS. The library renders no
-//!   advice: callers know the names of their options.
-//! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a message has at most
-//!   [`MAX_MESSAGE_BYTES`].
+//!   (specification 12.3). [`ConnectError::NotTls`] says that a TLS client met a server without TLS. The library
+//!   renders no advice: callers know the names of their options.
+//! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a message has
+//!   at most [`MAX_MESSAGE_BYTES`].
 //! - **Names.** [`names`] resolves the ids of P4Info.
 //!
 //! The crate prints nothing and has no knowledge of any program, table or architecture.

@@ -26,8 +26,8 @@ pub enum Mastership {
 impl Mastership {
     /// Parses the server's side of arbitration.
     ///
-    /// While no controller is primary, BMv2's server reports OK to a controller without an election id. That controller cannot
-    /// write, so this is `Vacant` as well.
+    /// While no controller is primary, BMv2's server reports OK to a controller without an election id. That controller
+    /// cannot write, so this is `Vacant` as well.
     pub fn parse(update: &v1::MasterArbitrationUpdate) -> Mastership {
         let code = Code::from_i32(update.status.as_ref().map_or(0, |status| status.code));
         let election_id = update.election_id.as_ref().map(|id| u128::from(id.high) << 64 | u128::from(id.low));

@@ -60,8 +60,8 @@ pub struct ArbitrationSender {
 }
 
 impl ArbitrationSender {
-    /// Asks for mastership without waiting. The answer is an event. Returns whether the request was queued: it is not if the
-    /// stream has ended, or the server does not take what is queued already.
+    /// Asks for mastership without waiting. The answer is an event. Returns whether the request was queued: it is not
+    /// if the stream has ended, or the server does not take what is queued already.
     pub fn request(&self, election_id: u128) -> bool {
         self.requests.try_send(emit_arbitration(self.device_id, Some(election_id))).is_ok()
     }
@@ -96,8 +96,8 @@ impl EventReceiver {
 }
 
 impl ControllerStream {
-    /// Asks for mastership with this election id, or reports without one that the controller only listens. Returns the server's
-    /// answer.
+    /// Asks for mastership with this election id, or reports without one that the controller only listens. Returns the
+    /// server's answer.
     ///
     /// # Errors
     /// If the stream ends, or the server does not answer in time.

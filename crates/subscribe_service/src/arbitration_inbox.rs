@@ -7,8 +7,8 @@ use p4runtime_client::Mastership;
 
 use crate::switch_client::SwitchEvent;
 
-/// The events of each stream that are not handled yet: the last one, and the last report before it that another controller was
-/// primary. Memory is bounded, however many events a switch sends.
+/// The events of each stream that are not handled yet: the last one, and the last report before it that another
+/// controller was primary. Memory is bounded, however many events a switch sends.
 #[derive(Debug, Default)]
 pub(crate) struct ArbitrationInbox(Mutex<BTreeMap<u64, Vec<SwitchEvent>>>);
 

@@ -13,8 +13,8 @@ use tonic::transport::Channel;
 use crate::proto;
 use crate::proto::subscriptions_client::SubscriptionsClient;
 
-/// Maximum time for an answer. The service compiles large changes, and changes wait for each other: it gives up earlier, and
-/// reports so.
+/// Maximum time for an answer. The service compiles large changes, and changes wait for each other: it gives up
+/// earlier, and reports so.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A connection to the service. Its calls block.

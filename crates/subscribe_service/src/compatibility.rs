@@ -6,8 +6,9 @@ use p4runtime_proto::config::match_field::Match;
 use p4runtime_proto::config::{Action, P4Info, Preamble, Table};
 use subscribe_p4::Misfit;
 
-/// Finds the reason why a program does not fit rules whose generated program is `ours`. Returns it as a sentence with a remedy, or
-/// `None` if the program fits. `is_of_format` says whether its tables are those of all fields of the format, in any order.
+/// Finds the reason why a program does not fit rules whose generated program is `ours`. Returns it as a sentence with a
+/// remedy, or `None` if the program fits. `is_of_format` says whether its tables are those of all fields of the format,
+/// in any order.
 pub(crate) fn find_mismatch(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<String> {
     if let Some(table) = missing_kind(theirs, ours) {
         return Some(format!(
@@ -118,7 +119,8 @@ mod tests {
         Some(Preamble { id, name: format!("Subscriptions.{name}"), ..Preamble::default() })
     }
 
-    /// Tables with one field each, whose actions lead to a state or to a port. Ids have no meaning: they differ between programs.
+    /// Tables with one field each, whose actions lead to a state or to a port. Ids have no meaning: they differ between
+    /// programs.
     fn info(first: u32, names: &[&str]) -> P4Info {
         let action = |id, name: &str| {
             let params = vec![Param { id: 1, name: "to".to_owned(), bitwidth: 9, ..Param::default() }];

@@ -1,26 +1,26 @@
 //! A service for packet subscriptions whose rules change while a switch runs.
 //!
 //! ```text
-//!   clients ── gRPC ──> SubscriptionService ──┐                                        ┌──> P4Runtime server of the switch
+//!   clients ── gRPC ──> SubscriptionService ──┐                                    ┌──> P4Runtime server of the switch
 //!   file of rules ──────────── polled ────────┼──> Reconciler: RuleSet ── SwitchSession
-//!   journal of added rules ───────────────────┘    (rules, tables)        (held and wanted entries; minimal updates)
+//!   journal of added rules ───────────────────┘    (rules, tables)    (held and wanted entries; minimal updates)
 //! ```
 //!
-//! [`start`] returns a [`RunningService`]. Its `Reconciler` is a thread that makes one change after the other: it compiles the
-//! change, writes it to the switch, and only then answers the client. A change that the switch rejects is undone, so the listed
-//! rules are always those that the switch delivers by.
+//! [`start`] returns a [`RunningService`]. Its `Reconciler` is a thread that makes one change after the other: it
+//! compiles the change, writes it to the switch, and only then answers the client. A change that the switch rejects is
+//! undone, so the listed rules are always those that the switch delivers by.
 //!
-//! **Per-message consistency.** A switch that applies a batch atomically (DATAPLANE_ATOMIC) gets each change as one batch. Other
-//! switches get the updates one after the other, in an order in which each message meets either the old rules or the new ones
-//! ([`subscribe::Writes::InTurn`], [`subscribe_p4::entries::Steps`]).
+//! **Per-message consistency.** A switch that applies a batch atomically (DATAPLANE_ATOMIC) gets each change as one
+//! batch. Other switches get the updates one after the other, in an order in which each message meets either the old
+//! rules or the new ones ([`subscribe::Writes::InTurn`], [`subscribe_p4::entries::Steps`]).
 //!
-//! **Reconciliation.** A switch may disappear, come back, or have another primary for a while. The service then reads its
-//! forwarding state, compares it with the tables of the rules, and writes the differences. It owns the tables `Subscriptions.*`, all
-//! multicast groups and all clone sessions.
+//! **Reconciliation.** A switch may disappear, come back, or have another primary for a while. The service then reads
+//! its forwarding state, compares it with the tables of the rules, and writes the differences. It owns the tables
+//! `Subscriptions.*`, all multicast groups and all clone sessions.
 //!
-//! The interface is `proto/triplane/subscriptions/v1/subscriptions.proto`, as Rust in [`proto`]; [`client`] is its client. There is
-//! no authorization: any client that is admitted may change any rule that is not in the file. The crate prints nothing: it reports
-//! [`ServiceEvent`]s.
+//! The interface is `proto/triplane/subscriptions/v1/subscriptions.proto`, as Rust in [`proto`]; [`client`] is its
+//! client. There is no authorization: any client that is admitted may change any rule that is not in the file. The
+//! crate prints nothing: it reports [`ServiceEvent`]s.
 
 #![forbid(unsafe_code)]
 
@@ -72,7 +72,8 @@ const QUEUE_CALLS: usize = 64;
 const READER_CALLS: usize = 16;
 /// Interval of keepalive messages on idle connections, and the time to answer one.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Maximum time that the end of the service waits for a change. A switch that does not answer is not waited for any longer.
+/// Maximum time that the end of the service waits for a change. A switch that does not answer is not waited for any
+/// longer.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The settings of a service.
@@ -86,8 +87,8 @@ pub struct Settings {
     pub switch: ServerTarget,
     /// The device of that server.
     pub device_id: u64,
-    /// The election id. Without it the service waits until no controller is primary, and uses the highest id that the switch has
-    /// seen.
+    /// The election id. Without it the service waits until no controller is primary, and uses the highest id that the
+    /// switch has seen.
     pub election_id: Option<u128>,
     /// Whether the switch keeps its program: the service loads none.
     pub keep_program: bool,

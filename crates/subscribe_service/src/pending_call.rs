@@ -1,5 +1,5 @@
-//! A call on its way to the thread that makes changes. It occupies a place in the queue, and its client may give up before the
-//! change begins.
+//! A call on its way to the thread that makes changes. It occupies a place in the queue, and its client may give up
+//! before the change begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,8 @@ impl<T> PendingReply<T> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// UNAVAILABLE if the change does not begin within `queue_timeout`, and then it never does; or if the service stops.
+    /// UNAVAILABLE if the change does not begin within `queue_timeout`, and then it never does; or if the service
+    /// stops.
     pub async fn answer(mut self, queue_timeout: Duration) -> Result<T, Status> {
         let stopping = |_| Status::unavailable("the service is stopping");
         if let Ok(answered) = tokio::time::timeout(queue_timeout, &mut self.answer).await {

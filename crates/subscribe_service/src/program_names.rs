@@ -123,8 +123,8 @@ impl ProgramNames {
         Ok(v1::Entity { entity: Some(kind) })
     }
 
-    /// Translates an entity of the switch. Returns `None` for an entity that no generated program has: one with an unknown id, a
-    /// value wider than its field or than 128 bits, no action, or a replica without a port.
+    /// Translates an entity of the switch. Returns `None` for an entity that no generated program has: one with an
+    /// unknown id, a value wider than its field or than 128 bits, no action, or a replica without a port.
     pub fn decode(&self, entity: &v1::Entity) -> Option<Entity> {
         match entity.entity.as_ref()? {
             Kind::TableEntry(entry) => self.decode_entry(entry).map(Entity::Table),
@@ -223,7 +223,8 @@ impl NamedObject {
 }
 
 impl Member {
-    /// Returns the number in a byte string, if it fits the member. A width of 0 is unknown, and any number of 128 bits fits.
+    /// Returns the number in a byte string, if it fits the member. A width of 0 is unknown, and any number of 128 bits
+    /// fits.
     fn value(self, bytes: &[u8]) -> Option<u128> {
         let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len());
         let significant = &bytes[start..];

@@ -1,4 +1,5 @@
-//! The thread that changes rules. It makes one change after the other, and each on the switch before the client gets its answer.
+//! The thread that changes rules. It makes one change after the other, and each on the switch before the client gets
+//! its answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;

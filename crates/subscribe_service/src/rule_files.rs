@@ -1,7 +1,7 @@
 //! The file of rules and its includes: reading them, and noticing changes.
 //!
-//! Files are polled with `stat` a few times a second. That works with editors that write a new file and rename it, with network file
-//! systems, and with directories that are mounted again.
+//! Files are polled with `stat` a few times a second. That works with editors that write a new file and rename it, with
+//! network file systems, and with directories that are mounted again.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;

@@ -7,9 +7,10 @@
 //! {"next":18}
 //! ```
 //!
-//! Changes are appended, so the cost of a change does not depend on the length of the journal. At the start of the service the journal
-//! is compacted: removed rules are dropped. `next` prevents that an id is reused. The text of a rule is a JSON string, so it cannot
-//! be mistaken for another record. A last line without a line feed was never acknowledged, and is ignored.
+//! Changes are appended, so the cost of a change does not depend on the length of the journal. At the start of the
+//! service the journal is compacted: removed rules are dropped. `next` prevents that an id is reused. The text of a
+//! rule is a JSON string, so it cannot be mistaken for another record. A last line without a line feed was never
+//! acknowledged, and is ignored.
 //!
 //! The open file is locked against other services. An append fails if the path no longer leads to the open file.
 
@@ -280,8 +281,8 @@ impl<M: JournalStorage> RuleJournal<M> {
         written
     }
 
-    /// Removes the lines of a failed append from stable storage. A line that reappeared at the next start would be a rule that no
-    /// client has.
+    /// Removes the lines of a failed append from stable storage. A line that reappeared at the next start would be a
+    /// rule that no client has.
     fn repair(&mut self) -> std::io::Result<()> {
         self.storage.truncate(&self.file, self.length_bytes)?;
         self.storage.sync(&self.file)?;

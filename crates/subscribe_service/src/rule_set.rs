@@ -1,5 +1,5 @@
-//! The rules by their ids, the tables that they compile to, and the updates that a change of them needs at the switch. Knows no
-//! files and no switch.
+//! The rules by their ids, the tables that they compile to, and the updates that a change of them needs at the switch.
+//! Knows no files and no switch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ pub struct Program {
     pub options: subscribe_p4::Options,
     /// The program in one order of fields.
     pub written: WrittenProgram,
-    /// Whether the user chose that order. Otherwise the service chooses the best one for the rules, or that of the switch's program.
+    /// Whether the user chose that order. Otherwise the service chooses the best one for the rules, or that of the
+    /// switch's program.
     pub is_forced: bool,
     /// Limits of the compiled rules.
     pub limits: Limits,
@@ -111,7 +112,8 @@ pub(crate) struct RuleSet<'a> {
     update_mode: Writes,
     max_rules: usize,
     in_file: usize,
-    /// Generation of the numbers of states and groups. It increases when numbers may have changed without updates for the switch.
+    /// Generation of the numbers of states and groups. It increases when numbers may have changed without updates for
+    /// the switch.
     generation: u64,
     /// Number of times that all rules were compiled from scratch, which changes their numbers.
     compiled: u64,
@@ -359,8 +361,8 @@ impl<'a> RuleSet<'a> {
         self.generation
     }
 
-    /// Returns the updates that install all rules in an empty switch, in order. The updates of later changes start from there.
-    /// States and groups keep their numbers.
+    /// Returns the updates that install all rules in an empty switch, in order. The updates of later changes start from
+    /// there. States and groups keep their numbers.
     ///
     /// # Errors
     /// If there are too many groups.
@@ -407,7 +409,8 @@ impl<'a> RuleSet<'a> {
         Ok(())
     }
 
-    /// Compares the rules of the file with new ones. Returns the ids to remove and the rules to add; a rule with the same text stays.
+    /// Compares the rules of the file with new ones. Returns the ids to remove and the rules to add; a rule with the
+    /// same text stays.
     pub fn compare_file(&self, new: &[NewRule]) -> (Vec<u64>, Vec<NewRule>) {
         let mut known: HashMap<&str, Vec<u64>> = HashMap::new();
         for (id, held) in self.rules().filter(|(_, held)| held.origin == RuleOrigin::File) {

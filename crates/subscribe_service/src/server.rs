@@ -1,4 +1,5 @@
-//! The gRPC service: limits of its calls, and the queue to the thread that makes changes. Reads do not wait for that thread.
+//! The gRPC service: limits of its calls, and the queue to the thread that makes changes. Reads do not wait for that
+//! thread.
 
 use std::pin::Pin;
 use std::sync::Arc;

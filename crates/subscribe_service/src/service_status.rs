@@ -31,8 +31,8 @@ pub enum ServiceEvent {
         /// Whether the switch applies a batch atomically (DATAPLANE_ATOMIC).
         atomic: bool,
     },
-    /// The switch runs a program of the format with another order of fields than the best one for the rules. The program stays,
-    /// and the rules are compiled in its order.
+    /// The switch runs a program of the format with another order of fields than the best one for the rules. The
+    /// program stays, and the rules are compiled in its order.
     OtherOrder {
         /// Number of entries in the program's order.
         entries: usize,

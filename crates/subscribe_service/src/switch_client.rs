@@ -61,8 +61,8 @@ pub(crate) struct SwitchClient {
 }
 
 impl SwitchClient {
-    /// Connects, and asks for mastership with `election_id`, or only for the state of the election. A task passes the events of the
-    /// stream to `on_event`.
+    /// Connects, and asks for mastership with `election_id`, or only for the state of the election. A task passes the
+    /// events of the stream to `on_event`.
     ///
     /// # Errors
     /// If the switch cannot be reached, or rejects the stream.

@@ -13,8 +13,8 @@ use prost::Message;
 /// The key fields of an entity, as bytes.
 type EntityKey = Vec<u8>;
 
-/// Entities by their keys, in the form in which this service writes them: fields and parameters in ascending order of their ids,
-/// ports as numbers.
+/// Entities by their keys, in the form in which this service writes them: fields and parameters in ascending order of
+/// their ids, ports as numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SwitchContent(BTreeMap<EntityKey, Entity>);
 

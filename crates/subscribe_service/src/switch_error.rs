@@ -25,7 +25,8 @@ pub(crate) enum SwitchError {
 pub(crate) struct SwitchRejection {
     /// The switch's message, safe to print.
     pub reason: String,
-    /// The first update that failed by itself, if the switch reports it. Others of the batch may have failed because of it.
+    /// The first update that failed by itself, if the switch reports it. Others of the batch may have failed because of
+    /// it.
     pub update: Option<Box<v1::Update>>,
 }
 

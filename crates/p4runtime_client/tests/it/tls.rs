@@ -1,4 +1,4 @@
-//! Clients and servers of which only one uses TLS.
+//! A client and a server, where only one of them uses TLS.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

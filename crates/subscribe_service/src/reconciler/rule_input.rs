@@ -100,8 +100,8 @@ impl Reconciler<'_> {
         }
     }
 
-    /// Applies the differences between the file and the rule set. Returns the number of rules added, of rules removed, and of
-    /// updates.
+    /// Applies the differences between the file and the rule set. Returns the number of rules added, of rules removed,
+    /// and of updates.
     fn apply_file(&mut self, parsed: &ParsedRules) -> Result<(usize, usize, usize), ChangeError> {
         let (remove, add) = self.rules.compare_file(&parsed.rules);
         let (added, removed) = (add.len(), remove.len());

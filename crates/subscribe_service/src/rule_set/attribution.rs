@@ -13,8 +13,9 @@ const MAX_RULES: usize = 3;
 const MAX_RULE_CHARS: usize = 120;
 
 impl RuleSet<'_> {
-    /// Describes a rejected update with the rules that may have caused it: those of `among` (in ascending order), or of the whole
-    /// set if it is empty, that deliver to the ports of the update. Ports that only these rules deliver to take precedence.
+    /// Describes a rejected update with the rules that may have caused it: those of `among` (in ascending order), or of
+    /// the whole set if it is empty, that deliver to the ports of the update. Ports that only these rules deliver to
+    /// take precedence.
     pub fn attribute(&self, rejected: &RejectedUpdate, among: &[u64]) -> String {
         let is_candidate = |id: &u64| among.is_empty() || among.binary_search(id).is_ok();
         let all = || self.held.iter().filter_map(|(id, held)| Some((*id, self.subscriptions.rule(held.rule)?)));

@@ -88,7 +88,8 @@ fn changes_are_undone_as_if_they_had_not_been() {
     assert_eq!((rules.len(), rules.in_file()), (1, 0));
 }
 
-/// A switch that applies updates one after the other is repaired from where it stopped: states, groups and priorities are the same.
+/// A switch that applies updates one after the other is repaired from where it stopped: states, groups and priorities
+/// are the same.
 #[test]
 fn a_change_undone_between_phases_keeps_all_numbers() {
     let program = program();
@@ -109,8 +110,8 @@ fn a_change_undone_between_phases_keeps_all_numbers() {
     assert_eq!(rules.generation(), generation);
 }
 
-/// During a change another primary may load a program with another order of fields. All rules are compiled from scratch then, with
-/// other numbers.
+/// During a change another primary may load a program with another order of fields. All rules are compiled from scratch
+/// then, with other numbers.
 #[test]
 fn a_change_undone_after_a_compilation_from_scratch_has_new_numbers() {
     let program = program();

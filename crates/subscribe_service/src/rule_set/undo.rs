@@ -10,11 +10,11 @@ use super::{AppliedChange, HeldRule, RuleSet, RuleSetError, subscriptions};
 pub(super) struct UndoRecord<'a> {
     pub added: Vec<u64>,
     pub removed: Vec<(u64, HeldRule, Rule)>,
-    /// The compiled rules before the change, for a switch that applies updates one after the other: with the same numbers of states
-    /// it can be repaired from any update at which it stopped.
+    /// The compiled rules before the change, for a switch that applies updates one after the other: with the same
+    /// numbers of states it can be repaired from any update at which it stopped.
     pub before: Option<Box<(Subscriptions, Installer<'a>)>>,
-    /// Number of compilations from scratch before the change. `before` is useless after another one, which a switch with another
-    /// order of fields causes, for example.
+    /// Number of compilations from scratch before the change. `before` is useless after another one, which a switch
+    /// with another order of fields causes, for example.
     pub compiled: u64,
 }
 
@@ -56,8 +56,8 @@ impl<'a> RuleSet<'a> {
         self.renumber()
     }
 
-    /// Compiles the current rules and these from scratch, and returns the compiler's ids of these. The set is unchanged if they cannot
-    /// be compiled.
+    /// Compiles the current rules and these from scratch, and returns the compiler's ids of these. The set is unchanged
+    /// if they cannot be compiled.
     fn compile_back(&mut self, rules: Vec<Rule>) -> Result<Vec<RuleId>, Refusal> {
         let kept: Vec<(u64, Rule)> = self
             .held

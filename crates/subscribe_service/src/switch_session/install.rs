@@ -79,7 +79,8 @@ impl SwitchSession<'_> {
         Ok(ServiceEvent::Installed { rules: rules.len(), writes, loaded, atomic })
     }
 
-    /// Loads the program unless the switch has it. Returns the names of the switch's program, and whether it was loaded.
+    /// Loads the program unless the switch has it. Returns the names of the switch's program, and whether it was
+    /// loaded.
     fn load_program(
         &self,
         client: &SwitchClient,
@@ -117,8 +118,8 @@ impl SwitchSession<'_> {
         Ok((ProgramNames::new(info), true))
     }
 
-    /// Compiles the rules in the order of fields of the switch's program, if that program fits them in all other respects. Another
-    /// program would lose the counters of this one.
+    /// Compiles the rules in the order of fields of the switch's program, if that program fits them in all other
+    /// respects. Another program would lose the counters of this one.
     fn adopt_order(
         &self,
         info: &P4Info,

@@ -1,5 +1,6 @@
-//! Repair of a switch that applies updates one after the other and holds states with the current numbers: it goes from what it holds
-//! to what it should hold in steps, so that each message meets either the old rules or the new ones, as in an ordinary change.
+//! Repair of a switch that applies updates one after the other and holds states with the current numbers: it goes from
+//! what it holds to what it should hold in steps, so that each message meets either the old rules or the new ones, as
+//! in an ordinary change.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,8 @@ use subscribe_p4::entries::{Entity, Steps, Update};
 use crate::program_names::ProgramNames;
 use crate::switch_content::SwitchContent;
 
-/// Returns the states of the table entries among these entities, or `None` if one cannot be decoded: this service did not write it.
+/// Returns the states of the table entries among these entities, or `None` if one cannot be decoded: this service did
+/// not write it.
 fn states<'a>(names: &ProgramNames, entities: impl Iterator<Item = &'a v1::Entity>) -> Option<BTreeSet<u32>> {
     let mut states = BTreeSet::new();
     for entity in entities.filter(|entity| matches!(entity.entity, Some(Kind::TableEntry(_)))) {
@@ -20,8 +22,8 @@ fn states<'a>(names: &ProgramNames, entities: impl Iterator<Item = &'a v1::Entit
     Some(states)
 }
 
-/// Returns the steps from `current` to `wanted`, or `None` if `current` has entities that are neither in `wanted` nor in
-/// `attempted`, which are those that an undone change may have left: then its numbers of states may mean anything.
+/// Returns the steps from `current` to `wanted`, or `None` if `current` has entities that are neither in `wanted` nor
+/// in `attempted`, which are those that an undone change may have left: then its numbers of states may mean anything.
 pub(super) fn steps(
     names: &ProgramNames,
     current: &SwitchContent,

@@ -178,16 +178,16 @@ fn export_metrics(
     address: SocketAddr,
     config: &mut RunConfig<Switch>,
     output: &Output,
-) -> Result<metrics::Listening, Failure> {
-    let (listening, gauge) = metrics::listen(address)?;
-    config.hooks.push(Box::new(gauge));
-    let address = listening.address();
+) -> Result<metrics::MetricsServer, Failure> {
+    let (server, hook) = metrics::listen(address)?;
+    config.hooks.push(Box::new(hook));
+    let address = server.address();
     output.note(&if address.ip().is_loopback() {
         format!("metrics on http://{address}/metrics, for this machine only")
     } else {
         format!("metrics on http://{address}/metrics: whoever reaches this address reads them")
     });
-    Ok(listening)
+    Ok(server)
 }
 
 fn run_live(config: RunConfig<Switch>, name: &str, output: &Output) -> Result<RunReport<Switch>, Failure> {

@@ -1,70 +1,56 @@
-//! The switch's numbers for Prometheus: `triplane run --metrics ADDR`.
+//! The switch's metrics for Prometheus: `triplane run --metrics ADDR`.
 //!
-//! ```text
-//!   scraper ── HTTP ──> listener: a thread of its own ── asks ──> Gauge, between two batches of packets
-//!                            └── text <── Snapshot, at most one a second ──┘
-//! ```
-//!
-//! The thread that runs packets only copies numbers. Its work does not grow with the number of scrapers.
-
-mod listener;
-mod text;
+//! The HTTP server and the text format are the library's (`metrics_exporter`). This module takes the snapshots: the thread
+//! that forwards packets copies the switch's numbers between two batches, whenever the server has requested them.
 
 #[cfg(test)]
 mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
+use metrics_exporter::{MetricsSnapshot, SnapshotSource};
 use runtime::{Hook, HookContext};
 use switch::{PacketSwitch, SwitchControl};
-use tokio::sync::Notify;
 
-pub use listener::{Listening, listen};
-use text::Snapshot;
+pub use metrics_exporter::MetricsServer;
 
-/// What the packets' thread and the listener share.
-#[derive(Default)]
-struct Shared {
-    /// Whether another snapshot is wanted.
-    wanted: AtomicBool,
-    latest: Mutex<Option<(Instant, Arc<Snapshot>)>>,
-    taken: Notify,
-}
+use crate::output::Failure;
 
-/// The hook that copies the switch's numbers for the listener.
-pub struct Gauge {
-    shared: Arc<Shared>,
-}
+/// The hook that takes snapshots.
+pub struct MetricsHook(SnapshotSource);
 
-impl<S: PacketSwitch> Hook<S> for Gauge {
+impl<S: PacketSwitch> Hook<S> for MetricsHook {
     fn poll(&mut self, context: &mut HookContext<'_, S>) {
-        if self.shared.wanted.load(Ordering::Relaxed) && self.shared.wanted.swap(false, Ordering::AcqRel) {
-            let snapshot = Arc::new(snapshot(context.switch));
-            let mut latest = self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner);
-            *latest = Some((Instant::now(), snapshot));
-            drop(latest);
-            self.shared.taken.notify_waiters();
-        }
+        self.0.poll(|| snapshot(context.switch));
     }
 
     /// Nothing wakes an idle switch for a scraper; the scraper waits until the loop wakes up by itself.
     fn is_due(&self) -> bool {
-        self.shared.wanted.load(Ordering::Relaxed)
+        self.0.is_requested()
     }
 }
 
-fn snapshot(switch: &dyn SwitchControl) -> Snapshot {
+/// Starts the HTTP server, and returns it with the hook that takes its snapshots.
+///
+/// # Errors
+/// If the address cannot be used.
+pub fn listen(address: SocketAddr) -> Result<(MetricsServer, MetricsHook), Failure> {
+    let (server, source) = metrics_exporter::listen(address).map_err(anyhow::Error::from)?;
+    Ok((server, MetricsHook(source)))
+}
+
+fn snapshot(switch: &dyn SwitchControl) -> MetricsSnapshot {
     let mut numbers: Vec<(String, u64)> = switch.registry().iter().collect();
     for (id, table) in &switch.program().tables {
         numbers.push((format!("table.{}.entries", table.name), switch.objects().entry_count(id) as u64));
     }
-    Snapshot { numbers, sites: switch.drop_sites() }
+    MetricsSnapshot { numbers, sites: switch.drop_sites() }
 }
 
-/// What `--metrics` says: ADDRESS:PORT, or PORT for this machine only.
+/// Parses the value of `--metrics`: ADDRESS:PORT, or PORT for this machine only.
+///
+/// # Errors
+/// If the text is neither.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));

@@ -1,37 +1,28 @@
-//! The switch's numbers in Prometheus' text exposition format, version 0.0.4.
+//! The text exposition format of Prometheus, version 0.0.4.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use switch::DropSite;
+use crate::snapshot::MetricsSnapshot;
 
-/// The numbers of a switch at one moment.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
-    /// The registry's names and numbers, and `table.T.entries`.
-    pub numbers: Vec<(String, u64)>,
-    /// Drops by reason and place.
-    pub sites: Vec<DropSite>,
-}
-
-/// Samples of one metric.
+/// The samples of one metric, each with its labels.
 struct Family {
     kind: &'static str,
     help: String,
     samples: Vec<(String, u64)>,
 }
 
-/// What a scraper is told.
-pub fn exposition(snapshot: &Snapshot) -> String {
+/// Emits a snapshot as text.
+pub(crate) fn exposition(snapshot: &MetricsSnapshot) -> String {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut add = |metric: Metric, value: u64| {
         let Metric { name, kind, help, labels } = metric;
         let family = families.entry(name).or_insert(Family { kind, help, samples: Vec::new() });
         family.samples.push((labels, value));
     };
-    // Drops by place are told below, with the place in a label of its own.
-    let is_of_place = |name: &str| name.starts_with("drop.") && name.contains(".at.");
-    for (name, value) in snapshot.numbers.iter().filter(|(name, _)| !is_of_place(name)) {
+    // Drops by place follow below, with the place in a label of its own.
+    let is_by_place = |name: &str| name.starts_with("drop.") && name.contains(".at.");
+    for (name, value) in snapshot.numbers.iter().filter(|(name, _)| !is_by_place(name)) {
         add(metric(name), *value);
     }
     let mut places: BTreeMap<String, u64> = BTreeMap::new();
@@ -56,6 +47,7 @@ pub fn exposition(snapshot: &Snapshot) -> String {
     text
 }
 
+/// The metric that a number of the registry becomes.
 struct Metric {
     name: String,
     kind: &'static str,
@@ -63,7 +55,7 @@ struct Metric {
     labels: String,
 }
 
-/// The metric and labels of a number of the registry. docs/metrics.md has the list.
+/// Returns the metric and the labels of a number of the registry. docs/metrics.md has the list.
 fn metric(name: &str) -> Metric {
     let counter =
         |name: String, help: &str, labels: String| Metric { name, kind: "counter", help: help.to_owned(), labels };
@@ -82,9 +74,10 @@ fn metric(name: &str) -> Metric {
     }
     let parts: Vec<&str> = name.split('.').collect();
     match parts[..] {
-        ["port", port, way @ ("rx" | "tx"), what] => {
-            let help = format!("{} that a port {}.", capital(what), if way == "rx" { "received" } else { "sent" });
-            counter(format!("triplane_port_{way}_{}_total", plain(what)), &help, labels(&[("port", port)]))
+        ["port", port, direction @ ("rx" | "tx"), unit] => {
+            let help =
+                format!("{} that a port {}.", capital(unit), if direction == "rx" { "received" } else { "sent" });
+            counter(format!("triplane_port_{direction}_{}_total", plain(unit)), &help, labels(&[("port", port)]))
         }
         ["queue", port, priority, "depth"] => {
             let help = "Packets that wait in an egress queue.";
@@ -108,12 +101,12 @@ fn capital(word: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// What a name of a metric may have.
+/// Replaces the characters that the name of a metric cannot have.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// `{port="1"}`, with what the format asks to be escaped.
+/// Emits labels, with the escapes of the format: `{port="1"}`.
 fn labels(labels: &[(&str, &str)]) -> String {
     let escape = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let all: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
@@ -122,6 +115,8 @@ fn labels(labels: &[(&str, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use switch::DropSite;
+
     use super::*;
 
     #[test]
@@ -141,7 +136,7 @@ mod tests {
         let place = diagnostics::SourcePosition { file: "a\\b.p4".into(), line: 8, column: 9 };
         let reason = switch::DropReason::IngressProgram;
         let site = |packets| DropSite { reason, place: Some((place.clone(), "In.drop".to_owned())), packets };
-        let text = exposition(&Snapshot { numbers, sites: vec![site(3), site(4)] });
+        let text = exposition(&MetricsSnapshot { numbers, sites: vec![site(3), site(4)] });
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(
             samples,
