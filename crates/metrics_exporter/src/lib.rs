@@ -1,14 +1,15 @@
 //! Exporter of a switch's metrics for Prometheus.
 //!
 //! ```text
-//!   scraper ── HTTP ──> MetricsServer: its own thread ── request ──> SnapshotSource, polled between two batches of packets
+//!   scraper ── HTTP ──> MetricsServer: its own thread ── request ──> SnapshotSource: polled between two batches
 //!                            └── text format <── MetricsSnapshot, at most one per second ──┘
 //! ```
 //!
-//! [`listen`] returns both ends. The thread that forwards packets polls the [`SnapshotSource`]: it checks one flag, and copies numbers
-//! when a snapshot is requested. The number of scrapers does not affect it.
+//! [`listen`] returns both ends. The thread that forwards packets polls the [`SnapshotSource`]: it checks one flag, and
+//! copies numbers when a snapshot is requested. The number of scrapers does not affect it.
 //!
-//! The owner of the source decides where the numbers come from: the crate has no knowledge of any architecture or switch.
+//! The owner of the source decides where the numbers come from: the crate has no knowledge of any architecture or
+//! switch.
 
 #![forbid(unsafe_code)]
 

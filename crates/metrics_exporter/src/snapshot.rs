@@ -57,7 +57,8 @@ impl SnapshotSource {
 }
 
 impl SnapshotExchange {
-    /// Returns a snapshot that is at most a second old, or `None` if the source does not publish one within two seconds.
+    /// Returns a snapshot that is at most a second old, or `None` if the source does not publish one within two
+    /// seconds.
     pub(crate) async fn latest(&self) -> Option<Arc<MetricsSnapshot>> {
         let deadline = Instant::now() + SNAPSHOT_TIMEOUT;
         loop {

@@ -1,4 +1,4 @@
-//! What `triplane ctl` is told.
+//! Command line of `triplane ctl`.
 
 use std::path::PathBuf;
 
@@ -38,11 +38,11 @@ Exit codes: 0 well; 1 what was asked for makes no sense, or the switch refused i
 /// `triplane ctl`
 #[derive(Args, Debug)]
 pub struct CtlArgs {
-    /// Where and as whom.
+    /// The server, and the identity of the client.
     #[command(flatten)]
     pub server: ServerArgs,
 
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: CtlCommand,
 }
@@ -85,7 +85,7 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// The server that is meant.
+    /// Returns the options that say where the server is.
     pub fn dial(&self) -> Dial<'_> {
         Dial {
             addr: &self.addr,
@@ -98,7 +98,7 @@ impl ServerArgs {
     }
 }
 
-/// What there is to do.
+/// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum CtlCommand {
     /// List the tables: keys, actions, how full they are.
@@ -145,7 +145,8 @@ pub enum CtlCommand {
     },
     /// List clone sessions and multicast groups.
     Sessions,
-    /// Print what the switch tells its controller, a line each: digests, packets, idle entries, who is primary.
+    /// Print the events that the switch sends to its controller, a line each: digests, packets, idle entries, the
+    /// primary.
     Watch,
 }
 

@@ -1,7 +1,8 @@
-//! Completion of names from the switch that runs: `triplane ctl __complete`, which the scripts of `triplane completions` ask.
+//! Completion of names from the running switch: `triplane ctl __complete`, which the scripts of `triplane completions`
+//! call.
 //!
-//! It prints what the word under the cursor may become, one candidate a line, and nothing when it does not know or no switch
-//! answers soon: the shell then completes from the command line's own grammar.
+//! It prints the candidates for the word under the cursor, one a line. It prints nothing if it has none, or if no
+//! switch answers within 300 ms: the shell then completes from the grammar of the command line.
 
 use std::time::Duration;
 
@@ -15,29 +16,29 @@ use crate::output::{Failure, Output};
 /// Maximum time that a shell waits for a switch.
 const COMPLETION_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The options that say where the switch is, alone.
+/// The options that say where the switch is, without the rest of the command line.
 #[derive(Parser)]
 struct Probe {
     #[command(flatten)]
     server: ServerArgs,
 }
 
-/// A command line that is being typed.
+/// A command line that the user is typing.
 #[derive(Parser)]
 pub struct CompleteArgs {
-    /// The line up to the cursor, as a shell has it.
+    /// The line up to the cursor, as the shell passes it.
     #[arg(long)]
     line: String,
 }
 
-/// What a script asks. It is no subcommand, which people would be offered.
+/// Returns the request of a completion script, if this is one. It is not a subcommand, because help would list it.
 pub fn asked() -> Option<CompleteArgs> {
     let mut words = std::env::args_os().skip(1);
     let is_asked = words.next()? == "ctl" && words.next()? == "__complete";
     is_asked.then(|| CompleteArgs::try_parse_from(std::iter::once("triplane".into()).chain(words)).ok())?
 }
 
-/// Prints candidates.
+/// Prints the candidates.
 pub fn run(args: &CompleteArgs, output: &Output) -> Result<(), Failure> {
     let words = split(&args.line);
     let Some(asked) = Asked::of(&words) else { return Ok(()) };
@@ -51,13 +52,13 @@ pub fn run(args: &CompleteArgs, output: &Output) -> Result<(), Failure> {
 /// A word of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typed {
-    /// Without quotes.
+    /// The text without quotes.
     pub text: String,
-    /// Whether a quote was opened in it and not closed.
+    /// Whether the word has an open quote.
     pub is_quoted: bool,
 }
 
-/// The words of a line up to the cursor, the last of which is being typed and may be empty.
+/// Splits a line up to the cursor into words. The last word is the one under the cursor, and may be empty.
 pub fn split(line: &str) -> Vec<Typed> {
     let mut words = vec![Typed { text: String::new(), is_quoted: false }];
     let (mut quote, mut is_begun) = (None, false);
@@ -83,21 +84,22 @@ pub fn split(line: &str) -> Vec<Typed> {
     words
 }
 
-/// What is to be completed.
+/// The word to complete, with its context.
 #[derive(Debug)]
 struct Asked<'a> {
-    /// The options in front that say where the switch is, behind the command's name.
+    /// The command's name and the options that say where the switch is.
     options: Vec<String>,
     /// The subcommand of `ctl`.
     command: &'a str,
-    /// What stands behind it, up to the word that is being typed.
+    /// The words between the subcommand and the word under the cursor.
     before: Vec<&'a str>,
-    /// The word that is being typed.
+    /// The word under the cursor.
     current: &'a Typed,
 }
 
 impl<'a> Asked<'a> {
-    /// `None` if the words are no `triplane ctl SUBCOMMAND ...`, or an option is being typed.
+    /// Parses the words. Returns `None` unless they are `triplane ctl SUBCOMMAND ...` and the last one is not an
+    /// option.
     fn of(words: &'a [Typed]) -> Option<Asked<'a>> {
         let (current, words) = words.split_last()?;
         let command = Probe::command();
@@ -115,11 +117,11 @@ impl<'a> Asked<'a> {
                 Some(is_followed) => {
                     options.push(word.to_owned());
                     if is_followed && !word.contains('=') {
-                        // Its value is being typed, if there is none.
+                        // Without a value the cursor is at the value.
                         options.push(words.next()?.to_owned());
                     }
                 }
-                // `--color`, which is every command's.
+                // `--color` is an option of every command.
                 None if word == "--color" => drop(words.next()),
                 None => plain.push(word),
             }
@@ -132,7 +134,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// What the word may become.
+    /// Returns the candidates for the word.
     fn candidates(&self, info: &P4Info) -> Vec<String> {
         let tables = || names::tables(info).into_iter().map(|(_, name)| name);
         let all: Vec<&str> = match (self.command, &*self.before) {
@@ -170,7 +172,7 @@ impl<'a> Asked<'a> {
         fitting(&self.current.text, all.into_iter())
     }
 
-    /// The next part of an entry.
+    /// Returns the candidates for the next part of an entry.
     fn entry(&self, info: &P4Info, table: &Table, words: &[&str]) -> Vec<String> {
         let typed = &self.current.text;
         let start = typed.rfind([' ', ',', '(', '|']).map_or(0, |at| at + 1);
@@ -188,7 +190,7 @@ impl<'a> Asked<'a> {
             let open: Vec<String> = open.map(|param| format!("{}=", param.name)).collect();
             return with_start(fitting(token, open.iter().map(|name| &**name)));
         }
-        // A bracket means something else to a shell, and so does an arrow, unless there are quotes around.
+        // A shell interprets brackets and arrows outside of quotes.
         let bracket = if self.current.is_quoted { "(" } else { "" };
         let all_actions: Vec<String> = actions.iter().map(|(_, name)| format!("{name}{bracket}")).collect();
         if before.contains("->") {
@@ -217,7 +219,7 @@ fn is_given(text: &str, name: &str) -> bool {
     words.into_iter().any(|(given, _)| given == name || name.strip_suffix(given).is_some_and(|it| it.ends_with('.')))
 }
 
-/// The names that begin like `typed`; if none does, what stands behind a dot in them and begins so.
+/// Returns the names that begin with `typed`, or else the endings of names after a dot that do.
 fn fitting<'n>(typed: &str, all: impl Iterator<Item = &'n str>) -> Vec<String> {
     let all: Vec<&str> = all.filter(|name| !name.is_empty()).collect();
     let mut found: Vec<String> =

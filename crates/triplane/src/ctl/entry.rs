@@ -1,4 +1,4 @@
-//! What someone wrote as an entry, held against a table.
+//! Binding of a written entry to a table of the program.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::match_field::MatchType;
@@ -9,19 +9,19 @@ use p4runtime_proto::v1::{self, table_action::Type as ActionType};
 use super::text::{Call, Entry, Note, Word};
 use super::{names, value};
 
-/// What is done with an entry.
+/// A change of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is new.
+    /// Inserts it.
     Insert,
-    /// It gets another action.
+    /// Replaces its action.
     Modify,
-    /// It goes.
+    /// Deletes it.
     Delete,
 }
 
-/// The entry of `table` that `written` says, or `None` if there are mistakes, which are told. `end` is where something
-/// could be added.
+/// Binds an entry to `table`. Returns `None` and reports diagnostics if it has mistakes. `end` is the position where a
+/// missing part would be.
 pub fn bind(
     info: &P4Info,
     table: &Table,
@@ -51,7 +51,7 @@ pub fn bind(
         ([(call, notes)], _) if notes.is_empty() => entry.action = binder.action(call),
         (choices @ [_, ..], _) => entry.action = binder.action_set(choices),
         ([], Change::Delete) => {}
-        // A default action that is given back is the program's.
+        // Without an action the program's own default action is restored.
         ([], Change::Modify) if entry.is_default_action => {}
         ([], _) => {
             let actions = names::actions(info, table);
@@ -62,7 +62,7 @@ pub fn bind(
     (!diagnostics.has_errors()).then_some(entry)
 }
 
-/// The key of an entry of `table`, or `None` if there are mistakes, which are told.
+/// Binds the key of an entry of `table`. Returns `None` and reports diagnostics if it has mistakes.
 pub fn bind_key(
     info: &P4Info,
     table: &Table,
@@ -74,7 +74,7 @@ pub fn bind_key(
     bind(info, table, &written, Change::Delete, end, diagnostics)
 }
 
-/// An action of those that entries of `table` may have, or `None` if there are mistakes, which are told.
+/// Binds an action that entries of `table` may have. Returns `None` and reports diagnostics if it has mistakes.
 pub fn bind_call(info: &P4Info, table: &Table, call: &Call, diagnostics: &mut Diagnostics) -> Option<v1::Action> {
     let mut binder = Binder { info, table, diagnostics };
     let action = binder.look_up(call)?;
@@ -121,7 +121,7 @@ impl<'a> Binder<'a> {
             },
             Err(_) if name.text == "timeout" => {
                 match value.text.strip_suffix('s').unwrap_or(&value.text).parse::<f64>() {
-                    // 0 is none; whoever asks for less than a nanosecond does not ask for that.
+                    // 0 means no timeout. A shorter time than a nanosecond is a mistake, not 0.
                     Ok(seconds) if seconds == 0.0 || (1e-9..=9e9).contains(&seconds) => {
                         entry.idle_timeout_ns = (seconds * 1e9).round() as i64;
                     }
@@ -137,7 +137,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Whether all is there that has to be.
+    /// Checks that nothing is missing.
     fn complete(&mut self, entry: &v1::TableEntry, seen: &[(u32, Span)], end: Span) {
         let table = self.table;
         let missing = |field: &&MatchField| {
@@ -204,7 +204,7 @@ impl<'a> Binder<'a> {
         Some(v1::TableAction { r#type: Some(kind) })
     }
 
-    /// Actions of which one is chosen for each packet.
+    /// Binds several actions. The selector of the action profile chooses one for each packet.
     fn action_set(&mut self, choices: &[(Call, Vec<Note>)]) -> Option<v1::TableAction> {
         let (call, _) = choices.first()?;
         if !self.has_selector() {
@@ -232,14 +232,14 @@ impl<'a> Binder<'a> {
         Some(v1::TableAction { r#type: Some(one_shot(all)) })
     }
 
-    /// Whether entries may have actions of which one is chosen.
+    /// Whether entries may have several actions.
     fn has_selector(&self) -> bool {
         let profiles = self.info.action_profiles.iter();
         let mut own = profiles.filter(|profile| names::id(&profile.preamble) == self.table.implementation_id);
         own.any(|profile| profile.with_selector)
     }
 
-    /// The action that is called.
+    /// Binds one action with its arguments.
     fn look_up(&mut self, call: &Call) -> Option<&'a Action> {
         let actions = names::actions(self.info, self.table);
         match names::look("action", &call.name.text, &actions) {
@@ -299,7 +299,7 @@ fn one_shot(all: Vec<v1::ActionProfileAction>) -> ActionType {
     ActionType::ActionProfileActionSet(v1::ActionProfileActionSet { action_profile_actions: all, ..Default::default() })
 }
 
-/// What a field's value becomes; `None` matches everything.
+/// Parses the value of a field. Returns `None` for a value that matches everything.
 pub fn matched(field: &MatchField, text: &str) -> Result<Option<FieldMatchType>, String> {
     let one = |text: &str| value::parse(text, field.bitwidth);
     let width = u32::try_from(field.bitwidth).unwrap_or(0);
@@ -352,7 +352,7 @@ pub fn described(field: &MatchField) -> String {
     format!("{}, {}", names::match_type(field).as_str_name().to_ascii_lowercase(), wide(field.bitwidth))
 }
 
-/// How a field is written.
+/// Returns the syntax of a field.
 pub fn form(field: &MatchField) -> String {
     let name = &field.name;
     match names::match_type(field) {

@@ -22,7 +22,7 @@ impl Live<'_> {
             all.push((Kind::DirectMeterEntry(entry), names::name(&meter.preamble)));
         }
         let named: Vec<_> = all.iter().enumerate().map(|(at, (_, name))| (at, *name)).collect();
-        // A direct meter goes by its table's name, too.
+        // A direct meter can be named by its table as well.
         let of_tables = all.iter().enumerate().filter_map(|(at, (kind, _))| match kind {
             Kind::DirectMeterEntry(entry) => {
                 let id = entry.table_entry.as_ref().map_or(0, |entry| entry.table_id);
@@ -69,7 +69,7 @@ impl Live<'_> {
     }
 }
 
-/// `cir=1000 cburst=100 pir=2000 pburst=200`: rates a second, of what the meter measures.
+/// Formats rates per second, in the meter's unit: `cir=1000 cburst=100 pir=2000 pburst=200`.
 pub fn shown(config: &MeterConfig) -> String {
     let MeterConfig { cir, cburst, pir, pburst, .. } = config;
     format!("cir={cir} cburst={cburst} pir={pir} pburst={pburst}")

@@ -1,4 +1,4 @@
-//! Counters and registers, and the types of what they hold.
+//! Counters and registers, and the types of their values.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::{
@@ -13,7 +13,7 @@ use super::text::Setting;
 use super::{Live, names, show, value};
 use crate::output::Failure;
 
-/// A value of any type as people read it.
+/// Formats a value of any type.
 pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P4Data) -> String {
     let spec = of.and_then(|of| of.type_spec.as_ref());
     match (&data.data, spec) {
@@ -43,8 +43,8 @@ pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P
     }
 }
 
-/// A value of any type from what someone wrote: a value, or one for each member of a struct, by name or in order.
-/// Mistakes are told.
+/// Binds a value of any type: a single value, or one for each member of a struct, by name or in order. Reports
+/// diagnostics for mistakes.
 pub fn parse(
     info: &P4Info,
     of: Option<&P4DataTypeSpec>,
@@ -108,7 +108,7 @@ pub fn parse(
     Some(v1::P4Data { data: Some(Data::Struct(v1::P4StructLike { members })) })
 }
 
-/// A value that has no parts.
+/// Parses a value without members.
 fn one(spec: Option<&TypeSpec>, text: &str) -> Result<v1::P4Data, String> {
     let data = match spec {
         Some(TypeSpec::Bool(_)) => match text {
@@ -128,7 +128,7 @@ fn one(spec: Option<&TypeSpec>, text: &str) -> Result<v1::P4Data, String> {
     Ok(v1::P4Data { data: Some(data) })
 }
 
-/// Whether there is nothing to see.
+/// Whether a value is 0 in all its members.
 fn is_zero(data: &v1::P4Data) -> bool {
     match &data.data {
         Some(Data::Bitstring(bytes)) => bytes.iter().all(|byte| *byte == 0),
@@ -147,7 +147,7 @@ impl Live<'_> {
             Some((table, names::name(&of.preamble)))
         });
         let direct: Vec<_> = direct.collect();
-        // A direct counter goes by its table's name, too.
+        // A direct counter can be named by its table as well.
         let names_of = |(table, name): &(&'_ Table, &'_ str)| [*name, names::name(&table.preamble)].map(str::to_owned);
         let all: Vec<(usize, String)> = (arrays.iter().map(|(_, name)| vec![(*name).to_owned()]))
             .chain(direct.iter().map(|of| names_of(of).to_vec()))
@@ -215,7 +215,7 @@ impl Live<'_> {
         if self.json { self.print_json(&json!(objects)) } else { Ok(()) }
     }
 
-    /// The cells of one array, as JSON if that is asked for.
+    /// Prints the cells of one array, or collects them for JSON.
     fn cells(&self, register: &Register, index: Option<i64>) -> Result<Option<Value>, Failure> {
         let name = names::name(&register.preamble);
         let entry = v1::RegisterEntry {

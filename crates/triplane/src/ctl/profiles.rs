@@ -15,7 +15,7 @@ use super::{Live, names, show};
 use crate::output::Failure;
 
 impl Live<'_> {
-    /// Every action profile, with its name.
+    /// Returns every action profile with its name.
     pub fn all_profiles(&self) -> Vec<(&ActionProfile, &str)> {
         self.info.action_profiles.iter().map(|profile| (profile, names::name(&profile.preamble))).collect()
     }
@@ -91,13 +91,13 @@ impl Live<'_> {
         self.write(change, entity, &described, json)
     }
 
-    /// A table whose entries use a profile: it has the actions of the members.
+    /// Returns a table whose entries use a profile. Its actions are those of the members.
     fn table_of(&self, profile: &ActionProfile) -> Option<&Table> {
         let id = names::id(&profile.preamble);
         self.info.tables.iter().find(|table| table.implementation_id == id)
     }
 
-    /// As it is written: `member 1 -> forward(port=1)`, `group 7 -> 1, 2 weight 3`.
+    /// Formats a member or a group: `member 1 -> forward(port=1)`, `group 7 -> 1, 2 weight 3`.
     fn held(&self, entity: &Kind) -> Written {
         let (what, value) = match entity {
             Kind::ActionProfileMember(member) => {

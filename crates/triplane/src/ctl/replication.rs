@@ -13,7 +13,7 @@ use super::show::{Written, port};
 use super::text::{self, Listing, Note, Word};
 use crate::output::Failure;
 
-/// What a session or group is, as people name it.
+/// The kind of a session or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
     /// `clone 5 -> 1, class=2, truncate=128`
@@ -23,7 +23,7 @@ pub enum Session {
 }
 
 impl Session {
-    /// The word for it.
+    /// Returns its word in commands.
     pub fn word(self) -> &'static str {
         match self {
             Session::Clone => "clone",
@@ -87,12 +87,12 @@ fn wrong(word: &Word, what: impl Into<String>, help: &str) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("entry-value", word.span, what).help(help))
 }
 
-/// A number that is written.
+/// Parses a number.
 pub fn number(word: &Word, what: &str) -> Result<u32, Box<Diagnostic>> {
     word.text.parse().map_err(|_| wrong(word, format!("`{}` is no {what}", word.text), "write a number"))
 }
 
-/// A port as P4Runtime has it.
+/// Encodes a port for P4Runtime.
 pub fn port_bytes(port: u32) -> Vec<u8> {
     bytestring::print(&bits::Bits::new(port.into(), 32))
 }
@@ -142,7 +142,7 @@ fn replica(port: &Word, notes: &[Note]) -> Result<v1::Replica, Box<Diagnostic>> 
             }
         }
     }
-    // Whatever the order that they were written in.
+    // The order in which they were written has no meaning.
     let instance = replica.instance;
     replica.backup_replicas.iter_mut().for_each(|backup| backup.instance = instance);
     Ok(replica)
@@ -157,7 +157,7 @@ fn port_of(replica: &v1::Replica) -> String {
     }
 }
 
-/// As it is written: `multicast 1 -> 1, 2 instance 7`.
+/// Formats a session or group: `multicast 1 -> 1, 2 instance 7`.
 fn shown(kind: &Replication) -> Written {
     let (word, id, replicas) = match kind {
         Replication::CloneSessionEntry(it) => (Session::Clone, it.session_id, &it.replicas),

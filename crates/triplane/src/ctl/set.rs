@@ -1,4 +1,4 @@
-//! `triplane ctl set`: what is there from the start, and gets other values.
+//! `triplane ctl set`: new values for objects that always exist.
 
 use diagnostics::{Diagnostic, Diagnostics};
 use p4runtime_proto::config::{Counter, Meter, Register, Table, ValueSet};
@@ -13,14 +13,14 @@ use super::text::{self, Setting, Word};
 use super::{Live, meters, names, objects, show};
 use crate::output::Failure;
 
-/// What has values to set.
+/// An object whose values can be set.
 #[derive(Clone, Copy)]
 enum Settable<'a> {
     Register(&'a Register),
     Counter(&'a Counter),
     Meter(&'a Meter),
     ValueSet(&'a ValueSet),
-    /// By a direct counter or meter.
+    /// A table, by its direct counter or meter.
     Table(&'a Table),
 }
 
@@ -89,7 +89,7 @@ impl Live<'_> {
         self.write(Change::Modify, Kind::RegisterEntry(entry), &described, json)
     }
 
-    /// The counter or meter of an entry: its key, and the counts or rates.
+    /// Sets the direct counter or meter of an entry: the key, then the counts or rates.
     fn set_direct(&self, table: &Table, line: &str) -> Result<(), Failure> {
         const COUNTS: [&str; 2] = ["packets", "bytes"];
         const RATES: [&str; 5] = ["cir", "cburst", "pir", "pburst", "none"];
@@ -146,17 +146,17 @@ fn shown_counts(data: &CounterData) -> String {
     format!("packets={} bytes={}", data.packet_count, data.byte_count)
 }
 
-/// `flows[3]  12`
+/// Describes a change: `flows[3]  12`.
 fn described(name: &str, index: Option<&v1::Index>, value: &str) -> Written {
     set_to(&format!("{name}[{}]", index.map_or("all".to_owned(), |index| index.index.to_string())), value)
 }
 
-/// What is there from the start, and its new value.
+/// An object and its new value, as they are printed.
 pub fn set_to(what: &str, value: &str) -> Written {
     Written { what: format!("{what}  {value}"), value: String::new() }
 }
 
-/// The cell that comes first, `None` for all of them, and the words behind.
+/// Parses the index of a cell, or `None` for all cells, and returns the remaining words.
 fn cell(words: &[String]) -> Result<(Option<v1::Index>, String), Failure> {
     let [first, rest @ ..] = words else { return Err(Failure::Usage("write INDEX and VALUE".to_owned())) };
     let index = match first.as_str() {
@@ -201,7 +201,7 @@ fn counts(written: Vec<Setting>, diagnostics: &mut Diagnostics) -> Option<Counte
     (!diagnostics.has_errors()).then_some(data)
 }
 
-/// `Some(None)` for no rates.
+/// Parses rates. Returns `Some(None)` for the word `none`.
 fn rates(written: Vec<Setting>, diagnostics: &mut Diagnostics) -> Option<Option<MeterConfig>> {
     let mut config = Some(MeterConfig::default());
     for (name, value) in written {

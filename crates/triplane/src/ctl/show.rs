@@ -1,4 +1,4 @@
-//! Entries as people write them, and as JSON.
+//! Formatting of entries, as users write them and as JSON.
 
 use std::fmt::{Display, Formatter, Write};
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::{names, value};
 
-/// Something that is written, as people write it: `WHAT -> VALUE`, or `WHAT` alone.
+/// A change as users write it: `WHAT -> VALUE`, or `WHAT` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// What it is: a key, a number.
+    /// The changed object: a key or a number.
     pub what: String,
-    /// What it is to be; may be empty.
+    /// The new value; may be empty.
     pub value: String,
 }
 
@@ -25,12 +25,12 @@ impl Display for Written {
     }
 }
 
-/// `hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)`
+/// Formats an entry: `hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)`
 pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Written {
     Written { what: key(table, entry), value: action(info, entry.action.as_ref()) }
 }
 
-/// `hdr.ipv4.dst=10.0.0.0/8, priority=3`: which entry it is.
+/// Formats the key of an entry: `hdr.ipv4.dst=10.0.0.0/8, priority=3`.
 pub fn key(table: &Table, entry: &v1::TableEntry) -> String {
     let mut words: Vec<String> = matches(&table.match_fields, &entry.r#match)
         .into_iter()
@@ -50,7 +50,7 @@ pub fn key(table: &Table, entry: &v1::TableEntry) -> String {
     words.join(", ")
 }
 
-/// The same as JSON.
+/// Formats an entry as JSON.
 pub fn entry_json(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Value {
     let matches: Map<_, _> = matches(&table.match_fields, &entry.r#match)
         .into_iter()
@@ -72,7 +72,7 @@ pub fn entry_json(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Value
     object
 }
 
-/// Fields and what they are to be, in the order of the table's key.
+/// Returns the fields with their values, in the order of the table's key.
 fn matches<'a>(fields: &'a [MatchField], all: &[v1::FieldMatch]) -> Vec<(&'a str, String)> {
     let mut shown = Vec::new();
     for field in fields {
@@ -92,7 +92,7 @@ fn matches<'a>(fields: &'a [MatchField], all: &[v1::FieldMatch]) -> Vec<(&'a str
     shown
 }
 
-/// `port=80, kind=6`; a field without a name is its value alone.
+/// Formats fields: `port=80, kind=6`. A field without a name is only its value.
 pub fn fields(fields: &[MatchField], all: &[v1::FieldMatch]) -> String {
     let shown = matches(fields, all).into_iter().map(|(name, value)| match name {
         "" => value,
@@ -102,20 +102,20 @@ pub fn fields(fields: &[MatchField], all: &[v1::FieldMatch]) -> String {
     if shown.is_empty() { "*".to_owned() } else { shown.join(", ") }
 }
 
-/// A port as a number.
+/// Formats a port.
 pub fn port(bytes: &[u8]) -> String {
     p4runtime_server::bytestring::parse_u32(bytes)
         .map_or_else(|_| p4runtime_server::bytestring::hex(bytes), |port| port.to_string())
 }
 
-/// `forward(mac=02:00:00:00:00:01, port=2)`
+/// Formats an action: `forward(mac=02:00:00:00:00:01, port=2)`
 pub fn written(info: &P4Info, action: &v1::Action) -> String {
     let (name, params) = call(info, action);
     let params: Vec<_> = params.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     format!("{name}({})", params.join(", "))
 }
 
-/// What an entry does.
+/// Formats the action of an entry.
 pub fn action(info: &P4Info, action: Option<&v1::TableAction>) -> String {
     use v1::action_profile_action::WatchKind;
     match action.and_then(|action| action.r#type.as_ref()) {

@@ -1,4 +1,4 @@
-//! Tables and their entries: to look at, and to change.
+//! Listing and changing of tables and their entries.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl Live<'_> {
             })?;
             return self.print_json(&all.into());
         }
-        // Lines are printed as they come: a table may have a million entries.
+        // Lines are printed as they arrive: a table may have a million entries.
         let mut shown = None;
         self.read_entries(&tables, |table, entry| {
             let (id, mut text) = (names::id(&table.preamble), String::new());
@@ -137,8 +137,8 @@ impl Live<'_> {
         self.write(change, Kind::TableEntry(entry), &described, json)
     }
 
-    /// Reads what someone wrote; mistakes have been printed when this fails. `read` is told where a line ends, and `what` is
-    /// what it is not otherwise.
+    /// Parses a line with `read`, which gets the position of its end. On failure the mistakes have been printed, and
+    /// the error says that the line is `what`.
     pub fn read_line<T>(
         &self,
         line: &str,
@@ -156,7 +156,7 @@ impl Live<'_> {
         })
     }
 
-    /// Writes one update as the primary, and says so.
+    /// Writes one update as the primary, and prints it.
     pub fn write(&self, change: Change, entity: Kind, described: &Written, json: Value) -> Result<(), Failure> {
         let (_mastership, election_id) =
             self.client.become_primary(self.election_id).map_err(|error| failure::from_election(&error))?;
@@ -176,7 +176,7 @@ impl Live<'_> {
     }
 }
 
-/// What is written to.
+/// The object that a change applies to.
 #[derive(Clone, Copy)]
 enum What<'a> {
     Table(&'a Table),

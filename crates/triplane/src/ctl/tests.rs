@@ -1,4 +1,4 @@
-//! Entries as people write them, against a P4Info.
+//! Entries as users write them, bound to a P4Info.
 
 use diagnostics::{Diagnostics, SourceMap, Span};
 use p4runtime_proto::config::P4Info;
@@ -30,7 +30,7 @@ actions {
 actions { preamble { id: 16777218 name: "In.drop" } }
 "#;
 
-/// The entry as it is printed, or what is said against it.
+/// Returns the entry as it is printed, or its rendered diagnostics.
 fn read(table: &str, line: &str, change: Change) -> String {
     let info: P4Info = p4runtime_proto::from_text(INFO).expect("it is a P4Info");
     let table = names::look("table", table, &names::tables(&info)).expect("the table is there");

@@ -1,26 +1,26 @@
-//! What people write to change something, cut into its parts. Names mean nothing here yet.
+//! Parser of the lines that users write. It does not resolve names.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
-/// A stretch of the text, without quotes.
+/// A token of the text, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// What it says.
+    /// The text of the token.
     pub text: String,
-    /// Where.
+    /// The position of the token.
     pub span: Span,
 }
 
 /// An action with arguments, by name or in order.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The action.
+    /// Name of the action.
     pub name: Word,
-    /// The parameter, if it is named, and the argument.
+    /// Arguments, with the names of their parameters where they are given.
     pub arguments: Vec<Setting>,
 }
 
-/// What is said of something, and how much: `weight 3`.
+/// An attribute with its value: `weight 3`.
 pub type Note = (Word, Word);
 
 /// `key=value ... -> action(parameter=value, ...)`
@@ -28,38 +28,38 @@ pub type Note = (Word, Word);
 pub struct Entry {
     /// The word `default`, for a table's default action.
     pub default: Option<Span>,
-    /// Fields and options, with what they are to be.
+    /// Fields and options with their values.
     pub settings: Vec<(Word, Word)>,
-    /// What is done; of several, separated by `|`, one is chosen by a hash.
+    /// The actions. One of several, separated by `|`, is chosen by a hash.
     pub choices: Vec<(Call, Vec<Note>)>,
 }
 
 /// `ID -> ITEM NOTE VALUE, ITEM, KEY=VALUE`: a group of members, or a session with its ports.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// Its number.
+    /// The number of the group or session.
     pub id: Word,
-    /// What belongs to it.
+    /// Its members or ports.
     pub items: Vec<(Word, Vec<Note>)>,
     /// Options.
     pub settings: Vec<(Word, Word)>,
 }
 
-/// What an action profile holds.
+/// A part of an action profile.
 #[derive(Clone, Debug)]
 pub enum Held {
     /// `member ID -> action(...)`
     Member {
-        /// Its number.
+        /// The number of the member.
         id: Word,
-        /// What it does.
+        /// Its action.
         call: Option<Call>,
     },
     /// `group ID -> MEMBER weight N watch PORT, ..., max_size=N`
     Group(Listing),
 }
 
-/// The longest entry that is read, in bytes.
+/// Maximum length of an entry, in bytes.
 pub const MAX_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,37 +69,38 @@ enum Token {
     Sign(char),
 }
 
-/// Cuts up an entry; mistakes are told.
+/// Parses an entry. Reports diagnostics for mistakes.
 pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Entry> {
     const FORM: &str = "an entry is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)";
     read(file, text, FORM, diagnostics, Parser::entry)
 }
 
-/// Cuts up a group or a session; mistakes are told.
+/// Parses a group or a session. Reports diagnostics for mistakes.
 pub fn parse_listing(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Listing> {
     const FORM: &str = "it is ID -> PORT, PORT, ...";
     read(file, text, FORM, diagnostics, Parser::listing)
 }
 
-/// Cuts up a member or a group of an action profile; mistakes are told.
+/// Parses a member or a group of an action profile. Reports diagnostics for mistakes.
 pub fn parse_held(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Held> {
     const FORM: &str = "it is member ID -> ACTION(...), or group ID -> MEMBER, MEMBER, ...";
     read(file, text, FORM, diagnostics, Parser::held)
 }
 
-/// A value, with its name if that is given.
+/// A value, with its name where it is given.
 pub type Setting = (Option<Word>, Word);
 
-/// Cuts up values, `NAME=VALUE NAME=VALUE ...`, or bare ones; mistakes are told.
+/// Parses values, with names (`NAME=VALUE NAME=VALUE ...`) or without. Reports diagnostics for mistakes.
 pub fn parse_settings(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Setting>> {
     const FORM: &str = "it is NAME=VALUE NAME=VALUE ..., or a value alone";
     read(file, text, FORM, diagnostics, Parser::settings)
 }
 
-/// A member of a value set: the keys, with their names if they are given.
+/// A member of a value set: the keys, with their names where they are given.
 pub type Alternative = Vec<Setting>;
 
-/// Cuts up the members of a value set, `KEY=VALUE, ... | KEY=VALUE, ...`, or bare values; mistakes are told.
+/// Parses the members of a value set, with names (`KEY=VALUE, ... | KEY=VALUE, ...`) or without. Reports diagnostics
+/// for mistakes.
 pub fn parse_alternatives(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Alternative>> {
     const FORM: &str = "it is KEY=VALUE, ... | KEY=VALUE, ...";
     read(file, text, FORM, diagnostics, Parser::alternatives)
@@ -175,9 +176,9 @@ fn two_actions(second: &Word) -> Box<Diagnostic> {
 struct Parser {
     tokens: Vec<(Token, Span)>,
     at: usize,
-    /// Behind the last letter.
+    /// Position after the last character.
     end: Span,
-    /// What is read looks like this.
+    /// The expected syntax, for diagnostics.
     form: &'static str,
 }
 
@@ -238,7 +239,7 @@ impl Parser {
         }
     }
 
-    /// Actions between which there are bars.
+    /// Parses actions separated by bars.
     fn choices(&mut self, first: Word) -> Result<Vec<(Call, Vec<Note>)>, Box<Diagnostic>> {
         let mut choices = Vec::new();
         let mut name = first;
@@ -252,7 +253,7 @@ impl Parser {
         }
     }
 
-    /// Words of these with a value each.
+    /// Parses attributes, each with a value.
     fn notes(&mut self, words: &[&str]) -> Result<Vec<Note>, Box<Diagnostic>> {
         let mut notes = Vec::new();
         while let Some((Token::Word(text), _)) = self.tokens.get(self.at)

@@ -1,11 +1,11 @@
-//! Values as people write and read them, and as byte strings of P4Runtime.
+//! Values as users write and read them, and as byte strings of P4Runtime.
 
 use p4runtime_server::bytestring;
 
-/// The byte string of what someone wrote for a value of `width` bits; 0 is a value that is a text (a translated type).
+/// Parses a value of `width` bits into a byte string. A width of 0 marks a text (a translated type).
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The mistake, as a sentence.
 pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
     match u32::try_from(width) {
         Ok(0) | Err(_) if text.is_empty() => Err("the text is empty".to_owned()),
@@ -21,16 +21,16 @@ pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The same for a signed value, whose byte string is as short as its sign allows.
+/// Parses a signed value into the shortest byte string that keeps its sign.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The mistake, as a sentence.
 pub fn parse_signed(text: &str, width: i32) -> Result<Vec<u8>, String> {
     let width = u32::try_from(width).unwrap_or(0);
     entries_file::parse_value(text, width).map(|bits| bytestring::print_signed(&bits))
 }
 
-/// A byte string as people read it; its name and width suggest how.
+/// Formats a byte string. Its name and width suggest the form.
 pub fn show(name: &str, width: i32, bytes: &[u8]) -> String {
     match u32::try_from(width) {
         Ok(width) if width > 0 => match bytestring::parse(bytes, width) {
@@ -45,7 +45,7 @@ pub fn show(name: &str, width: i32, bytes: &[u8]) -> String {
     }
 }
 
-/// A byte string of a signed value as people read it.
+/// Formats the byte string of a signed value.
 pub fn show_signed(width: i32, bytes: &[u8]) -> String {
     let width = u32::try_from(width).unwrap_or(0);
     match bytestring::parse_signed(bytes, width) {
@@ -54,7 +54,7 @@ pub fn show_signed(width: i32, bytes: &[u8]) -> String {
     }
 }
 
-/// The mask of a prefix, as a byte string of this many bits.
+/// Returns the mask of a prefix as a byte string of `width` bits.
 pub fn prefix_mask(length: u32, width: u32) -> Vec<u8> {
     let zeros = bits::Bits::ones(width.saturating_sub(length)).resize(width);
     bytestring::print(&zeros.not())

@@ -1,4 +1,4 @@
-//! Value sets: what parsers select by, and the control plane says.
+//! Value sets: the values that parsers select by and the control plane sets.
 
 use diagnostics::{Diagnostic, Diagnostics};
 use p4runtime_proto::config::ValueSet;
@@ -61,7 +61,7 @@ impl Live<'_> {
     }
 }
 
-/// A member: its fields by name, or in order.
+/// Binds a member: its fields by name, or in order.
 fn bind(set: &ValueSet, written: &[Setting], diagnostics: &mut Diagnostics) -> ValueSetMember {
     let fields: Vec<_> = set.r#match.iter().map(|field| (field, &*field.name)).collect();
     let mut member = ValueSetMember::default();

@@ -1,7 +1,8 @@
 //! The switch's metrics for Prometheus: `triplane run --metrics ADDR`.
 //!
-//! The HTTP server and the text format are the library's (`metrics_exporter`). This module takes the snapshots: the thread
-//! that forwards packets copies the switch's numbers between two batches, whenever the server has requested them.
+//! The HTTP server and the text format are the library's (`metrics_exporter`). This module takes the snapshots: the
+//! thread that forwards packets copies the switch's numbers between two batches, whenever the server has requested
+//! them.
 
 #[cfg(test)]
 mod tests;

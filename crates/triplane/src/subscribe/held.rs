@@ -1,4 +1,4 @@
-//! Entries as somebody holds them: a file, or a switch.
+//! Entries from a file or from a switch.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,23 +23,23 @@ use crate::ctl::args::ServerArgs;
 use crate::ctl::{self, names};
 use crate::output::{Failure, Output};
 
-/// Entries, and where they are from.
+/// Entries with their source.
 pub struct Held {
     name: String,
-    /// All there is, in terms of the program.
+    /// All entities, by the names of the program.
     pub entities: Vec<Entity>,
-    /// The order of fields of the program that they are for.
+    /// The order of fields of their program.
     pub layout: Layout,
-    /// Where each stands, if they are from a file.
+    /// The position of each, if they are from a file.
     places: Option<(SourceMap, Vec<Span>)>,
 }
 
-/// The text of a file of entries; `None` if it is one of rules. These do not begin with a brace.
+/// Returns the text of a file of entries, or `None` for a file of rules, which does not begin with a brace.
 pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
-    /// What is written before all else is shorter.
+    /// Maximum length of the comments before the first brace.
     const BEGINNING: u64 = 1 << 16;
     super::load::is_text(path, "rules and entries")?;
-    // What comes from a pipe comes once, and is rules.
+    // A pipe can be read only once, and has rules.
     if !path.is_file() {
         return Ok(None);
     }
@@ -65,11 +65,11 @@ pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Entries of a file, as `--entries` reads it.
+/// Reads the entries of a file, in the format of `--entries`.
 pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> Result<Held, Failure> {
     let name = path.display().to_string();
     let unfit = |why: String| Failure::Input(format!("{name}: {why}"));
-    // Names of actions are among these, and are no tables of a stage.
+    // Some of these are names of actions, which are not tables of a stage.
     let mentioned = text.split('"').filter(|word| word.starts_with("Subscriptions."));
     let (layout, target) = read_back::shape(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
     let has_pairs = text.contains("SubscriptionsEgress.split_horizon");
@@ -120,7 +120,7 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     }
 }
 
-/// An entry by names; `None` if it has no action of its own.
+/// Translates an entry to names. Returns `None` if it has no action of its own.
 fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Option<TableEntry> {
     let table = &program.tables[entry.table];
     let EntryAction::Action(call) = &entry.target else { return None };
@@ -145,7 +145,7 @@ fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Optio
     })
 }
 
-/// Entries of a switch, read over P4Runtime.
+/// Reads the entries of a switch over P4Runtime.
 pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held, Failure> {
     let server = ServerArgs {
         addr: address.to_owned(),
@@ -188,17 +188,17 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
 }
 
 impl Held {
-    /// Those that rules were compiled to.
+    /// Creates the entries that rules compile to.
     pub fn compiled(path: &Path, entities: Vec<Entity>, layout: Layout) -> Held {
         Held { name: path.display().to_string(), entities, layout, places: None }
     }
 
-    /// Tells what was found in them.
+    /// Prints the findings about the entries.
     ///
     /// # Errors
-    /// If nothing can be said of them because of that.
+    /// If a finding prevents a comparison.
     pub fn tell(&self, findings: &[Finding], output: &Output) -> Result<(), Failure> {
-        /// More than these are of one kind, mostly.
+        /// Maximum number of findings that are printed: more of them mostly repeat one cause.
         const MOST: usize = 10;
         let mut wrong = Diagnostics::new();
         for finding in findings.iter().take(MOST) {
@@ -236,7 +236,7 @@ impl Held {
     }
 }
 
-/// What an entry matches, for people.
+/// Formats the key of an entry.
 fn keys(entry: &TableEntry) -> String {
     let shown = entry.keys.iter().map(|(name, _, matched)| match matched {
         Matched::Exact(value) => format!("{name}={value:#x}"),

@@ -1,4 +1,4 @@
-//! What the commands about rules of a running switch can be told.
+//! Command lines of the commands for rules of a running switch.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -36,8 +36,8 @@ pub struct ServeArgs {
     /// The shape.
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Where to listen for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Whoever reaches it changes rules,
-    /// unless --tls-ca says who may.
+    /// Address to listen on for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Any client that reaches
+    /// it can change rules, unless --tls-ca restricts the clients.
     #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address, help_heading = "Subscribers")]
     pub listen: SocketAddr,
     /// Serve over TLS with this certificate (PEM).
@@ -49,7 +49,8 @@ pub struct ServeArgs {
     /// Let only clients in whose certificate this authority signed (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
     pub tls_ca: Option<PathBuf>,
-    /// Keep rules that are added in this file, and go on with them at the next start. Without it they go with the service.
+    /// Keep rules that are added in this file, and go on with them at the next start. Without it they go with the
+    /// service.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub keep: Option<PathBuf>,
     /// Rules there may be.
@@ -72,8 +73,8 @@ pub struct SwitchArgs {
     /// The device to speak to.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
-    /// Write as the controller with this election id, and take the place of one with a lower one. Without it the service
-    /// waits while another controller is primary.
+    /// Write as the controller with this election id, and take the place of one with a lower one. Without it the
+    /// service waits while another controller is primary.
     #[arg(long, value_name = "N", help_heading = "Switch")]
     pub election_id: Option<u128>,
     /// Never load the program: the switch has it (compiled by p4c for BMv2, say).
@@ -94,7 +95,7 @@ pub struct SwitchArgs {
 }
 
 impl SwitchArgs {
-    /// The server that is meant.
+    /// Returns the options that say where the server is.
     pub fn dial(&self) -> Dial<'_> {
         Dial {
             addr: &self.addr,
@@ -107,7 +108,7 @@ impl SwitchArgs {
     }
 }
 
-/// How a server is spoken to over TLS.
+/// TLS options of a client.
 #[derive(Args, Clone, Debug)]
 pub struct TlsArgs {
     /// Speak TLS, to a server in whose certificate this authority signed (PEM).
@@ -124,7 +125,7 @@ pub struct TlsArgs {
     pub tls_name: Option<String>,
 }
 
-/// Where the service is.
+/// The options that say where the service is.
 #[derive(Args, Debug)]
 pub struct ServiceArgs {
     /// The service that `triplane subscribe serve` runs: ADDRESS:PORT, or PORT alone for this machine.
@@ -139,7 +140,7 @@ pub struct ServiceArgs {
 }
 
 impl ServiceArgs {
-    /// The server that is meant.
+    /// Returns the options that say where the server is.
     pub fn dial(&self) -> Dial<'_> {
         Dial {
             addr: &self.service,
@@ -152,7 +153,7 @@ impl ServiceArgs {
     }
 }
 
-/// An address with the service's port, if it has none.
+/// Adds the service's port to an address without one.
 fn with_port(text: &str) -> Result<String, String> {
     match text.parse::<IpAddr>() {
         Ok(ip) => Ok(SocketAddr::new(ip, subscribe_service::PORT).to_string()),
@@ -167,7 +168,7 @@ pub struct AddArgs {
     /// Rules, such as: stock == "GOOGL" : fwd(2)
     #[arg(value_name = "RULE", required = true)]
     pub rules: Vec<String>,
-    /// Where.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
 }
@@ -178,7 +179,7 @@ pub struct RemoveArgs {
     /// Ids, as `list` shows them.
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<u64>,
-    /// Where.
+    /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
 }

@@ -1,4 +1,4 @@
-//! `triplane subscribe serve`: a switch's rules, from a file that is watched and from whoever asks.
+//! `triplane subscribe serve`: the service that keeps a switch at the rules of a file and of its clients.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -63,16 +63,16 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         (None, Some(_), true) => format!("subscriptions on {address}, over TLS, for this machine only"),
         (None, Some(_), false) => {
             format!(
-                "subscriptions on {address}, over TLS: whoever reaches this address changes rules, without --tls-ca"
+                "subscriptions on {address}, over TLS: without --tls-ca, any client that reaches this address can change rules"
             )
         }
         (None, None, true) => format!("subscriptions on {address}, without TLS, for this machine only"),
         (None, None, false) => {
-            format!("subscriptions on {address}, without TLS: whoever reaches this address changes rules")
+            format!("subscriptions on {address}, without TLS: any client that reaches this address can change rules")
         }
     });
     while !stop.load(Ordering::Relaxed) {
-        // Whoever started it may start it again.
+        // A supervisor may restart the command.
         if !running.is_alive() {
             let why = "the service ended by a bug; the switch goes on with the rules that it has";
             return Err(Failure::Environment(anyhow::anyhow!(why)));
@@ -83,7 +83,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What happened, in a line or, of mistakes, in several.
+/// Describes an event in one line, or mistakes in several.
 fn describe(event: &ServiceEvent, rules: &str) -> String {
     let many = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let ids = |ids: &[u64]| {
