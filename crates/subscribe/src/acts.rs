@@ -1,11 +1,11 @@
-//! What terminals hold: numbers for the single acts of rules.
+//! Interning of effects: each distinct effect of a rule gets a number, which terminals of the decision diagram hold.
 
 use std::collections::HashMap;
 
 use crate::format::ActionId;
 use crate::rule::{Action, Update};
 
-/// A single act: actions are taken apart, so that equal parts of rules are one.
+/// A single effect of a rule. Actions are split into effects so that rules share equal parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Act {
     Port(u32),
@@ -13,12 +13,12 @@ pub(crate) enum Act {
     Controller,
     Call(ActionId, Vec<u128>),
     Update(Update),
-    /// The message counts for the aggregate in this slot.
+    /// Counts the message for the aggregate in this slot.
     Slot(u16),
 }
 
 impl Act {
-    /// The acts of an action.
+    /// Returns the effects of an action.
     pub fn of(action: &Action) -> Vec<Act> {
         match action {
             Action::Forward(ports) => ports.iter().map(|port| Act::Port(*port)).collect(),
@@ -30,19 +30,19 @@ impl Act {
     }
 }
 
-/// Numbers of acts, counted by use.
+/// Interned effects with reference counts.
 #[derive(Clone, Default)]
 pub(crate) struct Acts {
     list: Vec<Option<Act>>,
     uses: Vec<usize>,
     numbers: HashMap<Act, u32>,
-    /// Numbers without use. They are given to other acts only once nothing can name them any more.
+    /// Numbers with no references. They are reused only once no diagram can refer to them any more.
     idle: Vec<u32>,
     free: Vec<u32>,
 }
 
 impl Acts {
-    /// The number of an act, used once more.
+    /// Interns an effect, adds a reference to it and returns its number.
     pub fn hold(&mut self, act: Act) -> u32 {
         let number = match self.numbers.get(&act) {
             Some(number) => *number,
@@ -61,7 +61,7 @@ impl Acts {
         number
     }
 
-    /// Takes back one use.
+    /// Drops one reference.
     pub fn release(&mut self, number: u32) {
         let uses = &mut self.uses[number as usize];
         *uses -= 1;
@@ -70,7 +70,7 @@ impl Acts {
         }
     }
 
-    /// Nothing names unused numbers any more.
+    /// Frees all unreferenced numbers. No diagram may refer to them any more.
     pub fn settle(&mut self) {
         for number in std::mem::take(&mut self.idle) {
             if self.uses[number as usize] == 0

@@ -1,4 +1,4 @@
-//! Whether two sets of tables do the same with every message there is.
+//! Equivalence of two sets of tables over all messages.
 
 use bdd::{Full, Ref, Store};
 
@@ -10,26 +10,26 @@ use crate::lower::Lowering;
 use crate::rule::Condition;
 use crate::tables::{Delivery, Tables};
 
-/// How two tables differ: a message, and what each does with it.
+/// A counterexample to the equivalence of two sets of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The message.
+    /// A message that the two treat differently.
     pub message: Message,
-    /// What the first does.
+    /// Delivery by the first.
     pub first: Delivery,
-    /// What the second does.
+    /// Delivery by the second.
     pub second: Delivery,
 }
 
-/// Whether two sets of tables do the same with every message, states and numbers of groups aside; if not, a message that
-/// shows it. Both are for the same format and the same order of columns. Only messages count for which `possible` holds:
-/// which headers can be valid together,
-/// and with which values, the format does not say.
+/// Checks that two sets of tables deliver every message alike and returns a counterexample if they do not. State and
+/// group numbers are not compared. Both sets are for the same format and column order. Only messages that satisfy
+/// `possible` count, because the format does not say which headers and values can occur together.
 ///
-/// This is exact: tables are read back into diagrams, and equal functions have equal diagrams.
+/// The check is exact: tables are converted to decision diagrams in normal form, where equal functions have equal
+/// diagrams.
 ///
 /// # Errors
-/// If the diagrams pass a limit: a sentence.
+/// A sentence, if the diagrams exceed a limit.
 pub fn difference(
     first: &Tables,
     second: &Tables,
@@ -42,10 +42,10 @@ pub fn difference(
     compare(&first, &second, format, possible, limits)
 }
 
-/// The same of tables as switches have them, each in an order of its own.
+/// Compares tables as installed on switches; each side may have its own column order. See [`difference`].
 ///
 /// # Errors
-/// If the diagrams pass a limit: a sentence.
+/// A sentence, if the diagrams exceed a limit.
 pub fn compare(
     first: &Chain,
     second: &Chain,
@@ -70,7 +70,7 @@ fn walk(
     let mut deliveries = Deliveries::default();
     let one = first.diagram(format, layout, &mut store, &mut deliveries)?;
     let other = second.diagram(format, layout, &mut store, &mut deliveries)?;
-    // Most that are the same are so without a look at which messages there can be.
+    // Equal diagrams need no look at the possible messages.
     if one == other {
         return Ok(None);
     }
@@ -90,7 +90,8 @@ fn walk(
     Ok(Some(Difference { message, first, second }))
 }
 
-/// Tables find 0 where a field's header is not valid. Tables of rules do not look there; others may.
+/// Returns the condition that every field of an invalid header reads as 0, as it does in tables. Compiled tables do not
+/// look such fields up; others may.
 fn absent_is_zero(format: &Format, layout: &Layout, store: &mut Store) -> Result<Ref, Full> {
     let mut all = Ref::ALWAYS;
     for key in layout.keys().iter().rev() {

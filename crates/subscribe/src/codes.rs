@@ -1,15 +1,14 @@
-//! Values of a field mapped onto a small domain: the values between two neighbouring bounds that any state asks for are
-//! one code.
+//! Compression of a field's values to a small code domain: all values between two neighbouring bounds share one code.
 //!
-//! Codes ascend with values and have room between them, so that a bound more or less changes two or three entries of the
-//! code table and none of the states' entries: a stretch of values that ends before a bound is a stretch of codes that
-//! ends before that bound's code. Only when no room is left are all codes given anew.
+//! Codes ascend with values and leave gaps, so that adding or removing a bound changes two or three entries of the code
+//! table and no entry of a state: an interval of values that ends before a bound is an interval of codes that ends
+//! before that bound's code. All codes are reassigned only when no gap is left.
 
 use std::collections::BTreeMap;
 
 use crate::tables::CodeEntry;
 
-/// The bounds that states ask for, with code and uses. The first is 0, which is always there.
+/// The bounds that states test, each with its code and reference count. Bound 0 is always present.
 #[derive(Clone)]
 pub(crate) struct Codes {
     bounds: BTreeMap<u128, (u128, usize)>,
@@ -18,12 +17,12 @@ pub(crate) struct Codes {
 }
 
 impl Codes {
-    /// For a field with values up to `max`, codes of `width` bits.
+    /// Creates codes of `width` bits for a field with values up to `max`.
     pub fn new(width: u32, max: u128) -> Codes {
         Codes { bounds: [(0, (0, 1))].into(), width, max }
     }
 
-    /// How many bounds there may be.
+    /// Returns the maximum number of bounds.
     fn room(&self) -> u128 {
         1 << self.width
     }
@@ -33,7 +32,7 @@ impl Codes {
         self.width
     }
 
-    /// Whether so many more bounds would still fit.
+    /// Whether `new` more bounds fit.
     pub fn fits(&self, new: usize) -> bool {
         (self.bounds.len() + new) as u128 <= self.room()
     }
@@ -42,7 +41,7 @@ impl Codes {
         self.bounds.contains_key(&bound)
     }
 
-    /// Uses a bound once more; `true` if other bounds got other codes for it.
+    /// Adds a reference to a bound. Returns `true` if codes of other bounds changed.
     pub fn hold(&mut self, bound: u128) -> bool {
         if let Some((_, uses)) = self.bounds.get_mut(&bound) {
             *uses += 1;
@@ -59,7 +58,7 @@ impl Codes {
         is_full
     }
 
-    /// Gives all bounds new codes, as far apart as can be.
+    /// Reassigns all codes, evenly spaced.
     fn spread(&mut self) {
         let (count, room) = (self.bounds.len() as u128, self.room());
         for (at, (_, (code, _))) in self.bounds.iter_mut().enumerate() {
@@ -67,7 +66,7 @@ impl Codes {
         }
     }
 
-    /// Takes back one use.
+    /// Drops one reference.
     pub fn release(&mut self, bound: u128) {
         let (_, uses) = self.bounds.get_mut(&bound).expect("what is released was held");
         *uses -= 1;
@@ -76,12 +75,12 @@ impl Codes {
         }
     }
 
-    /// The code of a bound that is held.
+    /// Returns the code of a referenced bound.
     pub fn of(&self, bound: u128) -> u128 {
         self.bounds[&bound].0
     }
 
-    /// The code table. A field without bounds needs none.
+    /// Returns the code table; empty if there is no bound besides 0.
     pub fn entries(&self, stage: u16) -> Vec<CodeEntry> {
         let bounds: Vec<(u128, u128)> = self.bounds.iter().map(|(bound, (code, _))| (*bound, *code)).collect();
         if bounds.len() == 1 {

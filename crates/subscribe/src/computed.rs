@@ -1,27 +1,28 @@
-//! Aggregates that a program computes, where the program says which.
+//! Aggregates that a program declares, and register cells for their keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::format::{Format, Window};
 use crate::rule::Aggregate;
 
-/// An aggregate that a program computes, and how much room it has.
+/// An aggregate that a program computes, with its capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Computed {
-    /// What is computed.
+    /// The aggregate.
     pub aggregate: Aggregate,
-    /// How many slots compute it: one for each condition of the messages that count, tests of its key aside.
+    /// Number of slots that compute it. Each distinct condition on the counted messages needs one slot; tests of the
+    /// aggregate's key do not count.
     pub slots: u16,
-    /// How many values of its key rules may name. Without a key, 1.
+    /// Maximum number of key values that rules may name; 1 if there is no key.
     pub keys: u32,
 }
 
 impl Format {
-    /// Adds an aggregate that the program computes: from the first on, rules may use these and no others. Its slots
-    /// come behind those of the ones before.
+    /// Adds an aggregate that the program computes. From the first one on, rules may use only declared aggregates. Its
+    /// slots follow those of the previous ones.
     ///
     /// # Panics
-    /// If there would be more than 65,535 slots.
+    /// If there are more than 65,535 slots.
     pub fn compute(&mut self, computed: Computed) {
         if self.computed.is_empty() {
             self.slots = 0;
@@ -30,12 +31,13 @@ impl Format {
         self.computed.push(computed);
     }
 
-    /// What the program computes; nothing if each slot takes any aggregate.
+    /// Returns the declared aggregates; empty if each slot takes any aggregate.
     pub fn computed(&self) -> &[Computed] {
         &self.computed
     }
 
-    /// What a slot computes, by its place in [`Format::computed`]; `None` if it takes any aggregate.
+    /// Returns the index into [`Format::computed`] of the aggregate that a slot computes; `None` if the slot takes any
+    /// aggregate.
     pub fn computed_in(&self, slot: u16) -> Option<usize> {
         let mut behind = 0;
         self.computed.iter().position(|computed| {
@@ -52,7 +54,8 @@ impl Format {
         }
     }
 
-    /// The window of an aggregate that names none: that of the only one of its kind, or the format's.
+    /// Returns the window of an aggregate that names none: the window of the only declared aggregate of its kind, or
+    /// the format's default.
     pub(crate) fn window_of(&self, like: &Aggregate) -> Window {
         let same = |computed: &&Computed| Aggregate { window: like.window, ..computed.aggregate.clone() } == *like;
         let mut of_kind = self.computed.iter().filter(same);
@@ -63,29 +66,29 @@ impl Format {
     }
 }
 
-/// Where a key that rules name has its cells, in all slots of one aggregate. Keys that no rule names have no place; where
-/// they count at all, the program finds them cells.
+/// The register cell of a key that rules name, in all slots of one aggregate. Keys that no rule names have no cell
+/// here; if they are counted at all, the program allocates their cells.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Of which aggregate: its place in [`Format::computed`].
+    /// The aggregate, as an index into [`Format::computed`].
     pub computed: u16,
-    /// The key: a value for each field of [`Aggregate::by`].
+    /// The key: one value per field of [`Aggregate::by`].
     pub key: Vec<u128>,
-    /// Which cell, below [`Computed::keys`].
+    /// Index of the cell, below [`Computed::keys`].
     pub index: u32,
 }
 
 type Key = (u16, Vec<u128>);
 
-/// The keys that rules name, counted by use, and their places.
+/// Keys that rules name, with reference counts and cells.
 #[derive(Clone, Default)]
 pub(crate) struct Places {
     wanted: BTreeMap<Key, usize>,
-    /// How many different keys of each aggregate are wanted.
+    /// Number of distinct wanted keys per aggregate.
     counts: BTreeMap<u16, usize>,
     given: BTreeMap<Key, u32>,
     free: BTreeMap<u16, BTreeSet<u32>>,
-    /// What was wanted or let go since places were given.
+    /// Keys wanted or released since cells were last assigned.
     touched: BTreeSet<Key>,
 }
 
@@ -111,14 +114,14 @@ impl Places {
         }
     }
 
-    /// An aggregate of which more keys are wanted than have room.
+    /// Returns an aggregate with more wanted keys than cells.
     pub fn crowded(&self, format: &Format) -> Option<u16> {
         let too_many =
             |(computed, count): &(&u16, &usize)| **count > format.computed()[usize::from(**computed)].keys as usize;
         self.counts.iter().find(too_many).map(|(computed, _)| *computed)
     }
 
-    /// Gives places to what is wanted and takes those back that are not: the ones that come, and the ones that go.
+    /// Assigns cells to wanted keys and frees the cells of others. Returns the assigned and the freed cells.
     pub fn settle(&mut self, format: &Format) -> (Vec<Place>, Vec<Place>) {
         let (mut come, mut go) = (Vec::new(), Vec::new());
         let touched = std::mem::take(&mut self.touched);
@@ -141,7 +144,7 @@ impl Places {
         (come, go)
     }
 
-    /// All places, by aggregate and key.
+    /// Returns all cells, by aggregate and key.
     pub fn list(&self) -> Vec<Place> {
         self.given.iter().map(|(key, index)| place(key, *index)).collect()
     }

@@ -1,11 +1,11 @@
-//! Rules that add nothing to the others: taking one away changes nothing for any message.
+//! Redundant rules: removing one changes the delivery of no message.
 //!
-//! A rule adds nothing if, for each of its acts, its condition implies those of the other rules with that act together.
-//! This is asked of one rule after the other, from the last to the first, and of what is left then, so that all that are
-//! found can go at once, and of two that are the same the later one is found.
+//! A rule is redundant if, for each of its effects, its condition implies the union of the conditions of the other
+//! rules with that effect. Rules are checked one by one from the last to the first against the rules that remain. All
+//! findings can therefore be removed together, and of two equal rules the later one is reported.
 //!
-//! Most rules ask one field for a value (of rules about stocks, the stock). Those that ask for different values never
-//! meet, so each value's rules are looked at by themselves, beside the rules that ask for none.
+//! Most rules test one field for a single value (rules about stocks, the stock). Rules with different values never
+//! overlap, so the rules of each value are checked separately, together with the rules that test no value.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,25 +18,26 @@ use crate::report::Useless;
 use crate::rule::Condition;
 use crate::subscriptions::{RuleId, Subscriptions};
 
-/// A second or two.
+/// Budget of the analysis: one to two seconds.
 const LIMITS: Limits = Limits { nodes: 8_000_000, bytes: 512 << 20, steps: 20_000_000 };
-/// For so many rules it is said which others cover them.
+/// Maximum number of findings for which the covering rules are named.
 const NAMED: usize = 100;
-/// Of so many rules at most these are chosen.
+/// Maximum number of rules considered as covering rules of one finding.
 const CANDIDATES: usize = 2_000;
-/// Named are no more than these.
+/// Maximum number of covering rules that are named.
 const MOST_NAMES: usize = 3;
 
-/// Rules that add nothing.
+/// Redundant rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
-    /// All of these can go at once; by number.
+    /// Findings by rule number. All of them can be removed together.
     pub found: Vec<Useless>,
-    /// Whether all rules were looked at. Those with aggregates never are: what they count depends on their conditions.
+    /// Whether all rules were checked. Rules with aggregates never are, because the messages that they count depend on
+    /// their conditions.
     pub is_complete: bool,
 }
 
-/// A rule that is looked at.
+/// A rule under analysis.
 struct Asked<'a> {
     id: RuleId,
     acts: &'a [u32],
@@ -45,8 +46,8 @@ struct Asked<'a> {
 }
 
 impl Subscriptions {
-    /// Rules that add nothing to the others. Only messages count for which `possible` holds. The work is bounded: if there is
-    /// more to do, then not all are found, and what is found is right.
+    /// Finds redundant rules. Only messages that satisfy `possible` count. The work is bounded: beyond the bound
+    /// findings may be missing, but none is wrong.
     pub fn covered(&self, possible: &Condition) -> Covered {
         let mut looker = Looker { of: self, store: Store::new(), possible: Ref::ALWAYS, rules: Vec::new() };
         looker.store.limit(LIMITS);
@@ -67,7 +68,7 @@ impl Subscriptions {
 struct Looker<'a> {
     of: &'a Subscriptions,
     store: Store,
-    /// The messages that there can be.
+    /// The set of possible messages.
     possible: Ref,
     rules: Vec<Asked<'a>>,
 }
@@ -90,7 +91,7 @@ impl<'a> Looker<'a> {
         for (id, held) in asked() {
             let mut lowering = Lowering { store: &mut self.store, format, layout, aggregates: &[], slots: &[] };
             let condition = lowering.rule(&held.rule.condition, Ref::ALWAYS)?;
-            // Those that never match are told as that.
+            // Rules that never match have a finding of their own.
             if of.may_be_empty(&held.rule.condition, &known) && self.is_nothing(condition)? {
                 continue;
             }
@@ -119,12 +120,12 @@ impl<'a> Looker<'a> {
         self.part(&general, &of_others)
     }
 
-    /// Whether no message that there can be is among these.
+    /// Whether this set contains no possible message.
     fn is_nothing(&mut self, messages: Ref) -> Result<bool, Full> {
         Ok(messages == Ref::NOTHING || self.store.keep_where(self.possible, messages)? == Ref::NOTHING)
     }
 
-    /// When each act is done by some of the rules.
+    /// Returns, for each effect, the union of the conditions of the rules that have it.
     fn unions(&mut self, rules: &[usize]) -> Result<HashMap<u32, Ref>, Full> {
         let mut by_act: BTreeMap<u32, Vec<Ref>> = BTreeMap::new();
         for at in rules {
@@ -134,9 +135,9 @@ impl<'a> Looker<'a> {
         by_act.into_iter().map(|(act, mut all)| Ok((act, balanced(&mut self.store, &mut all)?))).collect()
     }
 
-    /// Finds which of some rules are covered by the others of them and by what is `outside`.
+    /// Finds the rules that are covered by the other given rules and the unions in `outside`.
     fn part(&mut self, rules: &[usize], outside: &HashMap<u32, Ref>) -> Result<(), Full> {
-        // For each rule and act, when the rules before it do that.
+        // For each rule and effect, the union of the earlier rules with that effect.
         let mut before: HashMap<u32, Ref> = HashMap::new();
         let mut all_before: Vec<Vec<Ref>> = Vec::with_capacity(rules.len());
         for at in rules {
@@ -175,7 +176,7 @@ impl<'a> Looker<'a> {
         Ok(())
     }
 
-    /// Few rules that cover those that were found, for the first of these.
+    /// Finds small sets of covering rules for the first findings.
     fn name(&mut self) -> HashMap<usize, Vec<RuleId>> {
         let found: Vec<usize> = (0..self.rules.len()).filter(|at| self.rules[*at].is_covered).take(NAMED).collect();
         let mut by_act: HashMap<u32, Vec<usize>> = HashMap::new();
@@ -197,7 +198,7 @@ impl<'a> Looker<'a> {
         named
     }
 
-    /// One of the candidates that covers a rule, or a few that do together.
+    /// Returns one candidate that covers a rule, or a few that cover it together.
     fn few(&mut self, at: usize, candidates: &[usize]) -> Result<Vec<usize>, Full> {
         for by in candidates {
             if self.is_covered(at, &[*by])? {
@@ -211,7 +212,7 @@ impl<'a> Looker<'a> {
             if meets {
                 some.push(*by);
             }
-            // Those that overlap the rule in so many ways are no answer to anybody.
+            // A longer list would not help the reader.
             if some.len() > 16 {
                 return Ok(Vec::new());
             }
@@ -244,7 +245,7 @@ impl<'a> Looker<'a> {
     }
 }
 
-/// The single values that every message has which passes.
+/// Calls `each` for every single value that a matching message must have.
 fn values(condition: &Condition, each: &mut impl FnMut(Subject, u128)) {
     match condition {
         Condition::Test(test) => {

@@ -1,8 +1,8 @@
-//! Rules whose aggregates meet in one message, and come to more together than tables can hold.
+//! State explosion: one message is subject to many rules that test independent aggregates.
 //!
-//! What a message does may be another thing for each combination of true and false tests. Tests of one aggregate's state follow
-//! from one another; those of different states do not, so that 20 rules with states of their own, which all can be for one
-//! message, double the diagram 20 times. The fields of a message part rules, its states never do.
+//! Each combination of test results can need a delivery of its own. Tests of one aggregate's state imply one another;
+//! tests of different states do not. Twenty rules with separate states that all apply to one message therefore double
+//! the diagram 20 times. The fields of a message separate rules, its states never do.
 
 use bdd::{Limits, Ref, Store};
 
@@ -12,16 +12,17 @@ use crate::lower::{Lowering, balanced};
 use crate::rule::Rule;
 use crate::subscriptions::{Held, Subscriptions};
 
-/// Fewer states than this never make a diagram too large.
+/// Minimum number of states that can make a diagram too large.
 pub(crate) const FEW: usize = 8;
-/// How far a diagram may grow before somebody asks whether rules cross: nodes besides those that are there, and steps.
+/// Budget of the first attempt, before the explosion is diagnosed: additional nodes, and steps.
 pub(crate) const NODES: usize = 1 << 18;
 pub(crate) const STEPS: u64 = 20_000_000;
-/// Rules that make more nodes than this for one message cross.
+/// Number of nodes for one message above which its rules count as exploding.
 const CROSSED: usize = 1 << 14;
 
 impl Subscriptions {
-    /// The rules that cross in the message that can count for the most states, if they are why the diagram is too large.
+    /// Returns the rules that apply to the message with the most states, if they are the reason that the diagram is too
+    /// large.
     pub(crate) fn crossing(&self) -> Option<Vec<Rule>> {
         let mut store = Store::new();
         let limits = |store: &Store| Limits { nodes: store.len() + NODES, bytes: usize::MAX, steps: STEPS };
@@ -38,7 +39,7 @@ impl Subscriptions {
                 functions.push(left);
             }
         }
-        // What is left of all rules for this message is a part of their diagram, whatever else is in it.
+        // The rest of all rules for this message is a subgraph of their diagram, whatever else the diagram contains.
         store.limit(limits(&store));
         let crossed = match balanced(&mut store, &mut functions) {
             Ok(all) => store.reachable(all).len() > CROSSED,
@@ -47,7 +48,7 @@ impl Subscriptions {
         (crossed && rules.len() >= FEW).then_some(rules)
     }
 
-    /// A message that can count for as many states as any.
+    /// Returns a message that counts for a maximum number of states.
     fn most_states(&self, store: &mut Store) -> Option<Message> {
         let mut parts = Vec::new();
         for (_, held) in self.held() {
@@ -67,7 +68,7 @@ impl Subscriptions {
         Lowering { store, format: &self.format, layout: &self.layout, aggregates: &held.rule.aggregates, slots }
     }
 
-    /// What a diagram says of a message as far as its states decide. They are the last columns.
+    /// Follows a diagram by the message's fields and returns the subdiagram over states, which are the last columns.
     fn beyond_fields(&self, store: &Store, function: Ref, message: &Message) -> Ref {
         let mut at = function;
         while let Some(level) = store.level(at) {

@@ -1,4 +1,4 @@
-//! Diagrams as pictures: the language of Graphviz.
+//! Decision diagrams in the language of Graphviz.
 
 use std::fmt::Write;
 
@@ -10,8 +10,8 @@ use crate::subscriptions::Subscriptions;
 use crate::value::show as show_value;
 
 impl Subscriptions {
-    /// The diagram as a binary diagram of comparisons, for `dot`: a solid line where the test is true, a dashed one where
-    /// it is false, one box a field. `None` if it has more than `most` nodes.
+    /// Renders the diagram as a binary diagram of comparisons for `dot`: a solid edge where the test is true, a dashed
+    /// one where it is false, one box per field. Returns `None` if it has more than `most` nodes.
     pub fn dot(&self, most: usize) -> Option<String> {
         let reachable = self.store.reachable(self.emitter.root());
         let nodes: usize = reachable.iter().map(|function| self.store.arms(*function).len().max(1)).sum();
@@ -40,18 +40,19 @@ impl Subscriptions {
         Some(out + &edges + "}\n")
     }
 
-    /// A node as comparisons, one behind the other: where one is true, its function holds; where none is, the last one.
+    /// Converts a node to a sequence of comparisons: the first true one selects its function, and if none is true, the
+    /// last function applies.
     pub(crate) fn comparisons(&self, function: Ref) -> (Vec<(&'static str, u128, Ref)>, Ref) {
         let arms: Vec<(u128, Ref)> = self.store.arms(function).collect();
         let Some(level) = self.store.level(function) else { return (Vec::new(), function) };
         let max = max_of(self.layout.keys()[level as usize].width(&self.format));
         let last = |at: usize| arms.get(at + 1).map_or(max, |(next, _)| next - 1);
-        // Values on their own are asked for by `==`, when all around them goes one way.
+        // Single values are tested by `==` if all intervals around them lead to one function.
         let around = arms.iter().enumerate().filter(|(at, (first, _))| *first != last(*at));
         let mut others: Vec<Ref> = around.map(|(_, (_, child))| *child).collect();
         others.sort_unstable();
         others.dedup();
-        // Of two single values, as of a bit, the second is asked for.
+        // Of two single values, such as those of a bit, the second is tested.
         match (others.as_slice(), arms.as_slice()) {
             ([other], _) | ([], [(_, other), _]) => {
                 let single = arms.iter().filter(|(_, child)| child != other);
@@ -65,7 +66,7 @@ impl Subscriptions {
         }
     }
 
-    /// One node as a chain of comparisons.
+    /// Renders one node as a chain of comparisons.
     fn node(&self, function: Ref, key: Key, out: &mut String, edges: &mut String) {
         let (kind, width) = match key {
             Key::Field(id) => (self.format.get(id).kind, self.format.get(id).width),

@@ -1,24 +1,24 @@
-//! What rules mean, said directly: the yardstick for everything that is faster.
+//! Reference semantics of rules: direct evaluation, against which all faster implementations are tested.
 
 use crate::format::{FieldId, Format, HeaderId, Subject};
 use crate::layout::Key;
 use crate::rule::{Aggregate, Condition, Rule};
 
-/// A message, with the state that its tests see.
+/// A message with the counter and aggregate values that its tests read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// By [`HeaderId`]: whether the header is valid.
+    /// Validity of each header, by [`HeaderId`].
     pub valid: Vec<bool>,
-    /// By [`FieldId`]: the value; of no account where the field's header is not valid.
+    /// Value of each field, by [`FieldId`]; ignored if the field's header is not valid.
     pub fields: Vec<u128>,
-    /// By [`CounterId`](crate::CounterId): the value before this message.
+    /// Value of each counter before this message, by [`CounterId`](crate::CounterId).
     pub counters: Vec<u128>,
-    /// By slot: the value of its aggregate before this message, for this message's key.
+    /// Value of each slot's aggregate before this message, for this message's key.
     pub slots: Vec<u128>,
 }
 
 impl Message {
-    /// A message of zeros, without a valid header.
+    /// Returns a message of zeros without a valid header.
     pub fn empty(format: &Format) -> Message {
         Message {
             valid: vec![false; format.headers().len()],
@@ -28,7 +28,7 @@ impl Message {
         }
     }
 
-    /// Sets a field, and makes its header valid.
+    /// Sets a field and makes its header valid.
     pub fn set(&mut self, format: &Format, field: FieldId, value: u128) {
         self.fields[usize::from(field.0)] = value;
         if let Some(header) = format.get(field).header {
@@ -41,13 +41,13 @@ impl Message {
         self.valid[usize::from(header.0)]
     }
 
-    /// The value of a field, if its header is valid.
+    /// Returns the value of a field if its header is valid.
     pub fn field(&self, format: &Format, field: FieldId) -> Option<u128> {
         let header = format.get(field).header;
         header.is_none_or(|header| self.is_valid(header)).then(|| self.fields[usize::from(field.0)])
     }
 
-    /// Sets what stands in a column.
+    /// Sets the value of a column.
     pub fn put(&mut self, key: Key, value: u128) {
         match key {
             Key::Valid(id) => self.valid[usize::from(id.0)] = value != 0,
@@ -57,7 +57,7 @@ impl Message {
         }
     }
 
-    /// What stands in a column.
+    /// Returns the value of a column.
     pub fn column(&self, key: Key) -> u128 {
         match key {
             Key::Valid(id) => u128::from(self.is_valid(id)),
@@ -68,17 +68,17 @@ impl Message {
     }
 }
 
-/// A message as one rule sees it.
+/// A message from the perspective of one rule.
 pub(crate) struct View<'a> {
     pub format: &'a Format,
     pub message: &'a Message,
-    /// The rule's aggregates, and the slot of each.
+    /// Aggregates of the rule; `slots` has the slot of each.
     pub aggregates: &'a [Aggregate],
     pub slots: &'a [u16],
 }
 
 impl View<'_> {
-    /// The value that a test sees; `None` if a header is missing.
+    /// Returns the value that a test reads; `None` if a header is not valid.
     pub fn value(&self, subject: Subject) -> Option<u128> {
         match subject {
             Subject::Field(id) => self.message.field(self.format, id),
@@ -97,14 +97,13 @@ impl View<'_> {
 }
 
 impl Condition {
-    /// Whether the condition holds, for whatever knows which headers are valid and what stands in fields, counters and
-    /// aggregates.
+    /// Whether the condition holds, given header validity and the values of fields, counters and aggregates.
     pub fn holds(&self, valid: &impl Fn(HeaderId) -> bool, value: &impl Fn(Subject) -> Option<u128>) -> bool {
         match self {
             Condition::Always => true,
             Condition::Never => false,
             Condition::Valid { header, .. } => valid(*header),
-            // A subject without a value passes no test.
+            // A test of a subject without a value is false.
             Condition::Test(test) => value(test.subject).is_some_and(|value| test.values.contains(value)),
             Condition::Not(inner) => !inner.holds(valid, value),
             Condition::All(list) => list.iter().all(|part| part.holds(valid, value)),
@@ -114,8 +113,8 @@ impl Condition {
 }
 
 impl Rule {
-    /// Whether the rule matches a message; aggregates are in the message's slots in the order of
-    /// [`Rule::aggregates`]. For a rule on its own; [`Subscriptions`](crate::Subscriptions) asks many.
+    /// Whether the rule matches a message. The message's slots hold the rule's aggregates in the order of
+    /// [`Rule::aggregates`]. This is for a single rule; [`Subscriptions`](crate::Subscriptions) evaluates many.
     pub fn matches(&self, format: &Format, message: &Message) -> bool {
         let slots: Vec<u16> = (0..self.aggregates.len() as u16).collect();
         View { format, message, aggregates: &self.aggregates, slots: &slots }.holds(&self.condition)
@@ -123,7 +122,7 @@ impl Rule {
 }
 
 impl Aggregate {
-    /// Every field that must be there for the aggregate to be: what is computed of, and the key.
+    /// Returns every field that must be present for the aggregate to have a value: its input and its key.
     pub fn fields(&self) -> impl Iterator<Item = FieldId> + '_ {
         self.field.iter().chain(&self.by).copied()
     }

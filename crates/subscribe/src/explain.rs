@@ -1,4 +1,4 @@
-//! Which rules a message matches, and why the others do not.
+//! Explanations: the rules that match a message, and the reasons that others do not.
 
 use crate::evaluate::{Message, View};
 use crate::format::{Format, Subject};
@@ -7,44 +7,43 @@ use crate::subscriptions::{Held, RuleId, Subscriptions};
 use crate::tables::Delivery;
 use crate::value::show as show_value;
 
-/// A test that decided, and what it saw.
+/// A decisive test with the value that it read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     /// The test as text: `price > 50`, `not (stock == "A")`.
     pub test: String,
-    /// What it saw: `50`, or `add_order is not valid`.
+    /// The value that it read: `50`, or `add_order is not valid`.
     pub saw: String,
-    /// Where the test stands.
+    /// Source location of the test.
     pub span: diagnostics::Span,
 }
 
-/// What a rule says of a message.
+/// The result of one rule for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The rule.
     pub rule: RuleId,
     /// Whether it matches.
     pub matches: bool,
-    /// If it matches, every test that made it so; if not, the first that failed. Of several alternatives that all
-    /// failed, each has one.
+    /// For a match, every test that contributed; otherwise the first failed test of each alternative.
     pub because: Vec<Decided>,
 }
 
-/// What all rules together say of a message.
+/// The result of all rules for a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The rules that match.
     pub matching: Vec<Verdict>,
-    /// Rules that do not, those that failed latest first: as many as were asked for.
+    /// Rules that do not match, those that failed latest first, up to the requested number.
     pub others: Vec<Verdict>,
-    /// How many rules do not match.
+    /// Total number of rules that do not match.
     pub failed: usize,
-    /// What is done with the message.
+    /// Delivery of the message.
     pub delivery: Delivery,
 }
 
 impl Subscriptions {
-    /// Says what is done with a message and why, and why up to `others` of the rules that do not match do not. It asks
+    /// Explains the delivery of a message: all rules that match, and up to `others` of those that do not. Evaluates
     /// every rule.
     pub fn explain(&self, message: &Message, others: usize) -> Explanation {
         let mut matching = Vec::new();
@@ -63,7 +62,7 @@ impl Subscriptions {
         Explanation { matching, others: verdicts.collect(), failed: count, delivery: self.evaluate(message) }
     }
 
-    /// What one rule says of a message, if there is a rule of this number.
+    /// Returns the result of one rule for a message, or `None` if there is no such rule.
     pub fn why(&self, id: RuleId, message: &Message) -> Option<Verdict> {
         let held = self.rules.get(id.0 as usize)?.as_ref()?;
         Some(self.verdict(id, held, message))
@@ -79,7 +78,7 @@ impl Subscriptions {
     }
 }
 
-/// How many parts of a conjunction hold before the first that does not.
+/// Returns the number of leading conjuncts that hold.
 fn passed(condition: &Condition, view: &View<'_>) -> usize {
     match condition {
         Condition::All(list) => list.iter().take_while(|part| view.holds(part)).count(),
@@ -87,7 +86,7 @@ fn passed(condition: &Condition, view: &View<'_>) -> usize {
     }
 }
 
-/// Collects the tests that make a condition what it is.
+/// Collects the tests that determine the value of a condition.
 fn decide(rule: &Rule, condition: &Condition, view: &View<'_>, negated: bool, out: &mut Vec<Decided>) {
     let holds = view.holds(condition);
     let mut leaf = |span: diagnostics::Span, saw: String| {
@@ -103,7 +102,7 @@ fn decide(rule: &Rule, condition: &Condition, view: &View<'_>, negated: bool, ou
         }
         Condition::Test(test) => leaf(test.span, seen(rule, test.subject, view)),
         Condition::Not(inner) => decide(rule, inner, view, !negated, out),
-        // One part decides, or all of them do.
+        // One part decides, or all parts do.
         Condition::All(list) if !holds => {
             if let Some(part) = list.iter().find(|part| !view.holds(part)) {
                 decide(rule, part, view, negated, out);
@@ -120,7 +119,7 @@ fn decide(rule: &Rule, condition: &Condition, view: &View<'_>, negated: bool, ou
     }
 }
 
-/// The value that a test saw.
+/// Describes the value that a test read.
 fn seen(rule: &Rule, subject: Subject, view: &View<'_>) -> String {
     let format: &Format = view.format;
     let missing = |field: crate::FieldId| {

@@ -1,34 +1,34 @@
-//! What rules may speak of: fields, headers, counters and actions of one program.
+//! The vocabulary of rules: fields, headers, counters and actions of one program.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::computed::Computed;
 
-/// A field of a [`Format`], by its place in [`Format::fields`].
+/// Index of a field in [`Format::fields`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(pub u16);
 
-/// A header of a [`Format`], by its place in [`Format::headers`].
+/// Index of a header in [`Format::headers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeaderId(pub u16);
 
-/// A counter of a [`Format`], by its place in [`Format::counters`].
+/// Index of a counter in [`Format::counters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CounterId(pub u16);
 
-/// An action of a [`Format`], by its place in [`Format::actions`].
+/// Index of an action in [`Format::actions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ActionId(pub u16);
 
-/// The widest field, in bits. A wider one is declared as several.
+/// Maximum width of a field, in bits. A wider field is declared as several.
 pub const MAX_WIDTH: u32 = 128;
 
-/// How people write a field's values.
+/// Notation of a field's values in rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number. A field of 32, 48 or 128 bits may also be written as an address.
     Unsigned,
-    /// Text of as many bytes as the field has, filled up.
+    /// Text of as many bytes as the field has, padded.
     Text(Padding),
     /// An IPv4 address, 32 bits.
     Ipv4,
@@ -38,75 +38,75 @@ pub enum Kind {
     Mac,
 }
 
-/// How text that is shorter than its field is filled up.
+/// Padding of text that is shorter than its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Padding {
-    /// With this byte: a space in ITCH.
+    /// The padding byte: a space in ITCH.
     pub byte: u8,
-    /// Before the text instead of behind it.
+    /// Whether the padding precedes the text.
     pub left: bool,
 }
 
 impl Padding {
-    /// Spaces behind the text, as exchanges do.
+    /// Spaces after the text, as exchanges use.
     pub const SPACES: Padding = Padding { byte: b' ', left: false };
-    /// Zeros behind the text.
+    /// Zeros after the text.
     pub const ZEROS: Padding = Padding { byte: 0, left: false };
 }
 
-/// What a field may be asked.
+/// Tests that rules may apply to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// Whether it has one of some values (`@query_field_exact`): no memory for ranges is needed.
+    /// Equality with values (`@query_field_exact`); needs no memory for ranges.
     Exact,
-    /// That, and whether it begins with some bits (`@query_field_lpm`).
+    /// Equality and prefixes (`@query_field_lpm`).
     Lpm,
-    /// Everything; entries are ranges (`@query_field_range`).
+    /// All tests, in range tables (`@query_field_range`).
     Range,
-    /// Everything; entries are whatever the target does best (`@query_field`).
+    /// All tests, in the kind of table that suits the target best (`@query_field`).
     Any,
 }
 
-/// A field of messages.
+/// A field of messages, as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// As in the program, without what all names begin with: `add_order.stock`.
+    /// Name in the program without the common prefix of all names: `add_order.stock`.
     pub name: String,
-    /// In bits, from 1 to [`MAX_WIDTH`].
+    /// Width in bits, from 1 to [`MAX_WIDTH`].
     pub width: u32,
-    /// How values are written.
+    /// Notation of values.
     pub kind: Kind,
-    /// What it may be asked.
+    /// Permitted tests.
     pub matching: Match,
-    /// The header that must be valid for the field to have a value; `None` for what always has one (metadata).
+    /// Header that must be valid for the field to have a value; `None` for metadata, which always has one.
     pub header: Option<HeaderId>,
 }
 
 impl Field {
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> u128 {
         max_of(self.width)
     }
 }
 
-/// The largest number of `width` bits.
+/// Returns the largest number of `width` bits.
 pub fn max_of(width: u32) -> u128 {
     if width >= 128 { u128::MAX } else { (1 << width) - 1 }
 }
 
-/// A header whose validity can be asked.
+/// A header whose validity rules can test, as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// As in the program, without what all names begin with: `add_order`.
+    /// Name in the program without the common prefix of all names: `add_order`.
     pub name: String,
 }
 
-/// A tumbling window: what was counted is forgotten at the end of each, and counted anew.
+/// A tumbling window: state is reset at the end of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Window {
-    /// So many microseconds, from the first message on that counts.
+    /// Duration in microseconds, from the first counted message.
     Micros(u64),
-    /// So many messages that count: after the last of them there is nothing again.
+    /// Number of counted messages; after the last of them the window is empty.
     Packets(u64),
 }
 
@@ -115,9 +115,9 @@ pub enum Window {
 pub struct Counter {
     /// Its name.
     pub name: String,
-    /// In bits, from 1 to [`MAX_WIDTH`]. Updates saturate.
+    /// Width in bits, from 1 to [`MAX_WIDTH`]. Updates saturate.
     pub width: u32,
-    /// When it goes back to 0; `None` for never.
+    /// Window after which the counter is reset to 0; `None` for never.
     pub window: Option<Window>,
 }
 
@@ -126,7 +126,7 @@ pub struct Counter {
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// In bits, from 1 to [`MAX_WIDTH`].
+    /// Width in bits, from 1 to [`MAX_WIDTH`].
     pub width: u32,
 }
 
@@ -135,14 +135,14 @@ pub struct Parameter {
 pub struct ActionDeclaration {
     /// Its name.
     pub name: String,
-    /// What it takes.
+    /// Its parameters, in order.
     pub parameters: Vec<Parameter>,
 }
 
-/// What rules may speak of. Fields, headers, counters and actions are added one by one, headers before their fields;
-/// whoever reads programs does that from annotations.
+/// The vocabulary of rules. Declarations are added one by one, headers before their fields; a reader of the program
+/// derives them from annotations.
 ///
-/// A name may be written in full or by an ending behind a dot, where that is unique: `stock` for `add_order.stock`.
+/// Rules refer to a name in full or by a unique suffix after a dot: `stock` for `add_order.stock`.
 #[derive(Clone, Debug)]
 pub struct Format {
     fields: Vec<Field>,
@@ -151,32 +151,32 @@ pub struct Format {
     actions: Vec<ActionDeclaration>,
     compressed: HashMap<FieldId, u32>,
     pub(crate) computed: Vec<Computed>,
-    /// The names of fields and counters, and their endings.
+    /// Names of fields and counters, and their suffixes.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
-    /// The largest port that `fwd` takes. 510 unless changed: v1model's ports have 9 bits, and 511 stands for dropping.
+    /// Largest port number that `fwd` accepts. The default is 510: v1model's ports have 9 bits, and 511 means drop.
     pub max_port: u32,
-    /// The port at which the controller gets packets, if it is known: rules that deliver there are warned of.
+    /// Port of the controller, if known. Rules that forward to it cause a warning.
     pub controller_port: Option<u32>,
-    /// Names that `fwd` takes. If there are any, it takes no numbers: rules of a network deliver to hosts.
+    /// Names that `fwd` accepts. If there are any, `fwd` accepts no numbers: rules of a network deliver to hosts.
     pub port_names: BTreeMap<String, u32>,
-    /// How many different aggregates (`avg(price by stock)`) rules may use at a time, each with a state of its own in
-    /// the program. 8 unless changed; [`Format::compute`] counts those that a program computes.
+    /// Maximum number of distinct aggregates (`avg(price by stock)`) in use at a time, each with separate state in the
+    /// program. The default is 8; [`Format::compute`] counts the declared ones.
     pub slots: u16,
-    /// The width of an aggregate's value, in bits. 64 unless changed; values saturate.
+    /// Width of an aggregate's value, in bits. The default is 64; values saturate.
     pub slot_width: u32,
-    /// The window of an aggregate that names none. A second unless changed.
+    /// Window of an aggregate that names none. The default is one second.
     pub window: Window,
 }
 
-/// What a test asks about.
+/// Operand of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     /// A field.
     Field(FieldId),
     /// A declared counter: its value before this message.
     Counter(CounterId),
-    /// An aggregate, by its place in [`Rule::aggregates`](crate::Rule::aggregates): its value before this message.
+    /// An aggregate's value before this message, as an index into [`Rule::aggregates`](crate::Rule::aggregates).
     Aggregate(u16),
 }
 
@@ -184,29 +184,29 @@ pub enum Subject {
 enum Named<T> {
     /// A full name.
     Whole(T),
-    /// An ending of one name.
+    /// A suffix of one name.
     Ending(T),
-    /// An ending of these two.
+    /// A suffix of at least these two.
     Ambiguous(T, T),
 }
 
-/// Why a name cannot be found.
+/// Reason that a name does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoName<T> {
-    /// There is none.
+    /// No such name.
     Unknown,
-    /// It may be either of these.
+    /// The name may be either of these.
     Ambiguous(T, T),
 }
 
-/// Why something cannot be added to a [`Format`].
+/// Reason that a declaration cannot be added to a [`Format`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormatError {
-    /// The name is taken.
+    /// The name is already declared.
     Twice(String),
-    /// The width is none that this kind has: a sentence.
+    /// The kind does not allow this width; a sentence.
     Width(String),
-    /// More than 65,535 of one sort.
+    /// More than 65,535 declarations of one sort.
     TooMany,
 }
 
@@ -256,7 +256,7 @@ fn check_width(name: &str, width: u32) -> Result<(), FormatError> {
     }
 }
 
-/// Enters a name and its endings behind dots.
+/// Registers a name and its suffixes after dots.
 fn enter<T: Copy>(names: &mut HashMap<String, Named<T>>, name: &str, id: T) -> Result<(), FormatError> {
     if matches!(names.get(name), Some(Named::Whole(_))) {
         return Err(FormatError::Twice(name.to_owned()));
@@ -284,7 +284,7 @@ fn find<T: Copy>(names: &HashMap<String, Named<T>>, name: &str) -> Result<T, NoN
 }
 
 impl Format {
-    /// A format without anything.
+    /// Returns an empty format.
     pub fn new() -> Format {
         Format::default()
     }
@@ -292,7 +292,7 @@ impl Format {
     /// Adds a header.
     ///
     /// # Errors
-    /// [`FormatError`], if its name is taken.
+    /// [`FormatError`], if its name is already declared.
     pub fn header(&mut self, name: &str) -> Result<HeaderId, FormatError> {
         let id = HeaderId(next(self.headers.len())?);
         enter(&mut self.header_names, name, id)?;
@@ -303,7 +303,7 @@ impl Format {
     /// Adds a field.
     ///
     /// # Errors
-    /// [`FormatError`], if its name is taken or its width does not fit its kind.
+    /// [`FormatError`], if its name is already declared or its width does not fit its kind.
     pub fn field(&mut self, field: Field) -> Result<FieldId, FormatError> {
         check_width(&field.name, field.width)?;
         let wrong = match field.kind {
@@ -323,11 +323,11 @@ impl Format {
         Ok(id)
     }
 
-    /// Has a field's values mapped onto codes of so many bits (1 to 32) before they are looked up: then tables match few
-    /// bits, and prefixes of codes take the place of prefixes of values. For fields that rules ask few different bounds of.
+    /// Maps a field's values to codes of 1 to 32 bits before they are looked up. Tables then match few bits, and
+    /// prefixes of codes replace prefixes of values. Use it for fields that rules test against few distinct bounds.
     ///
     /// # Errors
-    /// [`FormatError`], if the codes are no narrower than the field, or it is matched exactly.
+    /// [`FormatError`], if the codes are not narrower than the field, or the field is matched exactly.
     pub fn compress(&mut self, field: FieldId, bits: u32) -> Result<(), FormatError> {
         let of = self.get(field);
         if of.matching == Match::Exact || bits == 0 || bits > 32 || bits >= of.width {
@@ -341,7 +341,7 @@ impl Format {
         Ok(())
     }
 
-    /// The width of a field's codes, if it has some.
+    /// Returns the width of a field's codes in bits, if it has codes.
     pub fn compressed(&self, field: FieldId) -> Option<u32> {
         self.compressed.get(&field).copied()
     }
@@ -349,7 +349,7 @@ impl Format {
     /// Adds a counter.
     ///
     /// # Errors
-    /// [`FormatError`], if its name is taken or its width is none.
+    /// [`FormatError`], if its name is already declared or its width is not allowed.
     pub fn counter(&mut self, counter: Counter) -> Result<CounterId, FormatError> {
         check_width(&counter.name, counter.width)?;
         let id = CounterId(next(self.counters.len())?);
@@ -361,7 +361,8 @@ impl Format {
     /// Adds an action of the program.
     ///
     /// # Errors
-    /// [`FormatError`], if its name is taken (`fwd`, `drop` and `to_controller` are) or a width is none.
+    /// [`FormatError`], if its name is already declared (`fwd`, `drop` and `to_controller` are built in) or a width is
+    /// not allowed.
     pub fn action(&mut self, action: ActionDeclaration) -> Result<ActionId, FormatError> {
         let built_in = ["fwd", "drop", "to_controller"].contains(&action.name.as_str());
         if built_in || self.actions.iter().any(|other| other.name == action.name) {
@@ -375,50 +376,50 @@ impl Format {
         Ok(id)
     }
 
-    /// The fields, by [`FieldId`].
+    /// Returns the fields, by [`FieldId`].
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The headers, by [`HeaderId`].
+    /// Returns the headers, by [`HeaderId`].
     pub fn headers(&self) -> &[Header] {
         &self.headers
     }
 
-    /// The counters, by [`CounterId`].
+    /// Returns the counters, by [`CounterId`].
     pub fn counters(&self) -> &[Counter] {
         &self.counters
     }
 
-    /// The actions, by [`ActionId`].
+    /// Returns the actions, by [`ActionId`].
     pub fn actions(&self) -> &[ActionDeclaration] {
         &self.actions
     }
 
-    /// A field.
+    /// Returns a field.
     ///
     /// # Panics
-    /// If the id is of another format, as all that take ids.
+    /// If the id is of another format, like all methods that take ids.
     pub fn get(&self, id: FieldId) -> &Field {
         &self.fields[usize::from(id.0)]
     }
 
-    /// A counter.
+    /// Returns a counter.
     pub fn get_counter(&self, id: CounterId) -> &Counter {
         &self.counters[usize::from(id.0)]
     }
 
-    /// An action.
+    /// Returns an action.
     pub fn get_action(&self, id: ActionId) -> &ActionDeclaration {
         &self.actions[usize::from(id.0)]
     }
 
-    /// A header.
+    /// Returns a header.
     pub fn get_header(&self, id: HeaderId) -> &Header {
         &self.headers[usize::from(id.0)]
     }
 
-    /// The field or counter of this name or unique ending.
+    /// Returns the field or counter with this name or unique suffix.
     ///
     /// # Errors
     /// [`NoName`], if there is none, or more than one.
@@ -426,7 +427,7 @@ impl Format {
         find(&self.subjects, name)
     }
 
-    /// The header of this name or unique ending.
+    /// Returns the header with this name or unique suffix.
     ///
     /// # Errors
     /// [`NoName`], if there is none, or more than one.
@@ -434,12 +435,12 @@ impl Format {
         find(&self.header_names, name)
     }
 
-    /// The action of this name.
+    /// Returns the action with this name.
     pub fn action_named(&self, name: &str) -> Option<ActionId> {
         self.actions.iter().position(|action| action.name == name).map(|at| ActionId(at as u16))
     }
 
-    /// The name of a field or counter; aggregates have none of their own.
+    /// Returns the name of a field or counter; aggregates have no name.
     pub fn name(&self, subject: Subject) -> &str {
         match subject {
             Subject::Field(id) => &self.get(id).name,
@@ -448,7 +449,7 @@ impl Format {
         }
     }
 
-    /// The width of what is tested, in bits.
+    /// Returns the width of the tested value, in bits.
     pub fn width(&self, subject: Subject) -> u32 {
         match subject {
             Subject::Field(id) => self.get(id).width,

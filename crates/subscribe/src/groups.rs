@@ -1,11 +1,11 @@
-//! Multicast groups: one for each set of ports that is used.
+//! Multicast groups: one for each distinct set of ports in use.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::tables::Group;
 
-/// Groups by their ports, counted by use.
+/// Groups by port set, with reference counts.
 #[derive(Clone)]
 pub(crate) struct Groups {
     by_ports: BTreeMap<Vec<u32>, (u32, usize)>,
@@ -35,12 +35,12 @@ impl Groups {
         self.by_ports.contains_key(ports)
     }
 
-    /// The group of these ports; one port or none has none.
+    /// Returns the group of these ports; fewer than two ports need none.
     pub fn find(&self, ports: &[u32]) -> Option<u32> {
         self.by_ports.get(ports).map(|(id, _)| *id)
     }
 
-    /// The group of these ports, used once more; a new one is told.
+    /// Adds a reference to the group of these ports. A newly created group is pushed to `new`.
     pub fn hold(&mut self, ports: &[u32], new: &mut Vec<Group>) -> Option<u32> {
         if ports.len() < 2 {
             return None;
@@ -56,7 +56,7 @@ impl Groups {
         Some(id)
     }
 
-    /// Takes back one use; a group without use is told.
+    /// Drops one reference. A group without references is removed and pushed to `old`.
     pub fn release(&mut self, ports: &[u32], old: &mut Vec<u32>) {
         let Some((id, uses)) = self.by_ports.get_mut(ports) else { return };
         *uses -= 1;
@@ -67,7 +67,7 @@ impl Groups {
         }
     }
 
-    /// All groups, by number.
+    /// Returns all groups, by number.
     pub fn list(&self) -> Vec<Group> {
         let mut list: Vec<Group> =
             self.by_ports.iter().map(|(ports, (id, _))| Group { id: *id, ports: ports.clone() }).collect();

@@ -1,4 +1,4 @@
-//! The columns of a diagram: what is tested, in which order.
+//! Column order of a diagram: the order in which values are tested.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use crate::format::{CounterId, FieldId, Format, HeaderId, Subject};
 use crate::order;
 use crate::rule::{Condition, Rule};
 
-/// What a column holds.
+/// The value that a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
-    /// Whether a header is valid, one bit.
+    /// Validity of a header, one bit.
     Valid(HeaderId),
     /// A field.
     Field(FieldId),
@@ -19,8 +19,8 @@ pub enum Key {
     Slot(u16),
 }
 
-/// The order of the columns: the validity of every header, then fields, counters and slots. Tables follow it, so it
-/// belongs to the generated program and does not change with the rules.
+/// Column order: the validity of every header, then fields, counters and slots. Tables follow it. It is part of the
+/// generated program and independent of the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     keys: Vec<Key>,
@@ -28,12 +28,12 @@ pub struct Layout {
     validities: usize,
 }
 
-/// What is wrong with an order that was asked for.
+/// Error in a requested column order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderError {
-    /// There is no field or counter of this name, or several.
+    /// No field or counter has this name, or several do.
     Unknown(String),
-    /// It comes twice.
+    /// The name occurs twice.
     Twice(String),
 }
 
@@ -49,11 +49,11 @@ impl std::fmt::Display for OrderError {
 impl std::error::Error for OrderError {}
 
 impl Layout {
-    /// These fields and counters first, in this order (names as rules write them); then the others as their annotations
-    /// suggest. No rules are asked, so that a program and entries made apart agree.
-    ///
+    /// Returns the order that begins with these fields and counters (named as in rules), followed by the others as
+    /// their annotations suggest. The result is independent of rules, so that a program and entries compiled separately
+    /// agree.
     /// # Errors
-    /// [`OrderError`], if a name is none or comes twice.
+    /// [`OrderError`], if a name is unknown or occurs twice.
     pub fn forced(format: &Format, names: &[&str]) -> Result<Layout, OrderError> {
         let mut keys = Vec::new();
         for name in names {
@@ -70,38 +70,38 @@ impl Layout {
         Ok(Self::completed(format, keys))
     }
 
-    /// The order in which rules like these make few entries, found on a sample of them in bounded time (a tenth of a second
-    /// or so); the same for the same rules. Without rules it is what the annotations suggest: fields that are asked for values,
-    /// then prefixes, then ranges, and as declared. Counters and aggregates come last.
+    /// Searches for the order that needs the fewest entries for rules like these, on a sample and in bounded time
+    /// (about 0.1 s). Equal rules give equal orders. Without rules, the annotations decide: fields for exact match,
+    /// then prefixes, then ranges, each in order of declaration. Counters and aggregates come last.
     pub fn sensible<'a>(format: &Format, rules: impl IntoIterator<Item = &'a Rule>) -> Layout {
         Self::of_fields(format, order::fields(format, rules.into_iter().collect()))
     }
 
-    /// The names by which [`Layout::forced`] gives this order, as few and as short as do, and one at least.
+    /// Returns the shortest list of short names, at least one, for which [`Layout::forced`] returns this order.
     pub fn names(&self, format: &Format) -> Vec<String> {
         let keys: Vec<Key> = self.named().collect();
         let least = (1..keys.len()).find(|count| Self::completed(format, keys[..*count].to_vec()).keys == self.keys);
         keys[..least.unwrap_or(keys.len())].iter().map(|key| key.short_name(format)).collect()
     }
 
-    /// What rules call the fields and counters, in order.
+    /// Returns the short names of the fields and counters, in order.
     pub fn shown(&self, format: &Format) -> Vec<String> {
         self.named().map(|key| key.short_name(format)).collect()
     }
 
-    /// Fields and counters in order.
+    /// Returns the fields and counters, in order.
     fn named(&self) -> impl Iterator<Item = Key> + '_ {
         self.keys.iter().copied().filter(|key| matches!(key, Key::Field(_) | Key::Counter(_)))
     }
 
-    /// These columns, and all other fields behind them as annotated.
+    /// Returns the order of these columns followed by all other fields as annotated.
     fn completed(format: &Format, mut keys: Vec<Key>) -> Layout {
         let rest = order::annotated(format).into_iter().filter(|key| !keys.contains(key));
         keys.extend(rest.collect::<Vec<Key>>());
         Self::of_fields(format, keys)
     }
 
-    /// These columns, and what else there is before and behind them.
+    /// Returns the order of these columns with validity columns before and the remaining columns after them.
     pub(crate) fn of_fields(format: &Format, fields: Vec<Key>) -> Layout {
         let headers = (0..format.headers().len() as u16).map(|id| Key::Valid(HeaderId(id)));
         let mut keys: Vec<Key> = headers.chain(fields).collect();
@@ -112,17 +112,17 @@ impl Layout {
         Layout { keys, columns, validities: format.headers().len() }
     }
 
-    /// The columns in order: all [`Key::Valid`] come first.
+    /// Returns the columns in order: all [`Key::Valid`] come first.
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// How many columns are [`Key::Valid`].
+    /// Returns the number of [`Key::Valid`] columns.
     pub fn validities(&self) -> usize {
         self.validities
     }
 
-    /// Where a key is in the order.
+    /// Returns the position of a column in the order.
     pub(crate) fn column(&self, key: Key) -> u32 {
         self.columns[&key]
     }
@@ -134,7 +134,7 @@ impl Key {
         matches!(self, Key::Valid(_))
     }
 
-    /// The width of the column, in bits.
+    /// Returns the width of the column in bits.
     pub fn width(self, format: &Format) -> u32 {
         match self {
             Key::Valid(_) => 1,
@@ -144,8 +144,8 @@ impl Key {
         }
     }
 
-    /// What the column is called: `valid(add_order)`, `add_order.price`, `counter`, `slot 3 max(price) by stock over 1s`. With
-    /// what it computes a slot does not pass for the slot of another format.
+    /// Returns the display name of the column: `valid(add_order)`, `add_order.price`, `counter`, `slot 3 max(price) by
+    /// stock over 1s`. The aggregate in a slot's name distinguishes it from the same slot of another format.
     pub fn name(self, format: &Format) -> String {
         match self {
             Key::Valid(id) => format!("valid({})", format.get_header(id).name),
@@ -158,7 +158,7 @@ impl Key {
         }
     }
 
-    /// The shortest ending of the name of a field or counter that means it.
+    /// Returns the shortest unique suffix of the name of a field or counter.
     fn short_name(self, format: &Format) -> String {
         let name = self.name(format);
         let is_it = |ending: &&str| match (format.subject(ending), self) {
@@ -171,9 +171,9 @@ impl Key {
     }
 }
 
-/// The first slot of every aggregate, then the second of every one: rules that test several aggregates under one condition have
-/// theirs side by side. (With all of one aggregate before those of the next, a diagram would remember between them what every
-/// rule found.)
+/// Returns the slots interleaved: the first slot of every aggregate, then the second of every aggregate. Rules that
+/// test several aggregates under one condition then have theirs side by side. (With all slots of one aggregate before
+/// those of the next, the diagram between them would have to remember the results of every rule.)
 fn slots(format: &Format) -> Vec<u16> {
     let mut behind = 0;
     let mut slots = Vec::new();
@@ -186,7 +186,7 @@ fn slots(format: &Format) -> Vec<u16> {
     slots.into_iter().map(|(_, slot)| slot).collect()
 }
 
-/// Every test of a condition.
+/// Calls `each` for every test of a condition.
 pub(crate) fn visit<'a>(condition: &'a Condition, each: &mut impl FnMut(&'a crate::rule::Test)) {
     match condition {
         Condition::Test(test) => each(test),

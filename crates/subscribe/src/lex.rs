@@ -1,10 +1,10 @@
-//! Tokens of rule files.
+//! Lexer of rule files.
 
 use diagnostics::{FileId, Span};
 
 use crate::value::Constant;
 
-/// The longest token, in bytes; a longer one is cut in messages and is no constant.
+/// Maximum length of a token in bytes. A longer one is truncated in messages and is no constant.
 const MAX_TOKEN: usize = 1 << 12;
 
 /// A token.
@@ -12,31 +12,31 @@ const MAX_TOKEN: usize = 1 << 12;
 pub(crate) enum Token<'a> {
     /// A name, with dots and indices: `add_order.stock`, `hdr.label[0].ttl`.
     Word(&'a str),
-    /// A number, an address or text in quotes.
+    /// A number, an address or a quoted string.
     Constant(Constant),
-    /// A number with something behind it: `100ms`.
+    /// A number with a suffix: `100ms`.
     Odd(&'a str),
-    /// A sign, in its plainest spelling.
+    /// A sign, in its canonical spelling.
     Sign(&'static str),
-    /// Something that begins no token; the reason.
+    /// A character sequence that begins no token, with the reason.
     Bad(&'static str),
     /// The end of the file.
     End,
 }
 
-/// A token and where it stands.
+/// A token with its location.
 #[derive(Clone, Debug)]
 pub(crate) struct At<'a> {
     pub token: Token<'a>,
     pub span: Span,
-    /// Nothing but white space stands before it in its line.
+    /// Whether only white space precedes the token in its line.
     pub begins_line: bool,
 }
 
-/// The words that are signs wherever they stand.
+/// The words that are always signs.
 pub const SIGN_WORDS: [&str; 4] = ["and", "or", "not", "in"];
 
-/// Signs as they are written and what they are; longer ones stand before their beginnings.
+/// Spellings of signs with their canonical forms; longer spellings precede their prefixes.
 const SIGNS: [(&str, &str); 37] = [
     ("&&", "and"),
     ("||", "or"),
@@ -77,7 +77,7 @@ const SIGNS: [(&str, &str); 37] = [
     ("|", "|"),
 ];
 
-/// Reads tokens one by one.
+/// Splits text into tokens.
 pub(crate) struct Lexer<'a> {
     text: &'a str,
     file: FileId,
@@ -94,12 +94,12 @@ impl<'a> Lexer<'a> {
         Span::new(self.file, start as u32, end as u32)
     }
 
-    /// The text of a span of this file.
+    /// Returns the text of a span of this file.
     pub fn text_at(&self, span: Span) -> Option<&'a str> {
         self.text.get(span.start as usize..span.end as usize)
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub fn next(&mut self) -> At<'a> {
         if let Some(open) = self.skip_blank() {
             let span = self.span(open, open + 2);
@@ -112,7 +112,8 @@ impl<'a> Lexer<'a> {
         At { token, span: self.span(start, self.at), begins_line }
     }
 
-    /// Steps over white space and comments; where a comment begins that does not end, all of the rest is one.
+    /// Skips white space and comments. For an unterminated comment, skips the rest of the file and returns the start of
+    /// the comment.
     fn skip_blank(&mut self) -> Option<usize> {
         loop {
             let rest = &self.text[self.at..];
@@ -171,7 +172,7 @@ fn token(text: &str) -> (Token<'_>, usize) {
     }
 }
 
-/// Text in double quotes, in one line; `\"` and `\\` stand for what is behind the backslash.
+/// Lexes text in double quotes on one line; `\"` and `\\` are escapes.
 fn quoted(text: &str) -> (Token<'_>, usize) {
     let mut out = String::new();
     let mut characters = text.char_indices().skip(1);
@@ -192,7 +193,7 @@ fn quoted(text: &str) -> (Token<'_>, usize) {
     (Token::Bad("this quote is not closed"), text.len())
 }
 
-/// An Ethernet, IPv6 or IPv4 address, and its length.
+/// Lexes an Ethernet, IPv6 or IPv4 address. Returns it with its length.
 fn address(text: &str) -> Option<(Constant, usize)> {
     let bytes = text.as_bytes();
     let lead = bytes.iter().take(5).take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -203,7 +204,7 @@ fn address(text: &str) -> Option<(Constant, usize)> {
     match bytes.get(lead)? {
         b'.' if lead > 0 => {
             let length = run(b".", 18);
-            // Two dots are a range's.
+            // Two dots belong to a range.
             let run = &text[..length];
             let part = run.split("..").next().unwrap_or(run).trim_end_matches('.');
             let address = part.parse::<std::net::Ipv4Addr>().ok()?;
@@ -224,7 +225,7 @@ fn address(text: &str) -> Option<(Constant, usize)> {
     }
 }
 
-/// What looks like an address, or a number with a fraction, and is none: why, and its length.
+/// Recognizes malformed addresses and fractional numbers. Returns the reason and the length.
 fn no_address(text: &str) -> Option<(&'static str, usize)> {
     let run = |is_part: fn(&u8) -> bool| {
         let run = &text[..text.bytes().take(MAX_TOKEN).take_while(is_part).count()];
@@ -292,7 +293,7 @@ fn number(text: &str) -> (Token<'_>, usize) {
     }
 }
 
-/// The length of a name: words with dots between them and indices behind them.
+/// Returns the length of a name: words joined by dots, with optional indices.
 fn word(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -371,7 +372,7 @@ mod tests {
                 assert_eq!(lexer.text_at(first.span), Some(text), "{line}");
             }
         }
-        // These are other things.
+        // Similar texts that are valid.
         assert_eq!(signs("5:fwd"), "Number(5) : fwd");
         assert_eq!(signs("1..9 a-b ab:cd 12-11"), "Number(1) .. Number(9) a - b ab : cd Number(12) - Number(11)");
         assert_eq!(signs("abc.def[0].a"), "abc.def[0].a");

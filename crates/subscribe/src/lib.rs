@@ -6,9 +6,10 @@
 //! stock == "GOOGL" and avg(price over 100ms) > 60 : fwd(4)
 //! ```
 //!
-//! A subscriber says which messages it wants; the switch delivers those, and only those. All rules that match a message
-//! act, in no order: a message goes to the ports of all of them together (Jepsen et al.: Packet Subscriptions for
-//! Programmable ASICs, HotNets 2018).
+//! A subscriber states which messages it wants, and the switch delivers exactly those. All rules that match a message
+//! apply, without an order: a message goes to the union of their ports. The rule language is that of Packet
+//! Subscriptions (Jepsen et al., Packet Subscriptions for Programmable ASICs, HotNets 2018; the compiler of that paper
+//! is Camus).
 //!
 //! ```text
 //! Format ──┐
@@ -16,27 +17,32 @@
 //!          (diagnostics)                     lower                    merge            emit, slice
 //! ```
 //!
-//! - [`Format`] is what rules may speak of. Whoever knows the program fills it in; this crate knows no P4.
-//! - [`parse`](parse::parse) reads rule files; the grammar is on the page of [its module](mod@parse). [`Rule`] is what it gives, and what programs can make.
-//! - [`Layout`] is the order of the fields, [chosen](Layout::sensible) for rules such as there will be, and [`stages`] what tables
-//!   there are. They follow from the format, the [`Target`] and the order, so that a program made once serves any rules.
-//! - [`Subscriptions`] holds rules that come and go. A change costs what it changes, and comes back as a [`Change`] of
-//!   the tables; [`Subscriptions::tables`] gives all of them.
-//! - [`Tables::run`] is what the tables mean (the page of [`tables`] says it in words), [`Subscriptions::evaluate`] what the rules mean. They agree on every
-//!   message.
-//! - [`Chain`] is tables as a switch has them, right or not; [`compare`] says whether two of them do the same with every message.
+//! - [`MessageFormat`] is the vocabulary of rules. Its creator knows the program; this crate knows no P4.
+//! - [`parse`](parse::parse) reads rule files; [its module](mod@parse) documents the grammar. [`Rule`] is the result;
+//!   programs can construct rules, too.
+//! - [`ColumnOrder`] is the order of the fields, [chosen](ColumnOrder::sensible) for the expected rules, and [`stages`]
+//!   derives the tables. Both follow from the format, the [`TargetCapabilities`] and the order, so that one generated
+//!   program serves any rules.
+//! - [`Subscriptions`] holds a changing set of rules as a decision diagram in normal form: nodes are hash-consed step
+//!   functions of one column. The cost of a change is proportional to its effect, and the result is a [`TableChange`];
+//!   [`Subscriptions::tables`] returns the full tables.
+//! - [`Tables::run`] defines the meaning of the tables ([`tables`] describes it), [`Subscriptions::evaluate`] that of
+//!   the rules. They agree on every message.
+//! - [`Chain`] holds tables as installed on a switch, correct or not; [`compare`] checks whether two of them treat
+//!   every message alike.
 //!
-//! **Headers that are not valid.** A test of a field is false where the field's header is not valid, whatever it asks, and
-//! `not` of it is therefore true: `stock != "A"` is for messages with a stock, `not (stock == "A")` for the others too. The
-//! diagram asks for the validity of all headers first, and asks no field of a header that is not valid.
+//! **Invalid headers.** Any test of a field is false if the field's header is not valid, and `not` of it is therefore
+//! true: `stock != "A"` selects messages with a stock, `not (stock == "A")` also those without one. The diagram tests
+//! the validity of all headers first and tests no field of an invalid header.
 //!
-//! **State.** Tests of counters and aggregates see the values before the message; what a message changes, the next one
-//! sees. An aggregate is computed over the messages for which the rest of its rule holds, that is the rule's condition
-//! with every test of an aggregate taken as true. Rules that differ only in what they compare it with, or in tests of its key,
-//! share it. A [`Format`] may say what a program computes ([`Format::compute`]); rules then use nothing else, and keys that
-//! they name have a [`Place`]. [`Memory`] is what registers in a data plane have to hold.
+//! **State.** Tests of counters and aggregates read the values before the message; updates by a message are visible to
+//! the next one. An aggregate is computed over the messages for which the rest of its rule holds, that is, the rule's
+//! condition with every aggregate test taken as true. Rules that differ only in the constant that they compare it with,
+//! or in tests of its key, share the state. A [`MessageFormat`] may declare the aggregates that a program computes
+//! ([`MessageFormat::compute`]); rules then use only those, and keys that they name have a [`KeyCell`]. [`Memory`] is
+//! the reference semantics of registers in a data plane.
 //!
-//! Nothing here does I/O, reads a clock or starts a thread. Limits ([`Limits`]) are numbers of nodes, bytes and steps.
+//! The crate does no I/O, reads no clock and starts no thread. [`Limits`] count nodes, bytes and steps.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Rules to diagrams.
+//! Lowering of conditions to decision diagrams.
 
 use bdd::{Full, Ref, Store};
 
@@ -7,20 +7,20 @@ use crate::layout::{Key, Layout};
 use crate::ranges::Ranges;
 use crate::rule::{Aggregate, Condition, Test};
 
-/// What conditions are lowered with: one rule's surroundings.
+/// Lowers the conditions of one rule.
 pub(crate) struct Lowering<'a> {
     pub store: &'a mut Store,
     pub format: &'a Format,
     pub layout: &'a Layout,
     pub aggregates: &'a [Aggregate],
-    /// The slot of each aggregate.
+    /// Slot of each aggregate.
     pub slots: &'a [u16],
 }
 
 impl Lowering<'_> {
-    /// The function that is `then` where the condition holds, nothing elsewhere.
+    /// Returns the function that is `then` where the condition holds and nothing elsewhere.
     pub fn rule(&mut self, condition: &Condition, then: Ref) -> Result<Ref, Full> {
-        // Most rules are a few tests of different fields joined by `and`: a chain, made from its end.
+        // Most rules are a conjunction of a few tests of different fields: a chain of nodes, built from its end.
         let mut chain: Vec<(u32, Ranges)> = Vec::new();
         let mut others = Vec::new();
         let parts = match condition {
@@ -52,7 +52,7 @@ impl Lowering<'_> {
                 self.store.keep_unless(inner, Ref::ALWAYS)
             }
             Condition::Any(list) => {
-                // Balanced, so that long lists do not go over their beginning again and again.
+                // A balanced union avoids visiting the beginning of long lists repeatedly.
                 let mut parts = list.iter().map(|part| self.condition(part)).collect::<Result<Vec<_>, _>>()?;
                 balanced(self.store, &mut parts)
             }
@@ -63,7 +63,7 @@ impl Lowering<'_> {
         self.layout.column(Key::Valid(header))
     }
 
-    /// What a test asks of each column.
+    /// Appends the values that a test requires in each column.
     fn chain(&self, test: &Test, chain: &mut Vec<(u32, Ranges)>) {
         let mut needs = |field: crate::format::FieldId| {
             if let Some(header) = self.format.get(field).header {
@@ -102,7 +102,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The union of all, in pairs.
+/// Returns the union of all functions, combined pairwise.
 pub(crate) fn balanced(store: &mut Store, parts: &mut Vec<Ref>) -> Result<Ref, Full> {
     while parts.len() > 1 {
         let mut kept = 0;

@@ -1,8 +1,8 @@
-//! What counters and aggregates are, said directly: the yardstick for registers in a data plane.
+//! Reference semantics of counters and aggregates, against which registers in a data plane are tested.
 //!
-//! A message is first tested against the values from before it, then what its delivery says is done to them. Time is
-//! an argument. A window begins with the first message that counts after the end of the one before it; what is asked
-//! between two windows is answered as if nothing was ever counted. Numbers stay within their width: they saturate.
+//! A message is first tested against the values before it; then the updates of its delivery are applied. Time is an
+//! argument. A window begins with the first counted message after the end of the previous one; reads between two
+//! windows see the initial values. Results saturate at their width.
 
 use std::collections::HashMap;
 
@@ -12,21 +12,21 @@ use crate::rule::{Aggregate, Function, Operand, Update, UpdateFunction};
 use crate::slots::SlotUse;
 use crate::tables::Delivery;
 
-/// What was seen in a window.
+/// The contents of one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// When it is over, for windows of time.
+    /// End of a time window, in microseconds.
     end: u64,
-    /// Updates in it.
+    /// Number of updates.
     count: u128,
-    /// Their sum, or the counter's value.
+    /// Sum of the updates, or the counter's value.
     sum: u128,
     min: u128,
     max: u128,
 }
 
 impl Seen {
-    /// What is left of it at a time.
+    /// Returns the contents at a given time.
     fn at(self, window: Option<Window>, micros: u64) -> Seen {
         match window {
             Some(Window::Micros(length)) if micros >= self.end => {
@@ -38,19 +38,19 @@ impl Seen {
     }
 }
 
-/// What was seen, by the values of an aggregate's key.
+/// Window contents by the values of an aggregate's key.
 type ByKey = HashMap<Vec<u128>, Seen>;
 
 /// Counters and aggregates between messages.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     counters: Vec<Seen>,
-    /// By slot: the aggregate, and what was seen by key.
+    /// By slot: the aggregate, and its windows by key.
     slots: Vec<Option<(Aggregate, ByKey)>>,
 }
 
 impl Memory {
-    /// Counters at 0, no aggregates.
+    /// Returns counters at 0 and no aggregates.
     pub fn new(format: &Format) -> Memory {
         Memory {
             counters: vec![Seen::default(); format.counters().len()],
@@ -58,14 +58,14 @@ impl Memory {
         }
     }
 
-    /// Gives slots to other aggregates, as [`Applied::slots`](crate::Applied::slots) says; they begin anew.
+    /// Assigns slots to other aggregates according to [`Applied::slots`](crate::Applied::slots). Their state is reset.
     pub fn assign(&mut self, uses: &[SlotUse]) {
         for of in uses {
             self.slots[usize::from(of.slot)] = of.aggregate.clone().map(|aggregate| (aggregate, HashMap::new()));
         }
     }
 
-    /// Fills in the values that a message's tests see at a time: its counters and slots.
+    /// Fills in the counters and slots that a message's tests read at a given time.
     pub fn fill(&self, format: &Format, message: &mut Message, micros: u64) {
         for (at, seen) in self.counters.iter().enumerate() {
             message.counters[at] = seen.at(format.counters()[at].window, micros).sum;
@@ -87,7 +87,7 @@ impl Memory {
         }
     }
 
-    /// Does what a message's delivery says.
+    /// Applies the updates of a message's delivery.
     pub fn update(&mut self, format: &Format, message: &Message, delivery: &Delivery, micros: u64) {
         for update in &delivery.updates {
             self.count(format, message, update, micros);
@@ -131,7 +131,7 @@ impl Memory {
     }
 }
 
-/// The values of an aggregate's key in a message; `None` if a field that it needs is not there.
+/// Returns the values of an aggregate's key in a message; `None` if a required field is absent.
 fn key(format: &Format, message: &Message, aggregate: &Aggregate) -> Option<Vec<u128>> {
     let is_there = aggregate.fields().all(|field| message.field(format, field).is_some());
     let values = aggregate.by.iter().map(|field| message.field(format, *field));

@@ -1,27 +1,27 @@
-//! The union of all rules, kept so that one rule more or less costs little.
+//! Incremental union of all rules.
 //!
-//! Rules hang in a binary trie by a key of 64 bits that begins with what they ask first, so that rules about the same
-//! symbol are neighbours, and those with near bounds nearer ones. A leaf holds up to some rules and their union; a branch
-//! the union of its two halves. A change touches one leaf and the branches above it, and there the union goes into the
-//! changed part only: everything else is the same diagram as before, which one comparison tells.
+//! Rules are in a binary trie under a key of 64 bits that begins with the value that they test first. Rules about the
+//! same symbol are neighbours, and rules with similar bounds are close to one another. A leaf holds a few rules and
+//! their union, a branch the union of its two halves. A change affects one leaf and its ancestors, where the union
+//! recomputes the changed part only: all else is the same hash-consed diagram as before, recognized by one comparison.
 
 use bdd::{Full, Ref, Store};
 
 use crate::lower::balanced;
 
-/// A leaf that grows beyond this many rules is parted.
+/// A leaf with more rules is split.
 const MOST: usize = 24;
 /// A branch with fewer rules becomes a leaf.
 const LEAST: usize = 12;
 
-/// A place in a trie.
+/// Index of a trie node.
 type Place = u32;
 
 #[derive(Clone)]
 enum Shape {
     /// Keys and rules.
     Leaf(Vec<(u64, u32)>),
-    /// Those whose next bit is 0, and those whose is 1.
+    /// Children for the next key bit 0 and 1.
     Branch([Place; 2]),
 }
 
@@ -29,25 +29,25 @@ enum Shape {
 struct Part {
     shape: Shape,
     rules: usize,
-    /// The union of the rules; of no account while the part is stale.
+    /// The union of the rules; invalid while the node is stale.
     union: Ref,
     stale: bool,
 }
 
-/// Where the union of rules stopped.
+/// Position at which the union exceeded a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stopped {
     pub full: Full,
-    /// How many rules were being brought together.
+    /// Number of rules in the union.
     pub rules: usize,
 }
 
-/// The trie.
+/// A binary trie of rules with the union of each subtree.
 #[derive(Clone)]
 pub(crate) struct Merge {
     parts: Vec<Part>,
     free: Vec<Place>,
-    /// The store is looked through for what is not needed any more when it has this many nodes.
+    /// Number of nodes in the store that triggers a garbage collection.
     collect_at: usize,
 }
 
@@ -59,7 +59,7 @@ impl Merge {
         Merge { parts: vec![root], free: Vec::new(), collect_at: 1 << 16 }
     }
 
-    /// Bytes that the trie takes.
+    /// Returns the memory used, in bytes.
     pub fn bytes(&self) -> usize {
         let rules: usize = self
             .parts
@@ -92,7 +92,7 @@ impl Merge {
         }
     }
 
-    /// Makes a leaf a branch.
+    /// Splits a leaf into a branch.
     fn part(&mut self, at: Place, depth: u32) {
         let Shape::Leaf(rules) = std::mem::replace(&mut self.parts[at as usize].shape, Shape::Branch([0, 0])) else {
             unreachable!("only leaves are parted")
@@ -148,7 +148,7 @@ impl Merge {
         }
     }
 
-    /// Takes the rules of everything below a place, which is no branch any more.
+    /// Moves the rules of a subtree to `into` and frees its nodes.
     fn gather(&mut self, at: Place, into: &mut Vec<(u64, u32)>) {
         match std::mem::replace(&mut self.parts[at as usize].shape, Shape::Leaf(Vec::new())) {
             Shape::Leaf(mut rules) => into.append(&mut rules),
@@ -161,7 +161,7 @@ impl Merge {
         }
     }
 
-    /// Brings the union up to date; `lower` makes the diagram of a rule, and `needed` are diagrams that must stay.
+    /// Updates the union. `lower` creates the diagram of a rule; diagrams in `needed` survive garbage collection.
     pub fn refresh(
         &mut self,
         store: &mut Store,
@@ -189,7 +189,7 @@ impl Merge {
             self.collect(store, needed);
         }
         let union = match self.union(at, store, lower) {
-            // Room may be taken by what is not needed any more.
+            // Garbage may occupy the space.
             Err(Full::Nodes | Full::Bytes) => {
                 self.collect(store, needed);
                 self.union(at, store, lower)
@@ -220,7 +220,7 @@ impl Merge {
         }
     }
 
-    /// Forgets every diagram that is neither needed nor a union here.
+    /// Collects every diagram that is neither needed nor a union of the trie.
     pub fn collect(&mut self, store: &mut Store, needed: &[Ref]) {
         let unions = self.parts.iter().filter(|part| !part.stale).map(|part| part.union);
         store.collect(unions.chain(needed.iter().copied()));

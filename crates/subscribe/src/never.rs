@@ -1,4 +1,4 @@
-//! Rules that match no message there can be.
+//! Lint: rules that match no possible message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +12,16 @@ use crate::report::Useless;
 use crate::rule::{Condition, Rule, Test};
 use crate::subscriptions::Subscriptions;
 
-/// Of so many tests of a rule it is looked for two that exclude each other.
+/// Maximum number of tests per rule that are checked pairwise for contradictions.
 const MOST_TESTS: usize = 32;
 
-/// What all messages have in common.
+/// Properties that all possible messages share.
 pub(crate) struct Known {
-    /// The messages that there can be.
+    /// The set of possible messages.
     pub possible: Ref,
-    /// What only some values of there can be, at least in some messages.
+    /// Subjects with restricted values in at least some messages.
     subjects: HashSet<Subject>,
-    /// Headers that no message has.
+    /// Headers that are never valid.
     headers: Vec<HeaderId>,
 }
 
@@ -54,8 +54,8 @@ fn tested(condition: &Condition, out: &mut HashSet<Subject>) {
 }
 
 impl Subscriptions {
-    /// The rules that never match, each with the reason. Only messages count for which `possible` holds: which headers can
-    /// be valid together, and with which values, the format does not say.
+    /// Returns the rules that never match, each with the reason. Only messages that satisfy `possible` count, because
+    /// the format does not say which headers and values can occur together.
     pub fn never(&self, possible: &Condition) -> Vec<Useless> {
         const LIMITS: bdd::Limits = bdd::Limits { nodes: 1 << 20, bytes: 256 << 20, steps: 1 << 24 };
         let mut out = Vec::new();
@@ -95,7 +95,8 @@ impl Subscriptions {
         out
     }
 
-    /// Whether a condition can be empty at all: most rules are tests of different fields of one header.
+    /// Whether a condition might be empty. This fast check excludes most rules: tests of different fields of one
+    /// header.
     pub(crate) fn may_be_empty(&self, condition: &Condition, known: &Known) -> bool {
         let parts = match condition {
             Condition::All(parts) => parts.as_slice(),
@@ -129,7 +130,7 @@ impl Subscriptions {
         }
     }
 
-    /// A part of a conjunction that no message passes, or two parts that none passes both of.
+    /// Finds a conjunct that excludes every possible message, or two conjuncts that exclude each other.
     fn apart(&self, rule: &Rule, known: &Known, store: &mut Store) -> Result<Vec<Span>, Full> {
         let mut parts: Vec<(Condition, Span)> = Vec::new();
         asked(&rule.condition, false, &mut parts);
@@ -154,7 +155,7 @@ impl Subscriptions {
     }
 }
 
-/// What all messages have in common that pass.
+/// Collects the tests that every matching message satisfies.
 fn asked(condition: &Condition, negated: bool, out: &mut Vec<(Condition, Span)>) {
     let mut ask = |span: Span| {
         let part = if negated { Condition::Not(Box::new(condition.clone())) } else { condition.clone() };
@@ -170,7 +171,7 @@ fn asked(condition: &Condition, negated: bool, out: &mut Vec<(Condition, Span)>)
     }
 }
 
-/// Two parts of a conjunction that exclude each other, or one that is empty.
+/// Finds an empty conjunct, or two conjuncts that exclude each other.
 fn contradiction(of: &Subscriptions, rule: &Rule) -> Vec<Span> {
     let mut tests: Vec<(&Test, bool)> = Vec::new();
     collect(&rule.condition, false, &mut tests);
@@ -178,7 +179,7 @@ fn contradiction(of: &Subscriptions, rule: &Rule) -> Vec<Span> {
     if let Some((test, _)) = alone {
         return vec![test.span];
     }
-    // Pairs by subject only: long conjunctions stay quick.
+    // Pairs are formed per subject only, so that long conjunctions stay fast.
     type Seen<'a> = (Ranges, Vec<(&'a Test, bool)>);
     let mut seen: HashMap<Subject, Seen<'_>> = HashMap::new();
     for (test, negated) in tests {
@@ -199,7 +200,7 @@ fn contradiction(of: &Subscriptions, rule: &Rule) -> Vec<Span> {
     Vec::new()
 }
 
-/// The tests that all have to hold, or have to fail.
+/// Collects the tests that must all hold or must all fail.
 fn collect<'a>(condition: &'a Condition, negated: bool, out: &mut Vec<(&'a Test, bool)>) {
     match condition {
         Condition::Test(test) => out.push((test, negated)),

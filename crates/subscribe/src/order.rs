@@ -1,11 +1,11 @@
-//! Which order of the fields makes few entries: orders are tried on a sample of the rules.
+//! Search for a column order that needs few entries, on a sample of the rules.
 //!
-//! No simple key tells it. A field that every rule asks a value of parts rules into groups that do not meet, whatever its
-//! type; a field that half of the rules ask nothing of has the other half hang below each of its values. So a few orders that
-//! often do are made into diagrams, of some tens of rules first, then the best one is changed a field at a time (sifting,
-//! as of Rudell: Dynamic variable ordering for ordered binary decision diagrams, ICCAD 1993), then of four times as many
-//! rules, and so on until all of them are in, or the work that is allowed is done. The work is counted in steps and the sample
-//! comes from a seed: the same rules have the same order anywhere.
+//! No simple key predicts the cost. A field for which every rule tests a value separates rules into disjoint groups,
+//! whatever its type; if half of the rules do not test the field, all of these appear below each of its values. The
+//! search therefore builds diagrams for a few orders that often work well, first for some tens of rules. It then moves
+//! one field at a time in the best one (sifting; Rudell, Dynamic variable ordering for ordered binary decision
+//! diagrams, ICCAD 1993), and repeats with four times as many rules until all are included or the budget is spent. Work
+//! is counted in steps and the sample is seeded: equal rules have equal orders on any machine.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,32 +20,32 @@ use crate::rule::Rule;
 use crate::slice;
 use crate::tables::{Stage, StageKey, State, Target, stages};
 
-/// Steps of all diagrams together: about a tenth of a second.
+/// Budget in steps for all diagrams together: about 0.1 s.
 const STEPS: u64 = 2_000_000;
-/// What a rule costs to be made a diagram of, in steps.
+/// Cost of building the diagram of one rule, in steps.
 const RULE: u64 = 12;
-/// Rules of the first sample, and how many times more the next one has.
+/// Number of rules in the first sample, and growth factor of the next.
 const FIRST: usize = 64;
 const MORE: usize = 4;
-/// Rules of the largest sample.
+/// Maximum number of rules in a sample.
 const MOST: usize = 1 << 12;
-/// An order that is the best of so many and of a quarter of them stays.
+/// Sample size from which an order is final if it is the best for the sample and for a quarter of it.
 const ENOUGH: usize = 1024;
-/// Another order than the one that is expected to suit has to save as many entries, of the sample: with fewer rules nobody knows
-/// what will be asked later.
+/// Minimum number of entries in the sample that another order than the expected one must save. A few rules do not
+/// predict future ones.
 const WORTH: usize = 32;
 
-/// What the rules ask of a field.
+/// Usage of a field by the rules.
 #[derive(Clone, Default)]
 struct Asked {
-    /// By how many rules' tests it is asked.
+    /// Number of tests of the field.
     tests: usize,
-    /// Whether it is asked for more than single values.
+    /// Whether tests other than of single values occur.
     ranges: bool,
     bounds: BTreeSet<u128>,
 }
 
-/// The fields in an order that suits rules like these.
+/// Returns the fields in an order that suits rules like these.
 pub(crate) fn fields(format: &Format, rules: Vec<&Rule>) -> Vec<Key> {
     let mut asked = vec![Asked::default(); format.fields().len()];
     for rule in &rules {
@@ -53,7 +53,7 @@ pub(crate) fn fields(format: &Format, rules: Vec<&Rule>) -> Vec<Key> {
             if let Subject::Field(id) = test.subject {
                 let asked = &mut asked[usize::from(id.0)];
                 asked.tests += 1;
-                // `!=` has two long ranges, and asks for a value all the same.
+                // `!=` yields two long ranges but tests a single value.
                 let max = format.get(id).max();
                 let of_values = |list: &[(u128, u128)]| list.iter().all(|(first, last)| first == last);
                 asked.ranges =
@@ -73,8 +73,8 @@ pub(crate) fn fields(format: &Format, rules: Vec<&Rule>) -> Vec<Key> {
     let of = |id: &FieldId| &asked[usize::from(id.0)];
     let (mut known, mut others): (Vec<FieldId>, Vec<FieldId>) =
         (0..format.fields().len() as u16).map(FieldId).partition(|id| of(id).tests > 0);
-    // Values part the rules. What else is likely to suit: what most rules ask first, since they are parted by it; or few bounds
-    // first, since these are few ways to go.
+    // Fields tested for values separate the rules. Other promising orders: the fields that most rules test first,
+    // because they separate most rules, or the fields with few bounds first, because they have few arms.
     known.sort_by_key(|id| (of(id).ranges, kind(format, *id), *id));
     let by = |key: &dyn Fn(&FieldId) -> usize| {
         let mut order = known.clone();
@@ -93,7 +93,7 @@ pub(crate) fn fields(format: &Format, rules: Vec<&Rule>) -> Vec<Key> {
     if found == suggested {
         return annotated(format);
     }
-    // Of what nobody asks yet, values are likely to part rules, too.
+    // Untested fields for exact match are likely to separate rules, too.
     others.sort_by_key(|id| kind(format, *id));
     let values = others.partition_point(|id| kind(format, *id) == 0);
     let ranges = others.split_off(values);
@@ -102,14 +102,14 @@ pub(crate) fn fields(format: &Format, rules: Vec<&Rule>) -> Vec<Key> {
     found.into_iter().chain(ranges).map(Key::Field).collect()
 }
 
-/// The fields in the order that their annotations suggest.
+/// Returns the fields in the order that their annotations suggest.
 pub(crate) fn annotated(format: &Format) -> Vec<Key> {
     let mut fields: Vec<FieldId> = (0..format.fields().len() as u16).map(FieldId).collect();
     fields.sort_by_key(|id| kind(format, *id));
     fields.into_iter().map(Key::Field).collect()
 }
 
-/// Values before prefixes, and these before ranges.
+/// Ranks exact match before prefixes and prefixes before ranges.
 fn kind(format: &Format, id: FieldId) -> u8 {
     match format.get(id).matching {
         Match::Exact => 0,
@@ -118,7 +118,7 @@ fn kind(format: &Format, id: FieldId) -> u8 {
     }
 }
 
-/// Some of the rules, any first part of which is a sample, too.
+/// Returns a random sample of the rules, every prefix of which is a random sample, too.
 fn sample(mut all: Vec<&Rule>) -> Vec<&Rule> {
     let mut rng = SplitMix64::new(7);
     for at in 0..all.len().min(MOST) {
@@ -129,21 +129,21 @@ fn sample(mut all: Vec<&Rule>) -> Vec<&Rule> {
     all
 }
 
-/// A rule of the sample, ready to be made a diagram of.
+/// A sampled rule, ready to be lowered.
 struct Sampled<'a> {
     rule: &'a Rule,
     acts: Vec<u32>,
     slots: Vec<u16>,
 }
 
-/// The orders that are tried, and what that may still cost.
+/// The search with its remaining budget.
 struct Search<'a> {
     format: &'a Format,
     rules: Vec<Sampled<'a>>,
     steps: u64,
 }
 
-/// What an order comes to: entries, and the steps to find that out.
+/// Cost of an order: its entries, and the steps that computing them took.
 #[derive(Clone, Copy)]
 struct Cost {
     entries: usize,
@@ -153,7 +153,7 @@ struct Cost {
 impl<'a> Search<'a> {
     fn new(format: &'a Format, sample: &[&'a Rule]) -> Search<'a> {
         let mut acts = Acts::default();
-        // Which aggregate has which slot does not matter here, as long as each has its own.
+        // The assignment of slots does not matter here, as long as aggregates have distinct ones.
         let mut slots = HashMap::new();
         let mut slot = |of| {
             let next = slots.len();
@@ -168,14 +168,14 @@ impl<'a> Search<'a> {
         Search { format, rules, steps: STEPS }
     }
 
-    /// The best order that was found from these, of which the first is taken where there is little to choose.
+    /// Returns the best order found from these candidates. The first is preferred if the difference is small.
     fn best(mut self, mut orders: Vec<Vec<FieldId>>) -> Vec<FieldId> {
         let expected = orders[0].clone();
         let mut best = expected.clone();
         let mut size = FIRST.min(self.rules.len());
         loop {
             let mut costs: Vec<(usize, Vec<FieldId>)> = Vec::new();
-            // The best so far first: the others may take so much more than it, and no longer.
+            // The best order so far comes first, because its cost limits the work on the others.
             orders.insert(0, best.clone());
             let mut cheapest: Option<Cost> = None;
             let mut given = None;
@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
             let is_settled = size >= ENOUGH && found == best;
             best = found;
             let next = (size * MORE).min(self.rules.len());
-            // An order for a larger sample is of use only beside others for the same.
+            // The cost of an order is comparable only for the same sample.
             if is_settled || size == self.rules.len() || self.steps < least.steps * (next / size) as u64 * 4 {
                 return best;
             }
@@ -212,7 +212,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Moves each field to where it makes the fewest entries, again and again until none moves.
+    /// Moves each field to its best position until no move helps.
     fn sift(&mut self, order: &mut Vec<FieldId>, least: &mut Cost, size: usize) {
         let mut improved = true;
         while improved {
@@ -224,7 +224,7 @@ impl<'a> Search<'a> {
                     if other == *order {
                         continue;
                     }
-                    // The next sample is to have its share.
+                    // Part of the budget is reserved for the next sample.
                     if self.steps < STEPS / 2 && size < self.rules.len() || self.steps < least.steps {
                         return;
                     }
@@ -238,7 +238,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What an order costs for so many rules; `None` if that is much more than what is known, or than there are steps left.
+    /// Returns the cost of an order for `size` rules; `None` if it far exceeds the known cost or the remaining budget.
     fn try_order(&mut self, order: &[FieldId], size: usize, known: Option<Cost>) -> Option<Cost> {
         let allowed = known.map_or(u64::MAX, |known| known.steps * 3 + 1000).min(self.steps);
         let work = (size as u64 * RULE).min(self.steps);
@@ -269,7 +269,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Where a rule stands among others, so that those which ask the same come together first: that is less work.
+/// Returns a sort key that groups rules with equal tests, which reduces the work of the union.
 fn place(rule: &Rule, layout: &Layout) -> Vec<(u32, u128)> {
     let mut place = Vec::new();
     visit(&rule.condition, &mut |test| {
@@ -283,9 +283,9 @@ fn place(rule: &Rule, layout: &Layout) -> Vec<(u32, u128)> {
     place
 }
 
-/// The entries of a diagram's fields.
+/// Returns the number of entries of a diagram's fields.
 fn entries(store: &Store, root: Ref, stages: &[Stage], validities: usize, format: &Format) -> usize {
-    // A stage for all validities together, if there are any.
+    // All validity columns share one stage.
     let first = usize::from(validities > 0);
     let of = |function: Ref| {
         let level = store.level(function).map_or(0, |level| level as usize);
@@ -299,7 +299,7 @@ fn entries(store: &Store, root: Ref, stages: &[Stage], validities: usize, format
             .map(|(value, next)| (value, if next == Ref::NOTHING { 0 } else { next.number() | 1 << 30 }))
             .collect();
         match stage.codes {
-            // As many stretches as there are without.
+            // One entry per interval, as without codes.
             Some(_) => arms.len(),
             None => slice::entries(&arms, key.width(format), None, stage).len(),
         }

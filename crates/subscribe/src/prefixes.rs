@@ -1,22 +1,22 @@
-//! Stretches of numbers as the fewest prefixes, where the longest that matches counts (Draves, King, Venkatachary, Zill:
-//! Constructing Optimal IP Routing Tables, 1999).
+//! Intervals as a minimal set of prefixes under longest-prefix match (Draves, King, Venkatachary, Zill: Constructing
+//! Optimal IP Routing Tables, 1999).
 //!
-//! A prefix whose halves can go the same way needs one entry. So from the longest prefixes up, the set of ways that cost
-//! least is what both halves have in common, or else all ways of both; from the shortest down, a prefix gets an entry if
-//! the way that it inherits is none of its set.
+//! A prefix whose halves can have the same result needs one entry. From the longest prefixes up, the set of cheapest
+//! results of a prefix is the intersection of its halves' sets, or else their union. From the shortest prefixes down, a
+//! prefix gets an entry if the inherited result is not in its set.
 
 use smallvec::{SmallVec, smallvec};
 
 use crate::format::max_of;
 use crate::tables::{EntryKey, State};
 
-/// The fewest prefixes that together are the numbers from `first` to `last`, of `width` bits: value and length of each,
-/// ascending.
+/// Returns the fewest prefixes that together cover the `width`-bit numbers from `first` to `last`: value and length of
+/// each, ascending.
 pub fn cover(first: u128, last: u128, width: u32) -> Vec<(u128, u32)> {
     assert!(first <= last && last <= max_of(width), "a stretch of numbers of {width} bits");
     let (mut out, mut next) = (Vec::new(), Some(first));
     while let Some(value) = next.filter(|value| *value <= last) {
-        // The largest block that begins here and does not go beyond the last number.
+        // The largest block that begins here and does not extend beyond the last number.
         let fits = |below: &u32| {
             let block = max_of(*below);
             value & block == 0 && last - value >= block
@@ -29,15 +29,15 @@ pub fn cover(first: u128, last: u128, width: u32) -> Vec<(u128, u32)> {
     out
 }
 
-/// A part of the domain: whole, or two halves.
+/// A prefix: uniform, or split into two halves.
 struct Tree {
-    /// Ways of least cost, ascending.
+    /// Results of least cost, ascending.
     ways: SmallVec<[State; 2]>,
     halves: Option<Box<[Tree; 2]>>,
 }
 
-/// Entries for stretches that cover all numbers of `width` bits in ascending order. State 0 is where a number goes that
-/// nothing matches; [`EntryKey::Rest`] takes the place of the empty prefix.
+/// Returns entries for intervals that cover all numbers of `width` bits in ascending order. State 0 is the result of a
+/// miss; [`EntryKey::Rest`] replaces the empty prefix.
 pub(crate) fn prefixes(stretches: &[(u128, u128, State)], width: u32) -> Vec<(EntryKey, State)> {
     let mut out = Vec::new();
     let tree = tree(stretches, 0, width);
@@ -45,7 +45,8 @@ pub(crate) fn prefixes(stretches: &[(u128, u128, State)], width: u32) -> Vec<(En
     out
 }
 
-/// The tree of a prefix that begins at `first` and leaves `below` bits open; `stretches` are those that meet it.
+/// Builds the tree of the prefix that begins at `first` and has `below` free bits; `stretches` are the intervals that
+/// overlap it.
 fn tree(stretches: &[(u128, u128, State)], first: u128, below: u32) -> Tree {
     if let [(_, _, state)] = stretches {
         return Tree { ways: smallvec![*state], halves: None };
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use rng::SplitMix64;
 
-    /// What the entries do with a value.
+    /// Returns the result of the entries for a value.
     fn look_up(entries: &[(EntryKey, State)], value: u128, width: u32) -> State {
         let length = |key: &EntryKey| match key {
             EntryKey::Prefix { value: prefix, length } => {
@@ -117,7 +118,7 @@ mod tests {
             }
             assert!(entries.len() <= fewest(&states), "{stretches:?}: {entries:?}");
         }
-        // A prefix within a prefix is two entries, not a cover of what is left of the outer one.
+        // A prefix within a prefix takes two entries, not a cover of the rest of the outer one.
         let within = [(0, 9, 0), (10, 19, 1), (20, 23, 2), (24, 31, 1), (32, 255, 0)];
         assert!(prefixes(&within, 8).len() <= 4, "{:?}", prefixes(&within, 8));
         assert_eq!(prefixes(&[(0, u128::MAX, 7)], 128), [(EntryKey::Rest, 7)]);
@@ -130,7 +131,7 @@ mod tests {
             let block = |(value, length): &(u128, u32)| *value..*value + (1 << (6 - length));
             let values: Vec<u128> = prefixes.iter().flat_map(block).collect();
             assert_eq!(values, (first..=last).collect::<Vec<_>>());
-            // No two of them are one.
+            // No two adjacent prefixes can be merged.
             let halves = |pair: &&[(u128, u32)]| pair[0].1 == pair[1].1 && pair[0].0 >> (6 - pair[0].1) & 1 == 0;
             assert_eq!(prefixes.windows(2).find(halves), None, "{first}..{last}");
         }
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(cover(1, u128::MAX - 1, 128).len(), 254);
     }
 
-    /// The fewest entries for a domain, by dynamic programming over the inherited way.
+    /// Returns the minimum number of entries, by dynamic programming over the inherited result.
     fn fewest(states: &[State]) -> usize {
         fn cost(states: &[State], inherited: State) -> usize {
             if states.iter().all(|state| *state == inherited) {

@@ -1,23 +1,23 @@
-//! Sets of numbers as ranges.
+//! Sets of numbers as lists of ranges.
 
 use smallvec::{SmallVec, smallvec};
 
-/// A set of numbers: inclusive ranges that ascend and neither overlap nor touch.
+/// A set of numbers in normal form: inclusive ranges that ascend and neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ranges(SmallVec<[(u128, u128); 1]>);
 
 impl Ranges {
-    /// No number.
+    /// Returns the empty set.
     pub fn none() -> Ranges {
         Ranges::default()
     }
 
-    /// From `first` to `last`, both included; no number if `last` is the smaller.
+    /// Returns the numbers from `first` to `last`, both inclusive; empty if `last` is smaller.
     pub fn span(first: u128, last: u128) -> Ranges {
         if first <= last { Ranges(smallvec![(first, last)]) } else { Ranges::none() }
     }
 
-    /// What is in any of these, which come in any order.
+    /// Returns the union of ranges, in any order.
     pub fn of(mut list: Vec<(u128, u128)>) -> Ranges {
         list.retain(|(first, last)| first <= last);
         list.sort_unstable();
@@ -31,23 +31,23 @@ impl Ranges {
         Ranges(out)
     }
 
-    /// The ranges.
+    /// Returns the ranges.
     pub fn list(&self) -> &[(u128, u128)] {
         &self.0
     }
 
-    /// Whether there is no number.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a number is in it.
+    /// Whether the set contains a number.
     pub fn contains(&self, number: u128) -> bool {
         let at = self.0.partition_point(|(_, last)| *last < number);
         self.0.get(at).is_some_and(|(first, _)| *first <= number)
     }
 
-    /// The numbers up to `max` that are not in it.
+    /// Returns the numbers up to `max` that are not in the set.
     #[must_use]
     pub fn complement(&self, max: u128) -> Ranges {
         let mut out = SmallVec::new();
@@ -64,7 +64,7 @@ impl Ranges {
         Ranges(out)
     }
 
-    /// What is in both.
+    /// Returns the intersection of both sets.
     #[must_use]
     pub fn intersection(&self, other: &Ranges) -> Ranges {
         let mut out = SmallVec::new();
@@ -83,7 +83,7 @@ impl Ranges {
         Ranges(out)
     }
 
-    /// What is in either.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn union(&self, other: &Ranges) -> Ranges {
         Ranges::of(self.0.iter().chain(&other.0).copied().collect())

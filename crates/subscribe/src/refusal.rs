@@ -1,4 +1,4 @@
-//! Why a set of rules cannot become tables, and what to do about it.
+//! Reasons that a set of rules cannot be compiled, and the remedies.
 
 use std::collections::BTreeSet;
 
@@ -12,57 +12,56 @@ use crate::rule::{Action, Aggregate, Rule};
 use crate::subscriptions::Subscriptions;
 use crate::tables::Wide;
 
-/// Why rules cannot become tables.
+/// Reason that rules cannot be compiled to tables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
-    /// Their diagram is larger than the limits.
+    /// The decision diagram or the tables exceed a limit.
     TooLarge {
-        /// What there was too much of.
+        /// The exceeded limit.
         full: TooMuch,
-        /// How many rules could not be brought together any more, of how many.
+        /// Number of rules whose union failed, and total number of rules.
         rules: (usize, usize),
-        /// Fields that are asked for ranges, with the number of different bounds; the most first.
+        /// Fields with range tests and their numbers of distinct bounds, in descending order.
         ranges: Vec<(String, usize)>,
-        /// Fields that are asked for values.
+        /// Fields with tests for single values only.
         values: Vec<String>,
-        /// Where the first rule stands.
+        /// Location of the first rule.
         at: Span,
     },
-    /// There are more different aggregates than slots; the rule that has no room.
+    /// There are more distinct aggregates than slots.
     Slots {
-        /// The rule.
+        /// The rule that found no free slot.
         rule: Box<Rule>,
         /// The aggregate.
         aggregate: String,
-        /// How many slots there are for it.
+        /// Number of slots for it.
         slots: u16,
-        /// Whether they are for this aggregate only.
+        /// Whether the slots are reserved for this aggregate.
         computed: bool,
     },
-    /// Rules name more keys of an aggregate than it has room for.
+    /// Rules name more keys of an aggregate than it has cells.
     Keys {
         /// The aggregate.
         aggregate: String,
-        /// How many it has room for.
+        /// Number of its cells.
         keys: u32,
-        /// Where one of the rules stands.
+        /// Location of one of the rules.
         at: Span,
     },
-    /// A message can match rules that update a counter in different ways, and the target takes one.
+    /// A message can match rules that update a counter differently, and the target supports one update per message.
     Updates {
         /// The counter.
         counter: String,
         /// The rules.
         rules: Vec<Rule>,
     },
-    /// One message can be for all of these rules, each of which tests states of aggregates that others do not: what they come
-    /// to together is too much.
+    /// State explosion: one message can match all of these rules, which test different states of aggregates.
     Crossing(Vec<Rule>),
-    /// Different sets of ports would need more multicast groups than the target has.
+    /// Distinct port sets need more multicast groups than the target has; the limit.
     Groups(u32),
-    /// The rules ask more different bounds of a field than it has codes: its name, and the width of the codes.
+    /// Rules test a field against more distinct bounds than it has codes: its name, and the width of the codes in bits.
     Codes(String, u32),
-    /// The rules tell too many combinations of valid headers apart.
+    /// The rules distinguish too many combinations of valid headers.
     Validity,
     /// Two rules that match the same message run the same action with different arguments.
     Conflict {
@@ -73,18 +72,18 @@ pub enum Refusal {
     },
 }
 
-/// What a diagram had too much of.
+/// A limit that was exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TooMuch {
-    /// Nodes: the limit.
+    /// Limit on nodes.
     Nodes(usize),
-    /// Memory in bytes: the limit.
+    /// Limit on memory, in bytes.
     Bytes(usize),
-    /// Work.
+    /// Limit on work.
     Steps,
-    /// Entries for a field: its name, and the limit.
+    /// Limit on entries for a field: its name, and the limit.
     Entries(String, usize),
-    /// The same for one that rules may ask ranges of, and whose tables match prefixes.
+    /// The same for a field with range tests whose tables match prefixes.
     Prefixes(String, usize),
 }
 
@@ -96,7 +95,7 @@ impl Refusal {
         Refusal::Slots { rule: Box::new(rule), aggregate, slots, computed: computed.is_some() }
     }
 
-    /// Of the aggregate that the format computes at this place.
+    /// Returns the refusal for an aggregate, by its index in [`Format::computed`].
     pub(crate) fn keys(of: &Subscriptions, computed: u16) -> Refusal {
         let computed = &of.format.computed()[usize::from(computed)];
         let uses = |rule: &&Rule| rule.aggregates.contains(&computed.aggregate);
@@ -136,7 +135,7 @@ impl Refusal {
         Refusal::TooLarge { full, rules: (rules, of.rules().count()), ranges, values, at }
     }
 
-    /// The refusal for people. Rules are named by their places in `map`.
+    /// Returns the refusal as a diagnostic. Rules are named by their locations in `map`.
     pub fn diagnostic(&self, map: &SourceMap) -> Diagnostic {
         match self {
             Refusal::TooLarge { full, rules: (stopped, all), ranges, values, at } => {
@@ -241,7 +240,7 @@ impl Refusal {
 }
 
 fn crossing(rules: &[Rule], map: &SourceMap) -> Diagnostic {
-    /// Rules that are shown.
+    /// Maximum number of rules shown.
     const SHOWN: usize = 4;
     let many = rules.len();
     let message = format!(
@@ -293,7 +292,7 @@ impl Subscriptions {
         }
     }
 
-    /// Two rules, if there are two, that act differently on a message for which a diagram comes to this set.
+    /// Returns up to two rules with different actions for a message that reaches this terminal of a diagram.
     fn rules_for(&self, root: Ref, set: Ref, acts: &dyn Fn(&Action) -> bool) -> Vec<Rule> {
         let message = self.message_for(&self.store, root, set);
         let mut rules: Vec<Rule> = Vec::new();
@@ -303,7 +302,7 @@ impl Subscriptions {
             let Some(act) = act.filter(|_| self.view(held, &message, &slots).holds(&held.rule.condition)) else {
                 continue;
             };
-            // One rule for each of two acts is enough.
+            // One rule for each of two different actions is enough.
             if rules.len() < 2 && !rules.iter().any(|rule| rule.actions.contains(act)) {
                 rules.push(held.rule.clone());
             }
@@ -311,7 +310,7 @@ impl Subscriptions {
         rules
     }
 
-    /// A message for which a diagram comes to this set.
+    /// Returns a message that reaches this terminal of a diagram.
     pub(crate) fn message_for(&self, store: &Store, root: Ref, set: Ref) -> crate::Message {
         let mut reached: std::collections::HashMap<Ref, Option<(Ref, u32, u128)>> = [(root, None)].into();
         let mut waiting = vec![root];
@@ -334,7 +333,7 @@ impl Subscriptions {
     }
 }
 
-/// A number of bytes in the largest unit that does not make it nothing.
+/// Formats a number of bytes in the largest unit that does not round it to zero.
 fn told_bytes(bytes: usize) -> String {
     match bytes {
         0..0x400 => format!("{bytes} bytes"),

@@ -1,44 +1,44 @@
-//! Rules that can be left out: those that never match, those that add nothing to the others, and vetoes.
+//! Lint findings: rules that never match, redundant rules and ineffective `drop` rules.
 
 use diagnostics::{Diagnostic, SourceMap, Span};
 
 use crate::subscriptions::{RuleId, Subscriptions};
 
-/// A rule that can be left out.
+/// A lint finding about a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Useless {
-    /// No message matches it.
+    /// No possible message matches the rule.
     Never {
         /// The rule.
         rule: RuleId,
-        /// Two tests that exclude each other, or one that nothing passes; none if the reason is longer than that.
+        /// Two tests that exclude each other, or one that no message passes; empty if the reason is more complex.
         because: Vec<Span>,
     },
-    /// For every message that it matches, other rules do all that it does.
+    /// Other rules have all effects of this rule on every message that it matches.
     Covered {
         /// The rule.
         rule: RuleId,
-        /// The others, if these are few and were looked for.
+        /// The other rules, if they are few and were searched for.
         by: Vec<RuleId>,
     },
-    /// It only drops messages, and another rule delivers some of them all the same.
+    /// The rule only drops messages, and another rule delivers some of them anyway.
     Veto {
         /// The rule.
         rule: RuleId,
-        /// The other.
+        /// The rule that delivers.
         delivered: RuleId,
     },
 }
 
 impl Useless {
-    /// The rule.
+    /// Returns the rule of the finding.
     pub fn rule(&self) -> RuleId {
         match self {
             Useless::Never { rule, .. } | Useless::Covered { rule, .. } | Useless::Veto { rule, .. } => *rule,
         }
     }
 
-    /// The finding for people, a warning.
+    /// Returns the finding as a warning.
     pub fn diagnostic(&self, of: &Subscriptions, map: &SourceMap) -> Option<Diagnostic> {
         let rule = of.rule(self.rule())?;
         let label = rule.label(map);

@@ -1,27 +1,27 @@
-//! Rules as data: what the language says once names are resolved.
+//! Rules as data: the abstract syntax with resolved names.
 
 use diagnostics::Span;
 
 use crate::format::{ActionId, CounterId, FieldId, HeaderId, Subject, Window};
 use crate::ranges::Ranges;
 
-/// A subscription: when `condition` holds for a message, all of `actions` are taken.
+/// A subscription: all `actions` apply to each message for which `condition` holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// As given by `rule NAME:`.
+    /// Name given by `rule NAME:`.
     pub name: Option<Box<str>>,
-    /// Where it stands.
+    /// Source location.
     pub span: Span,
-    /// When it matches.
+    /// Condition of a match.
     pub condition: Condition,
-    /// What it does; in no order.
+    /// Actions, in no particular order.
     pub actions: Vec<Action>,
-    /// The aggregates that the condition speaks of.
+    /// Aggregates that the condition uses.
     pub aggregates: Vec<Aggregate>,
 }
 
 impl Rule {
-    /// How messages name the rule: its name, or the place.
+    /// Returns the name of the rule for messages, or its location.
     pub fn label(&self, map: &diagnostics::SourceMap) -> String {
         match &self.name {
             Some(name) => format!("rule `{name}`"),
@@ -34,8 +34,8 @@ impl Rule {
     }
 }
 
-/// A condition. Tests of fields of a header that is not valid are false, whatever they ask; so `not stock == "A"` holds
-/// for messages without a `stock`, and `stock != "A"` does not.
+/// A condition. Any test of a field of an invalid header is false: `not stock == "A"` holds for messages without a
+/// `stock`, and `stock != "A"` does not.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// `true`.
@@ -46,7 +46,7 @@ pub enum Condition {
     Valid {
         /// The header.
         header: HeaderId,
-        /// Where it stands.
+        /// Source location.
         span: Span,
     },
     /// A comparison with constants.
@@ -59,23 +59,23 @@ pub enum Condition {
     Any(Vec<Condition>),
 }
 
-/// Whether something has one of some values.
+/// A test of whether a subject has one of some values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Test {
-    /// What is tested.
+    /// The tested subject.
     pub subject: Subject,
-    /// The values for which the test holds.
+    /// Values for which the test holds.
     pub values: Ranges,
-    /// Where it stands.
+    /// Source location.
     pub span: Span,
 }
 
-/// What an aggregate computes. Over no message at all, `Min` is the largest number of its width, the others are 0.
+/// The function of an aggregate. Over no messages, `Min` is the largest number of its width and the others are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Function {
-    /// How many messages.
+    /// Number of messages.
     Count,
-    /// The sum of a field, which saturates.
+    /// Saturating sum of a field.
     Sum,
     /// The sum divided by the count, rounded down.
     Avg,
@@ -86,7 +86,7 @@ pub enum Function {
 }
 
 impl Function {
-    /// All of them, with their names.
+    /// All functions with their names.
     pub const ALL: [(&'static str, Function); 5] = [
         ("count", Function::Count),
         ("sum", Function::Sum),
@@ -95,73 +95,73 @@ impl Function {
         ("max", Function::Max),
     ];
 
-    /// As rules write it.
+    /// Returns the name in rules.
     pub fn name(self) -> &'static str {
         Function::ALL.iter().find(|(_, function)| *function == self).map_or("", |(name, _)| name)
     }
 }
 
-/// A value computed over messages that came before: those for which the rest of the rule held (its condition with every
-/// test of an aggregate taken as true).
+/// A value computed over earlier messages: those for which the rest of the rule held, that is, its condition with every
+/// aggregate test taken as true.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Aggregate {
-    /// What is computed.
+    /// The function.
     pub function: Function,
-    /// Of which field; only a count may do without.
+    /// Its input field; only a count may have none.
     pub field: Option<FieldId>,
-    /// Apart for each combination of values of these fields.
+    /// Key fields: state is separate for each combination of their values.
     pub by: Vec<FieldId>,
-    /// Over how long.
+    /// The window.
     pub window: Window,
 }
 
-/// What a rule does with a message.
+/// An action of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// Delivers it to these ports; ascending, each once. Ports of all rules that match are taken together.
+    /// Delivers to these ports, ascending and distinct. The ports of all matching rules are united.
     Forward(Vec<u32>),
-    /// Delivers it nowhere. It does not take back what other rules deliver.
+    /// Delivers nowhere. It does not revoke what other rules deliver.
     Drop,
-    /// Gives it to the controller.
+    /// Delivers to the controller.
     ToController,
-    /// Runs an action of the program, with a value for each parameter.
+    /// Runs an action of the program, with one value per parameter.
     Call(ActionId, Vec<u128>),
-    /// Changes a counter.
+    /// Updates a counter.
     Update(Update),
 }
 
-/// A change of a counter: `counter <- counter FUNCTION operand`. Results stay within the counter's width: they saturate
-/// at 0 and at the largest value.
+/// An update of a counter: `counter <- counter FUNCTION operand`. Results saturate at 0 and at the largest value of the
+/// counter's width.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Update {
-    /// Which.
+    /// The counter.
     pub counter: CounterId,
-    /// How.
+    /// The function.
     pub function: UpdateFunction,
-    /// With what.
+    /// Its second operand.
     pub operand: Operand,
 }
 
-/// How an update uses its operand.
+/// The function of a counter update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum UpdateFunction {
-    /// The operand takes the old value's place.
+    /// The operand replaces the old value.
     Set,
-    /// It is added.
+    /// Saturating addition.
     Add,
-    /// It is taken off.
+    /// Saturating subtraction.
     Subtract,
-    /// The smaller of the two.
+    /// Minimum of both.
     Min,
-    /// The larger of the two.
+    /// Maximum of both.
     Max,
 }
 
-/// What a counter is updated with.
+/// Operand of a counter update.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operand {
     /// A number.
     Number(u128),
-    /// A field of the message; where its header is not valid, nothing is updated.
+    /// A field of the message; if its header is not valid, nothing is updated.
     Field(FieldId),
 }

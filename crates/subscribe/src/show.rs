@@ -1,4 +1,4 @@
-//! Rules as text that [`parse`](crate::parse::parse) reads back to the same rule.
+//! Formatting of rules as text that [`parse`](crate::parse::parse) reads back to the same rule.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::rule::{Action, Aggregate, Condition, Operand, Rule, Test, UpdateFunct
 use crate::tables::Delivery;
 use crate::value::show as show_value;
 
-/// Something of a rule, to be shown with the names of a format.
+/// A part of a rule, formatted with the names of a message format.
 pub struct Shown<'a, T> {
     what: &'a T,
     aggregates: &'a [Aggregate],
@@ -17,26 +17,26 @@ pub struct Shown<'a, T> {
 }
 
 impl Rule {
-    /// The rule as text.
+    /// Returns the rule as text.
     pub fn shown<'a>(&'a self, format: &'a Format) -> Shown<'a, Rule> {
         Shown { what: self, aggregates: &self.aggregates, format }
     }
 
-    /// A part of the rule's condition as text.
+    /// Returns a part of the rule's condition as text.
     pub fn shown_part<'a>(&'a self, part: &'a Condition, format: &'a Format) -> Shown<'a, Condition> {
         Shown { what: part, aggregates: &self.aggregates, format }
     }
 }
 
 impl Action {
-    /// The action as text.
+    /// Returns the action as text.
     pub fn shown<'a>(&'a self, format: &'a Format) -> Shown<'a, Action> {
         Shown { what: self, aggregates: &[], format }
     }
 }
 
 impl Delivery {
-    /// The delivery in a few words: `fwd(1, 2); to_controller`.
+    /// Returns a short description of the delivery: `fwd(1, 2); to_controller`.
     pub fn shown(&self, format: &Format) -> String {
         let mut actions = Vec::new();
         if !self.ports.is_empty() {
@@ -58,7 +58,7 @@ impl Delivery {
 }
 
 impl Aggregate {
-    /// The aggregate as text.
+    /// Returns the aggregate as text.
     pub fn shown<'a>(&'a self, format: &'a Format) -> Shown<'a, Aggregate> {
         Shown { what: self, aggregates: &[], format }
     }
@@ -171,19 +171,19 @@ impl fmt::Display for Shown<'_, Test> {
     }
 }
 
-/// Whether a set can be listed: of a field that is matched exactly, only that or its complement is short.
+/// Whether a set can be written as a list. For a field with exact match, only the set or its complement is short.
 fn fits(values: &[(u128, u128)], matching: Match) -> bool {
     matching != Match::Exact || values.iter().all(|(first, last)| last - first <= MAX_PARTS as u128)
 }
 
-/// The length of the prefix that a range is.
+/// Returns the length of the prefix that equals a range.
 fn prefix(first: u128, last: u128, width: u32) -> Option<u32> {
     let size = last - first;
     let is_prefix = size & size.wrapping_add(1) == 0 && first & size == 0;
     is_prefix.then(|| width - size.count_ones())
 }
 
-/// What a range begins with that a field can be asked at once, and the rest.
+/// Splits a range into a first part that the match kind can express and the rest.
 fn part((first, last): (u128, u128), matching: Match, width: u32) -> ((u128, u128), Option<(u128, u128)>) {
     let end = match matching {
         Match::Any | Match::Range => last,

@@ -1,22 +1,22 @@
-//! One node of a diagram as the entries of one state (Algorithm 1 of the packet subscriptions paper: a node here is all
-//! that one path can do in the component of a field, its arms are the paths from `In` to `Out`).
+//! Entries of one state from one node of the decision diagram (Algorithm 1 of the packet subscriptions paper: a node
+//! here is a path through a field's component, its arms are the paths from `In` to `Out`).
 
 use crate::codes::Codes;
 use crate::format::max_of;
 use crate::prefixes::prefixes;
 use crate::tables::{EntryKey, Stage, State, Wide};
 
-/// Values that lead to one state, in codes if the field has some.
+/// An interval of values with one result, in codes if the field has codes.
 struct Stretch {
     first: u128,
     last: u128,
     state: State,
-    /// Whether it is a single value. Its code is then `first`; no value has the others up to `last`.
+    /// Whether it is a single value. Its code is then `first`; no value has the other codes up to `last`.
     is_single: bool,
 }
 
-/// The entries for a node: `arms` are the first values of stretches and the states behind them, neighbours differ. State
-/// 0 is where a value without an entry goes.
+/// Returns the entries of a node. `arms` is a step function: first values of intervals and their next states;
+/// neighbours differ. State 0 is the result of a miss.
 pub(crate) fn entries(
     arms: &[(u128, State)],
     width: u32,
@@ -51,9 +51,9 @@ fn rest(state: State) -> Option<(EntryKey, State)> {
     (state != 0).then_some((EntryKey::Rest, state))
 }
 
-/// Every value that the largest part of the domain does not go along with.
+/// Returns an exact entry for every value outside the most frequent result.
 fn exact(stretches: &[Stretch]) -> Vec<(EntryKey, State)> {
-    // The rules ask for values, so all that they do not name goes one way, and that is most of the domain.
+    // Exact-match rules test single values, so all other values share one result, which covers most of the domain.
     let mut sizes: Vec<(State, u128)> = Vec::new();
     let mut by_state: Vec<(State, u128)> = stretches.iter().map(|of| (of.state, of.last - of.first)).collect();
     by_state.sort_unstable();
@@ -69,11 +69,11 @@ fn exact(stretches: &[Stretch]) -> Vec<(EntryKey, State)> {
     values.chain(rest(most)).collect()
 }
 
-/// Each stretch an entry, but for those that go the commonest way.
+/// Returns one entry per interval, except for the most frequent result.
 fn ranges(stretches: &[Stretch], exact: bool) -> Vec<(EntryKey, State)> {
     let mut states: Vec<State> = stretches.iter().map(|of| of.state).collect();
     states.sort_unstable();
-    // What goes to state 0 needs no entry at all, any other way one.
+    // State 0 needs no entry for the rest, any other state needs one.
     let cost = |part: &[State]| (states.len() - part.len() + usize::from(part[0] != 0), part[0]);
     let default = states.chunk_by(|a, b| a == b).map(cost).min().map_or(0, |(_, state)| state);
     let key = |of: &Stretch| match exact && of.is_single {
@@ -84,7 +84,7 @@ fn ranges(stretches: &[Stretch], exact: bool) -> Vec<(EntryKey, State)> {
     named.map(|of| (key(of), of.state)).chain(rest(default)).collect()
 }
 
-/// Single values exactly; for the prefixes, they are what is beside them.
+/// Returns exact entries for single values, and prefixes for the rest as if the single values did not exist.
 fn beside_exact(stretches: &[Stretch], width: u32) -> Vec<(EntryKey, State)> {
     if stretches.iter().all(|of| of.is_single) {
         return ranges(stretches, true);
@@ -95,7 +95,7 @@ fn beside_exact(stretches: &[Stretch], width: u32) -> Vec<(EntryKey, State)> {
     for Stretch { first, last, state, is_single } in stretches {
         if *is_single {
             singles.push((*first, *state));
-            // The stretch before goes on; at the beginning, the one behind starts earlier.
+            // The preceding interval extends over it; at the beginning, the following interval starts earlier.
             if let Some((_, end, _)) = wide.last_mut() {
                 *end = *last;
                 from = last.wrapping_add(1);
@@ -108,7 +108,7 @@ fn beside_exact(stretches: &[Stretch], width: u32) -> Vec<(EntryKey, State)> {
         }
         from = last.wrapping_add(1);
     }
-    // A value that goes where those around it go anyway needs no entry.
+    // A value with the same result as its surroundings needs no entry.
     let around = |value: u128| wide.partition_point(|(_, end, _)| *end < value);
     let apart = singles.into_iter().filter(|(value, state)| wide[around(*value)].2 != *state);
     let apart: Vec<_> = apart.map(|(value, state)| (EntryKey::Exact(value), state)).collect();

@@ -1,4 +1,4 @@
-//! Which aggregate is in which slot, and which messages count for it.
+//! Allocation of slots to aggregates, and the conditions under which messages count.
 
 use std::collections::HashMap;
 
@@ -6,25 +6,25 @@ use crate::format::{FieldId, Format, Subject};
 use crate::ranges::Ranges;
 use crate::rule::{Aggregate, Condition, Rule};
 
-/// An aggregate in its slot.
+/// The aggregate in a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotUse {
     /// The slot.
     pub slot: u16,
-    /// What is computed there; `None` where the slot is no longer in use.
+    /// The aggregate that the slot computes; `None` if the slot is no longer in use.
     pub aggregate: Option<Aggregate>,
 }
 
-/// What an aggregate is computed over: the aggregate, and the condition of the messages that count, tests of its key
-/// aside. Rules whose conditions differ only there share a slot, for each key has a state of its own: what counts for
-/// keys that a rule excludes the rule never sees.
+/// Identity of a slot's state: the aggregate, and the condition on counted messages except tests of its key. Rules
+/// whose conditions differ only in those tests share a slot. Each key has separate state, so a rule never reads the
+/// state of keys that it excludes.
 type Over = (Aggregate, Condition);
 
-/// The slots, counted by use.
+/// Slots with reference counts.
 #[derive(Clone)]
 pub(crate) struct Slots {
     taken: HashMap<Over, (u16, usize)>,
-    /// The last is taken first.
+    /// Stack of free slots.
     free: Vec<u16>,
 }
 
@@ -33,7 +33,7 @@ impl Slots {
         Slots { taken: HashMap::new(), free: (0..count).rev().collect() }
     }
 
-    /// The slot for this, used once more; `None` if none is left.
+    /// Adds a reference to the slot of this state; `None` if no slot is free.
     pub fn hold(&mut self, over: Over, format: &Format, told: &mut Vec<SlotUse>) -> Option<u16> {
         if let Some((slot, uses)) = self.taken.get_mut(&over) {
             *uses += 1;
@@ -50,7 +50,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// Uses the slot that this had before, after nothing else took it.
+    /// Reacquires the slot that this state had before, which nothing else has taken since.
     pub fn hold_again(&mut self, over: Over, slot: u16) {
         let (_, uses) = self.taken.entry(over).or_insert_with(|| {
             self.free.retain(|other| *other != slot);
@@ -59,7 +59,7 @@ impl Slots {
         *uses += 1;
     }
 
-    /// Takes back one use.
+    /// Drops one reference.
     pub fn release(&mut self, over: &Over, told: &mut Vec<SlotUse>) {
         let (slot, uses) = self.taken.get_mut(over).expect("what is released was held");
         *uses -= 1;
@@ -70,12 +70,12 @@ impl Slots {
         }
     }
 
-    /// How many slots are in use.
+    /// Returns the number of slots in use.
     pub fn used(&self) -> usize {
         self.taken.len()
     }
 
-    /// All slots in use, by number.
+    /// Returns all slots in use, by number.
     pub fn list(&self) -> Vec<SlotUse> {
         let uses = self.taken.iter().map(|((aggregate, _), (slot, _))| (*slot, aggregate.clone()));
         let mut list: Vec<_> = uses.collect();
@@ -84,8 +84,8 @@ impl Slots {
     }
 }
 
-/// The condition of the messages that count for an aggregate of a rule: the rule's with every test of an aggregate taken
-/// as true, and what is computed is there.
+/// Returns the condition on messages that count for an aggregate of a rule: the rule's condition with every aggregate
+/// test taken as true, and all required headers valid.
 pub(crate) fn counted(rule: &Rule, aggregate: &Aggregate, format: &Format) -> Condition {
     let mut all = vec![without_aggregates(&rule.condition, false)];
     let mut headers: Vec<_> = aggregate.fields().filter_map(|id| format.get(id).header).collect();
@@ -96,7 +96,7 @@ pub(crate) fn counted(rule: &Rule, aggregate: &Aggregate, format: &Format) -> Co
     flat(all)
 }
 
-/// The part of [`counted`] that is not about the aggregate's key alone.
+/// Returns the conjuncts of [`counted`] that test more than the aggregate's key.
 pub(crate) fn apart_from_key(counted: &Condition, by: &[FieldId]) -> Condition {
     let parts = match counted {
         Condition::All(parts) => parts.clone(),
@@ -105,7 +105,7 @@ pub(crate) fn apart_from_key(counted: &Condition, by: &[FieldId]) -> Condition {
     flat(parts.into_iter().filter(|part| !is_of(part, by)).collect())
 }
 
-/// Whether a condition tests these fields and nothing else.
+/// Whether a condition tests only these fields.
 fn is_of(condition: &Condition, fields: &[FieldId]) -> bool {
     match condition {
         Condition::Test(test) => matches!(test.subject, Subject::Field(id) if fields.contains(&id)),
@@ -115,12 +115,12 @@ fn is_of(condition: &Condition, fields: &[FieldId]) -> bool {
     }
 }
 
-/// More keys than this a rule does not name.
+/// Maximum number of keys that a rule names.
 const MAX_NAMED: usize = 4096;
-/// More neighbouring values than this are a range, which names no keys. Fewer may have been written one by one.
+/// Maximum length of a run of values that counts as named. A longer one is a range.
 const MAX_NEIGHBOURS: u128 = 64;
 
-/// What a part of a condition leaves of a field, if that is all that it says.
+/// Returns the values that a conjunct permits for a field, if it tests nothing else.
 fn values_of(part: &Condition, field: FieldId) -> Option<Ranges> {
     match part {
         Condition::Test(test) if test.subject == Subject::Field(field) => Some(test.values.clone()),
@@ -131,7 +131,7 @@ fn values_of(part: &Condition, field: FieldId) -> Option<Ranges> {
     }
 }
 
-/// The keys that a rule's messages can have, if it names them: a test of each field of the key for some values.
+/// Returns the keys that matching messages can have, if the rule tests each key field for specific values.
 pub(crate) fn named(counted: &Condition, by: &[FieldId]) -> Option<Vec<Vec<u128>>> {
     let parts = match counted {
         Condition::All(parts) => parts.as_slice(),
@@ -173,8 +173,8 @@ fn flat(all: Vec<Condition>) -> Condition {
     }
 }
 
-/// Negations go inwards, so that a test of an aggregate is true wherever it stands; places are left out, so that equal
-/// conditions are equal.
+/// Pushes negations inwards, so that aggregate tests become true in any position. Removes source locations, so that
+/// equal conditions compare equal.
 fn without_aggregates(condition: &Condition, negated: bool) -> Condition {
     let span = diagnostics::Span::default();
     let list = |list: &[Condition]| list.iter().map(|part| without_aggregates(part, negated)).collect();

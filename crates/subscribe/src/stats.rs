@@ -1,48 +1,48 @@
-//! How large things are.
+//! Size statistics.
 
 use crate::emit::Surroundings;
 use crate::prefixes::cover;
 use crate::subscriptions::Subscriptions;
 use crate::tables::{EntryKey, Stage, StageKey, Target, Wide, stages};
 
-/// Entries of one stage, by table.
+/// Number of entries of one stage, by table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageSize {
-    /// What is looked up: `add_order.price`, or `validity`.
+    /// Name of the lookup key: `add_order.price`, or `validity`.
     pub name: String,
     /// Entries of the exact table.
     pub exact: usize,
     /// Entries of the wide table: ranges, prefixes or, for validity, patterns.
     pub wide: usize,
-    /// How the wide table matches, if there is one; `None` for validity, which is ternary.
+    /// Match kind of the wide table, if there is one; `None` for validity, which is ternary.
     pub kind: Option<Wide>,
     /// Entries of the table of the rest.
     pub rest: usize,
-    /// Entries of the table of codes, if values are mapped onto codes first.
+    /// Entries of the code table, if values are mapped to codes first.
     pub codes: usize,
 }
 
 impl StageSize {
-    /// All entries.
+    /// Returns the number of all entries.
     pub fn all(&self) -> usize {
         self.exact + self.wide + self.rest + self.codes
     }
 }
 
-/// How large a set of rules is, as rules, diagram and tables.
+/// Size of a set of rules, its diagram and its tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Rules.
+    /// Number of rules.
     pub rules: usize,
-    /// Nodes of the diagram: one for all that a path asks of a field.
+    /// Nodes of the diagram; a node tests one field.
     pub nodes: usize,
-    /// Nodes that it has as a binary diagram of comparisons, as [`Subscriptions::dot`] draws it.
+    /// Nodes of the equivalent binary diagram of comparisons, as drawn by [`Subscriptions::dot`].
     pub binary_nodes: usize,
-    /// Different sets of acts, the empty one included if it is reached.
+    /// Distinct effect sets, including the empty one if it is reached.
     pub sets: usize,
-    /// Nodes and sets that are kept, with those of the unions in between.
+    /// Nodes and sets in memory, including those of intermediate unions.
     pub kept: usize,
-    /// States.
+    /// Number of states.
     pub states: usize,
     /// Entries, by stage.
     pub stages: Vec<StageSize>,
@@ -50,24 +50,24 @@ pub struct Stats {
     pub leaves: usize,
     /// Multicast groups.
     pub groups: usize,
-    /// Bytes of diagrams, of the memory of operations, and of the rules and their trie.
+    /// Memory in bytes of the diagrams, of the operation caches, and of the rules and their trie.
     pub bytes: [usize; 3],
 }
 
 impl Stats {
-    /// Entries of all stages; leaves and groups are not among them.
+    /// Returns the number of entries of all stages, without leaves and groups.
     pub fn entries(&self) -> usize {
         self.stages.iter().map(StageSize::all).sum()
     }
 }
 
 impl Subscriptions {
-    /// Nodes and sets that are kept, with those of the unions in between and those not needed any more.
+    /// Returns the number of nodes and sets in memory, including intermediate unions and garbage.
     pub fn kept(&self) -> usize {
         self.store.len()
     }
 
-    /// The entries that these rules take on another target, by stage.
+    /// Returns the number of entries that these rules need on another target, by stage.
     pub fn sizes(&self, target: &Target) -> Vec<StageSize> {
         self.sizes_in(&stages(&self.format, &self.layout, target))
     }
@@ -101,7 +101,7 @@ impl Subscriptions {
         sizes
     }
 
-    /// How large this is now. It goes through all of the tables.
+    /// Computes the current size. Visits all of the tables.
     pub fn stats(&self) -> Stats {
         let tables = self.tables();
         let reachable = self.store.reachable(self.emitter.root());

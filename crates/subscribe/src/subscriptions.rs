@@ -1,4 +1,4 @@
-//! A set of rules that changes, and the tables of it.
+//! A changing set of rules and its tables.
 
 use bdd::{Ref, Store};
 
@@ -16,26 +16,26 @@ use crate::rule::{Aggregate, Condition, Rule};
 use crate::slots::{SlotUse, Slots, apart_from_key, counted, named};
 use crate::tables::{Change, Delivery, Stage, Tables, Target, stages};
 
-/// A rule of [`Subscriptions`]. The number of a rule that was removed is given to another in time.
+/// Number of a rule in [`Subscriptions`]. The number of a removed rule is reused eventually.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RuleId(pub u32);
 
-/// How large a set of rules may become.
+/// Limits on the size of a set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Nodes and sets of diagrams, those in between included.
+    /// Maximum number of nodes and sets of diagrams, including intermediate ones.
     pub nodes: usize,
-    /// Bytes of them.
+    /// Maximum memory of diagrams, in bytes.
     pub bytes: usize,
-    /// Steps of one change; some tens of nanoseconds each.
+    /// Maximum number of steps of one change; a step takes some tens of nanoseconds.
     pub steps: u64,
-    /// Entries of the tables of one field, those that a change adds and those that it deletes included: switches have room
-    /// for so many. Where stretches of codes become prefixes, a stretch counts as one.
+    /// Maximum number of entries of one field's tables, which is the capacity of the switch. Entries to be added and
+    /// entries to be deleted both count. An interval of codes that is expanded to prefixes counts as one.
     pub entries: usize,
 }
 
 impl Default for Limits {
-    /// A few gigabytes, a few minutes, and what a generated program's tables hold.
+    /// Allows a few gigabytes, a few minutes, and the entries that a generated program's tables hold.
     fn default() -> Self {
         Limits { nodes: 40_000_000, bytes: 4 << 30, steps: 4_000_000_000, entries: 1 << 20 }
     }
@@ -47,71 +47,73 @@ impl From<Limits> for bdd::Limits {
     }
 }
 
-/// How the target takes the writes of a [`Change`].
+/// Guarantee for messages during the writes of a [`Change`]. The terms are those of Reitblatt et al., Abstractions for
+/// Network Update (SIGCOMM 2012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Writes {
-    /// All at once: no message sees some of them. Then a change is as small as it can be.
+    /// The target applies all writes at once; no message sees a part of them. A change is then minimal.
     #[default]
     Together,
-    /// One after the other. Then a state stays only if the same messages reach it before and after (what else changes gets
-    /// new states, and more writes), and a message sees the old rules or the new ones if a target
+    /// The target applies writes one after the other, and each message sees either the old rules or the new ones. A
+    /// state survives a change only if the same messages reach it before and after; all other changes use new states,
+    /// which takes more writes. The guarantee holds if the target
     ///
-    /// 1. makes groups, leaves and the entries of new states, which nothing leads to yet;
-    /// 2. changes the entries of [`kept`](Change::kept) states: what is more specific is inserted before what is less
-    ///    (exact values, longer prefixes, the rest), then modified, then deleted in the opposite order. A range or pattern
-    ///    that overlaps one that is deleted goes before it, by its priority;
-    /// 3. deletes what nothing leads to any more, once the messages on their way have left.
+    /// 1. creates groups, leaves and the entries of new states, which no entry leads to yet;
+    /// 2. changes the entries of [`kept`](Change::kept) states: more specific ones are inserted before less specific
+    ///    ones (exact values, longer prefixes, the rest), then modified, then deleted in the opposite order. A new
+    ///    range or pattern that overlaps a deleted one takes precedence over it by priority;
+    /// 3. deletes whatever is unreachable, once all messages in flight have left.
     ///
-    /// A message leaves the kept states at one entry, and that is the old one or the new one. (A rule without any test
-    /// has the one state of all messages for its leaf: if it calls actions, these are written besides.)
+    /// A message leaves the kept states at exactly one entry, either the old or the new one. (A rule without any test
+    /// has the initial state of all messages as its leaf. If it calls actions, these are written separately.)
     InTurn,
 }
 
-/// What the compiler is told besides the format and the order.
+/// Options of the compiler besides the format and the column order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What the tables of the target can do.
+    /// Capabilities of the target's tables.
     pub target: Target,
-    /// How far to go.
+    /// Limits on memory and work.
     pub limits: Limits,
-    /// How changes are written.
+    /// Update guarantee.
     pub writes: Writes,
 }
 
-/// What became of a change.
+/// Result of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// The rules that were added, as they were given.
+    /// Added rules, in the order of the argument.
     pub added: Vec<RuleId>,
-    /// What the switch has to change.
+    /// Changes to the switch's tables.
     pub change: Change,
-    /// Slots whose use changes; their state begins anew.
+    /// Slots whose use changes; their state is reset.
     pub slots: Vec<SlotUse>,
 }
 
-/// A rule and what it holds.
+/// A rule with the resources that it references.
 #[derive(Clone)]
 pub(crate) struct Held {
     pub rule: Rule,
-    /// Where it hangs.
+    /// Key in the trie.
     key: u64,
-    /// The numbers of its acts.
+    /// Numbers of its effects.
     acts: Vec<u32>,
-    /// For each aggregate of the rule.
+    /// One record per aggregate of the rule.
     aggregates: Vec<HeldAggregate>,
 }
 
-/// An aggregate of a rule, and what it holds.
+/// An aggregate of a rule with the resources that it references.
 #[derive(Clone)]
 pub(crate) struct HeldAggregate {
     slot: u16,
-    /// What the slot is shared by.
+    /// Identity of the slot's state.
     over: (Aggregate, Condition),
-    /// When a message counts by this rule.
+    /// Condition on messages that count for this rule.
     counted: Condition,
-    /// The keys that the rule names, of an aggregate that the program computes.
+    /// For a declared aggregate, its index and the keys that the rule names.
     keys: Option<(u16, Vec<Vec<u128>>)>,
-    /// The number of the act.
+    /// Number of the effect.
     act: u32,
 }
 
@@ -124,13 +126,13 @@ impl Held {
         &self.acts
     }
 
-    /// For each aggregate its slot, and when a message counts.
+    /// Returns the slot of each aggregate with the condition on messages that count.
     pub fn counted(&self) -> impl Iterator<Item = (u16, &Condition)> {
         self.aggregates.iter().map(|aggregate| (aggregate.slot, &aggregate.counted))
     }
 }
 
-/// Rules, their diagram, and the tables that a switch has for them. See the crate's page.
+/// A set of rules, its decision diagram, and the tables of a switch. The crate documentation gives an overview.
 #[derive(Clone)]
 pub struct Subscriptions {
     pub(crate) format: Format,
@@ -148,7 +150,7 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// No rules yet.
+    /// Creates an empty set of rules.
     pub fn new(format: Format, layout: Layout, options: Options) -> Subscriptions {
         Subscriptions {
             stages: stages(&format, &layout, &options.target),
@@ -166,22 +168,22 @@ impl Subscriptions {
         }
     }
 
-    /// What rules speak of.
+    /// Returns the vocabulary of the rules.
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// The order of the columns.
+    /// Returns the column order.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The stages that [`Entry::stage`](crate::Entry::stage) counts.
+    /// Returns the stages that [`Entry::stage`](crate::Entry::stage) refers to.
     pub fn stages(&self) -> &[Stage] {
         &self.stages
     }
 
-    /// The rules, by number.
+    /// Returns the rules, by number.
     pub fn rules(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
         self.held().map(|(id, held)| (id, &held.rule))
     }
@@ -190,20 +192,20 @@ impl Subscriptions {
         self.rules.iter().enumerate().filter_map(|(at, held)| Some((RuleId(at as u32), held.as_ref()?)))
     }
 
-    /// A rule, if there is one of this number.
+    /// Returns the rule with this number, if there is one.
     pub fn rule(&self, id: RuleId) -> Option<&Rule> {
         Some(&self.rules.get(id.0 as usize)?.as_ref()?.rule)
     }
 
-    /// The aggregates in use.
+    /// Returns the aggregates in use.
     pub fn slots(&self) -> Vec<SlotUse> {
         self.slots.list()
     }
 
-    /// Removes rules and adds others, all at once. Numbers of no rule are passed over.
+    /// Removes and adds rules in one step. Unknown numbers are ignored.
     ///
     /// # Errors
-    /// [`Refusal`], if the rules that would be cannot become tables. Then everything is as before.
+    /// [`Refusal`], if the resulting rules cannot be compiled; nothing changes then.
     pub fn change(&mut self, remove: &[RuleId], add: Vec<Rule>) -> Result<Applied, Refusal> {
         let mut told = Vec::new();
         let removed: Vec<(u32, Held)> = remove.iter().filter_map(|id| self.take(*id, &mut told)).collect();
@@ -250,7 +252,7 @@ impl Subscriptions {
         }
     }
 
-    /// Makes the diagram and the tables those of the rules.
+    /// Recompiles the diagram and the tables for the current rules.
     fn turn(&mut self, limits: bdd::Limits) -> Result<Change, Refusal> {
         let root = self.refresh(limits)?;
         let with = Surroundings {
@@ -266,9 +268,9 @@ impl Subscriptions {
         })
     }
 
-    /// The diagram of the rules as they are.
+    /// Returns the diagram of the current rules.
     fn refresh(&mut self, limits: bdd::Limits) -> Result<Ref, Refusal> {
-        // Rules that cross are found before they take all that there is.
+        // A small budget first: state explosion is diagnosed before it uses all memory.
         let may_cross = limits != bdd::Limits::NONE && self.slots.used() >= crossing::FEW;
         if may_cross {
             let nodes = limits.nodes.min(self.store.len() + crossing::NODES);
@@ -341,7 +343,7 @@ impl Subscriptions {
         }
     }
 
-    /// Takes a rule out; its number stays taken.
+    /// Removes a rule; its number stays reserved.
     fn take(&mut self, id: RuleId, told: &mut Vec<SlotUse>) -> Option<(u32, Held)> {
         let held = self.rules.get_mut(id.0 as usize)?.take()?;
         self.merge.remove(held.key, id.0);
@@ -350,7 +352,7 @@ impl Subscriptions {
         Some((id.0, held))
     }
 
-    /// Puts a rule back that was taken out.
+    /// Restores a removed rule.
     fn put_back(&mut self, at: u32, mut held: Held) {
         held.acts = held.rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
         for HeldAggregate { slot, over, keys, act, .. } in &mut held.aggregates {
@@ -364,8 +366,8 @@ impl Subscriptions {
         self.rules[at as usize] = Some(held);
     }
 
-    /// Where a rule hangs. Rules that ask the first column for the same value are neighbours, and among them those with
-    /// bounds near each other: then the union of two neighbours has little to do where only one of them says something.
+    /// Returns the key of a rule in the trie. Rules that test the first column for the same value are neighbours,
+    /// ordered by their bounds. The union of two neighbours then has little work where only one of them applies.
     fn key(&self, rule: &Rule, at: u32) -> u64 {
         let mut tests: Vec<(u32, &crate::Ranges)> = Vec::new();
         visit(&rule.condition, &mut |test| {
@@ -396,12 +398,12 @@ impl Subscriptions {
         }
     }
 
-    /// All that a switch holds for the rules.
+    /// Returns the full contents of the switch's tables.
     pub fn tables(&self) -> Tables {
         Tables { places: self.places.list(), ..self.emitter.tables(&self.surroundings()) }
     }
 
-    /// What the rules do with a message, each asked by itself. Groups are not told.
+    /// Evaluates each rule on a message separately. The result has no group.
     pub fn evaluate(&self, message: &Message) -> Delivery {
         let mut numbers = Vec::new();
         for (_, held) in self.held() {
@@ -423,27 +425,27 @@ impl Subscriptions {
         View { format: &self.format, message, aggregates: &held.rule.aggregates, slots }
     }
 
-    /// What the diagram says of a message. Groups are not told.
+    /// Evaluates the decision diagram on a message. The result has no group.
     pub fn by_diagram(&self, message: &Message) -> Delivery {
         let numbers =
             self.store.evaluate(self.emitter.root(), |level| message.column(self.layout.keys()[level as usize]));
         self.delivery(numbers.to_vec())
     }
 
-    /// What acts come to.
+    /// Combines effects to a delivery.
     fn delivery(&self, mut numbers: Vec<u32>) -> Delivery {
         numbers.sort_unstable();
         numbers.dedup();
         crate::emit::delivery(&self.acts, &numbers)
     }
 
-    /// The set of acts as a delivery.
+    /// Returns the delivery of an effect set.
     pub(crate) fn delivery_of(&self, set: Ref) -> Delivery {
         deliver(&self.surroundings(), set)
     }
 }
 
-/// A number of 24 bits that ascends with a larger one: how many bits it has, and the first of them.
+/// Maps a number monotonically to 24 bits: its bit length and its leading bits.
 fn scale(number: u128) -> u64 {
     let bits = 128 - number.leading_zeros();
     let mantissa = if bits > 17 { number >> (bits - 17) } else { number << (17 - bits) };

@@ -1,23 +1,24 @@
-//! What a switch is given: table entries, and the meaning of them.
+//! The tables of a switch, and their meaning.
 //!
-//! The program is a chain of *stages*, one for each column of the [`Layout`], and a state that goes from
-//! stage to stage. It begins as 0. In a stage for a field, the message's state and the field's value are looked up:
+//! The program is a chain of *stages*, one for each column of the [`Layout`], and a state that is passed from stage to
+//! stage. It starts as 0. A stage for a field looks up the message's state and the field's value:
 //!
 //! ```text
 //! state, value ──> exact ── miss ──> wide (range, lpm or ternary) ── miss ──> rest (state alone) ── miss ──> as before
 //!                   hit: next state       hit: next state                hit: next state
 //! ```
 //!
-//! Where [`Stage::codes`] says so, the value is first mapped onto a code by a table of ranges ([`CodeEntry`]), which
-//! knows no state; a value without an entry has code 0. Exact and wide tables then match the code.
+//! If [`Stage::codes`] is set, a table of ranges ([`CodeEntry`]) first maps the value to a code, independent of the
+//! state; a value without an entry has code 0. The exact and wide tables then match the code.
 //!
-//! The first stage is that of validity, if the format has headers: its one table matches the validity bits of all of them
-//! and knows no state. Behind the last stage, the *leaf* table maps the state to a [`Delivery`]; a state without a leaf
-//! delivers nothing.
+//! If the format has headers, the first stage is that of validity. Its one table matches the validity bits of all
+//! headers, independent of the state. After the last stage, the *leaf* table maps the state to a [`Delivery`]; a state
+//! without a leaf delivers nothing.
 //!
-//! A state is of one stage, which its number tells ([`state`](crate::state)); the others have no entry for it and let
-//! it pass, so that a program may skip them. Which of a stage's tables have entries depends on the rules, which of them
-//! exist on the [`Target`] and the field's [`Match`] alone, so that a program can be generated before there are rules.
+//! A state belongs to one stage, which its tag names ([`state`](crate::state)). All other stages have no entry for it
+//! and leave it unchanged, so that a program may skip them. The rules determine which of a stage's tables have entries.
+//! The [`Target`] and the field's [`Match`] alone determine which tables exist, so that a program can be generated
+//! before there are rules.
 
 use crate::computed::Place;
 use crate::evaluate::Message;
@@ -25,43 +26,42 @@ use crate::format::{ActionId, Format, Match};
 use crate::layout::{Key, Layout};
 use crate::rule::Update;
 
-/// A state of the pipeline. 0 is the state that messages begin with; after the first stage it means that nothing matches.
-/// Others tell which stage asks them: see [`state`](crate::state).
+/// A state of the pipeline. 0 is the initial state; after the first stage it means that nothing matches. Other states
+/// name the stage that looks them up: see [`state`](crate::state).
 pub type State = u32;
 
-/// How a target matches stretches of values.
+/// Match kind for intervals of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wide {
-    /// As ranges, each value in one entry at most.
+    /// Ranges; each value is in at most one entry.
     Range,
-    /// As prefixes; the longest wins.
+    /// Prefixes; the longest wins.
     Lpm,
-    /// As values with masks, all of them prefixes; [`Entry::priority`] says which wins.
+    /// Values with masks, all of them prefixes; [`Entry::priority`] decides.
     Ternary,
 }
 
-/// What the tables of a target can do.
+/// Capabilities of the target's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// How stretches are matched in fields that say no more than `@query_field`.
+    /// Match kind for intervals in fields annotated with plain `@query_field`.
     pub wide: Wide,
-    /// Whether fields whose tables match stretches have an exact table too, which takes all single values: memory for
-    /// exact entries costs a switch less. It is one lookup more for software.
+    /// Whether fields whose tables match intervals also have an exact table for single values. Exact entries need less
+    /// memory in hardware; in software, the table costs one more lookup.
     pub exact_beside: bool,
-    /// Whether fields that ask for ranges (`@query_field_range`) can have them; else they are matched as `wide` says.
+    /// Whether fields that require ranges (`@query_field_range`) get them; otherwise `wide` applies.
     pub has_ranges: bool,
-    /// The largest multicast group's number. Groups are numbered from 1.
+    /// Largest multicast group number. Groups are numbered from 1.
     pub max_group: u32,
-    /// Whether a message updates each counter once at most: rules that ask for more are refused.
+    /// Whether a message may update each counter only once; rules that need more are refused.
     pub one_update: bool,
-    /// Whether entries that lead to a leaf where messages are [delivered and no more](Delivery::is_plain) say
-    /// themselves where to, so that such a leaf takes no entry. Then its delivery never changes: other ports are
-    /// another leaf.
+    /// Whether entries that lead to a [plain](Delivery::is_plain) leaf contain its delivery themselves, so that the
+    /// leaf takes no entry. The delivery of such a leaf never changes: other ports are another leaf.
     pub carries: bool,
 }
 
 impl Default for Target {
-    /// v1model.
+    /// Returns the capabilities of v1model.
     fn default() -> Self {
         Target {
             wide: Wide::Range,
@@ -77,20 +77,20 @@ impl Default for Target {
 /// The tables of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What is looked up.
+    /// Lookup key.
     pub column: StageKey,
     /// Whether there is a table that matches state and value exactly.
     pub exact: bool,
-    /// How the table for stretches matches, if there is one.
+    /// Match kind of the table of intervals, if there is one.
     pub wide: Option<Wide>,
-    /// The width of the codes that values are mapped onto before, if they are.
+    /// Width in bits of the codes that values are mapped to first, if any.
     pub codes: Option<u32>,
-    /// How the table of the codes matches values, if there is one. A [`CodeEntry`] may take several prefixes there:
+    /// Match kind of the code table, if there is one. A [`CodeEntry`] may take several prefixes there:
     /// [`cover`](crate::cover).
     pub code_table: Wide,
 }
 
-/// What a stage looks up.
+/// Lookup key of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StageKey {
     /// The validity of every header of the format, by [`HeaderId`](crate::HeaderId).
@@ -99,7 +99,7 @@ pub enum StageKey {
     Column(Key),
 }
 
-/// The stages of a program, in order.
+/// Returns the stages of a program, in order.
 pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
     let validity = Stage { column: StageKey::Validity, exact: false, wide: None, codes: None, code_table: target.wide };
     let columns = layout.keys()[layout.validities()..].iter().map(|key| {
@@ -123,42 +123,42 @@ pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
     (layout.validities() > 0).then_some(validity).into_iter().chain(columns).collect()
 }
 
-/// What an entry of a stage matches besides the state.
+/// Key of a stage's entry besides the state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EntryKey {
     /// In the exact table: this value.
     Exact(u128),
-    /// In the wide table: from the first to the second, both included.
+    /// In the wide table: from the first to the second, both inclusive.
     Range(u128, u128),
-    /// In the wide table: values whose first bits are those of `value`.
+    /// In the wide table: values that begin with the first `length` bits of `value`.
     Prefix {
-        /// The bits; 0 behind the prefix.
+        /// The bits; 0 after the prefix.
         value: u128,
-        /// How many.
+        /// Length in bits.
         length: u32,
     },
-    /// In the table of the rest: any value that nothing else matches.
+    /// In the table of the rest: any value that no other entry matches.
     Rest,
-    /// In the validity table: for each header whether it is valid; `None` for no matter.
+    /// In the validity table: required validity of each header; `None` matches both.
     Validity(Vec<Option<bool>>),
 }
 
 /// An entry of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
-    /// The place of the stage in [`stages`].
+    /// Index of the stage in [`stages`].
     pub stage: u16,
-    /// The state that it is for; 0 in the validity table, which does not match it.
+    /// State that the entry matches; 0 in the validity table, which does not match the state.
     pub state: State,
-    /// What it matches.
+    /// Value that it matches.
     pub key: EntryKey,
-    /// The state afterwards.
+    /// Next state.
     pub next: State,
 }
 
 impl Entry {
-    /// Of two entries for a state that match a value, the one with the higher priority counts. Different in prefixes
-    /// only.
+    /// Returns the precedence among entries of a state that match the same value; the highest wins. It differs only
+    /// between prefixes.
     pub fn priority(&self) -> u32 {
         match self.key {
             EntryKey::Prefix { length, .. } => length + 1,
@@ -170,47 +170,47 @@ impl Entry {
 /// An entry of a stage's code table: a range of values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodeEntry {
-    /// The place of the stage in [`stages`].
+    /// Index of the stage in [`stages`].
     pub stage: u16,
-    /// The first value.
+    /// First value.
     pub first: u128,
-    /// The last value.
+    /// Last value.
     pub last: u128,
-    /// What takes the value's place.
+    /// Code that replaces the value.
     pub code: u128,
 }
 
-/// A multicast group; numbers begin at 1.
+/// A multicast group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group {
-    /// Its number.
+    /// Number, from 1.
     pub id: u32,
-    /// Ascending, two or more.
+    /// Ports, ascending, at least two.
     pub ports: Vec<u32>,
 }
 
-/// All that is done with a message.
+/// The combined effect of all matching rules on a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Delivery {
-    /// Where it goes; ascending.
+    /// Destination ports, ascending.
     pub ports: Vec<u32>,
-    /// The group of these ports, if there are two or more.
+    /// Multicast group of these ports, if there are two or more.
     pub group: Option<u32>,
-    /// Whether the controller gets it.
+    /// Whether the controller receives a copy.
     pub to_controller: bool,
-    /// Whether a rule says `drop`. It goes to `ports` all the same; if there are none, this tells it from a message that
-    /// no rule matches.
+    /// Whether a rule says `drop`. The message goes to `ports` anyway; if there are none, the flag distinguishes it
+    /// from a message that no rule matches.
     pub drop: bool,
-    /// Actions of the program with their arguments; each action once (the compiler refuses other rules).
+    /// Actions of the program with their arguments; each action at most once (the compiler refuses other rules).
     pub calls: Vec<(ActionId, Vec<u128>)>,
     /// Updates of counters.
     pub updates: Vec<Update>,
-    /// Slots whose aggregates this message counts for; ascending.
+    /// Slots whose aggregates count this message, ascending.
     pub slots: Vec<u16>,
 }
 
 impl Delivery {
-    /// Whether messages go to ports, and nothing else is done.
+    /// Whether the message only goes to ports.
     pub fn is_plain(&self) -> bool {
         let is_more =
             self.to_controller || !self.calls.is_empty() || !self.updates.is_empty() || !self.slots.is_empty();
@@ -221,29 +221,29 @@ impl Delivery {
 /// An entry of the leaf table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The state behind the last stage.
+    /// State after the last stage.
     pub state: State,
-    /// What is done.
+    /// Delivery in this state.
     pub delivery: Delivery,
 }
 
-/// All that a switch holds for a set of rules.
+/// The full contents of a switch's tables for a set of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
-    /// By stage, state and key.
+    /// Stage entries, sorted by stage, state and key.
     pub entries: Vec<Entry>,
-    /// By state.
+    /// Leaves, sorted by state.
     pub leaves: Vec<Leaf>,
-    /// By number.
+    /// Groups, sorted by number.
     pub groups: Vec<Group>,
-    /// By stage and value.
+    /// Code entries, sorted by stage and value.
     pub codes: Vec<CodeEntry>,
-    /// By aggregate and key.
+    /// Key cells, sorted by aggregate and key.
     pub places: Vec<Place>,
 }
 
 impl Tables {
-    /// What the tables do with a message, looked up as a switch does it.
+    /// Returns the delivery of a message, looked up as in a switch.
     pub fn run(&self, format: &Format, layout: &Layout, message: &Message) -> Delivery {
         let mut state = 0;
         let mut at = 0;
@@ -262,7 +262,7 @@ impl Tables {
 }
 
 impl Tables {
-    /// The next state, by the entries of one state in one stage.
+    /// Returns the next state, given the entries of one state in one stage.
     fn look_up(&self, entries: &[Entry], format: &Format, layout: &Layout, message: &Message) -> Option<State> {
         let stage = entries.first()?.stage;
         let has_validity = layout.validities() > 0;
@@ -297,21 +297,21 @@ impl Tables {
     }
 }
 
-/// What a change of the rules changes in the tables.
+/// Difference between the tables before and after a change of rules.
 ///
-/// All of it at once leaves no message with a mixture. A target that cannot do that applies one write after the other, in
-/// the order of the fields here; so that a message sees the old rules or the new ones also then, the rules are to be
-/// compiled for [`Writes::InTurn`](crate::Writes::InTurn), whose page says in which order the entries of a state go.
+/// Applied at once, it leaves no message with a mixture of old and new rules. A target without atomic writes applies
+/// one write after the other, in the order of the fields here. For per-message consistency, the rules must then be
+/// compiled for [`Writes::InTurn`](crate::Writes::InTurn), which specifies the order of the entries of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Entries of code tables to delete before all else.
+    /// Code entries to delete first.
     pub old_codes: Vec<CodeEntry>,
-    /// Entries of code tables to add then. A value may have no code in between: only all of a change at once leaves no
-    /// message with a mixture where bounds of a field with codes come or go.
+    /// Code entries to add next. A value may have no code in between: if bounds of a field with codes change, only an
+    /// atomic change leaves no message with a mixture.
     pub new_codes: Vec<CodeEntry>,
-    /// Places of keys to make first; a place may be one that goes with this change.
+    /// Key cells to assign first; a cell may be one that is freed by this change.
     pub new_places: Vec<Place>,
-    /// Groups to make first.
+    /// Groups to create first.
     pub new_groups: Vec<Group>,
     /// Leaves to add.
     pub new_leaves: Vec<Leaf>,
@@ -321,21 +321,21 @@ pub struct Change {
     pub inserted: Vec<Entry>,
     /// Entries whose `next` changes.
     pub modified: Vec<Entry>,
-    /// Entries to delete; `next` is what it was.
+    /// Entries to delete, with their previous `next`.
     pub deleted: Vec<Entry>,
     /// States whose leaves are deleted.
     pub old_leaves: Vec<State>,
     /// Groups to delete last.
     pub old_groups: Vec<u32>,
-    /// Places of keys to delete last.
+    /// Key cells to free last.
     pub old_places: Vec<Place>,
-    /// States that stay and whose entries change, 0 among them; ascending. All other entries here are of states that are
-    /// new or go.
+    /// States that stay and whose entries change, including 0; ascending. All other entries in the change belong to
+    /// states that are new or removed.
     pub kept: Vec<State>,
 }
 
 impl Change {
-    /// How many writes it takes.
+    /// Returns the number of writes.
     pub fn len(&self) -> usize {
         self.new_groups.len()
             + self.new_leaves.len()

@@ -1,10 +1,10 @@
-//! Constants as people write them, and values of fields.
+//! Constants in rules, and values of fields.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::format::{Kind, Padding, max_of};
 
-/// A constant as it is written, before it is known what it is compared with.
+/// A constant as written, before the compared field is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Constant {
     /// `42`.
@@ -22,7 +22,7 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// What it is, for messages.
+    /// Returns a description for messages.
     pub fn describe(&self) -> &'static str {
         match self {
             Constant::Number(_) | Constant::Bits(_) => "a number",
@@ -33,7 +33,7 @@ impl Constant {
         }
     }
 
-    /// How many bits it has by itself, if that is certain.
+    /// Returns the width in bits that the notation implies, if any.
     pub fn width(&self) -> Option<u32> {
         match self {
             Constant::Ipv4(_) => Some(32),
@@ -43,10 +43,10 @@ impl Constant {
         }
     }
 
-    /// The value that it is in a field of this kind and width.
+    /// Returns the value of the constant in a field of this kind and width.
     ///
     /// # Errors
-    /// A clause that says why it is none: "… does not fit 8 bits".
+    /// A clause with the reason: "does not fit 8 bits, …".
     pub fn value(&self, kind: Kind, width: u32) -> Result<u128, String> {
         let fits = |number: u128| match number <= max_of(width) {
             true => Ok(number),
@@ -66,7 +66,7 @@ impl Constant {
     }
 }
 
-/// What constants a kind takes, for messages.
+/// Describes the constants that a kind accepts, for messages.
 pub fn expected(kind: Kind, width: u32) -> String {
     match kind {
         Kind::Unsigned => format!("a number of {width} bits"),
@@ -86,7 +86,7 @@ fn pad(text: &str, padding: Padding, width: u32) -> Result<u128, String> {
     Ok(bytes.into_iter().fold(0, |value, byte| value << 8 | u128::from(byte)))
 }
 
-/// A value as rules write it.
+/// Formats a value as in rules.
 pub fn show(value: u128, kind: Kind, width: u32) -> String {
     match kind {
         Kind::Unsigned => value.to_string(),

@@ -1,4 +1,5 @@
-//! Rules that mean to keep messages from subscribers, and do not: all rules that match a message act, and `drop` adds nothing.
+//! Lint: rules that only `drop` messages which other rules deliver. All matching rules apply, and `drop` has no effect
+//! on them.
 
 use std::collections::HashMap;
 
@@ -10,19 +11,20 @@ use crate::report::Useless;
 use crate::rule::{Action, Condition, Rule};
 use crate::subscriptions::{RuleId, Subscriptions};
 
-/// A tenth of a second or so.
+/// Budget of the analysis: about 0.1 s.
 const LIMITS: Limits = Limits { nodes: 1 << 20, bytes: 128 << 20, steps: 2_000_000 };
 
 impl Subscriptions {
-    /// Rules that only `drop` messages which another rule delivers, with one such; rules with aggregates are not looked at.
-    /// Only messages count for which `possible` holds. The work is bounded: where there is more to do, not all are found.
+    /// Finds rules that only `drop` messages which another rule delivers, with one such rule each. Rules with
+    /// aggregates are not checked. Only messages that satisfy `possible` count. The work is bounded: beyond the bound
+    /// findings may be missing.
     pub fn vetoes(&self, possible: &Condition) -> Vec<Useless> {
         let only_drops = |rule: &Rule| rule.actions.iter().all(|action| *action == Action::Drop);
         let asked = self.rules().filter(|(_, rule)| rule.aggregates.is_empty());
         let (drops, others): (Vec<_>, Vec<_>) = asked.partition(|(_, rule)| only_drops(rule));
         let mut found = Vec::new();
         if !drops.is_empty() {
-            // What was found before there was too much to do is right.
+            // Findings made before the budget was exhausted are valid.
             let _ = self.look(&drops, &others, possible, &mut found);
         }
         found

@@ -1,4 +1,4 @@
-//! Sets of rules from a seed: the same for the same. For benchmarks and tests.
+//! Seeded rule sets for benchmarks and tests. Equal seeds give equal rules.
 
 use std::fmt::Write;
 
@@ -7,20 +7,20 @@ use rng::SplitMix64;
 use crate::Message;
 use crate::format::{Field, FieldId, Format, Kind, Match, Padding};
 
-/// Rules as text, and what they speak of.
+/// Rules as text with their format.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What the rules speak of.
+    /// The vocabulary of the rules.
     pub format: Format,
-    /// The rules, one a line.
+    /// The rules, one per line.
     pub text: String,
 }
 
-/// The symbols of [`paper`].
+/// Number of symbols in [`paper`].
 pub const SYMBOLS: u64 = 100;
-/// The hosts of [`paper`]: ports 1 to this.
+/// Number of hosts in [`paper`], at ports 1 to this.
 pub const HOSTS: u64 = 200;
-/// The thresholds of [`paper`]: 1 to this.
+/// Largest threshold in [`paper`]; thresholds start at 1.
 pub const THRESHOLDS: u64 = 1000;
 
 fn field(format: &mut Format, name: &str, width: u32, kind: Kind, matching: Match) {
@@ -29,7 +29,7 @@ fn field(format: &mut Format, name: &str, width: u32, kind: Kind, matching: Matc
     format.field(field).expect("a new field of a right width");
 }
 
-/// What rules say of an Add Order message: `stock` exactly, `shares` and `price` any way.
+/// Returns the format of an ITCH Add Order message: `stock` with exact match, `shares` and `price` with any.
 pub fn itch() -> Format {
     let mut format = Format::new();
     format.header("add_order").expect("the first");
@@ -39,26 +39,27 @@ pub fn itch() -> Format {
     format
 }
 
-/// A symbol of [`paper`].
+/// Returns a symbol of [`paper`].
 fn symbol(number: u64) -> String {
     format!("SYM{number:03}")
 }
 
-/// One rule of the paper's workload: `stock == S and price > P : fwd(H)`, each evenly distributed.
-pub fn paper_rule(rng: &mut SplitMix64) -> String {
-    let (stock, price, host) = (symbol(rng.below(SYMBOLS)), 1 + rng.below(THRESHOLDS), 1 + rng.below(HOSTS));
+/// Returns one rule of the paper's workload: `stock == S and price > P : fwd(H)`, each uniformly distributed.
+pub fn paper_rule(dice: &mut Dice) -> String {
+    let (stock, price, host) = (symbol(dice.below(SYMBOLS)), 1 + dice.below(THRESHOLDS), 1 + dice.below(HOSTS));
     format!("stock == {stock} and price > {price} : fwd({host})")
 }
 
-/// The workload that the paper measures its compiler with (section 4): symbols, thresholds and hosts evenly distributed.
+/// Returns the workload of the paper's compiler measurements (section 4): symbols, thresholds and hosts are uniformly
+/// distributed.
 pub fn paper(seed: u64, rules: usize) -> Workload {
     let mut rng = SplitMix64::new(seed);
     let text = lines((0..rules).map(|_| paper_rule(&mut rng)));
     Workload { format: itch(), text }
 }
 
-/// A message that rules of [`paper`] may be about, of a symbol that has rules or, one in ten times, of one that has none.
-pub fn paper_message(format: &Format, rng: &mut SplitMix64) -> Message {
+/// Returns a message for [`paper`] rules. In one of ten cases its symbol has no rules.
+pub fn paper_message(format: &Format, dice: &mut Dice) -> Message {
     let mut message = Message::empty(format);
     let text = symbol(rng.below(SYMBOLS) + if rng.percent(10) { SYMBOLS } else { 0 });
     let stock =
@@ -72,19 +73,19 @@ pub fn paper_message(format: &Format, rng: &mut SplitMix64) -> Message {
 /// Parameters of [`siena`], named as in Carzaniga and Wolf's synthetic benchmark for content-based networks.
 #[derive(Clone, Debug)]
 pub struct Siena {
-    /// Subscriptions.
+    /// Number of subscriptions.
     pub subscriptions: usize,
-    /// Predicates in each.
+    /// Predicates in each subscription.
     pub predicates: usize,
-    /// Attributes there are, in numbers of 16 bits; every other one is asked for ranges too.
+    /// Number of attributes, each of 16 bits; every other one is also tested for ranges.
     pub attributes: usize,
-    /// Different values of an attribute.
+    /// Distinct values of an attribute.
     pub values: u64,
-    /// How unequal attributes and values are: exponent of Zipf's law.
+    /// Skew of attributes and values: exponent of Zipf's law.
     pub skew: f64,
-    /// In a hundred predicates on numbers: `==`, `<`, `>`; the rest are `!=`.
+    /// Percentages of `==`, `<` and `>` among predicates on numbers; the rest are `!=`.
     pub operators: [u64; 3],
-    /// Ports.
+    /// Number of ports.
     pub hosts: u64,
 }
 
@@ -102,7 +103,8 @@ impl Default for Siena {
     }
 }
 
-/// Conjunctions over random attributes. Attributes of one subscription differ; attributes and values follow Zipf's law.
+/// Returns conjunctions over random attributes. Attributes of one subscription differ; attributes and values follow
+/// Zipf's law.
 pub fn siena(seed: u64, of: &Siena) -> Workload {
     let mut format = Format::new();
     format.header("add_order").expect("the first");
@@ -133,8 +135,8 @@ pub fn siena(seed: u64, of: &Siena) -> Workload {
     Workload { format, text }
 }
 
-/// Rules without a field to tell them apart by value: a range in each of three fields, as wide as a part in
-/// `selectivity` of its values.
+/// Returns rules without a field that separates them by value: a range in each of three fields, each `1/selectivity` of
+/// the field's values wide.
 pub fn ranges(seed: u64, rules: usize, selectivity: u64) -> Workload {
     let mut format = Format::new();
     format.header("add_order").expect("the first");
@@ -163,7 +165,7 @@ fn lines(rules: impl Iterator<Item = String>) -> String {
     })
 }
 
-/// Numbers from 0 whose frequency falls as a power of their rank.
+/// Zipf distribution over numbers from 0: the frequency falls as a power of the rank.
 struct Zipf(Vec<f64>);
 
 impl Zipf {

@@ -1,12 +1,12 @@
-//! Rows of which nothing says which one counts.
+//! Overlapping rows whose relative precedence is undefined.
 
 use super::{Chain, Matches, Row};
 
 impl Chain {
-    /// Pairs of rows of which nothing says which one counts where both match, and which do different things: by the
-    /// numbers that their maker knows them by. One pair for each row at most.
+    /// Returns pairs of overlapping rows that have equal precedence and different results, identified by [`Row::at`].
+    /// Each row is reported in at most one pair.
     pub fn ambiguous(&self) -> Vec<(usize, usize)> {
-        /// More patterns of validity than this are not compared with each other.
+        /// Maximum number of validity patterns that are compared pairwise.
         const PATTERNS: usize = 4096;
         let mut out = Vec::new();
         let mut stretches = Vec::new();
@@ -36,7 +36,7 @@ impl Chain {
     }
 }
 
-/// Stretches of one group that overlap and say different things.
+/// Reports intervals of one group that overlap and have different results.
 fn overlaps<G: Ord, T: PartialEq>(mut all: Vec<(G, u128, u128, T, usize)>, out: &mut Vec<(usize, usize)>) {
     all.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
     for group in all.chunk_by(|a, b| a.0 == b.0) {

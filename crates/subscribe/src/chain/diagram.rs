@@ -1,4 +1,5 @@
-//! The function that tables are, as a diagram: from the last stage to the first each state becomes a node.
+//! The function that a chain of tables computes, as a decision diagram: each state becomes a node, from the last stage
+//! to the first.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -10,14 +11,14 @@ use crate::layout::{Key, Layout};
 use crate::lower::balanced;
 use crate::tables::{Delivery, State};
 
-/// Deliveries as numbers of sets.
+/// Deliveries, interned as terminals of the diagram.
 #[derive(Default)]
 pub(crate) struct Deliveries(HashMap<Delivery, u32>);
 
 impl Deliveries {
-    /// The function that gives this everywhere.
+    /// Returns the constant function with this delivery.
     fn constant(&mut self, delivery: &Delivery, store: &mut Store) -> Ref {
-        // What does nothing is no rule at all, unless it says drop.
+        // An empty delivery equals no matching rule, unless it says drop.
         if *delivery == Delivery::default() {
             return Ref::NOTHING;
         }
@@ -28,7 +29,8 @@ impl Deliveries {
 }
 
 impl Chain {
-    /// The function that the tables are, in the order of `layout`, which need not be their own.
+    /// Returns the function that the tables compute, in the column order `layout`, which may differ from the chain's
+    /// own.
     pub(crate) fn diagram(
         &self,
         format: &Format,
@@ -76,13 +78,13 @@ impl Chain {
                 };
                 changed.push((state, function));
             }
-            // What leads to a stage that was asked before finds nothing there.
+            // States of this stage become visible only now: a transition from a later stage finds no function.
             functions.extend(changed);
         }
         Ok(functions.get(&0).copied().unwrap_or(Ref::NOTHING))
     }
 
-    /// The codes of a stage: from which values on there is which. Values without a row have code 0.
+    /// Returns the step function from values to codes of a stage. Values without a row have code 0.
     fn decoded(&self, stage: u16, width: u32) -> Vec<(u128, u128)> {
         let of_stage = self.codes.iter().filter(|row| row.stage == stage);
         sweep(of_stage.map(|row| (row.first, row.last, (row.rank, row.code))).collect(), max_of(width))
@@ -92,7 +94,7 @@ impl Chain {
     }
 }
 
-/// From which value on which of some stretches is the greatest that covers it, if one does.
+/// Returns the step function that maps each value to the greatest of the intervals that cover it, if any.
 fn sweep<T: Ord + Copy>(mut stretches: Vec<(u128, u128, T)>, max: u128) -> Vec<(u128, Option<T>)> {
     let ends = stretches.iter().filter(|(_, last, _)| *last < max).map(|(_, last, _)| last + 1);
     let mut cuts: Vec<u128> = stretches.iter().map(|(first, ..)| *first).chain(ends).chain([0]).collect();
@@ -114,7 +116,7 @@ fn sweep<T: Ord + Copy>(mut stretches: Vec<(u128, u128, T)>, max: u128) -> Vec<(
     out
 }
 
-/// The arms of a state of a stage, in values or codes.
+/// Returns the arms of one state in one stage, in values or in codes.
 fn arms(rows: &[(&Row, Ref)], miss: Ref, width: u32) -> Vec<(u128, Ref)> {
     let stretch = |(row, function): &(&Row, Ref)| match row.matches {
         Matches::Stretch(first, last) => Some((first, last, ((std::cmp::Reverse(row.part), row.rank), *function))),
@@ -124,13 +126,13 @@ fn arms(rows: &[(&Row, Ref)], miss: Ref, width: u32) -> Vec<(u128, Ref)> {
     swept.into_iter().map(|(first, best)| (first, best.map_or(miss, |(_, function)| function))).collect()
 }
 
-/// Arms in codes as arms in values.
+/// Converts arms in codes to arms in values.
 fn in_values(codes: &[(u128, u128)], arms: &[(u128, Ref)]) -> Vec<(u128, Ref)> {
     let of = |code: u128| arms[arms.partition_point(|(first, _)| *first <= code) - 1].1;
     codes.iter().map(|(first, code)| (*first, of(*code))).collect()
 }
 
-/// The function with these arms, whose functions may ask for what comes before their own column.
+/// Returns the function with these arms. The arms' functions may test columns before this one.
 fn anywhere(level: u32, arms: &[(u128, Ref)], max: u128, store: &mut Store) -> Result<Ref, Full> {
     let mut stretches: BTreeMap<Ref, Vec<(u128, u128)>> = BTreeMap::new();
     for (at, (first, function)) in arms.iter().enumerate().filter(|(_, (_, function))| *function != Ref::NOTHING) {
@@ -149,7 +151,8 @@ fn anywhere(level: u32, arms: &[(u128, Ref)], max: u128, store: &mut Store) -> R
     balanced(store, &mut all)
 }
 
-/// The validity table: patterns, each a conjunction. Columns of validity come first in every order, as declared.
+/// Returns the function of the validity table. Each pattern is a conjunction; validity columns come first in every
+/// order, in order of declaration.
 fn validity(mut rows: Vec<(&Row, Ref)>, miss: Ref, store: &mut Store) -> Result<Ref, Full> {
     rows.sort_by_key(|(row, _)| std::cmp::Reverse(row.rank));
     let mut all = Ref::NOTHING;
@@ -164,7 +167,7 @@ fn validity(mut rows: Vec<(&Row, Ref)>, miss: Ref, store: &mut Store) -> Result<
             }
         }
         let function = store.keep_where(condition, function)?;
-        // Where a row of a higher rank matches, that one counts.
+        // A row of a higher rank takes precedence.
         let function = store.keep_unless(matched, function)?;
         all = store.union(all, function)?;
         matched = store.union(matched, condition)?;

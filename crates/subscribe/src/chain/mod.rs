@@ -1,9 +1,10 @@
-//! Tables as a switch has them, whoever wrote them: what they do with a message, and the function that they are.
+//! Tables as installed on a switch, whoever wrote them: their result for a message, and the function that they compute.
 //!
-//! [`Tables`] are what the compiler makes, and are right by construction. A [`Chain`] may hold anything that the tables of
-//! a program can be told: rows that overlap, with priorities, states that lead nowhere or back, entries for states that no
-//! message has. It means what the program does with it: a state is asked by the stage that its number tells
-//! ([`state`](crate::state)), so that one which leads back to an earlier stage, or is no leaf at the end, delivers nothing.
+//! [`Tables`] come from the compiler and are correct by construction. A [`Chain`] may hold anything that the tables of
+//! a program accept: overlapping rows with priorities, states that lead nowhere or back, entries for states that no
+//! message reaches. Its meaning is the program's: a state is looked up only by the stage that its tag names
+//! ([`state`](crate::state)). A message whose state leads back to an earlier stage, or is no leaf at the end, is
+//! delivered nowhere.
 
 mod ambiguous;
 mod diagram;
@@ -18,93 +19,93 @@ use crate::tables::{Delivery, EntryKey, State, Tables};
 
 pub(crate) use diagram::Deliveries;
 
-/// The tables of a stage, in the order in which a message looks into them: the first that has an entry for it counts.
+/// A table of a stage, in lookup order: the first table with a matching entry decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// The exact table.
     Exact,
-    /// The one of stretches; and that of validity.
+    /// The table of intervals, or the validity table.
     Wide,
-    /// The one of the state alone.
+    /// The table that matches the state alone.
     Rest,
 }
 
-/// What a row matches besides the state.
+/// Key of a row besides the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Matches {
-    /// Values, or codes, from the first to the second, both included.
+    /// Values, or codes, from the first to the second, both inclusive.
     Stretch(u128, u128),
-    /// For each header whether it is valid; `None` for no matter.
+    /// Required validity of each header; `None` matches both.
     Validity(Vec<Option<bool>>),
 }
 
-/// What a row does.
+/// Result of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Then {
-    /// The message goes on in this state.
+    /// Moves the message to this state.
     State(State),
-    /// It goes to these ports and nowhere else; ascending.
+    /// Delivers the message to these ports only; ascending.
     Ports(Vec<u32>),
-    /// It stays in its state, which nothing behind asks.
+    /// Leaves the message in its state, which no later stage looks up.
     Nothing,
 }
 
 /// An entry of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The place of the stage.
+    /// Index of the stage.
     pub stage: u16,
-    /// The state that it is for; 0 in the validity table, which does not match it.
+    /// State that the row matches; 0 in the validity table, which does not match the state.
     pub state: State,
-    /// Which of the stage's tables it is in.
+    /// The table of the stage that holds the row.
     pub part: Part,
-    /// In one table, of two rows that match a value the one with the higher rank counts: a priority, or how long a prefix is.
+    /// Precedence within one table: a priority, or a prefix length. The highest rank wins.
     pub rank: u32,
-    /// What it matches.
+    /// Values that the row matches.
     pub matches: Matches,
-    /// What it does.
+    /// Result of the row.
     pub then: Then,
-    /// Whatever number its maker knows it by.
+    /// Identifier that the caller chose for the row.
     pub at: usize,
 }
 
 /// A row of a code table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeRow {
-    /// The place of the stage.
+    /// Index of the stage.
     pub stage: u16,
-    /// The first value.
+    /// First value.
     pub first: u128,
-    /// The last value.
+    /// Last value.
     pub last: u128,
-    /// Of two rows that match a value the one with the higher rank counts.
+    /// Precedence: the highest rank wins.
     pub rank: u32,
-    /// What takes the value's place.
+    /// Code that replaces the value.
     pub code: u128,
-    /// Whatever number its maker knows it by.
+    /// Identifier that the caller chose for the row.
     pub at: usize,
 }
 
-/// Tables as they are.
+/// The tables of a program as installed.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// The order of the stages.
+    /// Column order of the stages.
     pub layout: Layout,
-    /// In no order.
+    /// Rows, in no particular order.
     pub rows: Vec<Row>,
-    /// In no order.
+    /// Code rows, in no particular order.
     pub codes: Vec<CodeRow>,
-    /// What is done in states that are leaves; groups are not told.
+    /// Deliveries of leaf states, without multicast groups.
     pub leaves: BTreeMap<State, Delivery>,
 }
 
 impl Chain {
-    /// No entries.
+    /// Returns a chain without entries.
     pub fn new(layout: Layout) -> Chain {
         Chain { layout, rows: Vec::new(), codes: Vec::new(), leaves: BTreeMap::new() }
     }
 
-    /// Those that the compiler made, of this order.
+    /// Returns the chain of tables that the compiler emitted for this column order.
     pub fn of(tables: &Tables, format: &Format, layout: &Layout) -> Chain {
         let mut chain = Chain::new(layout.clone());
         for (at, entry) in tables.entries.iter().enumerate() {
@@ -130,7 +131,7 @@ impl Chain {
         chain
     }
 
-    /// The same with nothing delivered to these ports.
+    /// Returns a copy that delivers nothing to these ports.
     pub fn without(&self, ports: &BTreeSet<u32>) -> Chain {
         let mut chain = self.clone();
         for row in &mut chain.rows {
@@ -149,7 +150,7 @@ impl Chain {
         self.layout.validities() > 0
     }
 
-    /// The column that a stage looks up; any header's validity for that of all.
+    /// Returns the column that a stage looks up; the first header's validity for the validity stage.
     pub fn column(&self, stage: u16) -> Key {
         match stage {
             0 if self.has_validity() => Key::Valid(HeaderId(0)),
@@ -159,21 +160,22 @@ impl Chain {
         }
     }
 
-    /// The width of what the rows of a stage match: of its codes, if it has some.
+    /// Returns the width in bits of the values that the rows of a stage match; for a stage with codes, the width of the
+    /// codes.
     pub fn width(&self, stage: u16, format: &Format) -> u32 {
         codes(self.column(stage), format).unwrap_or_else(|| self.column(stage).width(format))
     }
 
-    /// Whether a message in this state looks into the tables of a stage.
+    /// Whether a message in this state is looked up in the tables of a stage.
     pub fn is_asked(&self, stage: u16, state: State) -> bool {
         match state {
-            // All messages begin so.
+            // Initial state of every message.
             0 => stage == 0 || !self.has_validity(),
             state => tag(state) == stage_tag(stage.into()),
         }
     }
 
-    /// What is done with a message, looked up entry by entry.
+    /// Returns the delivery of a message, by linear search over the rows.
     pub fn run(&self, format: &Format, message: &Message) -> Delivery {
         let mut state = 0;
         let stages = self.layout.keys().len() - self.layout.validities() + usize::from(self.has_validity());
@@ -218,7 +220,7 @@ fn codes(key: Key, format: &Format) -> Option<u32> {
     }
 }
 
-/// The ones behind a prefix.
+/// Returns a mask of the bits after a prefix.
 fn behind(length: u32, width: u32) -> u128 {
     if length == 0 { max_of(width) } else { max_of(width).checked_shr(length).unwrap_or(0) }
 }

@@ -1,4 +1,4 @@
-//! From one diagram to the next, what changes in the tables; and all that they hold.
+//! Differences between the tables of two diagrams, and the full contents of the tables.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,11 +9,11 @@ use crate::codes::Codes;
 use crate::slice;
 use crate::tables::{Change, CodeEntry, Entry, EntryKey, Leaf, State, Tables};
 
-/// A node before and after under one state; either may be missing.
+/// The old and the new node of one state; either may be missing.
 type Pair = (Option<Ref>, Option<Ref>, State);
 
 impl Emitter {
-    /// Brings the codes up to date; the codes from before, and the levels whose codes are all new.
+    /// Updates the codes. Returns the previous codes and the levels whose codes were all reassigned.
     pub(super) fn turn_codes(
         &mut self,
         old: &Entrance,
@@ -40,7 +40,7 @@ impl Emitter {
         (before, spread)
     }
 
-    /// The entries of a node under a state, by key; in codes where the level has some.
+    /// Returns the entries of a node under a state, sorted by key; keys are codes if the level has codes.
     fn entries_of(
         function: Ref,
         codes: Option<&Codes>,
@@ -56,7 +56,7 @@ impl Emitter {
         entries
     }
 
-    /// The codes of the level that a node asks.
+    /// Returns the codes of the level that a node tests.
     fn codes_of(&self, function: Ref, with: &Surroundings<'_>) -> Option<&Codes> {
         self.codes.get(&with.store.level(function)?)
     }
@@ -72,7 +72,7 @@ impl Emitter {
         let mut change = Change::default();
         let old_state = |function: Ref| turnover.dead.get(&function).copied().unwrap_or_else(|| self.state(function));
         let no_set = |function: &Ref| !function.is_set();
-        // The root without validity, whose state is 0 as it is for nothing at all.
+        // Without validity, the root has state 0, as does a missing function.
         let of_root = |entrance: &Entrance| entrance.direct().unwrap_or(Ref::NOTHING);
         let (old_direct, new_direct) = (of_root(old), of_root(&self.entrance));
         let mut pairs: Vec<Pair> = vec![(Some(old_direct), Some(new_direct), 0)];
@@ -80,7 +80,7 @@ impl Emitter {
         pairs.extend(turnover.fresh.iter().map(|new| (inherited.get(new).copied(), Some(*new), self.state(*new))));
         let gone = turnover.dead.iter().filter(|(old, _)| !taken.contains(*old));
         pairs.extend(gone.map(|(old, state)| (Some(*old), None, *state)));
-        // Where all codes are new, so are the entries of states that stay.
+        // Reassigned codes change the entries of states that stay, too.
         if !spread.is_empty() {
             let fresh: HashSet<Ref, Fast> = turnover.fresh.iter().copied().collect();
             let is_spread = |of: &Ref| with.store.level(*of).is_some_and(|level| spread.contains(&level));
@@ -122,7 +122,7 @@ impl Emitter {
 
     fn leaves(&mut self, pairs: &[Pair], with: &Surroundings<'_>, change: &mut Change) {
         let set = |function: &Option<Ref>| function.filter(|of| of.is_set() && *of != Ref::NOTHING);
-        // All new groups are taken before any old one goes, so that what both have stays.
+        // All new groups are acquired before old ones are released, so that groups in both stay.
         let mut old_ports = Vec::new();
         for (old, new, state) in pairs {
             let after = set(new).map(|new| {
@@ -143,7 +143,7 @@ impl Emitter {
         }
     }
 
-    /// Tells `each` of every entry of the stages: the stage, and what it matches. No more than a node's are in memory at a time.
+    /// Calls `each` with the stage and key of every entry. Only one node's entries are in memory at a time.
     pub fn each_entry(&self, with: &Surroundings<'_>, mut each: impl FnMut(usize, &EntryKey)) {
         let functions = self.held.keys().copied().chain(self.entrance.direct());
         for function in functions.filter(|of| *of != Ref::NOTHING && !of.is_set()) {
@@ -154,12 +154,12 @@ impl Emitter {
         validity(&self.entrance, |of| self.state(of)).iter().for_each(|entry| each(0, &entry.key));
     }
 
-    /// The entries of code tables.
+    /// Returns the entries of all code tables.
     pub fn code_entries(&self, with: &Surroundings<'_>) -> Vec<CodeEntry> {
         self.codes.iter().flat_map(|(level, codes)| codes.entries(with.stage(*level).0 as u16)).collect()
     }
 
-    /// All that the tables hold.
+    /// Returns the full contents of the tables.
     pub fn tables(&self, with: &Surroundings<'_>) -> Tables {
         let mut tables = Tables { groups: self.groups.list(), ..Tables::default() };
         let functions = self.held.iter().map(|(function, held)| (*function, held.state));
@@ -185,7 +185,7 @@ impl Emitter {
     }
 }
 
-/// The entries of the validity table, in order.
+/// Returns the entries of the validity table, sorted.
 fn validity(entrance: &Entrance, state_of: impl Fn(Ref) -> State) -> Vec<Entry> {
     let useful = entrance.frontier.iter().filter(|(_, function)| *function != Ref::NOTHING);
     let entry = |(pattern, function): &(Vec<Option<bool>>, Ref)| Entry {
@@ -199,7 +199,7 @@ fn validity(entrance: &Entrance, state_of: impl Fn(Ref) -> State) -> Vec<Entry> 
     entries
 }
 
-/// What is to be done to come from some entries to others, both in order.
+/// Records the changes from one sorted list of entries to another.
 fn merge(before: Vec<Entry>, after: Vec<Entry>, change: &mut Change) {
     let place = |entry: &Entry| (entry.stage, entry.state, entry.key.clone());
     let mut before = before.into_iter().peekable();

@@ -1,4 +1,4 @@
-//! Which states stay where writes come one after the other: those that the same messages reach before and after.
+//! States that survive per-message consistent updates: those that the same messages reach before and after.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -6,19 +6,20 @@ use bdd::{Ref, Store};
 
 use super::{Emitter, Entrance, Fast, Frontier, Surroundings, Turnover, children};
 
-/// How one side is led to from states that stay.
+/// The arms from surviving states in one version of the diagram.
 #[derive(Default)]
 struct Side {
-    /// Arms that lead to a node, and the node of the other side that they lead to; `None` for several or none.
+    /// For each node, the number of arms from surviving states, and the node of the other version for the same values;
+    /// `None` if there is none or more than one.
     from_kept: HashMap<Ref, (usize, Option<Ref>), Fast>,
-    /// Arms that lead to a node from anywhere.
+    /// Total number of arms to each node.
     uses: HashMap<Ref, usize, Fast>,
-    /// Pairs of nodes that were found to meet.
+    /// Pairs of nodes seen for a common value.
     seen: HashSet<(Ref, Ref), Fast>,
 }
 
 impl Side {
-    /// Counts the arms to nodes that come or go: only others of these, and the root, lead there.
+    /// Counts the arms to nodes that are added or removed. Only other such nodes and the root lead to them.
     fn new<'a>(nodes: impl Iterator<Item = &'a Ref>, entrance: &Entrance, store: &Store) -> Side {
         let mut side = Side::default();
         let below = nodes.flat_map(|node| store.arms(*node)).map(|(_, child)| child);
@@ -30,17 +31,17 @@ impl Side {
         self.from_kept.entry(child).or_insert((0, None)).0 += 1;
     }
 
-    /// Some values that lead to `child` lead to `other` on the other side.
+    /// Records that some values lead to `child` here and to `other` in the other version.
     fn meets(&mut self, child: Ref, other: Ref) {
         let is_new = self.seen.insert((child, other));
         let (_, partner) = self.from_kept.entry(child).or_insert((0, None));
         if is_new {
-            // Two partners are none: NOTHING stays for nobody.
+            // More than one partner counts as none: NOTHING survives for no node.
             *partner = Some(if partner.is_none() { other } else { Ref::NOTHING });
         }
     }
 
-    /// Whether only states that stay lead to `node`, and where they lead to `other` on the other side.
+    /// Whether only surviving states lead to `node`, and the same values lead to `other` in the other version.
     fn is_only(&self, node: Ref, other: Ref) -> bool {
         self.from_kept.get(&node).is_some_and(|(arms, partner)| {
             *partner == Some(other) && self.uses.get(&node).copied().unwrap_or(0) == *arms
@@ -48,7 +49,7 @@ impl Side {
     }
 }
 
-/// Both sides, before and after.
+/// The versions before and after the change.
 struct Sides {
     old: Side,
     new: Side,
@@ -60,7 +61,7 @@ impl Sides {
         self.new.meets(new, old);
     }
 
-    /// Goes through the arms of two nodes of a level that have one state; gives the pairs of children.
+    /// Records the arms of two nodes that share a level and a state. Returns the pairs of children.
     fn visit(&mut self, store: &Store, old: Ref, new: Ref) -> BTreeSet<(Ref, Ref)> {
         store.arms(old).for_each(|(_, child)| self.old.arm(child));
         store.arms(new).for_each(|(_, child)| self.new.arm(child));
@@ -69,7 +70,7 @@ impl Sides {
         pairs
     }
 
-    /// The same of validity patterns. Patterns that only one side has overlap others of the other side.
+    /// Records validity patterns in the same way. Patterns of only one version overlap others of the other version.
     fn visit_frontiers(&mut self, old: &Frontier, new: &Frontier) -> BTreeSet<(Ref, Ref)> {
         old.iter().for_each(|(_, function)| self.old.arm(*function));
         new.iter().for_each(|(_, function)| self.new.arm(*function));
@@ -87,8 +88,8 @@ impl Sides {
 }
 
 impl Emitter {
-    /// Finds the new nodes that take over the states of old ones: those that are reached by the same messages, from states
-    /// that stay. Leaves never do.
+    /// Maps new nodes to the old nodes whose states they inherit: those that the same messages reach from surviving
+    /// states. Leaves are never inherited.
     pub(super) fn exclusive(
         &self,
         old: &Entrance,
@@ -101,7 +102,7 @@ impl Emitter {
             old: Side::new(turnover.dead.keys(), old, store),
             new: Side::new(fresh.iter(), &self.entrance, store),
         };
-        // By level, for a node is known when all above it are.
+        // Ordered by level, because a node is decided after all nodes above it.
         let mut waiting: BTreeMap<u32, BTreeSet<(Ref, Ref)>> = BTreeMap::new();
         let wait = |pairs: BTreeSet<(Ref, Ref)>, waiting: &mut BTreeMap<u32, BTreeSet<(Ref, Ref)>>| {
             for (old, new) in pairs {

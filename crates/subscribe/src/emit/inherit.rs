@@ -1,4 +1,4 @@
-//! Which new nodes take the places of old ones, and the states that all get.
+//! Inheritance of states from old to new nodes, and state assignment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use bdd::{Ref, Store};
 use super::{Emitter, Entrance, Fast, Surroundings, Turnover, children, deliver};
 
 impl Emitter {
-    /// Finds for new nodes the old ones whose place they take.
+    /// Maps new nodes to the old nodes that they replace.
     pub(super) fn inherit(
         &self,
         old: &Entrance,
@@ -33,7 +33,7 @@ impl Emitter {
             if !worth || with.tag(old) != with.tag(new) || !same_level(old, new) || !seen.insert((old, new)) {
                 continue;
             }
-            // What entries carry changes with them.
+            // Deliveries in entries change together with the entries.
             let is_carried = |function: Ref| function.is_set() && deliver(with, function).is_plain();
             if self.carries && (is_carried(old) || is_carried(new)) {
                 continue;
@@ -47,7 +47,7 @@ impl Emitter {
         inherited
     }
 
-    /// Gives new nodes their states: the inherited ones, or others.
+    /// Assigns states to new nodes: inherited ones where possible, fresh ones otherwise.
     pub(super) fn allot(&mut self, turnover: &Turnover, inherited: &HashMap<Ref, Ref, Fast>, with: &Surroundings<'_>) {
         for function in &turnover.fresh {
             let state = match inherited.get(function) {
@@ -59,7 +59,7 @@ impl Emitter {
     }
 }
 
-/// Pairs of children that differ, of two nodes of a level; the first pair is to be taken off first.
+/// Pushes the differing pairs of children of two nodes of a level; the first pair ends on top of the stack.
 fn below(store: &Store, old: Ref, new: Ref, waiting: &mut Vec<(Ref, Ref)>) {
     if store.level(old) != store.level(new) || old.is_set() {
         return;

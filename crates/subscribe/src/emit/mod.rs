@@ -1,9 +1,9 @@
-//! Diagrams to tables, and from one diagram to the next the least change of the tables.
+//! Emission of table entries from decision diagrams, and incremental updates from one diagram to the next.
 //!
-//! States are numbers of nodes, and they are stable: a node keeps its state for as long as the diagram has it, and a new
-//! node at the place of an old one takes the state over. So of a node with many arms of which one changes, one entry
-//! changes. Nodes are counted by the arms that lead to them, as far as they changed: the cost of a change is that of the
-//! nodes that come and go, whatever the size of the diagram.
+//! States are stable numbers of nodes: a node keeps its state while the diagram contains it, and a new node in the
+//! position of an old one inherits the old state. If one of many arms of a node changes, one entry changes. Nodes are
+//! reference-counted by the arms that lead to them. The cost of an update is proportional to the nodes added and
+//! removed, independent of the size of the diagram.
 
 mod difference;
 mod exclusive;
@@ -26,7 +26,7 @@ use crate::tables::{Change, Delivery, Stage, State, Wide};
 
 use states::States;
 
-/// How many entries the validity table may have.
+/// Maximum number of entries in the validity table.
 const MAX_VALIDITY: usize = 1 << 14;
 
 type Fast = foldhash::fast::FixedState;
@@ -34,55 +34,55 @@ type Fast = foldhash::fast::FixedState;
 #[derive(Clone)]
 struct Held {
     state: State,
-    /// About how many entries it has.
+    /// Approximate number of entries.
     entries: u32,
     uses: usize,
 }
 
-/// Patterns of validity, and the function that holds for each.
+/// Validity patterns with the function that applies to each.
 type Frontier = Vec<(Vec<Option<bool>>, Ref)>;
 
-/// Where messages enter a diagram.
+/// The entry point of messages into a diagram.
 #[derive(Clone, Debug)]
 struct Entrance {
     root: Ref,
-    /// Nothing where a format has no headers: then the root itself has state 0, as nobody asks for validity.
+    /// Empty for a format without headers. The root itself then has state 0, because no validity is tested.
     frontier: Frontier,
 }
 
 impl Entrance {
-    /// The functions that state 0 leads to, once for each way.
+    /// Returns the functions that state 0 leads to, once per edge.
     fn functions<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = Ref> + 'a {
         let direct = self.direct().into_iter().flat_map(|root| store.arms(root)).map(|(_, child)| child);
         direct.chain(self.frontier.iter().map(|(_, function)| *function))
     }
 
-    /// The root, if it has state 0 itself.
+    /// Returns the root if the root itself has state 0.
     fn direct(&self) -> Option<Ref> {
         self.frontier.is_empty().then_some(self.root)
     }
 }
 
-/// Why a diagram cannot become tables.
+/// Reason that a diagram cannot be emitted as tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Rules tell more combinations of valid headers apart than the validity table can hold.
+    /// The rules distinguish more combinations of valid headers than the validity table can hold.
     Validity,
-    /// More entries for one level than are allowed.
+    /// Too many entries for this level, with the limit.
     Entries(u32, usize),
-    /// More states of one stage than there are numbers.
+    /// More states in one stage than there are numbers.
     States,
-    /// More groups than the target has.
+    /// More groups than the target has; the limit.
     Groups(u32),
-    /// More bounds of a level than codes of so many bits.
+    /// More bounds for this level than there are codes of this width in bits.
     Codes(u32, u32),
-    /// Two rules for the same message run an action with different arguments: the set of acts, and the action.
+    /// Two rules for the same message run an action with different arguments: the effect set and the action.
     Calls(Ref, crate::ActionId),
-    /// A message updates a counter in two ways, and the target takes one: the set of acts, and the counter.
+    /// A message updates a counter twice, and the target supports one update: the effect set and the counter.
     Updates(Ref, crate::CounterId),
 }
 
-/// What everything is looked up in while entries are made.
+/// Read-only inputs of the emitter.
 pub(crate) struct Surroundings<'a> {
     pub store: &'a Store,
     pub format: &'a Format,
@@ -91,28 +91,28 @@ pub(crate) struct Surroundings<'a> {
     pub acts: &'a Acts,
 }
 
-/// What the tables hold, as states of a diagram.
+/// The diagram in the tables, as states of its nodes.
 #[derive(Clone)]
 pub(crate) struct Emitter {
     entrance: Entrance,
     held: HashMap<Ref, Held, Fast>,
     states: States,
     groups: Groups,
-    /// By level, for fields that have them.
+    /// Codes by level, for fields that have codes.
     codes: BTreeMap<u32, Codes>,
     writes: Writes,
     one_update: bool,
     carries: bool,
-    /// Entries of the nodes of each level, and how many there may be.
+    /// Number of entries per level.
     entries: BTreeMap<u32, usize>,
     max_entries: usize,
 }
 
-/// Nodes that come and go.
+/// Nodes that an update adds and removes.
 #[derive(Default)]
 struct Turnover {
     fresh: Vec<Ref>,
-    /// With the states that they had.
+    /// Removed nodes with their states.
     dead: BTreeMap<Ref, State>,
 }
 
@@ -136,25 +136,25 @@ impl Emitter {
         }
     }
 
-    /// The diagram that the tables are of.
+    /// Returns the diagram that is in the tables.
     pub fn root(&self) -> Ref {
         self.entrance.root
     }
 
-    /// How many states there are, the first not included.
+    /// Returns the number of states besides state 0.
     pub fn states(&self) -> usize {
         self.held.len()
     }
 
-    /// Bytes of what is kept.
+    /// Returns the memory used, in bytes.
     pub fn bytes(&self) -> usize {
         self.held.capacity() * (size_of::<(Ref, Held)>() + 1) + self.groups.bytes()
     }
 
-    /// Goes over to another diagram.
+    /// Updates the tables to another diagram and returns the change.
     ///
     /// # Errors
-    /// [`Refused`]; then everything is as before.
+    /// [`Refused`]; the emitter is then unchanged.
     pub fn turn_to(&mut self, root: Ref, with: &Surroundings<'_>) -> Result<Change, Refused> {
         if root == self.entrance.root {
             return Ok(Change::default());
@@ -222,7 +222,7 @@ impl Emitter {
         }
     }
 
-    /// Whether everything new can be in tables.
+    /// Checks that all new nodes fit in the tables.
     fn check(&mut self, root: Ref, fresh: &[Ref], with: &Surroundings<'_>) -> Result<(), Refused> {
         let mut ports: HashSet<Vec<u32>> = HashSet::new();
         for set in fresh.iter().copied().chain([root]).filter(|function| function.is_set()) {
@@ -243,12 +243,12 @@ impl Emitter {
                 fresh.iter().copied().chain([root]).filter(|function| with.store.level(*function) == Some(*level));
             let bounds: HashSet<u128> = of_level.flat_map(|of| with.store.arms(of).map(|(first, _)| first)).collect();
             let new = bounds.iter().filter(|bound| !codes.has(**bound)).count();
-            // Bounds that go are counted too.
+            // Removed bounds count too.
             if !codes.fits(new) {
                 return Err(Refused::Codes(*level, codes.width()));
             }
         }
-        // Entries and states that go are counted too: they are deleted last.
+        // Entries and states to be removed count too, because they are deleted last.
         if let Some((level, _)) = self.entries.iter().find(|(_, entries)| **entries > self.max_entries) {
             return Err(Refused::Entries(*level, self.max_entries));
         }
@@ -257,7 +257,7 @@ impl Emitter {
         if tags.into_iter().any(|(tag, new)| new > self.states.room(tag)) {
             return Err(Refused::States);
         }
-        // Groups that go are counted too: they are deleted last.
+        // Groups to be removed count too, because they are deleted last.
         if self.groups.len() + ports.len() > self.groups.max() as usize {
             return Err(Refused::Groups(self.groups.max()));
         }
@@ -270,7 +270,7 @@ impl Emitter {
 }
 
 impl Surroundings<'_> {
-    /// The tag of a function's state.
+    /// Returns the state tag of a function.
     pub fn tag(&self, function: Ref) -> u32 {
         let leaf = || {
             let is_kept = |act: &Act| matches!(act, Act::Update(_) | Act::Slot(_));
@@ -280,8 +280,8 @@ impl Surroundings<'_> {
         self.store.level(function).map_or_else(leaf, |level| state::stage_tag(self.stage(level).0))
     }
 
-    /// About how many entries a node has: one for each arm, or the prefixes that the arms are. Of codes it is that of the arms,
-    /// as it is not known yet which codes they get.
+    /// Returns the approximate number of entries of a node: one per arm, or the prefixes that cover the arms. With
+    /// codes, it is the number of arms, because codes are not assigned yet.
     fn entries(&self, function: Ref, level: u32) -> usize {
         let (stage, width) = self.stage(level);
         let stage = &self.stages[stage];
@@ -289,7 +289,7 @@ impl Surroundings<'_> {
         if !has_prefixes {
             return self.store.arms(function).len();
         }
-        // States are not given yet: any numbers do that tell children apart as states will.
+        // States are not assigned yet. Any numbering that distinguishes children as states will is sufficient.
         let mut known: HashMap<Ref, State, Fast> = HashMap::default();
         known.insert(Ref::NOTHING, 0);
         let arms: Vec<(u128, State)> = self
@@ -303,7 +303,7 @@ impl Surroundings<'_> {
         slice::entries(&arms, width, None, stage).len()
     }
 
-    /// The stage of a level behind those of validity, and the width of what it looks up.
+    /// Returns the stage of a level after the validity levels, and the width in bits of its lookup key.
     pub fn stage(&self, level: u32) -> (usize, u32) {
         let validities = self.layout.validities();
         let stage = level as usize - validities + usize::from(validities > 0);
@@ -311,12 +311,12 @@ impl Surroundings<'_> {
     }
 }
 
-/// What a set of acts comes to, without its group.
+/// Returns the delivery of an effect set, without its group.
 pub(crate) fn deliver(with: &Surroundings<'_>, set: Ref) -> Delivery {
     delivery(with.acts, with.store.set(set))
 }
 
-/// What acts come to, without the group.
+/// Returns the delivery of these effects, without its group.
 pub(crate) fn delivery(acts: &Acts, numbers: &[u32]) -> Delivery {
     let mut delivery = Delivery::default();
     for number in numbers {
@@ -336,7 +336,8 @@ pub(crate) fn delivery(acts: &Acts, numbers: &[u32]) -> Delivery {
     delivery
 }
 
-/// The patterns of validity that a function tells apart, and what holds for each; `false` if there are too many.
+/// Collects the validity patterns that a function distinguishes, with the function for each. Returns `false` if there
+/// are too many.
 fn patterns(store: &Store, of: Ref, levels: u32, pattern: &mut Vec<Option<bool>>, out: &mut Frontier) -> bool {
     let level = store.level(of).filter(|level| *level < levels);
     let Some(level) = level else {
@@ -351,7 +352,7 @@ fn patterns(store: &Store, of: Ref, levels: u32, pattern: &mut Vec<Option<bool>>
     })
 }
 
-/// Pairs of children of two nodes that hold for a value together, by ascending values, one for each stretch of them.
+/// Returns pairs of children of two nodes for the same values, one pair per interval, by ascending values.
 fn children(store: &Store, old: Ref, new: Ref) -> impl Iterator<Item = (Ref, Ref)> {
     let (mut old_arms, mut new_arms) = (store.arms(old).peekable(), store.arms(new).peekable());
     let (mut old_child, mut new_child) = (Ref::NOTHING, Ref::NOTHING);

@@ -1,4 +1,4 @@
-//! Numbers of states, apart for each tag.
+//! Allocation of state numbers, separate for each tag.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,26 +6,26 @@ use std::collections::{BTreeMap, BinaryHeap};
 use crate::state;
 use crate::tables::State;
 
-/// The numbers that are taken of one tag.
+/// Allocated numbers of one tag.
 #[derive(Clone, Default)]
 struct Pool {
     free: BinaryHeap<Reverse<u32>>,
-    /// The lowest number that never was taken.
+    /// Lowest number that was never allocated.
     next: u32,
 }
 
-/// All states that are taken, by tag.
+/// Allocated states by tag.
 #[derive(Clone, Default)]
 pub(super) struct States(BTreeMap<u32, Pool>);
 
 impl States {
-    /// How many more states of a tag there are.
+    /// Returns the number of free states of a tag.
     pub fn room(&self, tag: u32) -> usize {
         let taken = self.0.get(&tag).map_or(0, |pool| pool.next as usize - pool.free.len());
         (1 << state::NUMBER_BITS) - taken
     }
 
-    /// Takes the lowest free state of a tag.
+    /// Allocates the lowest free state of a tag.
     pub fn take(&mut self, tag: u32) -> State {
         let pool = self.0.entry(tag).or_default();
         let number = pool.free.pop().map_or(pool.next, |Reverse(number)| number);
@@ -33,7 +33,7 @@ impl States {
         state::of(tag, number)
     }
 
-    /// Takes a state back.
+    /// Frees a state.
     pub fn give_back(&mut self, state: State) {
         let pool = self.0.entry(state::tag(state)).or_default();
         pool.free.push(Reverse(state::number(state)));

@@ -1,4 +1,4 @@
-//! Actions.
+//! Parsing of actions.
 
 use diagnostics::Diagnostic;
 
@@ -9,7 +9,7 @@ use crate::rule::{Action, Operand, Update, UpdateFunction};
 use crate::value::Constant;
 
 impl<'a> Parser<'a> {
-    /// Actions up to the end of the rule. What follows a `;` is another action if it can be one.
+    /// Parses the actions up to the end of the rule. After a `;`, another action follows if one can begin there.
     pub(super) fn actions(&mut self) -> Parsed<Vec<Action>> {
         let mut actions = vec![self.action()?];
         while self.accept(";") {
@@ -32,7 +32,7 @@ impl<'a> Parser<'a> {
         Ok(actions)
     }
 
-    /// Whether a word alone is an action of the program, and nothing that a condition begins with.
+    /// Whether a word alone is an action of the program and does not begin a condition.
     fn is_call(&self, word: &str) -> bool {
         self.format.action_named(word).is_some() && self.format.subject(word).is_err()
     }
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         Ok(Action::Forward(ports))
     }
 
-    /// The port that the next token is.
+    /// Returns the port that the next token denotes.
     fn port(&mut self) -> Parsed<u32> {
         let (format, max) = (self.format, self.format.max_port);
         let names = || format.port_names.keys().map(String::as_str);
@@ -149,7 +149,7 @@ impl<'a> Parser<'a> {
             self.count(self.next.span)?;
             let (constant, span) = self.constant("a value")?;
             if let Some(parameter) = action.parameters.get(values.len()) {
-                // Text is padded as fields of text are by `@format(TEXT)`.
+                // Text is padded like text fields with `@format(TEXT)`.
                 let kind = match &constant {
                     Constant::Text(_) if parameter.width.is_multiple_of(8) => Kind::Text(Padding::SPACES),
                     _ => Kind::Unsigned,
@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         update(UpdateFunction::Set, operand)
     }
 
-    /// The counter that is updated, again.
+    /// Expects the updated counter again.
     fn same(&mut self, counter: CounterId) -> Parsed<()> {
         let span = self.next.span;
         match self.counter()? {

@@ -1,4 +1,4 @@
-//! Conditions.
+//! Parsing of conditions.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -8,7 +8,7 @@ use crate::lex::Token;
 use crate::ranges::Ranges;
 use crate::rule::{Condition, Test};
 
-/// A comparison as it is written.
+/// Comparison operators.
 const COMPARISONS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 
 impl Parser<'_> {
@@ -42,7 +42,7 @@ impl Parser<'_> {
             self.count(self.end)?;
         }
         let inner = self.one()?;
-        // Two negations are none.
+        // Two negations cancel out.
         Ok(if negations % 2 == 1 { Condition::Not(Box::new(inner)) } else { inner })
     }
 
@@ -114,7 +114,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What is asked of a subject.
+    /// Parses the comparison of a test.
     fn test(&mut self, subject: Subject, start: Span) -> Parsed<Condition> {
         let negated = self.is("not") && *self.peek_second() == Token::Sign("in");
         if negated {
@@ -146,15 +146,15 @@ impl Parser<'_> {
         self.finish(subject, values, negated, start, sign)
     }
 
-    /// Whether the comparison at `span` was `!=` (the token is taken already).
+    /// Whether the comparison at `span`, already consumed, was `!=`.
     fn text_is_not(&self, span: Span) -> bool {
         self.lexer.text_at(span).is_some_and(|text| text == "!=" || text == "≠")
     }
 
-    /// `5 < field`.
+    /// Parses `5 < field`.
     fn reversed(&mut self) -> Parsed<Condition> {
         let start = self.next.span;
-        // What the constant means depends on the field behind it.
+        // The meaning of the constant depends on the field after it.
         let (constant, span) = self.constant("a value")?;
         let sign = self.next.span;
         self.stretches = (false, false);
@@ -201,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The test, if the subject's field may be asked so.
+    /// Returns the test if the field's match kind permits it.
     fn finish(
         &mut self,
         subject: Subject,

@@ -1,4 +1,4 @@
-//! Rule files: text to [`Rule`]s, names resolved, every mistake reported at its place.
+//! Rule files: parses text to [`Rule`]s, resolves names and reports every mistake with its location.
 //!
 //! ```text
 //! file       = { "include" TEXT | rule }
@@ -18,9 +18,9 @@
 //! port       = NUMBER | NAME                            (names if the format has them)
 //! ```
 //!
-//! `&&`, `∧`; `||`, `∨`; `!`, `¬`; `≤`, `≥`, `≠`, `∈`; `:=`, `←` are other spellings. `by` and `over` may also stand behind
-//! the parenthesis. Comments are `//`, `#` and `/* */`. Line ends mean nothing, but a reader that lost its way goes on at
-//! a line that looks like the beginning of a rule.
+//! Alternative spellings: `&&`, `∧`; `||`, `∨`; `!`, `¬`; `≤`, `≥`, `≠`, `∈`; `:=`, `←`. `by` and `over` may also
+//! follow the parenthesis. Comments are `//`, `#` and `/* */`. Line ends have no meaning, except that error recovery
+//! resumes at a line that looks like the beginning of a rule.
 
 mod action;
 mod condition;
@@ -36,7 +36,7 @@ use crate::lex::{At, Lexer, SIGN_WORDS, Token};
 use crate::rule::{Aggregate, Condition, Rule};
 use crate::value::Constant;
 
-/// The words that mean something in rules. What rules may speak of is better called otherwise.
+/// Keywords of the rule language. Fields, headers, counters and actions should have other names.
 pub const WORDS: [&str; 19] = [
     "and",
     "or",
@@ -59,27 +59,27 @@ pub const WORDS: [&str; 19] = [
     "max",
 ];
 
-/// How deep parentheses and `not`s may nest.
+/// Maximum nesting depth of parentheses and `not`.
 pub const MAX_DEPTH: usize = 64;
-/// How many tests and values one rule may have.
+/// Maximum number of tests and values in one rule.
 pub const MAX_PARTS: usize = 1 << 16;
-/// How many files may be read for one set of rules, and how many bytes.
+/// Maximum number of files that one set of rules may include.
 pub const MAX_FILES: usize = 1000;
-/// See [`MAX_FILES`].
+/// Maximum total size of the files of one set of rules, in bytes.
 pub const MAX_BYTES: usize = 1 << 30;
-/// How deep files may include one another.
+/// Maximum nesting depth of includes.
 const MAX_INCLUDES: usize = 16;
 
-/// Gives the files that rule files include.
+/// Loads the files that rule files include.
 pub trait Loader {
-    /// The text of the file that the file named `from` calls `name`, and the name that messages call it by.
+    /// Returns the display name and the text of the file that `from` includes as `name`.
     ///
     /// # Errors
-    /// A clause that says why there is none: "cannot be read: …".
+    /// A clause with the reason: "cannot be read: …".
     fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String>;
 }
 
-/// No file includes another.
+/// A loader that rejects every include.
 pub struct NoIncludes;
 
 impl Loader for NoIncludes {
@@ -88,8 +88,8 @@ impl Loader for NoIncludes {
     }
 }
 
-/// Reads the rules of a file and of those that it includes. Rules with a mistake are left out, and the mistake is pushed
-/// to `diagnostics`; the others come back in the order of the text.
+/// Parses a file and its includes. Mistakes are pushed to `diagnostics` and rules with a mistake are skipped; the
+/// others are returned in source order.
 pub fn parse(
     map: &mut SourceMap,
     name: &str,
@@ -107,7 +107,7 @@ pub fn parse(
     }
     let mut budget = (MAX_FILES, MAX_BYTES.saturating_sub(text.len()));
     let root = map.add(name, text);
-    // Files that wait to be read: where they are in the map, how deep, and by which files they were included.
+    // Files to be read, with their nesting depth and the names of the including files.
     let mut waiting = vec![(root, 0, Vec::<String>::new())];
     while let Some((file, depth, path)) = waiting.pop() {
         let text = map.file(file).text().clone();
@@ -141,7 +141,7 @@ pub fn parse(
     rules
 }
 
-/// Two rules of one name are a mistake: whatever is said of either is said by its name.
+/// Reports rules with equal names, because diagnostics identify rules by name.
 pub fn named_once(rules: &[Rule], diagnostics: &mut Diagnostics) {
     let mut named: HashMap<&str, Span> = HashMap::new();
     for rule in rules {
@@ -153,8 +153,8 @@ pub fn named_once(rules: &[Rule], diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Reads a condition that stands by itself, without actions: `stock == "A" and price > 5`. Tests of values over several
-/// messages have no place in one. `None` if there was a mistake, which is pushed to `diagnostics`.
+/// Parses a condition on its own, without actions: `stock == "A" and price > 5`. Aggregates are not allowed. Returns
+/// `None` after a mistake, which is pushed to `diagnostics`.
 pub fn condition(
     map: &mut SourceMap,
     name: &str,
@@ -180,8 +180,8 @@ pub fn condition(
     None
 }
 
-/// Reads an aggregate that stands by itself, as programs declare it: `avg(price) by stock over 100ms`. `None` if there was
-/// a mistake, which is pushed to `diagnostics`.
+/// Parses an aggregate on its own, as programs declare it: `avg(price) by stock over 100ms`. Returns `None` after a
+/// mistake, which is pushed to `diagnostics`.
 pub fn aggregate(map: &mut SourceMap, text: &str, format: &Format, diagnostics: &mut Diagnostics) -> Option<Aggregate> {
     let text = &text[..text.floor_char_boundary(u32::MAX as usize)];
     let file = map.add("aggregate", text);
@@ -196,7 +196,7 @@ pub fn aggregate(map: &mut SourceMap, text: &str, format: &Format, diagnostics: 
     None
 }
 
-/// Reads a window as rules write it: `100ms`, `1000 packets`. `None` if the text is none.
+/// Parses a window as in rules: `100ms`, `1000 packets`. Returns `None` for any other text.
 pub fn window(text: &str) -> Option<Window> {
     let (format, mut diagnostics) = (Format::new(), Diagnostics::new());
     let mut parser =
@@ -205,7 +205,7 @@ pub fn window(text: &str) -> Option<Window> {
     (parser.next.token == Token::End).then_some(window)
 }
 
-/// Reads a constant as rules write it; `None` if the text is none, or more than one.
+/// Parses a constant as in rules. Returns `None` unless the text is exactly one constant.
 pub fn constant(text: &str) -> Option<Constant> {
     let mut lexer = Lexer::new(text, FileId::default());
     match (lexer.next().token, lexer.next().token) {
@@ -214,7 +214,7 @@ pub fn constant(text: &str) -> Option<Constant> {
     }
 }
 
-/// A mistake was reported.
+/// Marker that a mistake was reported.
 #[derive(Debug)]
 struct Reported;
 
@@ -224,18 +224,18 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     next: At<'a>,
     after: Option<At<'a>>,
-    /// The end of the last token taken.
+    /// Location of the last token taken.
     end: Span,
     format: &'a Format,
     diagnostics: &'a mut Diagnostics,
-    /// Of the rule being read.
+    /// Name and location of the current rule, if it has a name.
     rule: Option<(&'a str, Span)>,
     aggregates: Vec<Aggregate>,
     depth: usize,
     parts: usize,
-    /// Whether the test being read has a range, and whether it has a prefix.
+    /// Whether the current test has a range, and whether it has a prefix.
     stretches: (bool, bool),
-    /// Whether any aggregate may stand here, computed or not; one without `over` has the window of declarations then.
+    /// Whether any aggregate is allowed, as in declarations; one without `over` then has the default window.
     declares: bool,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// All rules of the file, and what it includes.
+    /// Parses the whole file. Returns its rules and its includes.
     fn file(mut self) -> (Vec<Rule>, Vec<(String, Span)>) {
         let (mut rules, mut includes) = (Vec::new(), Vec::new());
         while self.next.token != Token::End && self.diagnostics.error_count() <= Diagnostics::MAX_KEPT {
@@ -314,18 +314,18 @@ impl<'a> Parser<'a> {
         Ok(Rule { name, span: start.to(self.end), condition, actions, aggregates })
     }
 
-    /// Goes to the next line that may begin a rule.
+    /// Skips to the next line that may begin a rule.
     fn recover(&mut self, start: Span) {
         loop {
             let continues = match &self.next.token {
                 Token::End => return,
                 Token::Sign(sign) => !matches!(*sign, "(" | "not"),
                 Token::Constant(_) | Token::Odd(_) | Token::Bad(_) => true,
-                // Actions are indented below their rule by some.
+                // Actions are sometimes indented below their rule.
                 Token::Word("fwd" | "drop" | "to_controller") => true,
                 Token::Word(_) => false,
             };
-            // Something is taken of each rule, or this would go on forever.
+            // At least one token is consumed per rule, so that recovery terminates.
             if self.next.begins_line && !continues && self.next.span != start {
                 return;
             }
@@ -376,7 +376,7 @@ impl<'a> Parser<'a> {
         self.fail(error)
     }
 
-    /// That something else was expected than what is next.
+    /// Returns an error for an unexpected next token.
     fn unexpected(&self, expected: &str) -> Diagnostic {
         let message = match &self.next.token {
             Token::Bad(why) => (*why).to_owned(),
@@ -385,7 +385,7 @@ impl<'a> Parser<'a> {
         Diagnostic::error("rule-syntax", self.next.span, message)
     }
 
-    /// Reports a mistake in the rule being read.
+    /// Reports a mistake in the current rule.
     fn report(&mut self, error: Diagnostic) {
         let error = match self.rule {
             Some((name, span)) => error.also(span, format!("in rule `{name}`")),
@@ -399,7 +399,7 @@ impl<'a> Parser<'a> {
         Err(Reported)
     }
 
-    /// Counts a part of the rule.
+    /// Counts one test or value of the rule against the limit.
     fn count(&mut self, span: Span) -> Parsed<()> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
@@ -411,7 +411,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How messages name a token.
+/// Returns the description of a token for messages.
 fn describe(token: &Token<'_>) -> String {
     match token {
         Token::Word(word) | Token::Odd(word) => format!("`{}`", word.chars().take(60).collect::<String>()),

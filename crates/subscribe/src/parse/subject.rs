@@ -1,4 +1,4 @@
-//! What tests are about: fields, counters, aggregates.
+//! Parsing of subjects: fields, counters, aggregates.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -21,7 +21,7 @@ impl Parser<'_> {
         self.named(name, span)
     }
 
-    /// The field or counter of this name.
+    /// Resolves a name to a field or counter.
     pub(super) fn named(&mut self, name: &str, span: Span) -> Parsed<Subject> {
         let format = self.format;
         format.subject(name).or_else(|why| {
@@ -87,7 +87,7 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        // What is counted does not depend on the field, but whether it is there does.
+        // A count does not depend on the field's value but on its presence.
         let field = field.map(|(_, id)| id);
         let mut aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
         if window.is_none() && !self.declares {
@@ -107,7 +107,7 @@ impl Parser<'_> {
         Ok(Subject::Aggregate(at as u16))
     }
 
-    /// That the program computes other aggregates.
+    /// Reports an aggregate that the program does not compute.
     fn not_computed<T>(&mut self, span: Span, aggregate: &Aggregate) -> Parsed<T> {
         let format = self.format;
         let shown = aggregate.shown(format).to_string();
@@ -125,7 +125,7 @@ impl Parser<'_> {
         )))
     }
 
-    /// `by field, field` and `over window`, in any order, each once.
+    /// Parses `by field, field` and `over window`, in any order, each at most once.
     fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<Window>) -> Parsed<()> {
         loop {
             self.count(self.next.span)?;

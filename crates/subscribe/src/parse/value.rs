@@ -1,4 +1,4 @@
-//! Values behind a comparison.
+//! Parsing of the values of a comparison.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -16,7 +16,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A constant; words are text.
+    /// Parses a constant; a word is text.
     pub(super) fn constant(&mut self, what: &str) -> Parsed<(Constant, Span)> {
         match self.next.token.clone() {
             Token::Constant(constant) => Ok((constant, self.take().span)),
@@ -37,7 +37,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The value that a constant is for a subject.
+    /// Converts a constant to a value of a subject.
     pub(super) fn fitting(&mut self, subject: Subject, constant: &Constant, span: Span) -> Parsed<u128> {
         let (kind, width) = self.kind(subject);
         constant.value(kind, width).or_else(|why| {
@@ -63,7 +63,7 @@ impl Parser<'_> {
         Ok((value, span))
     }
 
-    /// A word is text though a field is called so: seldom what is meant.
+    /// Warns about a word that is taken as text although a field has this name.
     fn tell_of_field(&mut self, word: &str, span: Span) {
         let what = match self.format.subject(word) {
             Ok(Subject::Counter(_)) => "counter",
@@ -76,7 +76,7 @@ impl Parser<'_> {
         self.diagnostics.push(Diagnostic::warning("word-is-text", span, message).help(help));
     }
 
-    /// A value, a range or a prefix.
+    /// Parses a value, a range or a prefix.
     pub(super) fn element(&mut self, subject: Subject) -> Parsed<Ranges> {
         self.count(self.next.span)?;
         let (first, span) = self.value(subject)?;
@@ -121,7 +121,7 @@ impl Parser<'_> {
         Ok(Ranges::span(value, value | below))
     }
 
-    /// What stands behind `in`.
+    /// Parses the operand of `in`.
     pub(super) fn elements(&mut self, subject: Subject) -> Parsed<Ranges> {
         let close = match self.next.token {
             Token::Sign("{") => "}",
