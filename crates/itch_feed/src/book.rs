@@ -1,8 +1,8 @@
-//! The orders that are open: what later messages can be about.
+//! The open orders that later messages can refer to.
 
 use rng::SplitMix64;
 
-/// Open orders that are remembered at most; beyond, one leaves for each that comes.
+/// Maximum number of open orders; beyond it, each new order evicts a random one.
 const MOST: usize = 100_000;
 
 /// An open order.
@@ -13,7 +13,7 @@ pub(crate) struct Order {
     pub shares: u32,
 }
 
-/// The open orders, in no order.
+/// The open orders, in no particular order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Book {
     orders: Vec<Order>,
@@ -27,13 +27,14 @@ impl Book {
         self.orders.push(order);
     }
 
-    /// Removes one at random.
+    /// Removes a random order.
     pub(crate) fn take(&mut self, rng: &mut SplitMix64) -> Option<Order> {
         let at = self.any(rng)?;
         Some(self.orders.swap_remove(at))
     }
 
-    /// Takes a random part of the shares of one at random, which leaves when none are left. `whole` says whether all may go.
+    /// Removes a random number of shares from a random order; an order without shares is removed. `whole` permits
+    /// removing all shares.
     pub(crate) fn reduce(&mut self, whole: bool, rng: &mut SplitMix64) -> Option<(Order, u32)> {
         let at = self.any(rng)?;
         let order = self.orders[at];

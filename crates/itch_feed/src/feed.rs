@@ -1,4 +1,4 @@
-//! Datagrams, one after the other.
+//! Generation of datagrams.
 
 use rng::SplitMix64;
 use traffic_gen::Zipf;
@@ -9,26 +9,26 @@ use wire::itch::{
 use wire::moldudp64;
 
 use crate::book::{Book, Order};
-use crate::{Counts, Spec};
+use crate::{DatagramMessages, Spec};
 
-/// Who orders with their names: made up.
+/// Names of fictitious market participants.
 const PARTICIPANTS: [&[u8; 4]; 4] = [b"MM01", b"MM02", b"MM03", b"MM04"];
 
-/// Makes the datagrams of one feed.
+/// Generates the datagrams of one feed.
 #[derive(Clone, Debug)]
 pub struct Feed {
     spec: Spec,
     rng: SplitMix64,
     counts: Option<Zipf>,
     book: Book,
-    /// The next sequence number, order and match.
+    /// Next sequence number, order number and match number.
     sequence: u64,
     order: u64,
     matched: u64,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum MessageKind {
     Add,
     Attribute,
     Execute,
@@ -40,17 +40,17 @@ enum Kind {
 }
 
 impl Feed {
-    /// A feed at its beginning: sequence number 1.
+    /// Creates a feed that starts at sequence number 1.
     ///
     /// # Panics
-    /// If a datagram may have no messages or the shares and weights are no such.
+    /// If a datagram could have no messages, or the share or weights are out of range.
     pub fn new(spec: Spec) -> Feed {
         let counts = match spec.counts {
-            Counts::Exactly(count) => {
+            DatagramMessages::Exactly(count) => {
                 assert!(count > 0, "a datagram has messages");
                 None
             }
-            Counts::Zipf { most, exponent } => {
+            DatagramMessages::Zipf { most, exponent } => {
                 assert!(most > 0 && exponent > 0.0, "a datagram has messages");
                 Some(Zipf::new(most.into(), exponent))
             }
@@ -62,17 +62,17 @@ impl Feed {
         Feed { spec, rng, counts, book: Book::default(), sequence: 1, order: 1, matched: 1 }
     }
 
-    /// The sequence number of the next message.
+    /// Returns the sequence number of the next message.
     pub fn next_sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The next datagram's payload, whose messages are of this time, in ns since midnight.
+    /// Returns the payload of the next datagram. Its messages have the given timestamp, in ns since midnight.
     pub fn datagram(&mut self, timestamp_ns: u64) -> Vec<u8> {
         let count = match (&self.spec.counts, &self.counts) {
             (_, Some(zipf)) => 1 + zipf.next(&mut self.rng) as u16,
-            (Counts::Exactly(count), None) => *count,
-            (Counts::Zipf { .. }, None) => unreachable!("made with the feed"),
+            (DatagramMessages::Exactly(count), None) => *count,
+            (DatagramMessages::Zipf { .. }, None) => unreachable!("made with the feed"),
         };
         let messages: Vec<Vec<u8>> = (0..count)
             .map(|_| {
@@ -86,12 +86,13 @@ impl Feed {
         payload
     }
 
-    /// A datagram without messages, which tells the number of the next one: so that who missed the last one hears of it.
+    /// Returns a heartbeat: a datagram without messages that carries the next sequence number, so that a receiver
+    /// detects the loss of the last message.
     pub fn heartbeat(&self) -> Vec<u8> {
         moldudp64::datagram::<[u8; 0]>(self.spec.session, self.sequence, &[])
     }
 
-    /// A datagram that says that the session is over.
+    /// Returns a datagram that marks the end of the session.
     pub fn end_of_session(&self) -> Vec<u8> {
         let header =
             moldudp64::Repr { session: self.spec.session, sequence: self.sequence, count: moldudp64::END_OF_SESSION };
@@ -100,28 +101,28 @@ impl Feed {
         payload
     }
 
-    /// The next message. What needs an order when there is none becomes a new one.
+    /// Returns the next message. A kind that needs an open order becomes a new order if there is none.
     fn message(&mut self, timestamp_ns: u64) -> Message {
         let mix = self.spec.mix;
         let kind = self.rng.pick(&[
-            (mix.add, Kind::Add),
-            (mix.attribute, Kind::Attribute),
-            (mix.execute, Kind::Execute),
-            (mix.execute_at, Kind::ExecuteAt),
-            (mix.cancel, Kind::Cancel),
-            (mix.delete, Kind::Delete),
-            (mix.replace, Kind::Replace),
-            (mix.trade, Kind::Trade),
+            (mix.add, MessageKind::Add),
+            (mix.attribute, MessageKind::Attribute),
+            (mix.execute, MessageKind::Execute),
+            (mix.execute_at, MessageKind::ExecuteAt),
+            (mix.cancel, MessageKind::Cancel),
+            (mix.delete, MessageKind::Delete),
+            (mix.replace, MessageKind::Replace),
+            (mix.trade, MessageKind::Trade),
         ]);
         let (stock_locate, body) = match kind {
-            Kind::Add => None,
-            Kind::Trade => Some(self.trade()),
-            Kind::Attribute => Some(self.attribute()),
-            Kind::Execute => self.execute(),
-            Kind::ExecuteAt => self.execute_at(),
-            Kind::Cancel => self.cancel(),
-            Kind::Delete => self.delete(),
-            Kind::Replace => self.replace(),
+            MessageKind::Add => None,
+            MessageKind::Trade => Some(self.trade()),
+            MessageKind::Attribute => Some(self.attribute()),
+            MessageKind::Execute => self.execute(),
+            MessageKind::ExecuteAt => self.execute_at(),
+            MessageKind::Cancel => self.cancel(),
+            MessageKind::Delete => self.delete(),
+            MessageKind::Replace => self.replace(),
         }
         .unwrap_or_else(|| self.add());
         Message { header: MessageHeader { stock_locate, tracking: 0, timestamp_ns }, body }
@@ -157,7 +158,7 @@ impl Feed {
         Some((order.stock_locate, OrderExecuted { order: order.number, executed, matched }.into()))
     }
 
-    /// Nine in ten count for displays of trades; the others are told again in bulk.
+    /// Nine of ten executions are printable; the others are reported again in bulk.
     fn execute_at(&mut self) -> Option<(u16, Body)> {
         let (order, executed) = self.book.reduce(true, &mut self.rng)?;
         let matched = self.next_match();
@@ -184,7 +185,7 @@ impl Feed {
         Some((old.stock_locate, OrderReplace { order: old.number, replacement, shares, price }.into()))
     }
 
-    /// A stock and its locate: 1 for the one that matters, then the others, `S0002` and on.
+    /// Returns a stock and its locate code: 1 for the stock of interest, then the others, from `S0002`.
     fn stock(&mut self) -> (u16, Symbol) {
         if self.spec.others == 0 || self.rng.fraction() < self.spec.share {
             return (1, self.spec.symbol);
@@ -207,12 +208,12 @@ impl Feed {
         if self.rng.percent(50) { Side::Buy } else { Side::Sell }
     }
 
-    /// Round lots, 100 to 1,000.
+    /// Returns a number of round lots, 100 to 1,000 shares.
     fn shares(&mut self) -> u32 {
         100 * (1 + self.rng.below(10) as u32)
     }
 
-    /// 1 to 1,000 dollars, in cents.
+    /// Returns a price from 1 to 1,000 dollars, in whole cents.
     fn price(&mut self) -> Price {
         Price(100 * (100 + self.rng.below(99_901) as u32))
     }
@@ -243,7 +244,7 @@ mod tests {
             let most = datagrams.iter().map(Vec::len).max();
             let single = datagrams.iter().filter(|messages| messages.len() == 1).count();
             match workload {
-                // 1/1 of the sum 1/1 + ... + 1/12.
+                // The sum 1/1 + ... + 1/12 is about 3.1, so that a share of 1/3.1 has one message.
                 Workload::Synthetic => assert!(most == Some(12) && (6_200..6_700).contains(&single), "{single}"),
                 Workload::WorstCase => assert!(most == Some(12) && single == 0),
                 Workload::Sample => assert_eq!((most, single), (Some(1), 20_000)),

@@ -1,69 +1,70 @@
-//! Which messages a subscriber wants, asked of each message as it comes.
+//! Filters on messages: the condition of a subscriber, evaluated on each message.
 
 use std::sync::Arc;
 
 use diagnostics::{Diagnostics, SourceMap};
-use subscribe::{Condition, Field, FieldId, Format, HeaderId, NoIncludes, Rule, Subject};
+use subscribe::{Condition, FieldDeclaration, FieldId, HeaderId, MessageFormat, NoIncludes, Rule, Subject};
 use wire::itch::Message;
 
-use crate::view::{FIELDS, KINDS, View};
+use crate::view::{FIELDS, KINDS, MessageView};
 
-/// A condition of the rule language over the fields of `examples/market-data/feed.p4`: `kind`, `locate`, `stock`, `price` and
-/// so on, and which kind of message is valid (`add_order`, `executed`, ...).
+/// A condition in the rule language over the fields of `examples/market-data/feed.p4`: `kind`, `locate`, `stock`,
+/// `price` and so on, and the validity of message kinds (`add_order`, `executed`, ...).
 #[derive(Clone, Debug)]
 pub struct Filter {
     fields: Arc<Fields>,
     condition: Condition,
 }
 
-/// A rule as a subscriber has it.
+/// A rule of a subscriber.
 #[derive(Clone, Debug)]
 pub struct Subscription {
-    /// As given by `rule NAME:`.
+    /// Name from `rule NAME:`.
     pub name: Option<String>,
-    /// The condition as it is written.
+    /// The condition as text.
     pub condition: String,
     /// The condition.
     pub filter: Filter,
-    /// Where messages go that it wants; ascending.
+    /// Destination ports of matching messages, ascending.
     pub ports: Vec<u32>,
 }
 
-/// A text that is no condition: what is wrong with it, and where.
+/// Errors in a text that is not a valid condition.
 #[derive(Debug)]
-pub struct NoFilter {
-    /// The findings.
+pub struct FilterError {
+    /// The diagnostics.
     pub diagnostics: Diagnostics,
-    /// The text that they are about.
+    /// The text that they refer to.
     pub map: SourceMap,
 }
 
-impl std::fmt::Display for NoFilter {
+impl std::fmt::Display for FilterError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.diagnostics.render(&self.map, false))
     }
 }
 
-/// The format, and what stands for what in it.
+/// The message format, with the meaning of its ids.
 #[derive(Debug)]
 struct Fields {
-    format: Format,
-    /// By place in [`view::KINDS`].
+    format: MessageFormat,
+    /// Header of each kind, by index in [`view::KINDS`].
     kinds: Vec<HeaderId>,
-    /// By place in [`view::FIELDS`], with what is valid where the field is.
+    /// Field id by index in [`view::FIELDS`], with the header that is valid if the field is present.
     fields: Vec<(FieldId, Option<HeaderId>)>,
 }
 
 impl Fields {
     fn new() -> Fields {
-        let mut format = Format::new();
+        let mut format = MessageFormat::new();
         let mut header = |name: &str| format.header(name).expect("each name is there once");
         let kinds = KINDS.iter().map(|(name, _)| header(name)).collect();
-        // Nobody can write the names of these: one is valid where its field is.
+        // Rules cannot write the names of these headers. Each is valid if its field is present.
         let owners = FIELDS.map(|field| field.is_in_some.then(|| header(&format!("messages with {}", field.name))));
         let fields = FIELDS.iter().zip(owners).map(|(known, header)| {
             let name = known.name.to_owned();
-            let field = Field { name, width: known.width, kind: known.kind, matching: known.matching, header };
+            let field =
+                FieldDeclaration { name, width: known.width, kind: known.kind, matching: known.matching, header };
             (format.field(field).expect("each name is there once, with a width that its kind has"), header)
         });
         let fields = fields.collect();
@@ -71,37 +72,37 @@ impl Fields {
         Fields { format, kinds, fields }
     }
 
-    fn is_valid(&self, view: &View, header: HeaderId) -> bool {
+    fn is_valid(&self, view: &MessageView, header: HeaderId) -> bool {
         match self.kinds.iter().position(|known| *known == header) {
             Some(kind) => view.kind == kind,
             None => self.fields.iter().zip(view.values).any(|((_, of), value)| *of == Some(header) && value.is_some()),
         }
     }
 
-    fn value(&self, view: &View, field: FieldId) -> Option<u128> {
+    fn value(&self, view: &MessageView, field: FieldId) -> Option<u128> {
         self.fields.iter().position(|(known, _)| *known == field).and_then(|at| view.values[at])
     }
 }
 
 impl Filter {
-    /// Reads a condition, such as `stock == "GOOGL" and price > 500000`. Prices are in ten-thousandths of a dollar.
+    /// Parses a condition such as `stock == "GOOGL" and price > 500000`. Prices are in units of 1/10,000 dollar.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Filter, NoFilter> {
+    /// The diagnostics of the condition.
+    pub fn parse(text: &str) -> Result<Filter, FilterError> {
         let fields = Arc::new(Fields::new());
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         match subscribe::condition(&mut map, "filter", text, &fields.format, &mut diagnostics) {
             Some(condition) => Ok(Filter { fields, condition }),
-            None => Err(NoFilter { diagnostics, map }),
+            None => Err(FilterError { diagnostics, map }),
         }
     }
 
-    /// Reads rules. `name` is what messages call the text.
+    /// Parses rules. `name` identifies the text in diagnostics.
     ///
     /// # Errors
-    /// What is wrong with them; a text without any, or with aggregates, is wrong too.
-    pub fn rules(name: &str, text: &str) -> Result<Vec<Subscription>, NoFilter> {
+    /// The diagnostics of the rules; a text without rules, or with aggregates, is an error, too.
+    pub fn rules(name: &str, text: &str) -> Result<Vec<Subscription>, FilterError> {
         let fields = Arc::new(Fields::new());
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let rules = subscribe::parse(&mut map, name, text, &fields.format, &mut NoIncludes, &mut diagnostics);
@@ -110,17 +111,17 @@ impl Filter {
             diagnostics.push(diagnostics::Diagnostic::error("filter", diagnostics::Span::default(), text));
         }
         if diagnostics.has_errors() {
-            return Err(NoFilter { diagnostics, map });
+            return Err(FilterError { diagnostics, map });
         }
         let ports = |rule: &Rule| {
             let forwards = rule.actions.iter().filter_map(|action| match action {
-                subscribe::Action::Forward(ports) => Some(ports.clone()),
+                subscribe::RuleAction::Forward(ports) => Some(ports.clone()),
                 _ => None,
             });
             forwards.flatten().collect()
         };
         let subscription = |rule: Rule| {
-            // The format has no actions of its own, and no other has a colon in it.
+            // The format has no actions of its own, and no built-in action contains a colon.
             let text = map.text(rule.span);
             let written = text.rsplit_once(':').map_or(text, |(condition, _)| condition);
             let written = match &rule.name {
@@ -139,10 +140,10 @@ impl Filter {
 
     /// Whether the subscriber wants a message.
     pub fn wants(&self, message: &Message) -> bool {
-        let view = View::new(message);
+        let view = MessageView::new(message);
         let value = |subject| match subject {
             Subject::Field(field) => self.fields.value(&view, field),
-            // The format has none of these, so no text speaks of them.
+            // The format has no counters and aggregates, so that no condition refers to them.
             Subject::Counter(_) | Subject::Aggregate(_) => None,
         };
         self.condition.holds(&|header| self.fields.is_valid(&view, header), &value)
@@ -161,7 +162,7 @@ mod tests {
         (0..1_000).flat_map(|at| crate::messages(&feed.datagram(at)).unwrap()).collect()
     }
 
-    /// What the same condition says of a message, said in Rust.
+    /// Checks that the filter agrees with a predicate in Rust.
     fn check(text: &str, meant: impl Fn(&Message) -> bool) {
         let filter = Filter::parse(text).unwrap_or_else(|wrong| panic!("{wrong}"));
         let messages = messages();

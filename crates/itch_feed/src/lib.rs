@@ -1,17 +1,17 @@
-//! A market data feed and a subscriber to it: what a stock exchange's multicast looks like, made up.
+//! A synthetic market data feed in the form of an exchange's multicast, and a subscriber to it.
 //!
-//! The central types are [`Feed`], which makes datagrams of MoldUDP64 with messages of ITCH 5.0 ([`wire::moldudp64`],
-//! [`wire::itch`]) one after the other, and [`Receiver`], which takes datagrams and says what was missing between them and
-//! how old each message is. A [`Spec`] says what the feed is like; [`Workload`] has the three of the talk on packet
-//! subscriptions ("High-Throughput Publish/Subscribe in the Forwarding Plane").
+//! [`Feed`] generates MoldUDP64 datagrams with ITCH 5.0 messages ([`wire::moldudp64`], [`wire::itch`]). [`Receiver`]
+//! takes datagrams and reports missing messages and the age of each message. A [`Spec`] describes the feed;
+//! [`Workload`] provides the three of the talk on packet subscriptions ("High-Throughput Publish/Subscribe in the
+//! Forwarding Plane").
 //!
-//! [`Subscriber`] is a receiver that also picks the messages that it wants, by a [`Filter`] of the rule language of
-//! [`subscribe`], and measures their ages: what a subscriber does whose switch forwards everything. [`Pace`] says when a
-//! feed's datagrams are due.
+//! [`Subscriber`] is a receiver that also selects messages by a [`Filter`] in the rule language of [`subscribe`] and
+//! measures their ages: the work of a subscriber whose switch forwards everything. [`Pace`] schedules a feed's
+//! datagrams.
 //!
-//! A feed's messages make sense together: what is executed, cancelled, replaced or deleted was added before, with at least
-//! as many shares, and a stock keeps its locate number. The same spec makes the same messages, everywhere; only their
-//! timestamps are the caller's. Nothing here reads a clock, sends anything or knows an address.
+//! The messages of a feed are consistent: every execution, cancellation, replacement and deletion refers to an open
+//! order with at least as many shares, and a stock keeps its locate code. Equal specs generate equal messages on any
+//! machine; only the timestamps come from the caller. The crate reads no clock, sends nothing and knows no addresses.
 
 #![forbid(unsafe_code)]
 
@@ -25,14 +25,14 @@ mod subscriber;
 mod view;
 
 pub use feed::Feed;
-pub use filter::{Filter, NoFilter, Subscription};
-pub use pace::{Pace, Rate};
+pub use filter::{Filter, FilterError, Subscription};
+pub use pace::{FeedRate, Pace};
 pub use receiver::{Arrival, Receiver, Totals, messages};
-pub use spec::{Counts, Mix, Spec, Workload};
+pub use spec::{DatagramMessages, Mix, Spec, Workload};
 pub use subscriber::Subscriber;
 
-/// The UDP port that feeds here are sent to.
+/// UDP port that feeds are sent to.
 pub const PORT: u16 = 26_400;
 
-/// Nanoseconds of a day, after which the messages' timestamps begin anew.
+/// Nanoseconds per day; message timestamps wrap around at midnight.
 pub const DAY_NS: u64 = 86_400_000_000_000;

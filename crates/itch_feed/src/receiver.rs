@@ -1,11 +1,11 @@
-//! The other end: what came, what is missing, and how old it is.
+//! Reception of feeds: arrivals, missing messages, and message ages.
 
 use wire::itch::Message;
 use wire::{Malformed, moldudp64};
 
 use crate::DAY_NS;
 
-/// The messages of a datagram's payload, in order.
+/// Parses the messages of a datagram's payload, in order.
 ///
 /// # Errors
 /// If the datagram or one of its messages is malformed.
@@ -13,38 +13,40 @@ pub fn messages(payload: &[u8]) -> Result<Vec<Message>, Malformed> {
     moldudp64::Packet::new_checked(payload)?.messages().map(Message::parse).collect()
 }
 
-/// What has come so far.
+/// Totals of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Datagrams with messages that were looked at.
+    /// Datagrams with messages that were received.
     pub datagrams: u64,
-    /// Messages that came for the first time.
+    /// Messages received for the first time.
     pub messages: u64,
-    /// Sequence numbers that were passed over.
+    /// Skipped sequence numbers.
     pub missing: u64,
-    /// Messages whose number had passed already.
+    /// Messages with a sequence number that was already received or skipped.
     pub repeated: u64,
 }
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Its sequence number.
     pub sequence: u64,
-    /// From its timestamp to now, in ns, over midnight too; 0 if its timestamp lies ahead, by up to half a day.
+    /// Time from its timestamp until now, in ns, across midnight if necessary; 0 if its timestamp lies up to half a day
+    /// ahead.
     pub age_ns: u64,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 
-/// How many sessions are told apart at a time; of more, the one that was silent for longest is forgotten.
+/// Maximum number of concurrent sessions; beyond it, the least recently active one is forgotten.
 const MOST_SESSIONS: usize = 64;
 
-/// Reads the sessions of a stream, one after the other or several at a time. The first datagram of a session says where its numbers
-/// begin, unless it is to be read from number 1. A session that was ended and has a number 1 again begins anew.
+/// Reads the sessions of a stream, sequentially or interleaved. The first datagram of a session determines its first
+/// sequence number, unless sessions are read from number 1. A session that has ended and restarts with number 1 is
+/// treated as new.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// The one that had the last datagram comes first.
+    /// Sessions, most recently active first.
     sessions: Vec<Session>,
     totals: Totals,
     from_start: bool,
@@ -53,21 +55,21 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug)]
 struct Session {
     name: [u8; 10],
-    /// The number that should come next.
+    /// Next expected sequence number.
     expected: u64,
     is_over: bool,
 }
 
 impl Receiver {
-    /// One that misses what came before the first datagram: every session begins with number 1.
+    /// Creates a receiver for sessions that start with number 1: messages before the first datagram count as missing.
     pub fn from_start() -> Receiver {
         Receiver { from_start: true, ..Receiver::default() }
     }
 
-    /// Takes a datagram's payload at `now_ns` since midnight and gives the messages that are new, in order.
+    /// Receives a datagram's payload at `now_ns` since midnight. Returns the new messages, in order.
     ///
     /// # Errors
-    /// If the datagram or one of its messages is malformed; then nothing of it counts.
+    /// If the datagram or one of its messages is malformed; the whole datagram is then ignored.
     pub fn receive(&mut self, payload: &[u8], now_ns: u64) -> Result<Vec<Arrival>, Malformed> {
         let packet = moldudp64::Packet::new_checked(payload)?;
         let header = moldudp64::Repr::parse(&packet);
@@ -93,7 +95,7 @@ impl Receiver {
         Ok(arrivals)
     }
 
-    /// The session of a datagram, which is the first one then.
+    /// Returns the session of a datagram and moves it to the front.
     fn session(&mut self, header: &moldudp64::Repr) -> &mut Session {
         let is_end = header.count == moldudp64::END_OF_SESSION;
         match self.sessions.iter().position(|session| session.name == header.session) {
@@ -112,18 +114,18 @@ impl Receiver {
         session
     }
 
-    /// Whether all sessions that came have ended.
+    /// Whether all known sessions have ended.
     pub fn is_over(&self) -> bool {
         !self.sessions.is_empty() && self.sessions.iter().all(|session| session.is_over)
     }
 
-    /// What has come so far.
+    /// Returns the totals.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 }
 
-/// From one time of day to another, in ns.
+/// Returns the duration between two times of day, in ns.
 fn age(then_ns: u64, now_ns: u64) -> u64 {
     let passed = now_ns.saturating_add(DAY_NS).saturating_sub(then_ns) % DAY_NS;
     if passed < DAY_NS / 2 { passed } else { 0 }
@@ -132,14 +134,14 @@ fn age(then_ns: u64, now_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counts, Feed, Spec, Workload};
+    use crate::{DatagramMessages, Feed, Spec, Workload};
 
     fn feed() -> Feed {
         named(b"TRIPLANE01")
     }
 
     fn named(session: &[u8; 10]) -> Feed {
-        Feed::new(Spec { session: *session, counts: Counts::Exactly(3), ..Workload::Synthetic.spec(1) })
+        Feed::new(Spec { session: *session, counts: DatagramMessages::Exactly(3), ..Workload::Synthetic.spec(1) })
     }
 
     #[test]

@@ -1,86 +1,87 @@
-//! What a feed is like.
+//! Feed specifications.
 
 use wire::itch::Symbol;
 
-/// How many messages a datagram has.
+/// Number of messages per datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Counts {
-    /// Always so many.
+pub enum DatagramMessages {
+    /// A fixed number.
     Exactly(u16),
-    /// From 1 to `most`, n of them in proportion to 1/n^`exponent`.
+    /// From 1 to `most`; n with a frequency proportional to 1/n^`exponent`.
     Zipf {
-        /// The most.
+        /// Maximum number.
         most: u16,
-        /// Above 0; the larger, the fewer messages.
+        /// Exponent, positive; larger values give fewer messages.
         exponent: f64,
     },
 }
 
-/// How often each type of message comes, as weights.
+/// Weights of the message types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// Orders added, nobody's name with them.
+    /// Orders added without attribution.
     pub add: u64,
-    /// Orders added with the participant who made them.
+    /// Orders added with attribution to a participant.
     pub attribute: u64,
-    /// Orders executed, in whole or in part, at their price.
+    /// Orders executed at their price, fully or partially.
     pub execute: u64,
     /// Orders executed at another price.
     pub execute_at: u64,
-    /// Orders cancelled in part.
+    /// Orders cancelled partially.
     pub cancel: u64,
     /// Orders deleted.
     pub delete: u64,
     /// Orders replaced by others.
     pub replace: u64,
-    /// Trades against orders that are not shown.
+    /// Trades against hidden orders.
     pub trade: u64,
 }
 
 impl Mix {
-    /// Nothing but new orders, as in the talk.
+    /// New orders only, as in the talk.
     pub const ADD_ONLY: Mix =
         Mix { add: 1, attribute: 0, execute: 0, execute_at: 0, cancel: 0, delete: 0, replace: 0, trade: 0 };
-    /// About as on an exchange, in thousandths: most orders are deleted, few executed, and hardly any at another price.
+    /// Approximate mix of an exchange, in thousandths: most orders are deleted, few are executed, and very few at
+    /// another price.
     pub const BOOK: Mix =
         Mix { add: 435, attribute: 15, execute: 47, execute_at: 3, cancel: 20, delete: 390, replace: 70, trade: 20 };
 }
 
-/// What a feed is like.
+/// Specification of a feed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The session's name: text, padded with spaces.
+    /// Name of the session, padded with spaces.
     pub session: [u8; 10],
-    /// The stock that matters.
+    /// The stock of interest.
     pub symbol: Symbol,
-    /// Which share of the new orders and trades is of that stock, from 0 to 1.
+    /// Share of this stock among new orders and trades, from 0 to 1.
     pub share: f64,
-    /// How many other stocks there are, each as likely as another. If there are none, all is of the one that matters.
+    /// Number of other stocks, uniformly distributed. With 0, all messages are about the stock of interest.
     pub others: u16,
-    /// How many messages a datagram has.
-    pub counts: Counts,
-    /// Which types.
+    /// Number of messages per datagram.
+    pub counts: DatagramMessages,
+    /// Weights of the message types.
     pub mix: Mix,
-    /// The same seed gives the same messages.
+    /// Random seed: equal seeds give equal messages.
     pub seed: u64,
 }
 
-/// The talk's workloads.
+/// The workloads of the talk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// 1 to 12 messages a datagram by Zipf's law, 1 % of them of the stock that matters.
+    /// 1 to 12 messages per datagram by Zipf's law, 1 % of them about the stock of interest.
     Synthetic,
-    /// Always 12 messages, all of the stock that matters.
+    /// Always 12 messages, all about the stock of interest.
     WorstCase,
-    /// One message a datagram, 0.1 % of the stock that matters: the shape of an exchange's day.
+    /// One message per datagram, 0.1 % about the stock of interest: a typical day of an exchange.
     Sample,
 }
 
 impl Workload {
-    /// All of them.
+    /// All workloads.
     pub const ALL: [Workload; 3] = [Workload::Synthetic, Workload::WorstCase, Workload::Sample];
 
-    /// Its name on a command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Synthetic => "synthetic",
@@ -89,12 +90,12 @@ impl Workload {
         }
     }
 
-    /// The feed, whose stock that matters is GOOGL, with 99 others.
+    /// Returns the specification; the stock of interest is GOOGL, with 99 others.
     pub fn spec(self, seed: u64) -> Spec {
         let (share, counts) = match self {
-            Workload::Synthetic => (0.01, Counts::Zipf { most: 12, exponent: 1.0 }),
-            Workload::WorstCase => (1.0, Counts::Exactly(12)),
-            Workload::Sample => (0.001, Counts::Exactly(1)),
+            Workload::Synthetic => (0.01, DatagramMessages::Zipf { most: 12, exponent: 1.0 }),
+            Workload::WorstCase => (1.0, DatagramMessages::Exactly(12)),
+            Workload::Sample => (0.001, DatagramMessages::Exactly(1)),
         };
         let symbol = Symbol(*b"GOOGL   ");
         Spec { session: *b"TRIPLANE01", symbol, share, others: 99, counts, mix: Mix::ADD_ONLY, seed }

@@ -1,13 +1,13 @@
-//! A receiver that picks what it wants, and measures how old that is.
+//! A receiver that selects messages and measures their ages.
 
 use hdrhistogram::Histogram;
 
 use crate::{Arrival, Filter, Receiver, Totals};
 
-/// The largest age that is told apart: an hour, in ns.
+/// Largest measured age: one hour, in ns.
 const LARGEST_NS: u64 = 3_600_000_000_000;
 
-/// Reads a stream, and measures the ages of the messages that it wants. Its memory does not grow with what comes.
+/// Reads a stream and measures the ages of selected messages. Its memory use is bounded.
 #[derive(Clone, Debug)]
 pub struct Subscriber {
     receiver: Receiver,
@@ -17,13 +17,13 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// One that wants what passes the filter, or everything.
+    /// Creates a subscriber that selects messages by a filter, or all messages.
     pub fn new(receiver: Receiver, filter: Option<Filter>) -> Subscriber {
         let ages = Histogram::new_with_bounds(1, LARGEST_NS, 3).expect("three digits of an hour");
         Subscriber { receiver, filter, ages, malformed: 0 }
     }
 
-    /// Takes a datagram's payload at a time of day, in ns since midnight; gives the messages that it wants.
+    /// Receives a datagram's payload at a time of day, in ns since midnight. Returns the selected messages.
     pub fn take(&mut self, payload: &[u8], now_ns: u64) -> Vec<Arrival> {
         let Ok(mut arrivals) = self.receiver.receive(payload, now_ns) else {
             self.malformed += 1;
@@ -38,27 +38,27 @@ impl Subscriber {
         arrivals
     }
 
-    /// What came, wanted or not.
+    /// Returns the totals of all received messages, selected or not.
     pub fn totals(&self) -> Totals {
         self.receiver.totals()
     }
 
-    /// Datagrams that could not be read.
+    /// Returns the number of malformed datagrams.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// How many messages were wanted.
+    /// Returns the number of selected messages.
     pub fn wanted(&self) -> u64 {
         self.ages.len()
     }
 
-    /// The ages of the messages that were wanted, in ns.
+    /// Returns the ages of the selected messages, in ns.
     pub fn ages(&self) -> &Histogram<u64> {
         &self.ages
     }
 
-    /// Whether all sessions that came have ended.
+    /// Whether all known sessions have ended.
     pub fn is_over(&self) -> bool {
         self.receiver.is_over()
     }
@@ -67,11 +67,11 @@ impl Subscriber {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counts, Feed, Spec, Workload};
+    use crate::{DatagramMessages, Feed, Spec, Workload};
 
     #[test]
     fn only_the_ages_of_wanted_messages_are_measured() {
-        let spec = Spec { share: 0.5, counts: Counts::Exactly(4), ..Workload::Synthetic.spec(2) };
+        let spec = Spec { share: 0.5, counts: DatagramMessages::Exactly(4), ..Workload::Synthetic.spec(2) };
         let mut feed = Feed::new(spec.clone());
         let filter = Filter::parse("stock == \"GOOGL\"").unwrap();
         let mut subscriber = Subscriber::new(Receiver::from_start(), Some(filter));

@@ -1,9 +1,9 @@
-//! What rules see of a message: the fields that `examples/market-data/feed.p4` gives its headers.
+//! The view of a message in rules: the header fields of `examples/market-data/feed.p4`.
 
-use subscribe::{Kind, Match, Padding};
+use subscribe::{Match, Padding, ValueKind};
 use wire::itch::{Body, Message, Price, Side, Symbol};
 
-/// Kinds of messages, as headers are called, and the letters of their types. What no other has is the last.
+/// Message kinds, by their header names, with the letters of their types. The last is for all other types.
 pub(crate) const KINDS: [(&str, &[u8]); 9] = [
     ("add_order", b"A"),
     ("attributed", b"F"),
@@ -16,44 +16,44 @@ pub(crate) const KINDS: [(&str, &[u8]); 9] = [
     ("other", b""),
 ];
 
-/// A field.
-pub(crate) struct Known {
+/// A field of the view.
+pub(crate) struct FieldDescription {
     pub name: &'static str,
     pub width: u32,
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub matching: Match,
-    /// Whether there are messages without it.
+    /// Whether some messages lack the field.
     pub is_in_some: bool,
 }
 
-const fn known(name: &'static str, width: u32, kind: Kind, matching: Match) -> Known {
-    Known { name, width, kind, matching, is_in_some: true }
+const fn known(name: &'static str, width: u32, kind: ValueKind, matching: Match) -> FieldDescription {
+    FieldDescription { name, width, kind, matching, is_in_some: true }
 }
 
-const TEXT: Kind = Kind::Text(Padding::SPACES);
+const TEXT: ValueKind = ValueKind::Text(Padding::SPACES);
 
-/// The fields.
-pub(crate) const FIELDS: [Known; 9] = [
-    Known { is_in_some: false, ..known("kind", 8, TEXT, Match::Exact) },
-    Known { is_in_some: false, ..known("locate", 16, Kind::Unsigned, Match::Exact) },
-    known("order", 64, Kind::Unsigned, Match::Exact),
+/// The fields of the view.
+pub(crate) const FIELDS: [FieldDescription; 9] = [
+    FieldDescription { is_in_some: false, ..known("kind", 8, TEXT, Match::Exact) },
+    FieldDescription { is_in_some: false, ..known("locate", 16, ValueKind::Unsigned, Match::Exact) },
+    known("order", 64, ValueKind::Unsigned, Match::Exact),
     known("side", 8, TEXT, Match::Exact),
-    known("shares", 32, Kind::Unsigned, Match::Any),
+    known("shares", 32, ValueKind::Unsigned, Match::Any),
     known("stock", 64, TEXT, Match::Exact),
-    known("price", 32, Kind::Unsigned, Match::Any),
+    known("price", 32, ValueKind::Unsigned, Match::Any),
     known("attribution", 32, TEXT, Match::Exact),
     known("printable", 8, TEXT, Match::Exact),
 ];
 
-/// What rules see of a message.
-pub(crate) struct View {
-    /// By place in [`KINDS`].
+/// The view of a message.
+pub(crate) struct MessageView {
+    /// Index in [`KINDS`].
     pub kind: usize,
-    /// By place in [`FIELDS`]; `None` where the message has no such field.
+    /// Values by index in [`FIELDS`]; `None` if the message has no such field.
     pub values: [Option<u128>; FIELDS.len()],
 }
 
-/// The fields behind `locate`, for those that a message has.
+/// The fields after `locate`, if the message has them.
 #[derive(Default)]
 struct Parts {
     order: Option<u64>,
@@ -96,7 +96,7 @@ impl Parts {
         }
     }
 
-    /// An order as it comes up, or a trade.
+    /// Returns the fields of a new order or a trade.
     fn full(order: u64, side: Side, shares: u32, stock: Symbol, price: Price) -> Parts {
         Parts {
             order: Some(order),
@@ -109,8 +109,8 @@ impl Parts {
     }
 }
 
-impl View {
-    pub(crate) fn new(message: &Message) -> View {
+impl MessageView {
+    pub(crate) fn new(message: &Message) -> MessageView {
         let letter = message.body.letter();
         let kind = KINDS.iter().position(|(_, letters)| letters.contains(&letter));
         let parts = Parts::of(&message.body);
@@ -126,6 +126,6 @@ impl View {
             parts.attribution.map(|text| u32::from_be_bytes(text).into()),
             parts.printable.map(u128::from),
         ];
-        View { kind: kind.unwrap_or(KINDS.len() - 1), values }
+        MessageView { kind: kind.unwrap_or(KINDS.len() - 1), values }
     }
 }

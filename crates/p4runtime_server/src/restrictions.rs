@@ -84,7 +84,8 @@ pub(crate) fn replace(
         }
         MirrorChange::DropEntry { table, key } => (entry_name(*table, key), None),
         MirrorChange::PutDefault { table, entry } => {
-            let entity_references = entry.as_ref().map(|entry| references.entity_references(ReferenceEntity::Entry(entry)));
+            let entity_references =
+                entry.as_ref().map(|entry| references.entity_references(ReferenceEntity::Entry(entry)));
             (name(b'd', [*table, 0]), entity_references)
         }
         MirrorChange::PutMember((profile, member), action) => {

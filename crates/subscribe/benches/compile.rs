@@ -1,12 +1,15 @@
-//! What compiling rules costs: time, entries, and the time of a change. `cargo bench -p subscribe`, with the names of
-//! parts to run only those: `paper`, `targets`, `change`, `siena`, `ranges`. Times of compiling are times of a core.
+//! Benchmark of the compiler: time, entries, and the time of a change. Run `cargo bench -p subscribe`, optionally with
+//! the parts to run: `paper`, `targets`, `change`, `siena`, `ranges`. Compilation times are CPU times.
 
 use std::time::{Duration, Instant};
 
 use diagnostics::{Diagnostics, SourceMap};
 use rng::SplitMix64;
 use subscribe::workload::{self, Siena, Workload};
-use subscribe::{Format, Layout, Limits, NoIncludes, Options, Rule, Subscriptions, Target, Wide, parse};
+use subscribe::{
+    ColumnLayout, CompileOptions, Limits, MessageFormat, NoIncludes, Rule, Subscriptions, TargetCapabilities, Wide,
+    parse,
+};
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
@@ -20,27 +23,27 @@ fn main() {
     }
 }
 
-fn rules(text: &str, format: &Format) -> Vec<Rule> {
+fn rules(text: &str, format: &MessageFormat) -> Vec<Rule> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let rules = parse(&mut map, "workload", text, format, &mut NoIncludes, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
     rules
 }
 
-/// The time that this thread had a core, where the system tells; on a machine that does other things besides, that is
-/// what the work costs. It is exact to a few milliseconds.
+/// Returns the CPU time of this thread, if the system reports it; unlike wall-clock time, it is insensitive to other
+/// load. The resolution is a few milliseconds.
 fn core() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// Reads and compiles a workload; the time of each.
+/// Parses and compiles a workload. Returns the time of each step.
 fn compile(of: &Workload, limits: Limits) -> (Duration, Duration, Result<Subscriptions, String>) {
     let start = core();
     let rules = rules(&of.text, &of.format);
     let read = core() - start;
-    let layout = Layout::sensible(&of.format, &rules);
-    let mut all = Subscriptions::new(of.format.clone(), layout, Options { limits, ..Options::default() });
+    let layout = ColumnLayout::sensible(&of.format, &rules);
+    let mut all = Subscriptions::new(of.format.clone(), layout, CompileOptions { limits, ..CompileOptions::default() });
     let outcome = all.change(&[], rules);
     let outcome = outcome.map_err(|refusal| refusal.diagnostic(&SourceMap::new()).render(&SourceMap::new(), false));
     (read, core() - start - read, outcome.map(|_| all))
@@ -77,7 +80,7 @@ fn paper() {
     }
 }
 
-/// What the paper's rules take where tables match other things.
+/// Prints the entries of the paper's rules for targets with other match kinds.
 fn targets() {
     println!("entries for 100 K rules of the paper's workload, by what the target's tables take");
     println!(
@@ -88,7 +91,8 @@ fn targets() {
     for (name, wide) in [("range", Wide::Range), ("ternary", Wide::Ternary), ("lpm", Wide::Lpm)] {
         for exact_beside in [false, true] {
             let has_ranges = wide == Wide::Range;
-            let sizes = all.sizes(&Target { wide, has_ranges, exact_beside, ..Target::default() });
+            let sizes =
+                all.sizes(&TargetCapabilities { wide, has_ranges, exact_beside, ..TargetCapabilities::default() });
             let of = |field: &str| sizes.iter().find(|size| size.name.ends_with(field)).expect("a field");
             let (stock, price) = (of("stock"), of("price"));
             println!(

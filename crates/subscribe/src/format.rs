@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::computed::Computed;
+use crate::compile::aggregates::ComputedAggregate;
 
-/// Index of a field in [`Format::fields`].
+/// Index of a field in [`MessageFormat::fields`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldId(pub u16);
 
-/// Index of a header in [`Format::headers`].
+/// Index of a header in [`MessageFormat::headers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeaderId(pub u16);
 
-/// Index of a counter in [`Format::counters`].
+/// Index of a counter in [`MessageFormat::counters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CounterId(pub u16);
 
-/// Index of an action in [`Format::actions`].
+/// Index of an action in [`MessageFormat::actions`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ActionId(pub u16);
 
@@ -25,7 +25,7 @@ pub const MAX_WIDTH: u32 = 128;
 
 /// Notation of a field's values in rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A number. A field of 32, 48 or 128 bits may also be written as an address.
     Unsigned,
     /// Text of as many bytes as the field has, padded.
@@ -69,20 +69,20 @@ pub enum Match {
 
 /// A field of messages, as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+pub struct FieldDeclaration {
     /// Name in the program without the common prefix of all names: `add_order.stock`.
     pub name: String,
     /// Width in bits, from 1 to [`MAX_WIDTH`].
     pub width: u32,
     /// Notation of values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Permitted tests.
     pub matching: Match,
     /// Header that must be valid for the field to have a value; `None` for metadata, which always has one.
     pub header: Option<HeaderId>,
 }
 
-impl Field {
+impl FieldDeclaration {
     /// Returns the largest value.
     pub fn max(&self) -> u128 {
         max_of(self.width)
@@ -96,7 +96,7 @@ pub fn max_of(width: u32) -> u128 {
 
 /// A header whose validity rules can test, as declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct HeaderDeclaration {
     /// Name in the program without the common prefix of all names: `add_order`.
     pub name: String,
 }
@@ -144,13 +144,13 @@ pub struct ActionDeclaration {
 ///
 /// Rules refer to a name in full or by a unique suffix after a dot: `stock` for `add_order.stock`.
 #[derive(Clone, Debug)]
-pub struct Format {
-    fields: Vec<Field>,
-    headers: Vec<Header>,
+pub struct MessageFormat {
+    fields: Vec<FieldDeclaration>,
+    headers: Vec<HeaderDeclaration>,
     counters: Vec<Counter>,
     actions: Vec<ActionDeclaration>,
     compressed: HashMap<FieldId, u32>,
-    pub(crate) computed: Vec<Computed>,
+    pub(crate) computed: Vec<ComputedAggregate>,
     /// Names of fields and counters, and their suffixes.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
@@ -161,7 +161,7 @@ pub struct Format {
     /// Names that `fwd` accepts. If there are any, `fwd` accepts no numbers: rules of a network deliver to hosts.
     pub port_names: BTreeMap<String, u32>,
     /// Maximum number of distinct aggregates (`avg(price by stock)`) in use at a time, each with separate state in the
-    /// program. The default is 8; [`Format::compute`] counts the declared ones.
+    /// program. The default is 8; [`MessageFormat::compute`] counts the declared ones.
     pub slots: u16,
     /// Width of an aggregate's value, in bits. The default is 64; values saturate.
     pub slot_width: u32,
@@ -192,14 +192,14 @@ enum Named<T> {
 
 /// Reason that a name does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoName<T> {
+pub enum NameError<T> {
     /// No such name.
     Unknown,
     /// The name may be either of these.
     Ambiguous(T, T),
 }
 
-/// Reason that a declaration cannot be added to a [`Format`].
+/// Reason that a declaration cannot be added to a [`MessageFormat`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FormatError {
     /// The name is already declared.
@@ -222,9 +222,9 @@ impl std::fmt::Display for FormatError {
 
 impl std::error::Error for FormatError {}
 
-impl Default for Format {
+impl Default for MessageFormat {
     fn default() -> Self {
-        Format {
+        MessageFormat {
             fields: Vec::new(),
             headers: Vec::new(),
             counters: Vec::new(),
@@ -275,18 +275,18 @@ fn enter<T: Copy>(names: &mut HashMap<String, Named<T>>, name: &str, id: T) -> R
     Ok(())
 }
 
-fn find<T: Copy>(names: &HashMap<String, Named<T>>, name: &str) -> Result<T, NoName<T>> {
+fn find<T: Copy>(names: &HashMap<String, Named<T>>, name: &str) -> Result<T, NameError<T>> {
     match names.get(name) {
         Some(Named::Whole(id) | Named::Ending(id)) => Ok(*id),
-        Some(Named::Ambiguous(one, other)) => Err(NoName::Ambiguous(*one, *other)),
-        None => Err(NoName::Unknown),
+        Some(Named::Ambiguous(one, other)) => Err(NameError::Ambiguous(*one, *other)),
+        None => Err(NameError::Unknown),
     }
 }
 
-impl Format {
+impl MessageFormat {
     /// Returns an empty format.
-    pub fn new() -> Format {
-        Format::default()
+    pub fn new() -> MessageFormat {
+        MessageFormat::default()
     }
 
     /// Adds a header.
@@ -296,7 +296,7 @@ impl Format {
     pub fn header(&mut self, name: &str) -> Result<HeaderId, FormatError> {
         let id = HeaderId(next(self.headers.len())?);
         enter(&mut self.header_names, name, id)?;
-        self.headers.push(Header { name: name.to_owned() });
+        self.headers.push(HeaderDeclaration { name: name.to_owned() });
         Ok(id)
     }
 
@@ -304,13 +304,13 @@ impl Format {
     ///
     /// # Errors
     /// [`FormatError`], if its name is already declared or its width does not fit its kind.
-    pub fn field(&mut self, field: Field) -> Result<FieldId, FormatError> {
+    pub fn field(&mut self, field: FieldDeclaration) -> Result<FieldId, FormatError> {
         check_width(&field.name, field.width)?;
         let wrong = match field.kind {
-            Kind::Ipv4 if field.width != 32 => Some("an IPv4 address has 32"),
-            Kind::Ipv6 if field.width != 128 => Some("an IPv6 address has 128"),
-            Kind::Mac if field.width != 48 => Some("an Ethernet address has 48"),
-            Kind::Text(_) if !field.width.is_multiple_of(8) => Some("text has a multiple of 8"),
+            ValueKind::Ipv4 if field.width != 32 => Some("an IPv4 address has 32"),
+            ValueKind::Ipv6 if field.width != 128 => Some("an IPv6 address has 128"),
+            ValueKind::Mac if field.width != 48 => Some("an Ethernet address has 48"),
+            ValueKind::Text(_) if !field.width.is_multiple_of(8) => Some("text has a multiple of 8"),
             _ => None,
         };
         if let Some(wrong) = wrong {
@@ -377,12 +377,12 @@ impl Format {
     }
 
     /// Returns the fields, by [`FieldId`].
-    pub fn fields(&self) -> &[Field] {
+    pub fn fields(&self) -> &[FieldDeclaration] {
         &self.fields
     }
 
     /// Returns the headers, by [`HeaderId`].
-    pub fn headers(&self) -> &[Header] {
+    pub fn headers(&self) -> &[HeaderDeclaration] {
         &self.headers
     }
 
@@ -400,7 +400,7 @@ impl Format {
     ///
     /// # Panics
     /// If the id is of another format, like all methods that take ids.
-    pub fn get(&self, id: FieldId) -> &Field {
+    pub fn get(&self, id: FieldId) -> &FieldDeclaration {
         &self.fields[usize::from(id.0)]
     }
 
@@ -415,23 +415,23 @@ impl Format {
     }
 
     /// Returns a header.
-    pub fn get_header(&self, id: HeaderId) -> &Header {
+    pub fn get_header(&self, id: HeaderId) -> &HeaderDeclaration {
         &self.headers[usize::from(id.0)]
     }
 
     /// Returns the field or counter with this name or unique suffix.
     ///
     /// # Errors
-    /// [`NoName`], if there is none, or more than one.
-    pub fn subject(&self, name: &str) -> Result<Subject, NoName<Subject>> {
+    /// [`NameError`], if there is none, or more than one.
+    pub fn subject(&self, name: &str) -> Result<Subject, NameError<Subject>> {
         find(&self.subjects, name)
     }
 
     /// Returns the header with this name or unique suffix.
     ///
     /// # Errors
-    /// [`NoName`], if there is none, or more than one.
-    pub fn header_named(&self, name: &str) -> Result<HeaderId, NoName<HeaderId>> {
+    /// [`NameError`], if there is none, or more than one.
+    pub fn header_named(&self, name: &str) -> Result<HeaderId, NameError<HeaderId>> {
         find(&self.header_names, name)
     }
 

@@ -12,23 +12,23 @@
 //! is Camus).
 //!
 //! ```text
-//! Format ──┐
-//! text ──> parse ──> Rule ──> Subscriptions: diagram of each rule ──> union of all ──> states and entries ──> Change
-//!          (diagnostics)                     lower                    merge            emit, slice
+//! message format ──┐
+//! rule text ──> parse ──> Rule ──> diagram of each rule ──> union of all ──> states and entries ──> table change
+//!                                  lower             union_trie         emit, slice
 //! ```
 //!
 //! - [`MessageFormat`] is the vocabulary of rules. Its creator knows the program; this crate knows no P4.
 //! - [`parse`](parse::parse) reads rule files; [its module](mod@parse) documents the grammar. [`Rule`] is the result;
 //!   programs can construct rules, too.
-//! - [`ColumnOrder`] is the order of the fields, [chosen](ColumnOrder::sensible) for the expected rules, and [`stages`]
-//!   derives the tables. Both follow from the format, the [`TargetCapabilities`] and the order, so that one generated
-//!   program serves any rules.
+//! - [`ColumnLayout`] is the order of the fields, [chosen](ColumnLayout::sensible) for the expected rules, and
+//!   [`stages`] derives the tables. Both follow from the format, the [`TargetCapabilities`] and the order, so that one
+//!   generated program serves any rules.
 //! - [`Subscriptions`] holds a changing set of rules as a decision diagram in normal form: nodes are hash-consed step
 //!   functions of one column. The cost of a change is proportional to its effect, and the result is a [`TableChange`];
 //!   [`Subscriptions::tables`] returns the full tables.
 //! - [`Tables::run`] defines the meaning of the tables ([`tables`] describes it), [`Subscriptions::evaluate`] that of
 //!   the rules. They agree on every message.
-//! - [`Chain`] holds tables as installed on a switch, correct or not; [`compare`] checks whether two of them treat
+//! - [`TableChain`] holds tables as installed on a switch, correct or not; [`compare`] checks whether two of them treat
 //!   every message alike.
 //!
 //! **Invalid headers.** Any test of a field is false if the field's header is not valid, and `not` of it is therefore
@@ -46,70 +46,49 @@
 
 #![forbid(unsafe_code)]
 
-mod acts;
-pub mod chain;
-mod check;
-mod codes;
-mod computed;
-mod covered;
-mod crossing;
-mod dot;
-mod emit;
-mod evaluate;
-mod explain;
+mod compile;
+mod equivalence;
 mod format;
-mod groups;
-mod layout;
-mod lex;
-mod lower;
-mod memory;
-mod merge;
-mod never;
-mod order;
-pub mod parse;
-mod prefixes;
+mod inspect;
+mod lint;
 mod ranges;
+mod reference;
 mod refusal;
-mod report;
 mod rule;
-mod show;
-mod slice;
-mod slots;
-pub mod state;
-mod stats;
 mod subscriptions;
+mod syntax;
 pub mod tables;
-mod value;
-mod veto;
 pub mod workload;
 
-pub use chain::Chain;
-pub use check::{Difference, compare, difference};
-pub use computed::{Computed, Place};
-pub use covered::Covered;
-pub use evaluate::Message;
-pub use explain::{Decided, Explanation, Verdict};
+pub use compile::aggregates::{ComputedAggregate, KeyCell};
+pub use compile::layout::{ColumnKey, ColumnLayout, OrderError};
+pub use compile::prefixes::cover;
+pub use compile::slots::SlotUse;
+pub use compile::state;
+pub use equivalence::chain::{self, TableChain};
+pub use equivalence::check::{Difference, compare, difference};
 pub use format::{
-    ActionDeclaration, ActionId, Counter, CounterId, Field, FieldId, Format, FormatError, Header, HeaderId, Kind,
-    MAX_WIDTH, Match, NoName, Padding, Parameter, Subject, Window, max_of,
+    ActionDeclaration, ActionId, Counter, CounterId, FieldDeclaration, FieldId, FormatError, HeaderDeclaration,
+    HeaderId, MAX_WIDTH, Match, MessageFormat, NameError, Padding, Parameter, Subject, ValueKind, Window, max_of,
 };
-pub use layout::{Key, Layout, OrderError};
-pub use lex::SIGN_WORDS;
-pub use memory::Memory;
-pub use parse::{
-    Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant, named_once,
-    parse, window,
-};
-pub use prefixes::cover;
+pub use inspect::explain::{Explanation, TestOutcome, Verdict};
+pub use inspect::stats::{StageSize, Stats};
+pub use lint::covered::CoverageReport;
+pub use lint::finding::LintFinding;
 pub use ranges::Ranges;
-pub use refusal::{Refusal, TooMuch};
-pub use report::Useless;
-pub use rule::{Action, Aggregate, Condition, Function, Operand, Rule, Test, Update, UpdateFunction};
-pub use show::Shown;
-pub use slots::SlotUse;
-pub use stats::{StageSize, Stats};
-pub use subscriptions::{Applied, Limits, Options, RuleId, Subscriptions, Writes};
-pub use tables::{
-    Change, CodeEntry, Delivery, Entry, EntryKey, Group, Leaf, Stage, StageKey, State, Tables, Target, Wide, stages,
+pub use reference::evaluate::Message;
+pub use reference::memory::Memory;
+pub use refusal::{ExceededLimit, Refusal};
+pub use rule::{Aggregate, Condition, Function, Operand, Rule, RuleAction, Test, Update, UpdateFunction};
+pub use subscriptions::{AppliedChange, CompileOptions, Limits, RuleId, Subscriptions, UpdateMode};
+pub use syntax::lex::SIGN_WORDS;
+pub use syntax::parse::{
+    self, Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant,
+    named_once, parse, window,
 };
-pub use value::{Constant, show as show_value};
+pub use syntax::show::Shown;
+pub use syntax::value::{Constant, show as show_value};
+pub use tables::{
+    CodeEntry, Delivery, EntryKey, Leaf, PortGroup, Stage, StageEntry, StageKey, StateId, TableChange, Tables,
+    TargetCapabilities, Wide, stages,
+};

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use bdd::{Full, Ref, Store};
 use diagnostics::{Diagnostic, SourceMap, Span};
 
-use crate::emit::Refused;
-use crate::format::{Format, Match, Subject};
-use crate::layout::{Key, visit};
-use crate::rule::{Action, Aggregate, Rule};
+use crate::compile::emit::EmitError;
+use crate::compile::layout::{ColumnKey, visit};
+use crate::format::{Match, MessageFormat, Subject};
+use crate::rule::{Aggregate, Rule, RuleAction};
 use crate::subscriptions::Subscriptions;
 use crate::tables::Wide;
 
@@ -18,7 +18,7 @@ pub enum Refusal {
     /// The decision diagram or the tables exceed a limit.
     TooLarge {
         /// The exceeded limit.
-        full: TooMuch,
+        full: ExceededLimit,
         /// Number of rules whose union failed, and total number of rules.
         rules: (usize, usize),
         /// Fields with range tests and their numbers of distinct bounds, in descending order.
@@ -56,7 +56,7 @@ pub enum Refusal {
         rules: Vec<Rule>,
     },
     /// State explosion: one message can match all of these rules, which test different states of aggregates.
-    Crossing(Vec<Rule>),
+    StateExplosion(Vec<Rule>),
     /// Distinct port sets need more multicast groups than the target has; the limit.
     Groups(u32),
     /// Rules test a field against more distinct bounds than it has codes: its name, and the width of the codes in bits.
@@ -74,7 +74,7 @@ pub enum Refusal {
 
 /// A limit that was exceeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TooMuch {
+pub enum ExceededLimit {
     /// Limit on nodes.
     Nodes(usize),
     /// Limit on memory, in bytes.
@@ -88,14 +88,14 @@ pub enum TooMuch {
 }
 
 impl Refusal {
-    pub(crate) fn slots(format: &Format, rule: Rule, aggregate: &Aggregate) -> Refusal {
+    pub(crate) fn slots(format: &MessageFormat, rule: Rule, aggregate: &Aggregate) -> Refusal {
         let computed = format.computed().iter().find(|computed| computed.aggregate == *aggregate);
         let slots = computed.map_or(format.slots, |computed| computed.slots);
         let aggregate = aggregate.shown(format).to_string();
         Refusal::Slots { rule: Box::new(rule), aggregate, slots, computed: computed.is_some() }
     }
 
-    /// Returns the refusal for an aggregate, by its index in [`Format::computed`].
+    /// Returns the refusal for an aggregate, by its index in [`MessageFormat::computed`].
     pub(crate) fn keys(of: &Subscriptions, computed: u16) -> Refusal {
         let computed = &of.format.computed()[usize::from(computed)];
         let uses = |rule: &&Rule| rule.aggregates.contains(&computed.aggregate);
@@ -106,14 +106,14 @@ impl Refusal {
     pub(crate) fn too_large(of: &Subscriptions, full: Full, rules: usize) -> Refusal {
         let limits = &of.options.limits;
         let full = match full {
-            Full::Nodes => TooMuch::Nodes(limits.nodes),
-            Full::Bytes => TooMuch::Bytes(limits.bytes),
-            Full::Steps => TooMuch::Steps,
+            Full::Nodes => ExceededLimit::Nodes(limits.nodes),
+            Full::Bytes => ExceededLimit::Bytes(limits.bytes),
+            Full::Steps => ExceededLimit::Steps,
         };
         Refusal::with(of, full, rules)
     }
 
-    fn with(of: &Subscriptions, full: TooMuch, rules: usize) -> Refusal {
+    fn with(of: &Subscriptions, full: ExceededLimit, rules: usize) -> Refusal {
         let mut bounds: Vec<(bool, BTreeSet<u128>)> = vec![Default::default(); of.format.fields().len()];
         for (_, rule) in of.rules() {
             visit(&rule.condition, &mut |test| {
@@ -145,17 +145,17 @@ impl Refusal {
                     )
                 };
                 let message = match full {
-                    TooMuch::Nodes(limit) => diagram(format!("more than {limit} nodes")),
-                    TooMuch::Bytes(limit) => diagram(format!("more than {}", told_bytes(*limit))),
-                    TooMuch::Steps => diagram("more work than is allowed".to_owned()),
-                    TooMuch::Entries(field, limit) | TooMuch::Prefixes(field, limit) => {
+                    ExceededLimit::Nodes(limit) => diagram(format!("more than {limit} nodes")),
+                    ExceededLimit::Bytes(limit) => diagram(format!("more than {}", show_bytes(*limit))),
+                    ExceededLimit::Steps => diagram("more work than is allowed".to_owned()),
+                    ExceededLimit::Entries(field, limit) | ExceededLimit::Prefixes(field, limit) => {
                         format!(
                             "these {all} rules need more than {limit} entries for `{field}`, which is what its tables hold"
                         )
                     }
                 };
                 let prefixes = match full {
-                    TooMuch::Prefixes(..) => {
+                    ExceededLimit::Prefixes(..) => {
                         "ranges are expanded to prefixes here, and tables that take them as they are (`--ranges range`) need \
                          fewer entries; "
                     }
@@ -165,19 +165,18 @@ impl Refusal {
                     ranges.iter().take(6).map(|(name, bounds)| format!("`{name}` ({bounds} bounds)")).collect();
                 let why = match ranges.len() {
                     0 | 1 => String::new(),
-                    _ => format!("ranges of several fields cross one another: {}; ", shown.join(", ")),
+                    _ => format!("ranges over several fields intersect: {}; ", shown.join(", ")),
                 };
-                let help = match values.is_empty() {
-                    true => {
-                        "test a field for equality in every rule, so that rules fall into groups that do not meet; \
+                let help = if values.is_empty() {
+                    "test a field for equality in every rule, so that rules fall into disjoint groups; \
                              or use fewer different bounds, fewer fields with ranges, or fewer rules in one switch"
-                            .to_owned()
-                    }
-                    false => format!(
+                        .to_owned()
+                } else {
+                    format!(
                         "put {} first in the order and test it in every rule; or use fewer different bounds, fewer fields \
                          with ranges, or fewer rules in one switch",
                         diagnostics::names::listed(values.iter().map(String::as_str))
-                    ),
+                    )
                 };
                 Diagnostic::error("rules-too-large", *at, message).help(prefixes.to_owned() + &why + &help)
             }
@@ -186,20 +185,18 @@ impl Refusal {
                     "{} needs another state for `{aggregate}`, and the program has {slots}, all in use",
                     rule.label(map)
                 );
-                let shared =
-                    "rules share a state that differ only in what they compare it with, or in tests of its key";
-                Diagnostic::error("aggregates", rule.span, message).help(match computed {
-                    true => format!(
-                        "{shared}; or make the program again with more: the third argument of `@query_aggregate`"
-                    ),
-                    false => shared.to_owned(),
+                let shared = "rules that differ only in the constant that they compare it with, or in tests of its key, share a state";
+                Diagnostic::error("aggregates", rule.span, message).help(if *computed {
+                    format!("{shared}; or regenerate the program with more: the third argument of `@query_aggregate`")
+                } else {
+                    shared.to_owned()
                 })
             }
             Refusal::Keys { aggregate, keys, at } => {
                 let message =
                     format!("the rules name more than {keys} keys of `{aggregate}`, which is what the program has");
                 Diagnostic::error("aggregates", *at, message)
-                    .help("make the program again with more: the second argument of `@query_aggregate`")
+                    .help("regenerate the program with more: the second argument of `@query_aggregate`")
             }
             Refusal::Updates { counter, rules } => {
                 let span = rules.first().map_or(diagnostics::Span::default(), |rule| rule.span);
@@ -207,9 +204,9 @@ impl Refusal {
                 let error = Diagnostic::error("conflict", span, message);
                 let others = rules.iter().skip(1);
                 let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
-                error.help("all rules that match act, in no order: let their conditions exclude each other, or use two counters")
+                error.help("all matching rules apply, in no order: make their conditions exclude each other, or use two counters")
             }
-            Refusal::Crossing(rules) => crossing(rules, map),
+            Refusal::StateExplosion(rules) => state_explosion(rules, map),
             Refusal::Groups(max) => {
                 let message = format!("the rules deliver to more than {max} different sets of ports");
                 Diagnostic::error("groups", diagnostics::Span::default(), message)
@@ -217,15 +214,15 @@ impl Refusal {
             }
             Refusal::Codes(field, bits) => {
                 let message = format!(
-                    "the rules ask more different bounds of `{field}` than codes of {bits} bits can tell apart"
+                    "the rules test `{field}` against more different bounds than codes of {bits} bits can represent"
                 );
                 Diagnostic::error("codes", diagnostics::Span::default(), message)
                     .help("give the field wider codes, or none; or use fewer different bounds")
             }
             Refusal::Validity => {
-                let message = "the rules tell too many combinations of valid headers apart";
+                let message = "the rules distinguish too many combinations of valid headers";
                 Diagnostic::error("validity", diagnostics::Span::default(), message)
-                    .help("rules about different headers that can be valid together belong into different switches")
+                    .help("put rules about different headers that can be valid together on different switches")
             }
             Refusal::Conflict { action, rules } => {
                 let span = rules.first().map_or(diagnostics::Span::default(), |rule| rule.span);
@@ -233,18 +230,18 @@ impl Refusal {
                 let error = Diagnostic::error("conflict", span, message);
                 let others = rules.iter().skip(1);
                 let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
-                error.help("all rules that match act, in no order: let their conditions exclude each other")
+                error.help("all matching rules apply, in no order: make their conditions exclude each other")
             }
         }
     }
 }
 
-fn crossing(rules: &[Rule], map: &SourceMap) -> Diagnostic {
+fn state_explosion(rules: &[Rule], map: &SourceMap) -> Diagnostic {
     /// Maximum number of rules shown.
     const SHOWN: usize = 4;
     let many = rules.len();
     let message = format!(
-        "one message can be for {many} rules that test different states of aggregates: what becomes of it depends on all of \
+        "one message can be for {many} rules that test different states of aggregates: its delivery depends on all of \
          them, and their tables are too large"
     );
     let labels: Vec<String> = rules.iter().take(SHOWN).map(|rule| rule.label(map)).collect();
@@ -252,40 +249,43 @@ fn crossing(rules: &[Rule], map: &SourceMap) -> Diagnostic {
     let error = Diagnostic::error("rules-too-large", rules.first().map_or(Span::default(), |rule| rule.span), message);
     let error = rules.iter().take(SHOWN).skip(1).fold(error, |error, rule| error.also(rule.span, "and this rule"));
     error.help(format!(
-        "they are {}{others}; let their conditions exclude each other, or differ only in what they compare an aggregate with or in \
+        "they are {}{others}; make their conditions exclude each other, or differ only in the constant that an aggregate is compared with or in \
          tests of its key: then they share a state",
         labels.join(", ")
     ))
 }
 
 impl Subscriptions {
-    pub(crate) fn refusal(&self, root: Ref, refused: Refused) -> Refusal {
+    pub(crate) fn refusal(&self, root: Ref, refused: EmitError) -> Refusal {
         match refused {
-            Refused::Validity => Refusal::Validity,
-            Refused::Groups(max) => Refusal::Groups(max),
-            Refused::Entries(level, limit) => {
+            EmitError::Validity => Refusal::Validity,
+            EmitError::Groups(max) => Refusal::Groups(max),
+            EmitError::Entries(level, limit) => {
                 let key = self.layout.keys()[level as usize];
                 let name = key.name(&self.format);
-                let is_lpm = matches!(key, Key::Field(id) if self.format.get(id).matching == Match::Lpm);
-                let wide = self.stages[self.surroundings().stage(level).0].wide;
+                let is_lpm = matches!(key, ColumnKey::Field(id) if self.format.get(id).matching == Match::Lpm);
+                let wide = self.stages[self.emit_context().stage(level).0].wide;
                 let full = match wide {
-                    Some(Wide::Lpm | Wide::Ternary) if !is_lpm => TooMuch::Prefixes(name, limit),
-                    _ => TooMuch::Entries(name, limit),
+                    Some(Wide::Lpm | Wide::Ternary) if !is_lpm => ExceededLimit::Prefixes(name, limit),
+                    _ => ExceededLimit::Entries(name, limit),
                 };
                 Refusal::with(self, full, self.rules().count())
             }
-            Refused::States => {
-                let full = TooMuch::Nodes(1 << crate::state::NUMBER_BITS);
+            EmitError::States => {
+                let full = ExceededLimit::Nodes(1 << crate::compile::state::NUMBER_BITS);
                 Refusal::with(self, full, self.rules().count())
             }
-            Refused::Codes(level, bits) => Refusal::Codes(self.layout.keys()[level as usize].name(&self.format), bits),
-            Refused::Updates(set, counter) => {
-                let is_update = |act: &Action| matches!(act, Action::Update(update) if update.counter == counter);
+            EmitError::Codes(level, bits) => {
+                Refusal::Codes(self.layout.keys()[level as usize].name(&self.format), bits)
+            }
+            EmitError::Updates(set, counter) => {
+                let is_update =
+                    |act: &RuleAction| matches!(act, RuleAction::Update(update) if update.counter == counter);
                 let rules = self.rules_for(root, set, &is_update);
                 Refusal::Updates { counter: self.format.get_counter(counter).name.clone(), rules }
             }
-            Refused::Calls(set, action) => {
-                let is_call = |act: &Action| matches!(act, Action::Call(id, _) if *id == action);
+            EmitError::Calls(set, action) => {
+                let is_call = |act: &RuleAction| matches!(act, RuleAction::Call(id, _) if *id == action);
                 let rules = self.rules_for(root, set, &is_call);
                 Refusal::Conflict { action: self.format.get_action(action).name.clone(), rules }
             }
@@ -293,18 +293,18 @@ impl Subscriptions {
     }
 
     /// Returns up to two rules with different actions for a message that reaches this terminal of a diagram.
-    fn rules_for(&self, root: Ref, set: Ref, acts: &dyn Fn(&Action) -> bool) -> Vec<Rule> {
+    fn rules_for(&self, root: Ref, set: Ref, acts: &dyn Fn(&RuleAction) -> bool) -> Vec<Rule> {
         let message = self.message_for(&self.store, root, set);
         let mut rules: Vec<Rule> = Vec::new();
-        for (_, held) in self.held() {
-            let act = held.rule.actions.iter().find(|act| acts(act));
-            let slots = held.slots();
-            let Some(act) = act.filter(|_| self.view(held, &message, &slots).holds(&held.rule.condition)) else {
+        for (_, record) in self.records() {
+            let act = record.rule.actions.iter().find(|act| acts(act));
+            let slots = record.slots();
+            let Some(act) = act.filter(|_| self.view(record, &message, &slots).holds(&record.rule.condition)) else {
                 continue;
             };
             // One rule for each of two different actions is enough.
             if rules.len() < 2 && !rules.iter().any(|rule| rule.actions.contains(act)) {
-                rules.push(held.rule.clone());
+                rules.push(record.rule.clone());
             }
         }
         rules
@@ -334,7 +334,7 @@ impl Subscriptions {
 }
 
 /// Formats a number of bytes in the largest unit that does not round it to zero.
-fn told_bytes(bytes: usize) -> String {
+fn show_bytes(bytes: usize) -> String {
     match bytes {
         0..0x400 => format!("{bytes} bytes"),
         0x400..0x10_0000 => format!("{} KB", bytes >> 10),
@@ -346,7 +346,7 @@ fn told_bytes(bytes: usize) -> String {
 mod tests {
     #[test]
     fn a_limit_is_told_in_a_unit_that_does_not_make_it_nothing() {
-        let told = [1, 1023, 1024, (1 << 20) - 1, 1 << 20, 4 << 30].map(super::told_bytes);
-        assert_eq!(told, ["1 bytes", "1023 bytes", "1 KB", "1023 KB", "1 MB", "4096 MB"]);
+        let slot_uses = [1, 1023, 1024, (1 << 20) - 1, 1 << 20, 4 << 30].map(super::show_bytes);
+        assert_eq!(slot_uses, ["1 bytes", "1023 bytes", "1 KB", "1023 KB", "1 MB", "4096 MB"]);
     }
 }

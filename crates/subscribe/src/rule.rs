@@ -15,7 +15,7 @@ pub struct Rule {
     /// Condition of a match.
     pub condition: Condition,
     /// Actions, in no particular order.
-    pub actions: Vec<Action>,
+    pub actions: Vec<RuleAction>,
     /// Aggregates that the condition uses.
     pub aggregates: Vec<Aggregate>,
 }
@@ -117,7 +117,7 @@ pub struct Aggregate {
 
 /// An action of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Action {
+pub enum RuleAction {
     /// Delivers to these ports, ascending and distinct. The ports of all matching rules are united.
     Forward(Vec<u32>),
     /// Delivers nowhere. It does not revoke what other rules deliver.

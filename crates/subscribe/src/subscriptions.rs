@@ -2,19 +2,19 @@
 
 use bdd::{Ref, Store};
 
-use crate::acts::{Act, Acts};
-use crate::computed::Places;
-use crate::crossing;
-use crate::emit::{Emitter, Refused, Surroundings, deliver};
-use crate::evaluate::{Message, View};
-use crate::format::{Format, Subject};
-use crate::layout::{Key, Layout, visit};
-use crate::lower::Lowering;
-use crate::merge::{Merge, Stopped};
+use crate::compile::aggregates::KeyCells;
+use crate::compile::effects::{Effect, EffectInterner};
+use crate::compile::emit::{EmitContext, EmitError, Emitter, deliver};
+use crate::compile::layout::{ColumnKey, ColumnLayout, visit};
+use crate::compile::lower::Lowering;
+use crate::compile::slots::{SlotUse, Slots, apart_from_key, counted, named};
+use crate::compile::state_explosion;
+use crate::compile::union_trie::{Stopped, UnionTrie};
+use crate::format::{MessageFormat, Subject};
+use crate::reference::evaluate::{Message, View};
 use crate::refusal::Refusal;
 use crate::rule::{Aggregate, Condition, Rule};
-use crate::slots::{SlotUse, Slots, apart_from_key, counted, named};
-use crate::tables::{Change, Delivery, Stage, Tables, Target, stages};
+use crate::tables::{Delivery, Stage, TableChange, Tables, TargetCapabilities, stages};
 
 /// Number of a rule in [`Subscriptions`]. The number of a removed rule is reused eventually.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,65 +47,65 @@ impl From<Limits> for bdd::Limits {
     }
 }
 
-/// Guarantee for messages during the writes of a [`Change`]. The terms are those of Reitblatt et al., Abstractions for
-/// Network Update (SIGCOMM 2012).
+/// Guarantee for messages during the writes of a [`TableChange`]. The terms are those of Reitblatt et al., Abstractions
+/// for Network Update (SIGCOMM 2012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Writes {
+pub enum UpdateMode {
     /// The target applies all writes at once; no message sees a part of them. A change is then minimal.
     #[default]
-    Together,
+    Atomic,
     /// The target applies writes one after the other, and each message sees either the old rules or the new ones. A
     /// state survives a change only if the same messages reach it before and after; all other changes use new states,
     /// which takes more writes. The guarantee holds if the target
     ///
     /// 1. creates groups, leaves and the entries of new states, which no entry leads to yet;
-    /// 2. changes the entries of [`kept`](Change::kept) states: more specific ones are inserted before less specific
-    ///    ones (exact values, longer prefixes, the rest), then modified, then deleted in the opposite order. A new
-    ///    range or pattern that overlaps a deleted one takes precedence over it by priority;
+    /// 2. changes the entries of [`kept`](TableChange::kept) states: more specific ones are inserted before less
+    ///    specific ones (exact values, longer prefixes, the rest), then modified, then deleted in the opposite order. A
+    ///    new range or pattern that overlaps a deleted one takes precedence over it by priority;
     /// 3. deletes whatever is unreachable, once all messages in flight have left.
     ///
     /// A message leaves the kept states at exactly one entry, either the old or the new one. (A rule without any test
     /// has the initial state of all messages as its leaf. If it calls actions, these are written separately.)
-    InTurn,
+    PerMessageConsistent,
 }
 
 /// Options of the compiler besides the format and the column order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CompileOptions {
     /// Capabilities of the target's tables.
-    pub target: Target,
+    pub target: TargetCapabilities,
     /// Limits on memory and work.
     pub limits: Limits,
     /// Update guarantee.
-    pub writes: Writes,
+    pub update_mode: UpdateMode,
 }
 
 /// Result of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedChange {
     /// Added rules, in the order of the argument.
     pub added: Vec<RuleId>,
     /// Changes to the switch's tables.
-    pub change: Change,
+    pub change: TableChange,
     /// Slots whose use changes; their state is reset.
     pub slots: Vec<SlotUse>,
 }
 
 /// A rule with the resources that it references.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct RuleRecord {
     pub rule: Rule,
     /// Key in the trie.
     key: u64,
     /// Numbers of its effects.
-    acts: Vec<u32>,
+    effects: Vec<u32>,
     /// One record per aggregate of the rule.
-    aggregates: Vec<HeldAggregate>,
+    aggregates: Vec<AggregateRecord>,
 }
 
 /// An aggregate of a rule with the resources that it references.
 #[derive(Clone)]
-pub(crate) struct HeldAggregate {
+pub(crate) struct AggregateRecord {
     slot: u16,
     /// Identity of the slot's state.
     over: (Aggregate, Condition),
@@ -114,16 +114,16 @@ pub(crate) struct HeldAggregate {
     /// For a declared aggregate, its index and the keys that the rule names.
     keys: Option<(u16, Vec<Vec<u128>>)>,
     /// Number of the effect.
-    act: u32,
+    effect: u32,
 }
 
-impl Held {
+impl RuleRecord {
     pub fn slots(&self) -> Vec<u16> {
         self.aggregates.iter().map(|aggregate| aggregate.slot).collect()
     }
 
-    pub fn acts(&self) -> &[u32] {
-        &self.acts
+    pub fn effects(&self) -> &[u32] {
+        &self.effects
     }
 
     /// Returns the slot of each aggregate with the condition on messages that count.
@@ -135,33 +135,33 @@ impl Held {
 /// A set of rules, its decision diagram, and the tables of a switch. The crate documentation gives an overview.
 #[derive(Clone)]
 pub struct Subscriptions {
-    pub(crate) format: Format,
-    pub(crate) layout: Layout,
+    pub(crate) format: MessageFormat,
+    pub(crate) layout: ColumnLayout,
     pub(crate) stages: Vec<Stage>,
-    pub(crate) options: Options,
+    pub(crate) options: CompileOptions,
     pub(crate) store: Store,
-    pub(crate) acts: Acts,
-    pub(crate) merge: Merge,
+    pub(crate) effects: EffectInterner,
+    pub(crate) merge: UnionTrie,
     pub(crate) emitter: Emitter,
-    pub(crate) rules: Vec<Option<Held>>,
+    pub(crate) rules: Vec<Option<RuleRecord>>,
     free: Vec<u32>,
     slots: Slots,
-    places: Places,
+    key_cells: KeyCells,
 }
 
 impl Subscriptions {
     /// Creates an empty set of rules.
-    pub fn new(format: Format, layout: Layout, options: Options) -> Subscriptions {
+    pub fn new(format: MessageFormat, layout: ColumnLayout, options: CompileOptions) -> Subscriptions {
         Subscriptions {
             stages: stages(&format, &layout, &options.target),
             store: Store::new(),
-            acts: Acts::default(),
-            merge: Merge::new(),
+            effects: EffectInterner::default(),
+            merge: UnionTrie::new(),
             emitter: Emitter::new(&format, &layout, &options),
             rules: Vec::new(),
             free: Vec::new(),
             slots: Slots::new(format.slots),
-            places: Places::default(),
+            key_cells: KeyCells::default(),
             format,
             layout,
             options,
@@ -169,27 +169,27 @@ impl Subscriptions {
     }
 
     /// Returns the vocabulary of the rules.
-    pub fn format(&self) -> &Format {
+    pub fn format(&self) -> &MessageFormat {
         &self.format
     }
 
     /// Returns the column order.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &ColumnLayout {
         &self.layout
     }
 
-    /// Returns the stages that [`Entry::stage`](crate::Entry::stage) refers to.
+    /// Returns the stages that [`StageEntry::stage`](crate::StageEntry::stage) refers to.
     pub fn stages(&self) -> &[Stage] {
         &self.stages
     }
 
     /// Returns the rules, by number.
     pub fn rules(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
-        self.held().map(|(id, held)| (id, &held.rule))
+        self.records().map(|(id, record)| (id, &record.rule))
     }
 
-    pub(crate) fn held(&self) -> impl Iterator<Item = (RuleId, &Held)> {
-        self.rules.iter().enumerate().filter_map(|(at, held)| Some((RuleId(at as u32), held.as_ref()?)))
+    pub(crate) fn records(&self) -> impl Iterator<Item = (RuleId, &RuleRecord)> {
+        self.rules.iter().enumerate().filter_map(|(at, record)| Some((RuleId(at as u32), record.as_ref()?)))
     }
 
     /// Returns the rule with this number, if there is one.
@@ -206,13 +206,13 @@ impl Subscriptions {
     ///
     /// # Errors
     /// [`Refusal`], if the resulting rules cannot be compiled; nothing changes then.
-    pub fn change(&mut self, remove: &[RuleId], add: Vec<Rule>) -> Result<Applied, Refusal> {
-        let mut told = Vec::new();
-        let removed: Vec<(u32, Held)> = remove.iter().filter_map(|id| self.take(*id, &mut told)).collect();
+    pub fn change(&mut self, remove: &[RuleId], add: Vec<Rule>) -> Result<AppliedChange, Refusal> {
+        let mut slot_uses = Vec::new();
+        let removed: Vec<(u32, RuleRecord)> = remove.iter().filter_map(|id| self.take(*id, &mut slot_uses)).collect();
         let mut added = Vec::with_capacity(add.len());
         let mut refused = None;
         for rule in add {
-            match self.put(rule, &mut told) {
+            match self.put(rule, &mut slot_uses) {
                 Ok(id) => added.push(id),
                 Err(refusal) => {
                     refused = Some(refusal);
@@ -224,46 +224,48 @@ impl Subscriptions {
         let limits: bdd::Limits = limits.into();
         let outcome = match refused {
             Some(refusal) => Err(refusal),
-            None => match self.places.crowded(&self.format) {
+            None => match self.key_cells.crowded(&self.format) {
                 Some(computed) => Err(Refusal::keys(self, computed)),
-                None => self.turn(limits),
+                None => self.recompile(limits),
             },
         };
         match outcome {
             Ok(mut change) => {
-                (change.new_places, change.old_places) = self.places.settle(&self.format);
-                self.acts.settle();
+                (change.new_key_cells, change.old_key_cells) = self.key_cells.settle(&self.format);
+                self.effects.settle();
                 self.free.extend(removed.iter().map(|(at, _)| *at));
-                Ok(Applied { added, change, slots: told })
+                Ok(AppliedChange { added, change, slots: slot_uses })
             }
             Err(refusal) => {
                 for id in added {
-                    let (at, _) = self.take(id, &mut told).expect("it was just added");
+                    let (at, _) = self.take(id, &mut slot_uses).expect("it was just added");
                     self.free.push(at);
                 }
-                for (at, held) in removed {
-                    self.put_back(at, held);
+                for (at, record) in removed {
+                    self.put_back(at, record);
                 }
-                let back = self.turn(bdd::Limits::NONE);
+                let back = self.recompile(bdd::Limits::NONE);
                 assert!(matches!(&back, Ok(change) if change.is_empty()), "what was before can be again");
-                self.acts.settle();
+                self.effects.settle();
                 Err(refusal)
             }
         }
     }
 
     /// Recompiles the diagram and the tables for the current rules.
-    fn turn(&mut self, limits: bdd::Limits) -> Result<Change, Refusal> {
+    fn recompile(&mut self, limits: bdd::Limits) -> Result<TableChange, Refusal> {
         let root = self.refresh(limits)?;
-        let with = Surroundings {
+        let with = EmitContext {
             store: &self.store,
             format: &self.format,
             layout: &self.layout,
             stages: &self.stages,
-            acts: &self.acts,
+            effects: &self.effects,
         };
-        self.emitter.turn_to(root, &with).map_err(|refused| match refused {
-            Refused::Groups(_) | Refused::Entries(..) => self.crossed().unwrap_or_else(|| self.refusal(root, refused)),
+        self.emitter.update_to(root, &with).map_err(|refused| match refused {
+            EmitError::Groups(_) | EmitError::Entries(..) => {
+                self.state_explosion().unwrap_or_else(|| self.refusal(root, refused))
+            }
             _ => self.refusal(root, refused),
         })
     }
@@ -271,33 +273,37 @@ impl Subscriptions {
     /// Returns the diagram of the current rules.
     fn refresh(&mut self, limits: bdd::Limits) -> Result<Ref, Refusal> {
         // A small budget first: state explosion is diagnosed before it uses all memory.
-        let may_cross = limits != bdd::Limits::NONE && self.slots.used() >= crossing::FEW;
+        let may_cross = limits != bdd::Limits::NONE && self.slots.used() >= state_explosion::MIN_STATES;
         if may_cross {
-            let nodes = limits.nodes.min(self.store.len() + crossing::NODES);
-            let first = self.union(bdd::Limits { nodes, steps: limits.steps.min(crossing::STEPS), ..limits });
+            let nodes = limits.nodes.min(self.store.len() + state_explosion::EXTRA_NODES);
+            let first =
+                self.union(bdd::Limits { nodes, steps: limits.steps.min(state_explosion::FIRST_STEPS), ..limits });
             match first {
                 Ok(root) => return Ok(root),
-                Err(_) => self.crossed().map_or(Ok(()), Err)?,
+                Err(_) => self.state_explosion().map_or(Ok(()), Err)?,
             }
         }
         self.union(limits).map_err(|Stopped { full, rules }| Refusal::too_large(self, full, rules))
     }
 
-    fn crossed(&self) -> Option<Refusal> {
-        (self.slots.used() >= crossing::FEW).then(|| self.crossing()).flatten().map(Refusal::Crossing)
+    fn state_explosion(&self) -> Option<Refusal> {
+        (self.slots.used() >= state_explosion::MIN_STATES)
+            .then(|| self.exploding_rules())
+            .flatten()
+            .map(Refusal::StateExplosion)
     }
 
     fn union(&mut self, limits: bdd::Limits) -> Result<Ref, Stopped> {
         self.store.limit(limits);
         let Subscriptions { merge, store, rules, format, layout, emitter, .. } = self;
         let mut lower = |store: &mut Store, rule: u32| {
-            let held = rules[rule as usize].as_ref().expect("only rules that are there hang in the trie");
-            let slots = held.slots();
-            let mut then = store.constant(&held.acts);
-            let mut lowering = Lowering { store, format, layout, aggregates: &held.rule.aggregates, slots: &slots };
-            let mut union = lowering.rule(&held.rule.condition, then)?;
-            for HeldAggregate { counted, act, .. } in &held.aggregates {
-                then = lowering.store.constant(&[*act]);
+            let record = rules[rule as usize].as_ref().expect("only rules that are there hang in the trie");
+            let slots = record.slots();
+            let mut then = store.constant(&record.effects);
+            let mut lowering = Lowering { store, format, layout, aggregates: &record.rule.aggregates, slots: &slots };
+            let mut union = lowering.rule(&record.rule.condition, then)?;
+            for AggregateRecord { counted, effect, .. } in &record.aggregates {
+                then = lowering.store.constant(&[*effect]);
                 let counts = lowering.rule(counted, then)?;
                 union = lowering.store.union(union, counts)?;
             }
@@ -306,64 +312,71 @@ impl Subscriptions {
         merge.refresh(store, &[emitter.root()], &mut lower)
     }
 
-    fn put(&mut self, rule: Rule, told: &mut Vec<SlotUse>) -> Result<RuleId, Refusal> {
+    fn put(&mut self, rule: Rule, slot_uses: &mut Vec<SlotUse>) -> Result<RuleId, Refusal> {
         let mut aggregates = Vec::new();
         for aggregate in &rule.aggregates {
             let counted = counted(&rule, aggregate, &self.format);
             let over = (aggregate.clone(), apart_from_key(&counted, &aggregate.by));
-            let Some(slot) = self.slots.hold(over.clone(), &self.format, told) else {
-                self.release_aggregates(aggregates, told);
+            let Some(slot) = self.slots.hold(over.clone(), &self.format, slot_uses) else {
+                self.release_aggregates(aggregates, slot_uses);
                 return Err(Refusal::slots(&self.format, rule, &over.0));
             };
             let computed = self.format.computed_in(slot);
             let keys = computed.and_then(|at| Some((at as u16, named(&counted, &aggregate.by)?)));
             if let Some((computed, keys)) = &keys {
-                keys.iter().for_each(|key| self.places.hold(*computed, key));
+                keys.iter().for_each(|key| self.key_cells.hold(*computed, key));
             }
-            aggregates.push(HeldAggregate { slot, over, counted, keys, act: self.acts.hold(Act::Slot(slot)) });
+            aggregates.push(AggregateRecord {
+                slot,
+                over,
+                counted,
+                keys,
+                effect: self.effects.hold(Effect::Slot(slot)),
+            });
         }
-        let acts = rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
+        let effects = rule.actions.iter().flat_map(Effect::of).map(|effect| self.effects.hold(effect)).collect();
         let at = self.free.pop().unwrap_or(self.rules.len() as u32);
         if at as usize == self.rules.len() {
             self.rules.push(None);
         }
         let key = self.key(&rule, at);
-        self.rules[at as usize] = Some(Held { rule, key, acts, aggregates });
+        self.rules[at as usize] = Some(RuleRecord { rule, key, effects, aggregates });
         self.merge.insert(key, at);
         Ok(RuleId(at))
     }
 
-    fn release_aggregates(&mut self, held: Vec<HeldAggregate>, told: &mut Vec<SlotUse>) {
-        for HeldAggregate { over, keys, act, .. } in held {
-            self.slots.release(&over, told);
-            self.acts.release(act);
+    fn release_aggregates(&mut self, record: Vec<AggregateRecord>, slot_uses: &mut Vec<SlotUse>) {
+        for AggregateRecord { over, keys, effect, .. } in record {
+            self.slots.release(&over, slot_uses);
+            self.effects.release(effect);
             if let Some((computed, keys)) = keys {
-                keys.iter().for_each(|key| self.places.release(computed, key));
+                keys.iter().for_each(|key| self.key_cells.release(computed, key));
             }
         }
     }
 
     /// Removes a rule; its number stays reserved.
-    fn take(&mut self, id: RuleId, told: &mut Vec<SlotUse>) -> Option<(u32, Held)> {
-        let held = self.rules.get_mut(id.0 as usize)?.take()?;
-        self.merge.remove(held.key, id.0);
-        held.acts.iter().for_each(|act| self.acts.release(*act));
-        self.release_aggregates(held.aggregates.clone(), told);
-        Some((id.0, held))
+    fn take(&mut self, id: RuleId, slot_uses: &mut Vec<SlotUse>) -> Option<(u32, RuleRecord)> {
+        let record = self.rules.get_mut(id.0 as usize)?.take()?;
+        self.merge.remove(record.key, id.0);
+        record.effects.iter().for_each(|effect| self.effects.release(*effect));
+        self.release_aggregates(record.aggregates.clone(), slot_uses);
+        Some((id.0, record))
     }
 
     /// Restores a removed rule.
-    fn put_back(&mut self, at: u32, mut held: Held) {
-        held.acts = held.rule.actions.iter().flat_map(Act::of).map(|act| self.acts.hold(act)).collect();
-        for HeldAggregate { slot, over, keys, act, .. } in &mut held.aggregates {
+    fn put_back(&mut self, at: u32, mut record: RuleRecord) {
+        record.effects =
+            record.rule.actions.iter().flat_map(Effect::of).map(|effect| self.effects.hold(effect)).collect();
+        for AggregateRecord { slot, over, keys, effect, .. } in &mut record.aggregates {
             self.slots.hold_again(over.clone(), *slot);
-            *act = self.acts.hold(Act::Slot(*slot));
+            *effect = self.effects.hold(Effect::Slot(*slot));
             if let Some((computed, keys)) = keys {
-                keys.iter().for_each(|key| self.places.hold(*computed, key));
+                keys.iter().for_each(|key| self.key_cells.hold(*computed, key));
             }
         }
-        self.merge.insert(held.key, at);
-        self.rules[at as usize] = Some(held);
+        self.merge.insert(record.key, at);
+        self.rules[at as usize] = Some(record);
     }
 
     /// Returns the key of a rule in the trie. Rules that test the first column for the same value are neighbours,
@@ -372,8 +385,8 @@ impl Subscriptions {
         let mut tests: Vec<(u32, &crate::Ranges)> = Vec::new();
         visit(&rule.condition, &mut |test| {
             let column = match test.subject {
-                Subject::Field(id) => self.layout.column(Key::Field(id)),
-                Subject::Counter(id) => self.layout.column(Key::Counter(id)),
+                Subject::Field(id) => self.layout.column(ColumnKey::Field(id)),
+                Subject::Counter(id) => self.layout.column(ColumnKey::Counter(id)),
                 Subject::Aggregate(_) => return,
             };
             if tests.len() < 8 {
@@ -388,45 +401,45 @@ impl Subscriptions {
         group << 40 | bound << 16 | hash(&at) >> 48
     }
 
-    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings {
+    pub(crate) fn emit_context(&self) -> EmitContext<'_> {
+        EmitContext {
             store: &self.store,
             format: &self.format,
             layout: &self.layout,
             stages: &self.stages,
-            acts: &self.acts,
+            effects: &self.effects,
         }
     }
 
     /// Returns the full contents of the switch's tables.
     pub fn tables(&self) -> Tables {
-        Tables { places: self.places.list(), ..self.emitter.tables(&self.surroundings()) }
+        Tables { key_cells: self.key_cells.list(), ..self.emitter.tables(&self.emit_context()) }
     }
 
     /// Evaluates each rule on a message separately. The result has no group.
     pub fn evaluate(&self, message: &Message) -> Delivery {
         let mut numbers = Vec::new();
-        for (_, held) in self.held() {
-            let slots = held.slots();
-            let view = self.view(held, message, &slots);
-            if view.holds(&held.rule.condition) {
-                numbers.extend_from_slice(&held.acts);
+        for (_, record) in self.records() {
+            let slots = record.slots();
+            let view = self.view(record, message, &slots);
+            if view.holds(&record.rule.condition) {
+                numbers.extend_from_slice(&record.effects);
             }
-            for aggregate in &held.aggregates {
+            for aggregate in &record.aggregates {
                 if view.holds(&aggregate.counted) {
-                    numbers.push(aggregate.act);
+                    numbers.push(aggregate.effect);
                 }
             }
         }
         self.delivery(numbers)
     }
 
-    pub(crate) fn view<'a>(&'a self, held: &'a Held, message: &'a Message, slots: &'a [u16]) -> View<'a> {
-        View { format: &self.format, message, aggregates: &held.rule.aggregates, slots }
+    pub(crate) fn view<'a>(&'a self, record: &'a RuleRecord, message: &'a Message, slots: &'a [u16]) -> View<'a> {
+        View { format: &self.format, message, aggregates: &record.rule.aggregates, slots }
     }
 
     /// Evaluates the decision diagram on a message. The result has no group.
-    pub fn by_diagram(&self, message: &Message) -> Delivery {
+    pub fn evaluate_diagram(&self, message: &Message) -> Delivery {
         let numbers =
             self.store.evaluate(self.emitter.root(), |level| message.column(self.layout.keys()[level as usize]));
         self.delivery(numbers.to_vec())
@@ -436,12 +449,12 @@ impl Subscriptions {
     fn delivery(&self, mut numbers: Vec<u32>) -> Delivery {
         numbers.sort_unstable();
         numbers.dedup();
-        crate::emit::delivery(&self.acts, &numbers)
+        crate::compile::emit::delivery(&self.effects, &numbers)
     }
 
     /// Returns the delivery of an effect set.
     pub(crate) fn delivery_of(&self, set: Ref) -> Delivery {
-        deliver(&self.surroundings(), set)
+        deliver(&self.emit_context(), set)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tables of a switch, and their meaning.
 //!
-//! The program is a chain of *stages*, one for each column of the [`Layout`], and a state that is passed from stage to
-//! stage. It starts as 0. A stage for a field looks up the message's state and the field's value:
+//! The program is a chain of *stages*, one for each column of the [`ColumnLayout`], and a state that is passed from
+//! stage to stage. It starts as 0. A stage for a field looks up the message's state and the field's value:
 //!
 //! ```text
 //! state, value ──> exact ── miss ──> wide (range, lpm or ternary) ── miss ──> rest (state alone) ── miss ──> as before
@@ -15,20 +15,20 @@
 //! headers, independent of the state. After the last stage, the *leaf* table maps the state to a [`Delivery`]; a state
 //! without a leaf delivers nothing.
 //!
-//! A state belongs to one stage, which its tag names ([`state`](crate::state)). All other stages have no entry for it
-//! and leave it unchanged, so that a program may skip them. The rules determine which of a stage's tables have entries.
-//! The [`Target`] and the field's [`Match`] alone determine which tables exist, so that a program can be generated
-//! before there are rules.
+//! A state belongs to one stage, which its tag names ([`state`](crate::compile::state)). All other stages have no entry
+//! for it and leave it unchanged, so that a program may skip them. The rules determine which of a stage's tables have
+//! entries. The [`TargetCapabilities`] and the field's [`Match`] alone determine which tables exist, so that a program
+//! can be generated before there are rules.
 
-use crate::computed::Place;
-use crate::evaluate::Message;
-use crate::format::{ActionId, Format, Match};
-use crate::layout::{Key, Layout};
+use crate::compile::aggregates::KeyCell;
+use crate::compile::layout::{ColumnKey, ColumnLayout};
+use crate::format::{ActionId, Match, MessageFormat};
+use crate::reference::evaluate::Message;
 use crate::rule::Update;
 
 /// A state of the pipeline. 0 is the initial state; after the first stage it means that nothing matches. Other states
-/// name the stage that looks them up: see [`state`](crate::state).
-pub type State = u32;
+/// name the stage that looks them up: see [`state`](crate::compile::state).
+pub type StateId = u32;
 
 /// Match kind for intervals of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub enum Wide {
     Range,
     /// Prefixes; the longest wins.
     Lpm,
-    /// Values with masks, all of them prefixes; [`Entry::priority`] decides.
+    /// Values with masks, all of them prefixes; [`StageEntry::priority`] decides.
     Ternary,
 }
 
 /// Capabilities of the target's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetCapabilities {
     /// Match kind for intervals in fields annotated with plain `@query_field`.
     pub wide: Wide,
     /// Whether fields whose tables match intervals also have an exact table for single values. Exact entries need less
@@ -60,10 +60,10 @@ pub struct Target {
     pub carries: bool,
 }
 
-impl Default for Target {
+impl Default for TargetCapabilities {
     /// Returns the capabilities of v1model.
     fn default() -> Self {
-        Target {
+        TargetCapabilities {
             wide: Wide::Range,
             exact_beside: true,
             has_ranges: true,
@@ -96,15 +96,15 @@ pub enum StageKey {
     /// The validity of every header of the format, by [`HeaderId`](crate::HeaderId).
     Validity,
     /// One column.
-    Column(Key),
+    Column(ColumnKey),
 }
 
 /// Returns the stages of a program, in order.
-pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
+pub fn stages(format: &MessageFormat, layout: &ColumnLayout, target: &TargetCapabilities) -> Vec<Stage> {
     let validity = Stage { column: StageKey::Validity, exact: false, wide: None, codes: None, code_table: target.wide };
     let columns = layout.keys()[layout.validities()..].iter().map(|key| {
         let matching = match key {
-            Key::Field(id) => format.get(*id).matching,
+            ColumnKey::Field(id) => format.get(*id).matching,
             _ => Match::Any,
         };
         let (exact, wide) = match matching {
@@ -114,7 +114,7 @@ pub fn stages(format: &Format, layout: &Layout, target: &Target) -> Vec<Stage> {
             Match::Range | Match::Any => (target.exact_beside, Some(target.wide)),
         };
         let codes = match key {
-            Key::Field(id) => format.compressed(*id),
+            ColumnKey::Field(id) => format.compressed(*id),
             _ => None,
         };
         let code_table = if target.has_ranges { Wide::Range } else { target.wide };
@@ -145,18 +145,18 @@ pub enum EntryKey {
 
 /// An entry of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Entry {
+pub struct StageEntry {
     /// Index of the stage in [`stages`].
     pub stage: u16,
     /// State that the entry matches; 0 in the validity table, which does not match the state.
-    pub state: State,
+    pub state: StateId,
     /// Value that it matches.
     pub key: EntryKey,
     /// Next state.
-    pub next: State,
+    pub next: StateId,
 }
 
-impl Entry {
+impl StageEntry {
     /// Returns the precedence among entries of a state that match the same value; the highest wins. It differs only
     /// between prefixes.
     pub fn priority(&self) -> u32 {
@@ -182,7 +182,7 @@ pub struct CodeEntry {
 
 /// A multicast group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Group {
+pub struct PortGroup {
     /// Number, from 1.
     pub id: u32,
     /// Ports, ascending, at least two.
@@ -222,7 +222,7 @@ impl Delivery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// State after the last stage.
-    pub state: State,
+    pub state: StateId,
     /// Delivery in this state.
     pub delivery: Delivery,
 }
@@ -231,20 +231,20 @@ pub struct Leaf {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// Stage entries, sorted by stage, state and key.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StageEntry>,
     /// Leaves, sorted by state.
     pub leaves: Vec<Leaf>,
     /// Groups, sorted by number.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PortGroup>,
     /// Code entries, sorted by stage and value.
     pub codes: Vec<CodeEntry>,
     /// Key cells, sorted by aggregate and key.
-    pub places: Vec<Place>,
+    pub key_cells: Vec<KeyCell>,
 }
 
 impl Tables {
     /// Returns the delivery of a message, looked up as in a switch.
-    pub fn run(&self, format: &Format, layout: &Layout, message: &Message) -> Delivery {
+    pub fn run(&self, format: &MessageFormat, layout: &ColumnLayout, message: &Message) -> Delivery {
         let mut state = 0;
         let mut at = 0;
         while let Some(entry) = self.entries.get(at) {
@@ -263,21 +263,27 @@ impl Tables {
 
 impl Tables {
     /// Returns the next state, given the entries of one state in one stage.
-    fn look_up(&self, entries: &[Entry], format: &Format, layout: &Layout, message: &Message) -> Option<State> {
+    fn look_up(
+        &self,
+        entries: &[StageEntry],
+        format: &MessageFormat,
+        layout: &ColumnLayout,
+        message: &Message,
+    ) -> Option<StateId> {
         let stage = entries.first()?.stage;
         let has_validity = layout.validities() > 0;
         let key = match usize::from(stage) {
-            0 if has_validity => Key::Valid(crate::format::HeaderId(0)),
+            0 if has_validity => ColumnKey::Valid(crate::format::HeaderId(0)),
             stage => layout.keys()[layout.validities() + stage - usize::from(has_validity)],
         };
         let (mut value, mut width) = (message.column(key), key.width(format));
-        if let Key::Field(id) = key
+        if let ColumnKey::Field(id) = key
             && let Some(bits) = format.compressed(id)
         {
             let code = self.codes.iter().find(|code| code.stage == stage && (code.first..=code.last).contains(&value));
             (value, width) = (code.map_or(0, |code| code.code), bits);
         }
-        let rank = |entry: &Entry| match &entry.key {
+        let rank = |entry: &StageEntry| match &entry.key {
             EntryKey::Exact(wanted) => (*wanted == value).then_some(u32::MAX),
             EntryKey::Range(first, last) => (*first..=*last).contains(&value).then_some(1),
             EntryKey::Prefix { value: wanted, length } => {
@@ -301,40 +307,41 @@ impl Tables {
 ///
 /// Applied at once, it leaves no message with a mixture of old and new rules. A target without atomic writes applies
 /// one write after the other, in the order of the fields here. For per-message consistency, the rules must then be
-/// compiled for [`Writes::InTurn`](crate::Writes::InTurn), which specifies the order of the entries of a state.
+/// compiled for [`UpdateMode::PerMessageConsistent`](crate::UpdateMode::PerMessageConsistent), which specifies the
+/// order of the entries of a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct TableChange {
     /// Code entries to delete first.
     pub old_codes: Vec<CodeEntry>,
     /// Code entries to add next. A value may have no code in between: if bounds of a field with codes change, only an
     /// atomic change leaves no message with a mixture.
     pub new_codes: Vec<CodeEntry>,
     /// Key cells to assign first; a cell may be one that is freed by this change.
-    pub new_places: Vec<Place>,
+    pub new_key_cells: Vec<KeyCell>,
     /// Groups to create first.
-    pub new_groups: Vec<Group>,
+    pub new_groups: Vec<PortGroup>,
     /// Leaves to add.
     pub new_leaves: Vec<Leaf>,
     /// Leaves whose delivery changes.
     pub modified_leaves: Vec<Leaf>,
     /// Entries to add.
-    pub inserted: Vec<Entry>,
+    pub inserted: Vec<StageEntry>,
     /// Entries whose `next` changes.
-    pub modified: Vec<Entry>,
+    pub modified: Vec<StageEntry>,
     /// Entries to delete, with their previous `next`.
-    pub deleted: Vec<Entry>,
+    pub deleted: Vec<StageEntry>,
     /// States whose leaves are deleted.
-    pub old_leaves: Vec<State>,
+    pub old_leaves: Vec<StateId>,
     /// Groups to delete last.
     pub old_groups: Vec<u32>,
     /// Key cells to free last.
-    pub old_places: Vec<Place>,
+    pub old_key_cells: Vec<KeyCell>,
     /// States that stay and whose entries change, including 0; ascending. All other entries in the change belong to
     /// states that are new or removed.
-    pub kept: Vec<State>,
+    pub kept: Vec<StateId>,
 }
 
-impl Change {
+impl TableChange {
     /// Returns the number of writes.
     pub fn len(&self) -> usize {
         self.new_groups.len()
@@ -347,8 +354,8 @@ impl Change {
             + self.old_groups.len()
             + self.old_codes.len()
             + self.new_codes.len()
-            + self.new_places.len()
-            + self.old_places.len()
+            + self.new_key_cells.len()
+            + self.old_key_cells.len()
     }
 
     /// Whether nothing changes.

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use rng::SplitMix64;
 
 use crate::Message;
-use crate::format::{Field, FieldId, Format, Kind, Match, Padding};
+use crate::format::{FieldDeclaration, FieldId, Match, MessageFormat, Padding, ValueKind};
 
 /// Rules as text with their format.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The vocabulary of the rules.
-    pub format: Format,
+    pub format: MessageFormat,
     /// The rules, one per line.
     pub text: String,
 }
@@ -23,19 +23,19 @@ pub const HOSTS: u64 = 200;
 /// Largest threshold in [`paper`]; thresholds start at 1.
 pub const THRESHOLDS: u64 = 1000;
 
-fn field(format: &mut Format, name: &str, width: u32, kind: Kind, matching: Match) {
+fn field(format: &mut MessageFormat, name: &str, width: u32, kind: ValueKind, matching: Match) {
     let header = format.header_named("add_order").ok();
-    let field = Field { name: format!("add_order.{name}"), width, kind, matching, header };
+    let field = FieldDeclaration { name: format!("add_order.{name}"), width, kind, matching, header };
     format.field(field).expect("a new field of a right width");
 }
 
 /// Returns the format of an ITCH Add Order message: `stock` with exact match, `shares` and `price` with any.
-pub fn itch() -> Format {
-    let mut format = Format::new();
+pub fn itch() -> MessageFormat {
+    let mut format = MessageFormat::new();
     format.header("add_order").expect("the first");
-    field(&mut format, "shares", 32, Kind::Unsigned, Match::Any);
-    field(&mut format, "stock", 64, Kind::Text(Padding::SPACES), Match::Exact);
-    field(&mut format, "price", 32, Kind::Unsigned, Match::Any);
+    field(&mut format, "shares", 32, ValueKind::Unsigned, Match::Any);
+    field(&mut format, "stock", 64, ValueKind::Text(Padding::SPACES), Match::Exact);
+    field(&mut format, "price", 32, ValueKind::Unsigned, Match::Any);
     format
 }
 
@@ -45,8 +45,8 @@ fn symbol(number: u64) -> String {
 }
 
 /// Returns one rule of the paper's workload: `stock == S and price > P : fwd(H)`, each uniformly distributed.
-pub fn paper_rule(dice: &mut Dice) -> String {
-    let (stock, price, host) = (symbol(dice.below(SYMBOLS)), 1 + dice.below(THRESHOLDS), 1 + dice.below(HOSTS));
+pub fn paper_rule(rng: &mut SplitMix64) -> String {
+    let (stock, price, host) = (symbol(rng.below(SYMBOLS)), 1 + rng.below(THRESHOLDS), 1 + rng.below(HOSTS));
     format!("stock == {stock} and price > {price} : fwd({host})")
 }
 
@@ -59,7 +59,7 @@ pub fn paper(seed: u64, rules: usize) -> Workload {
 }
 
 /// Returns a message for [`paper`] rules. In one of ten cases its symbol has no rules.
-pub fn paper_message(format: &Format, dice: &mut Dice) -> Message {
+pub fn paper_message(format: &MessageFormat, rng: &mut SplitMix64) -> Message {
     let mut message = Message::empty(format);
     let text = symbol(rng.below(SYMBOLS) + if rng.percent(10) { SYMBOLS } else { 0 });
     let stock =
@@ -106,11 +106,11 @@ impl Default for Siena {
 /// Returns conjunctions over random attributes. Attributes of one subscription differ; attributes and values follow
 /// Zipf's law.
 pub fn siena(seed: u64, of: &Siena) -> Workload {
-    let mut format = Format::new();
+    let mut format = MessageFormat::new();
     format.header("add_order").expect("the first");
     for at in 0..of.attributes {
         let matching = if at % 2 == 0 { Match::Exact } else { Match::Any };
-        field(&mut format, &format!("a{at}"), 16, Kind::Unsigned, matching);
+        field(&mut format, &format!("a{at}"), 16, ValueKind::Unsigned, matching);
     }
     let (attributes, values) = (Zipf::new(of.attributes as u64, of.skew), Zipf::new(of.values, of.skew));
     let mut rng = SplitMix64::new(seed);
@@ -138,10 +138,10 @@ pub fn siena(seed: u64, of: &Siena) -> Workload {
 /// Returns rules without a field that separates them by value: a range in each of three fields, each `1/selectivity` of
 /// the field's values wide.
 pub fn ranges(seed: u64, rules: usize, selectivity: u64) -> Workload {
-    let mut format = Format::new();
+    let mut format = MessageFormat::new();
     format.header("add_order").expect("the first");
     for name in ["x", "y", "z"] {
-        field(&mut format, name, 16, Kind::Unsigned, Match::Any);
+        field(&mut format, name, 16, ValueKind::Unsigned, Match::Any);
     }
     let mut rng = SplitMix64::new(seed);
     let text = lines((0..rules).map(|_| {

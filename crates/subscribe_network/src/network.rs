@@ -2,43 +2,43 @@
 
 use std::collections::BTreeMap;
 
-/// A switch, by its place in [`Network::switches`].
+/// Index of a switch in [`Network::switches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SwitchId(pub usize);
 
-/// A host, by its number, from 0. Rules deliver to these numbers.
+/// Number of a host, from 0. Rules deliver to these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostId(pub u32);
 
-/// What is at the other end of a port's link.
+/// The far end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Far {
+pub enum LinkEnd {
     /// A host.
     Host(HostId),
-    /// A switch, and its port.
+    /// A switch and its port.
     Switch(SwitchId, u32),
 }
 
-/// A network. Each host is connected once.
+/// A network. Each host has one link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
-    /// For each switch what its ports lead to, by their numbers.
-    pub switches: Vec<BTreeMap<u32, Far>>,
+    /// For each switch, the far ends of its ports by port number.
+    pub switches: Vec<BTreeMap<u32, LinkEnd>>,
 }
 
-/// Why messages cannot be delivered in a network.
+/// Reason that messages cannot be delivered in a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkError {
-    /// A host is connected more than once; the number says which.
+    /// This host has more than one link.
     Twice(HostId),
-    /// No way leads from one host's switch to the other host.
+    /// No route leads from one host's switch to the other host.
     Apart(SwitchId, HostId),
-    /// The switch that is to be the root is not in the network.
+    /// The requested root is not in the network.
     NoRoot(SwitchId),
 }
 
 impl Network {
-    /// The switch and the port that each host is connected to.
+    /// Returns the switch and the port of each host.
     ///
     /// # Errors
     /// [`NetworkError::Twice`].
@@ -46,7 +46,7 @@ impl Network {
         let mut hosts = BTreeMap::new();
         for (at, ports) in self.switches.iter().enumerate() {
             for (port, far) in ports {
-                if let Far::Host(host) = far
+                if let LinkEnd::Host(host) = far
                     && hosts.insert(*host, (SwitchId(at), *port)).is_some()
                 {
                     return Err(NetworkError::Twice(*host));
@@ -56,15 +56,15 @@ impl Network {
         Ok(hosts)
     }
 
-    /// The ports of a switch that lead to switches, and these.
+    /// Returns the ports of a switch that lead to switches, with those switches.
     pub(crate) fn neighbours(&self, switch: SwitchId) -> impl Iterator<Item = (u32, SwitchId)> {
         self.switches[switch.0].iter().filter_map(|(port, far)| match far {
-            Far::Switch(other, _) => Some((*port, *other)),
-            Far::Host(_) => None,
+            LinkEnd::Switch(other, _) => Some((*port, *other)),
+            LinkEnd::Host(_) => None,
         })
     }
 
-    /// How many links there are from the nearest of some switches to each switch; `None` where there is no way.
+    /// Returns the number of links from the nearest of some switches to each switch; `None` if unreachable.
     pub(crate) fn distances(&self, from: impl IntoIterator<Item = SwitchId>) -> Vec<Option<u32>> {
         let mut distances = vec![None; self.switches.len()];
         let mut reached: std::collections::VecDeque<(SwitchId, u32)> =

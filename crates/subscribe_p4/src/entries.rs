@@ -1,122 +1,124 @@
-//! From the tables of compiled rules to what the generated program's tables are told.
+//! Translation of compiled tables to entries of the generated program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::{
-    Change, CodeEntry, Delivery, Entry, EntryKey, Group, Layout, Leaf, Stage, StageKey, State, Tables, Wide,
+    CodeEntry, ColumnLayout, Delivery, EntryKey, Leaf, PortGroup, Stage, StageEntry, StageKey, StateId, TableChange,
+    Tables, Wide,
 };
 
-use crate::format::Format;
+use crate::consistent_update::order::{Phases, PriorityBoost, least_specific_first, least_specific_last, overlapped};
+use crate::format::ProgramFormat;
 use crate::groups;
-use crate::rules::Rules;
-use crate::stateful;
-use crate::turn::{Raised, Rounds, least_specific_first, least_specific_last, overlapped};
+use crate::rule_format::RuleFormat;
+use crate::state_entries;
 use crate::write::{
-    EVERYONE, Options, REST_SESSION, VALIDITY, codes_table, do_table, part_name, to_code, validity, wide_name,
+    EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, codes_table, do_table, part_name, to_code, validity, wide_name,
 };
 
-/// What a key of a table matches.
+/// Match of one key of a table entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Matched {
     /// This value.
     Exact(u128),
-    /// Values with these first bits: the value and how many.
+    /// Values that begin with these bits: the value and the prefix length.
     Lpm(u128, u32),
-    /// From the first to the second, both included.
+    /// From the first to the second, both inclusive.
     Range(u128, u128),
-    /// A value where the mask has ones.
+    /// Value and mask.
     Ternary(u128, u128),
 }
 
-/// Names of an action's parameters, their widths in bits, and values.
+/// Names of an action's parameters, their widths in bits, and their values.
 pub type Params = Vec<(String, u32, u128)>;
 
 /// An entry of a table of the generated program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableEntry {
+pub struct ProgramEntry {
     /// The table's full name.
     pub table: String,
-    /// The keys' names, widths in bits, and what they match. One that is left out matches anything.
+    /// Names of the keys, widths in bits, and matches. A key that is absent matches any value.
     pub keys: Vec<(String, u32, Matched)>,
-    /// For tables that have priorities.
+    /// Priority, for tables that have priorities.
     pub priority: Option<u32>,
     /// The action's full name.
     pub action: String,
-    /// The parameters' names, widths in bits, and values.
+    /// Names of the parameters, widths in bits, and values.
     pub params: Params,
 }
 
-/// Something a switch can be told.
+/// An entity of a switch that rules write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entity {
-    /// A table's entry.
-    Table(TableEntry),
-    /// A multicast group: its number and ports.
+    /// A table entry.
+    Table(ProgramEntry),
+    /// A multicast group: its number and its ports.
     Group(u32, Vec<u32>),
-    /// A mirror session: its number and port.
+    /// A mirror session: its number and its port.
     Session(u32, u32),
 }
 
-/// One write.
+/// A write of one entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// It is new.
+    /// Creates the entity.
     Insert(Entity),
-    /// It takes the place of the one with its key.
+    /// Replaces the entity with the same key.
     Modify(Entity),
-    /// It goes; only its key matters.
+    /// Deletes the entity; only its key matters.
     Delete(Entity),
 }
 
-/// Puts the tables of compiled rules into a program's terms, and remembers what the program was told beside them: groups
-/// with the controller in them, and the one of everyone.
+/// Translates the tables of compiled rules to a program's entries. Keeps track of state that the compiler does not
+/// know: groups that include the controller, and the group of all ports.
 #[derive(Clone, Debug)]
 pub struct Installer<'a> {
-    format: &'a Format,
-    rules: &'a Rules,
+    format: &'a ProgramFormat,
+    rules: &'a RuleFormat,
     stages: Vec<Stage>,
     cpu_port: u32,
-    /// Whether entries say where to that lead to leaves where messages are delivered and no more.
+    /// Whether entries that lead to plain leaves contain the delivery themselves.
     carries: bool,
-    /// What each leaf delivers.
-    leaves: BTreeMap<State, Delivery>,
-    /// Groups with the controller's port, by their ports, with how many leaves use them.
+    /// Delivery of each leaf.
+    leaves: BTreeMap<StateId, Delivery>,
+    /// Groups that include the controller's port, by their other ports, with the number of leaves that use them.
     with_controller: BTreeMap<Vec<u32>, (u32, usize)>,
-    /// Numbers that groups with the controller had before, and have again.
+    /// Numbers of groups from an earlier installation, to be reused.
     known: BTreeMap<Vec<u32>, u32>,
-    /// Numbers that groups with the controller may have.
+    /// Free numbers for groups that include the controller.
     free: BTreeSet<u32>,
-    /// Numbers of groups that go at the end of the change that is made: no other has them before.
+    /// Numbers of groups that are deleted at the end of the current change; they are not reused before.
     leaving: Vec<u32>,
-    /// How many leaves deliver to each port.
+    /// Number of leaves that deliver to each port.
     ports: BTreeMap<u32, usize>,
     /// Whether the target takes writes one after the other.
-    in_turn: bool,
-    /// Entries of another priority than their own.
-    raised: Raised,
+    per_message_consistent: bool,
+    /// Entries with a priority other than the default.
+    boost: PriorityBoost,
 }
 
-/// What a change takes, for targets that take writes one after the other ([`subscribe::Writes::InTurn`]).
+/// The writes of a change in an order for targets without atomic writes
+/// ([`subscribe::UpdateMode::PerMessageConsistent`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Steps {
-    /// What nothing leads to yet.
+pub struct UpdatePlan {
+    /// Writes of entities that no message reaches yet.
     pub prepare: Vec<Update>,
-    /// What turns messages from the old rules to the new ones, each message at one of these: in rounds, before each of
-    /// which the messages on their way have to leave.
-    pub turn: Vec<Vec<Update>>,
-    /// What nothing leads to any more, once the messages on their way have left.
-    pub clean: Vec<Update>,
+    /// Writes that move messages from the old rules to the new ones; each message sees the change at exactly one of
+    /// them. They come in phases; all messages in flight must leave before each phase.
+    pub transition: Vec<Vec<Update>>,
+    /// Writes of entities that no message reaches any more, to be made after all messages in flight have left.
+    pub cleanup: Vec<Update>,
 }
 
-impl Steps {
-    /// All of them, in order.
+impl UpdatePlan {
+    /// Returns all writes, in order.
     pub fn all(self) -> Vec<Update> {
-        [self.prepare, self.turn.concat(), self.clean].concat()
+        [self.prepare, self.transition.concat(), self.cleanup].concat()
     }
 
-    /// How many writes there are.
+    /// Returns the number of writes.
     pub fn len(&self) -> usize {
-        self.prepare.len() + self.turn.iter().map(Vec::len).sum::<usize>() + self.clean.len()
+        self.prepare.len() + self.transition.iter().map(Vec::len).sum::<usize>() + self.cleanup.len()
     }
 
     /// Whether there is nothing to write.
@@ -125,7 +127,7 @@ impl Steps {
     }
 }
 
-/// There are more different sets of ports with the controller than numbers for groups of them.
+/// There are more distinct port sets that include the controller than group numbers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyGroups;
 
@@ -139,8 +141,14 @@ impl std::fmt::Display for TooManyGroups {
 impl std::error::Error for TooManyGroups {}
 
 impl<'a> Installer<'a> {
-    /// For a program written with these. The controller's packets go to `cpu_port`.
-    pub fn new(format: &'a Format, rules: &'a Rules, layout: &Layout, options: &Options, cpu_port: u32) -> Self {
+    /// Creates an installer for a program generated with these arguments. Packets for the controller go to `cpu_port`.
+    pub fn new(
+        format: &'a ProgramFormat,
+        rules: &'a RuleFormat,
+        layout: &ColumnLayout,
+        options: &ProgramOptions,
+        cpu_port: u32,
+    ) -> Self {
         let stages = subscribe::stages(&rules.format, layout, &options.target);
         Installer {
             format,
@@ -154,19 +162,18 @@ impl<'a> Installer<'a> {
             free: groups::WITH_CONTROLLER.collect(),
             leaving: Vec::new(),
             ports: BTreeMap::new(),
-            in_turn: false,
-            raised: Raised::default(),
+            per_message_consistent: false,
+            boost: PriorityBoost::default(),
         }
     }
 
-    /// For a target that takes writes one after the other, and rules that are compiled for that.
+    /// Selects a target that takes writes one after the other. The rules must be compiled for this mode.
     #[must_use]
-    pub fn in_turn(self) -> Self {
-        Installer { in_turn: true, ..self }
+    pub fn per_message_consistent(self) -> Self {
+        Installer { per_message_consistent: true, ..self }
     }
 
-    /// For a program that has no entries any more, but is to get those again that it has by this one: what has a number or a
-    /// priority keeps it.
+    /// Returns an installer for the same program after it lost all entries. Group numbers and priorities are reused.
     #[must_use]
     pub fn again(&self) -> Self {
         let known: BTreeMap<Vec<u32>, u32> =
@@ -180,52 +187,52 @@ impl<'a> Installer<'a> {
             leaving: Vec::new(),
             leaves: BTreeMap::new(),
             ports: BTreeMap::new(),
-            raised: self.raised.clone(),
+            boost: self.boost.clone(),
             ..*self
         }
     }
 
-    /// What a program without entries is told for these tables, in an order in which it can be written.
+    /// Returns the writes that install these tables in a program without entries, in a valid order.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; then this is of no use any more.
+    /// [`TooManyGroups`]; the installer is then unusable.
     pub fn install(&mut self, tables: &Tables) -> Result<Vec<Update>, TooManyGroups> {
-        self.install_in(tables, Vec::new()).map(Steps::all)
+        self.install_in(tables, Vec::new()).map(UpdatePlan::all)
     }
 
-    /// The same in steps: no message is delivered before the second one.
+    /// Returns the same writes as a plan: no message is delivered before its transition.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; then this is of no use any more.
-    pub fn install_steps(&mut self, tables: &Tables) -> Result<Steps, TooManyGroups> {
+    /// [`TooManyGroups`]; the installer is then unusable.
+    pub fn install_steps(&mut self, tables: &Tables) -> Result<UpdatePlan, TooManyGroups> {
         self.install_in(tables, vec![0])
     }
 
-    fn install_in(&mut self, tables: &Tables, kept: Vec<State>) -> Result<Steps, TooManyGroups> {
+    fn install_in(&mut self, tables: &Tables, kept: Vec<StateId>) -> Result<UpdatePlan, TooManyGroups> {
         let mut updates = Vec::new();
         if self.format.messages.is_some() {
             updates.push(Update::Insert(Entity::Session(REST_SESSION.into(), self.cpu_port)));
             updates.push(Update::Insert(Entity::Group(EVERYONE.into(), Vec::new())));
         }
-        let mut steps = self.steps(&Change {
-            new_places: tables.places.clone(),
+        let mut steps = self.steps(&TableChange {
+            new_key_cells: tables.key_cells.clone(),
             new_groups: tables.groups.clone(),
             new_leaves: tables.leaves.clone(),
             new_codes: tables.codes.clone(),
             inserted: tables.entries.clone(),
             kept,
-            ..Change::default()
+            ..TableChange::default()
         })?;
         updates.append(&mut steps.prepare);
         self.free.extend(std::mem::take(&mut self.known).into_values());
-        Ok(Steps { prepare: updates, ..steps })
+        Ok(UpdatePlan { prepare: updates, ..steps })
     }
 
-    /// What a program with [`Options::split_horizon`] is told so that nothing that came in on the first port of a pair leaves on
-    /// the second.
+    /// Returns the writes that make a program with [`ProgramOptions::split_horizon`] drop packets that came in on the
+    /// first port of a pair and leave on the second.
     pub fn split_horizon(pairs: &[(u32, u32)]) -> Vec<Update> {
         let port = |name: &str, port: u32| (name.to_owned(), 9, Matched::Exact(port.into()));
-        let entry = |(from, to): &(u32, u32)| TableEntry {
+        let entry = |(from, to): &(u32, u32)| ProgramEntry {
             table: "SubscriptionsEgress.split_horizon".to_owned(),
             keys: vec![port("from", *from), port("to", *to)],
             priority: None,
@@ -235,83 +242,83 @@ impl<'a> Installer<'a> {
         pairs.iter().map(|pair| Update::Insert(Entity::Table(entry(pair)))).collect()
     }
 
-    /// What it is told for a change, as far as all of it is done at once; in an order in which it can be written.
+    /// Returns the writes of a change for a target that applies all of them atomically, in a valid order.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; then this is of no use any more.
-    pub fn change(&mut self, change: &Change) -> Result<Vec<Update>, TooManyGroups> {
-        self.steps(change).map(Steps::all)
+    /// [`TooManyGroups`]; the installer is then unusable.
+    pub fn change(&mut self, change: &TableChange) -> Result<Vec<Update>, TooManyGroups> {
+        self.steps(change).map(UpdatePlan::all)
     }
 
-    /// What it is told for a change, in steps. If the rules are compiled for writes one after the other, then a message
-    /// sees the old rules or the new ones as long as these are made in order, with a pause before each round and before the last step.
+    /// Returns the writes of a change as a plan. If the rules are compiled for per-message consistency, each message
+    /// sees either the old rules or the new ones, provided that the writes are made in order, with a pause before each
+    /// phase and before the cleanup.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; then this is of no use any more.
-    pub fn steps(&mut self, change: &Change) -> Result<Steps, TooManyGroups> {
-        assert!(!self.in_turn || change.new_codes.is_empty(), "codes change together or not at all");
+    /// [`TooManyGroups`]; the installer is then unusable.
+    pub fn steps(&mut self, change: &TableChange) -> Result<UpdatePlan, TooManyGroups> {
+        assert!(!self.per_message_consistent || change.new_codes.is_empty(), "codes change together or not at all");
         let everyone: Vec<u32> = self.ports.keys().copied().collect();
-        let is_kept = |state: State| change.kept.binary_search(&state).is_ok();
+        let is_kept = |state: StateId| change.kept.binary_search(&state).is_ok();
         let new_groups = change.new_groups.iter().map(|group| Update::Insert(group_entity(group)));
-        let new_places = change.new_places.iter().map(|place| Update::Insert(stateful::place(place, self.format)));
-        let mut steps = Steps { prepare: new_places.chain(new_groups).collect(), ..Steps::default() };
+        let new_key_cells =
+            change.new_key_cells.iter().map(|cell| Update::Insert(state_entries::key_cell(cell, self.format)));
+        let mut steps = UpdatePlan { prepare: new_key_cells.chain(new_groups).collect(), ..UpdatePlan::default() };
         let mut old_groups = Vec::new();
         for leaf in &change.new_leaves {
             self.leaf(leaf, &mut steps.prepare, &mut old_groups)?;
         }
-        let mut rounds = Rounds::default();
-        self.codes(change).into_iter().for_each(|update| rounds.besides(update));
+        let mut phases = Phases::default();
+        self.codes(change).into_iter().for_each(|update| phases.independent(update));
         for leaf in &change.modified_leaves {
             let mut updates = Vec::new();
             self.leaf(leaf, &mut updates, &mut old_groups)?;
-            rounds.leaf(leaf.state, updates);
+            phases.leaf(leaf.state, updates);
         }
-        let (turned, fresh): (Vec<&Entry>, Vec<&Entry>) =
+        let (turned, fresh): (Vec<&StageEntry>, Vec<&StageEntry>) =
             change.inserted.iter().partition(|entry| is_kept(entry.state));
-        let (turned_off, gone): (Vec<&Entry>, Vec<&Entry>) =
+        let (turned_off, gone): (Vec<&StageEntry>, Vec<&StageEntry>) =
             change.deleted.iter().partition(|entry| is_kept(entry.state));
-        let table = |this: &Self, entry: &Entry| Entity::Table(this.entry(entry));
+        let table = |this: &Self, entry: &StageEntry| Entity::Table(this.entry(entry));
         steps.prepare.extend(fresh.into_iter().map(|entry| Update::Insert(table(self, entry))));
         let turned_off = least_specific_first(turned_off);
         let old: Vec<Update> = turned_off.iter().map(|entry| Update::Delete(table(self, entry))).collect();
-        if self.in_turn {
-            let above = overlapped(&turned, &turned_off, &self.raised);
-            turned_off.iter().for_each(|entry| self.raised.remove(entry));
-            self.raised.extend(above);
+        if self.per_message_consistent {
+            let above = overlapped(&turned, &turned_off, &self.boost);
+            turned_off.iter().for_each(|entry| self.boost.remove(entry));
+            self.boost.extend(above);
         }
         for entry in least_specific_last(turned) {
-            rounds.entry(entry, Update::Insert(table(self, entry)));
+            phases.entry(entry, Update::Insert(table(self, entry)));
         }
         for entry in &change.modified {
-            rounds.entry(entry, Update::Modify(table(self, entry)));
+            phases.entry(entry, Update::Modify(table(self, entry)));
         }
-        turned_off.iter().zip(old).for_each(|(entry, update)| rounds.entry(entry, update));
-        steps.clean.extend(gone.iter().map(|entry| Update::Delete(table(self, entry))));
-        gone.iter().for_each(|entry| self.raised.remove(entry));
+        turned_off.iter().zip(old).for_each(|(entry, update)| phases.entry(entry, update));
+        steps.cleanup.extend(gone.iter().map(|entry| Update::Delete(table(self, entry))));
+        gone.iter().for_each(|entry| self.boost.remove(entry));
         for state in &change.old_leaves {
             let nothing = Leaf { state: *state, delivery: Delivery::default() };
             let mut updates = Vec::new();
             self.leaf(&nothing, &mut updates, &mut old_groups)?;
-            match is_kept(*state) {
-                true => rounds.leaf(*state, updates),
-                false => steps.clean.append(&mut updates),
-            }
+            if is_kept(*state) { phases.leaf(*state, updates) } else { steps.cleanup.append(&mut updates) }
         }
-        steps.clean.extend(old_groups);
+        steps.cleanup.extend(old_groups);
         let old = change.old_groups.iter().map(|id| Entity::Group(groups::compiled(*id), Vec::new()));
-        steps.clean.extend(old.map(Update::Delete));
-        let old_places = change.old_places.iter().map(|place| Update::Delete(stateful::place(place, self.format)));
-        steps.clean.extend(old_places);
+        steps.cleanup.extend(old.map(Update::Delete));
+        let old_key_cells =
+            change.old_key_cells.iter().map(|cell| Update::Delete(state_entries::key_cell(cell, self.format)));
+        steps.cleanup.extend(old_key_cells);
         self.free.extend(self.leaving.drain(..));
         let now: Vec<u32> = self.ports.keys().copied().collect();
         if self.format.messages.is_some() && now != everyone {
-            rounds.besides(Update::Modify(Entity::Group(EVERYONE.into(), now)));
+            phases.independent(Update::Modify(Entity::Group(EVERYONE.into(), now)));
         }
-        steps.turn = rounds.done();
+        steps.transition = phases.done();
         Ok(steps)
     }
 
-    /// Takes a leaf from what it was to what it is.
+    /// Writes a leaf's new delivery.
     fn leaf(
         &mut self,
         leaf: &Leaf,
@@ -320,11 +327,11 @@ impl<'a> Installer<'a> {
     ) -> Result<(), TooManyGroups> {
         let before = self.leaves.remove(&leaf.state).unwrap_or_default();
         let state = vec![("state".to_owned(), 32, Matched::Exact(leaf.state.into()))];
-        // The new group has to be there before the leaf, the old one until behind it.
+        // The new group must exist before the leaf, the old one until after it.
         let new_action = self.target(&leaf.delivery, true, updates)?;
         let old_action = self.target(&before, false, old_groups)?;
         let entity = |table: String, (action, params): (String, Params)| {
-            Entity::Table(TableEntry {
+            Entity::Table(ProgramEntry {
                 table: format!("Subscriptions.{table}"),
                 keys: state.clone(),
                 priority: None,
@@ -340,7 +347,7 @@ impl<'a> Installer<'a> {
         };
         let carries = self.carries;
         let at_leaf = |delivery: &Delivery, action: Option<_>| {
-            // Those that lead there carry it.
+            // The entries that lead to a plain leaf contain its delivery.
             let action = action.filter(|_| !(carries && delivery.is_plain()));
             action.map(|action| entity("leaf".to_owned(), action))
         };
@@ -354,11 +361,12 @@ impl<'a> Installer<'a> {
             };
             updates.extend(step(call(&before), call(&leaf.delivery)));
         }
-        let counts =
-            |delivery: &Delivery| stateful::counts(delivery, self.rules).map(|(table, action)| entity(table, action));
+        let counts = |delivery: &Delivery| {
+            state_entries::counts(delivery, self.rules).map(|(table, action)| entity(table, action))
+        };
         updates.extend(step(counts(&before), counts(&leaf.delivery)));
         for counter in 0..self.format.counters.len() {
-            let told = |delivery: &Delivery| stateful::update(delivery, counter, self.format);
+            let told = |delivery: &Delivery| state_entries::update(delivery, counter, self.format);
             let update = |delivery: &Delivery| told(delivery).map(|(table, action)| entity(table, action));
             updates.extend(step(update(&before), update(&leaf.delivery)));
         }
@@ -382,7 +390,7 @@ impl<'a> Installer<'a> {
         }
     }
 
-    /// The leaf's action for a delivery; `comes` or goes, with the group that it needs.
+    /// Returns the leaf action of a delivery, and acquires (`comes`) or releases the group that it needs.
     fn target(
         &mut self,
         delivery: &Delivery,
@@ -423,16 +431,17 @@ impl<'a> Installer<'a> {
         Ok(id)
     }
 
-    /// What becomes of the codes. All of it belongs together, and to what else the change says.
-    fn codes(&self, change: &Change) -> Vec<Update> {
-        let all = |codes: &[CodeEntry]| -> Vec<TableEntry> { codes.iter().flat_map(|code| self.code(code)).collect() };
+    /// Returns the writes of code tables. They must be applied together with the rest of the change.
+    fn codes(&self, change: &TableChange) -> Vec<Update> {
+        let all =
+            |codes: &[CodeEntry]| -> Vec<ProgramEntry> { codes.iter().flat_map(|code| self.code(code)).collect() };
         let (old, new) = (all(&change.old_codes), all(&change.new_codes));
-        let key = |entry: &TableEntry| (entry.table.clone(), entry.keys.clone());
+        let key = |entry: &ProgramEntry| (entry.table.clone(), entry.keys.clone());
         let known: BTreeMap<_, _> = old.iter().map(|entry| (key(entry), &entry.params)).collect();
         let stay: BTreeSet<_> = new.iter().map(key).collect();
         let gone = old.iter().filter(|entry| !stay.contains(&key(entry))).cloned();
         let told = new.into_iter().filter_map(|entry| match known.get(&key(&entry)) {
-            // Of a stretch that became another, some prefixes may be as they were.
+            // Some prefixes of a changed interval may be unchanged.
             Some(params) if **params == entry.params => None,
             Some(_) => Some(Update::Modify(Entity::Table(entry))),
             None => Some(Update::Insert(Entity::Table(entry))),
@@ -440,15 +449,15 @@ impl<'a> Installer<'a> {
         gone.map(|entry| Update::Delete(Entity::Table(entry))).chain(told).collect()
     }
 
-    /// The entries of a stage's code table for a code: one range, or as many prefixes as that is.
-    fn code(&self, code: &CodeEntry) -> Vec<TableEntry> {
+    /// Returns the entries of a code table for a code: one range, or the prefixes that cover it.
+    fn code(&self, code: &CodeEntry) -> Vec<ProgramEntry> {
         let (stage, format) = (&self.stages[usize::from(code.stage)], &self.rules.format);
         let (StageKey::Column(key), Some(bits)) = (&stage.column, stage.codes) else {
             panic!("a stage without codes has no entries for them")
         };
         let column = key.name(format);
         let (kind, width) = (stage.code_table, key.width(format));
-        let entry = |matched: Matched| TableEntry {
+        let entry = |matched: Matched| ProgramEntry {
             table: format!("Subscriptions.{}", codes_table(&column, kind)),
             keys: vec![("value".to_owned(), width, matched)],
             priority: (kind != Wide::Lpm).then_some(1),
@@ -462,8 +471,8 @@ impl<'a> Installer<'a> {
         prefixes.map(|(value, length)| entry(prefix(kind, value, length, width))).collect()
     }
 
-    /// An entry of a stage.
-    fn entry(&self, entry: &Entry) -> TableEntry {
+    /// Translates an entry of a stage.
+    fn entry(&self, entry: &StageEntry) -> ProgramEntry {
         let stage = &self.stages[usize::from(entry.stage)];
         let state = || ("state".to_owned(), 32, Matched::Exact(entry.state.into()));
         let (column, width) = match &stage.column {
@@ -482,7 +491,7 @@ impl<'a> Installer<'a> {
         let mut priority = None;
         let (table, keys) = match &entry.key {
             EntryKey::Validity(wanted) => {
-                priority = Some(self.raised.priority(entry));
+                priority = Some(self.boost.priority(entry));
                 let named = self.rules.headers.iter().zip(wanted);
                 let asked = named.filter_map(|(any, wanted)| Some((validity(self.format, any), (*wanted)?)));
                 let keys = asked.map(|(name, wanted)| (name, 1, Matched::Ternary(wanted.into(), 1)));
@@ -491,7 +500,7 @@ impl<'a> Installer<'a> {
             EntryKey::Rest => (part("rest"), vec![state()]),
             EntryKey::Exact(wanted) => (part("exact"), vec![state(), value(Matched::Exact(*wanted))]),
             EntryKey::Range(first, last) => {
-                priority = Some(self.raised.priority(entry));
+                priority = Some(self.boost.priority(entry));
                 wide(Matched::Range(*first, *last))
             }
             EntryKey::Prefix { value: first, length } => {
@@ -503,11 +512,11 @@ impl<'a> Installer<'a> {
         let carried = self.leaves.get(&entry.next).filter(|delivery| self.carries && delivery.is_plain());
         let to_state = || ("Subscriptions.to_state".to_owned(), vec![("state".to_owned(), 32, entry.next.into())]);
         let (action, params) = carried.and_then(to_ports).unwrap_or_else(to_state);
-        TableEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
+        ProgramEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
     }
 }
 
-/// A prefix as the key of a table of prefixes or of masks.
+/// Returns a prefix as the key of an lpm or a ternary table.
 fn prefix(kind: Wide, value: u128, length: u32, width: u32) -> Matched {
     let ones = subscribe::max_of(width);
     match kind {
@@ -524,7 +533,7 @@ fn to_group(group: u32) -> (String, Params) {
     ("Subscriptions.to_group".to_owned(), vec![("group".to_owned(), 16, group.into())])
 }
 
-/// What takes messages to the ports of a delivery, if it has any.
+/// Returns the action that sends messages to the ports of a delivery, if it has any.
 fn to_ports(delivery: &Delivery) -> Option<(String, Params)> {
     match (&delivery.ports[..], delivery.group) {
         ([], _) => None,
@@ -533,6 +542,6 @@ fn to_ports(delivery: &Delivery) -> Option<(String, Params)> {
     }
 }
 
-fn group_entity(group: &Group) -> Entity {
+fn group_entity(group: &PortGroup) -> Entity {
     Entity::Group(groups::compiled(group.id), group.ports.clone())
 }

@@ -1,20 +1,20 @@
-//! What a program's messages look like, as its annotations tell it.
+//! The message format of a program, as its annotations describe it.
 
 use diagnostics::Span;
 
-/// How a field is matched.
+/// Match kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Match {
-    /// `@query_field_exact`: equal to a value, or not.
+    /// `@query_field_exact`: equality with a value.
     Exact,
-    /// `@query_field_lpm`: by prefixes.
+    /// `@query_field_lpm`: prefixes.
     Lpm,
-    /// `@query_field`, `@query_field_range`: by ranges.
+    /// `@query_field`, `@query_field_range`: ranges.
     Range,
 }
 
 impl Match {
-    /// The match kind of a table's key.
+    /// Returns the P4 match kind.
     pub fn name(self) -> &'static str {
         match self {
             Match::Exact => "exact",
@@ -24,7 +24,7 @@ impl Match {
     }
 }
 
-/// How people write a field's values, as `@format` says.
+/// Notation of a field's values, from `@format`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Notation {
     /// A number.
@@ -40,46 +40,46 @@ pub enum Notation {
     Mac,
 }
 
-/// Where a header lies: an index into [`Format::headers`].
+/// Index of a header in [`ProgramFormat::headers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeaderId(pub usize);
 
-/// A header that rules may speak of.
+/// A header that rules can test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct FormatHeader {
     /// Its name in rules: `ipv4`, `add_order`.
     pub name: String,
-    /// Whether there is one in each message, not one in each packet.
+    /// Whether the header is part of each message rather than of each packet.
     pub in_message: bool,
 }
 
-/// Where a field lies.
+/// The location of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct FieldSource {
     /// The header.
     pub header: HeaderId,
-    /// Its name there.
+    /// Name of the member.
     pub member: String,
-    /// Whether it is of a type of its own (`type bit<9> port_t`), which is no number without a cast.
+    /// Whether its type is a new type (`type bit<9> port_t`), which needs a cast to be a number.
     pub is_new_type: bool,
 }
 
-/// A field that rules may ask for. One field may lie in several headers, of which at most one should be valid.
+/// A field that rules can test. It may have several source headers; at most one of them should be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Its name in rules: `add_order.price`, or what its annotation calls it.
+pub struct FormatField {
+    /// Name in rules: `add_order.price`, or the name in its annotation.
     pub name: String,
     /// Width in bits.
     pub width: u32,
-    /// How it is matched.
+    /// Match kind.
     pub matched: Match,
-    /// How its values are written.
+    /// Notation of its values.
     pub notation: Notation,
-    /// `@query_codes`: the width in bits of the codes that its values are mapped onto before they are looked up.
+    /// `@query_codes`: width in bits of the codes that its values are mapped to before lookup.
     pub codes: Option<u32>,
-    /// Where it lies, in the order of declaration.
-    pub sources: Vec<Source>,
-    /// Where the annotation stands.
+    /// Sources in order of declaration.
+    pub sources: Vec<FieldSource>,
+    /// Location of the annotation.
     pub span: Span,
 }
 
@@ -92,102 +92,102 @@ pub struct Path {
     pub field: String,
     /// Width in bits.
     pub width: u32,
-    /// Bits before it in the header, if that is the same in every packet.
+    /// Number of bits before it in the header, if fixed.
     pub offset: Option<u32>,
 }
 
 impl Path {
-    /// The largest value: in MoldUDP64, a count that stands for the end of a session.
+    /// Returns the largest value: in MoldUDP64, the count that marks the end of a session.
     pub fn all_ones(&self) -> u128 {
         subscribe::max_of(self.width)
     }
 }
 
-/// How many bytes a kind of message takes, its length field included.
+/// Size of a message kind in bytes, including its length field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Always so many.
+    /// A fixed number of bytes.
     Fixed(u32),
-    /// What an expression gives: pieces of text, and names of the header's own fields between them.
+    /// An expression: text, with names of the header's own fields.
     Computed(Vec<Piece>),
 }
 
-/// A piece of an expression.
+/// A part of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Text as it is.
+    /// Literal text.
     Text(String),
     /// A field of the header.
     Field(String),
 }
 
-/// A kind of message: a header of the union that makes up the stack's elements, or the element itself.
+/// A kind of message: a member of the header union that forms the stack's elements, or the element itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct MessageKind {
     /// The header.
     pub header: HeaderId,
-    /// The union's member; `None` if the element is a header itself.
+    /// Member of the union; `None` if the element is a header itself.
     pub member: Option<String>,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: Size,
 }
 
-/// The messages of a packet (`@query_messages`): a stack whose valid elements are matched one by one.
+/// The messages of a packet (`@query_messages`): a header stack whose valid elements are matched one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Messages {
-    /// The stack's name among the headers.
+    /// Name of the stack in the struct of headers.
     pub stack: String,
-    /// How many elements it has.
+    /// Number of elements.
     pub most: u32,
-    /// What an element may be.
-    pub kinds: Vec<Kind>,
-    /// The field that says how many messages the packet has.
+    /// Kinds of an element.
+    pub kinds: Vec<MessageKind>,
+    /// Field with the number of messages in the packet.
     pub count: Path,
-    /// The field with the number of the first message, if messages are numbered.
+    /// Field with the sequence number of the first message, if messages are numbered.
     pub sequence: Option<Path>,
-    /// What tells streams of numbers apart, if a packet says it.
+    /// Session of the sequence numbers, if packets carry one.
     pub session: Option<Session>,
-    /// Fields that count the bytes of the messages among others, the outermost first.
+    /// Length fields that cover the messages, outermost first.
     pub lengths: Vec<Path>,
-    /// Bytes from the header of the last of `lengths` up to the first message.
+    /// Number of bytes from the header of the last of `lengths` to the first message.
     pub before: u32,
-    /// Fields to set to zero when messages are taken out: checksums that are optional.
+    /// Fields to set to zero when messages are removed: optional checksums.
     pub clear: Vec<Path>,
-    /// The checksum of a header (IPv4's), to be kept right as fields there change.
+    /// Checksum of a header (as in IPv4), to be updated when fields of that header change.
     pub checksum: Option<Path>,
-    /// All headers outside the stack: where they lie (`ethernet`, `tags[1]`), and their bytes.
+    /// All headers outside the stack: their locations (`ethernet`, `tags[1]`) and sizes in bytes.
     pub others: Vec<(String, Size)>,
 }
 
-/// The field that says which stream of numbers a packet belongs to, and for how many the program has room.
+/// The field that identifies the session of a packet's sequence numbers, and the number of concurrent sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The field.
     pub field: Path,
-    /// How many streams there can be at a time; a power of two.
+    /// Number of streams; a power of two.
     pub streams: u32,
 }
 
 impl Messages {
-    /// The last of [`Messages::lengths`]: what it counts ends with the last message.
+    /// Returns the last of [`Messages::lengths`]: its range ends with the last message.
     pub fn innermost_length(&self) -> &Path {
         self.lengths.last().expect("there is one: the reader asks for it")
     }
 
-    /// Whether [`Messages::checksum`] is over a field.
+    /// Whether [`Messages::checksum`] covers a field.
     pub fn covers(&self, path: &Path) -> bool {
         self.checksum.as_ref().is_some_and(|checksum| checksum.header == path.header)
     }
 }
 
-/// A program's own action that rules may ask for (`@query_action`).
+/// An action of the program that rules can call (`@query_action`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Action {
+pub struct ProgramAction {
     /// Its name.
     pub name: String,
-    /// What a table binds: the arguments for its parameters with a direction, as text.
+    /// Arguments that the table binds: those for parameters with a direction.
     pub bound: Vec<Bound>,
-    /// Names and widths of the parameters that rules give.
+    /// Names and widths in bits of the parameters that rules supply.
     pub params: Vec<(String, u32)>,
 }
 
@@ -196,72 +196,72 @@ pub struct Action {
 pub enum Bound {
     /// All headers.
     Headers,
-    /// The program's metadata.
+    /// The user metadata.
     Metadata,
-    /// The switch's metadata.
+    /// The standard metadata.
     Standard,
 }
 
-/// A program's types and the parts of the pipeline that it brings.
+/// Names of a program's types and of the pipeline parts that it provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The type of all headers.
     pub headers: String,
     /// The type of the program's metadata.
     pub metadata: String,
-    /// Where in the main file a field can be added to the metadata: behind the `{`.
+    /// Offset in the main file at which a field can be inserted into the metadata: after the `{`.
     pub metadata_at: usize,
     /// The parser.
     pub parser: String,
-    /// A control that checks checksums, if there is one.
+    /// Control that verifies checksums, if any.
     pub verify: Option<String>,
-    /// A control that is applied before the rules.
+    /// Control that is applied before the rules, if any.
     pub before: Option<String>,
-    /// A control that is applied in egress.
+    /// Control that is applied in egress, if any.
     pub egress: Option<String>,
-    /// A control that computes checksums.
+    /// Control that computes checksums, if any.
     pub compute: Option<String>,
-    /// The deparser.
+    /// The deparser, if any.
     pub deparser: Option<String>,
 }
 
-/// A variable that rules may test and update (`@query_counter`); 64 bits.
+/// A 64-bit variable that rules can test and update (`@query_counter`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Its name.
     pub name: String,
-    /// When it goes back to 0; `None` for never.
+    /// Window after which it is reset to 0; `None` for never.
     pub window: Option<subscribe::Window>,
 }
 
-/// What the program computes over messages (`@query_aggregate`); 64 bits.
+/// A 64-bit aggregate over messages (`@query_aggregate`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aggregate {
-    /// What; its fields are those of [`Format::fields`].
+    /// The aggregate; its fields are indices into [`ProgramFormat::fields`].
     pub computes: subscribe::Aggregate,
-    /// How many keys rules may name; others share as many cells again.
+    /// Number of keys that rules can name; all other keys share the same number of additional cells.
     pub keys: u32,
-    /// How many conditions of messages that count there may be at a time.
+    /// Maximum number of distinct conditions on counted messages.
     pub slots: u16,
 }
 
-/// What a program's messages look like.
+/// The message format of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Format {
-    /// The program's own parts.
+pub struct ProgramFormat {
+    /// Types and pipeline parts.
     pub parts: Parts,
-    /// Headers that rules may speak of.
-    pub headers: Vec<Header>,
-    /// Fields that rules may ask for, in the order of their tables.
-    pub fields: Vec<Field>,
-    /// The messages, if a packet has several.
+    /// Headers that rules can test.
+    pub headers: Vec<FormatHeader>,
+    /// Fields that rules can test, in the default order of their tables.
+    pub fields: Vec<FormatField>,
+    /// The messages of a packet, if it can have several.
     pub messages: Option<Messages>,
-    /// The program's own actions.
-    pub actions: Vec<Action>,
-    /// Counters that rules may test and update.
+    /// Actions of the program.
+    pub actions: Vec<ProgramAction>,
+    /// Counters that rules can test and update.
     pub counters: Vec<Counter>,
-    /// Aggregates that rules may test.
+    /// Aggregates that rules can test.
     pub aggregates: Vec<Aggregate>,
-    /// What packets and messages there can be.
+    /// Packets and messages that can occur.
     pub possible: crate::Possible,
 }

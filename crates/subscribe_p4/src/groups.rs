@@ -1,18 +1,19 @@
-//! Numbers of multicast groups: whose they are.
+//! Allocation of multicast group numbers.
 
 use crate::write::EVERYONE;
 
-/// Groups with the controller. Behind them comes [`EVERYONE`]; all others are the compiler's. BMv2's P4Runtime server takes only
-/// groups below 2^15: these have to be there, while the compiler's come to the others only once rules need so many.
+/// Numbers of groups that include the controller. [`EVERYONE`] follows; all others belong to the compiler. BMv2's
+/// P4Runtime server accepts only groups below 2^15. The groups here must be available there, whereas the compiler uses
+/// numbers beyond that limit only if rules need them.
 pub(crate) const WITH_CONTROLLER: std::ops::Range<u32> = 0x7000..EVERYONE as u32;
 
-/// The numbers that are not the compiler's.
+/// Number of group numbers that do not belong to the compiler.
 const TAKEN: u32 = WITH_CONTROLLER.end + 1 - WITH_CONTROLLER.start;
 
-/// The highest number that the compiler may give a group.
+/// Largest group number that the compiler may assign.
 pub(crate) const COMPILED: u32 = 0xffff - TAKEN;
 
-/// The switch's number for a group that the compiler numbered, from 1 on.
+/// Maps a group number of the compiler, counted from 1, to a number of the switch.
 pub(crate) fn compiled(number: u32) -> u32 {
     if number < WITH_CONTROLLER.start { number } else { number + TAKEN }
 }

@@ -1,49 +1,48 @@
-//! Packet subscriptions and P4: from a program's annotated headers to a whole program that matches rules, and from the
-//! tables of compiled rules to its entries.
+//! Packet subscriptions and P4: generates a P4 program that matches rules from a program's annotated headers, and
+//! translates the tables of compiled rules to entries of that program.
 //!
-//! The *static step* ("Packet Subscriptions for Programmable ASICs", section 3.1) is done once for an application.
-//! [`read`] takes a checked P4_16 program whose headers say what rules may ask for, and gives its [`Format`];
-//! [`program`] takes both and gives the text of a whole program for v1model:
+//! The *static step* ("Packet Subscriptions for Programmable ASICs", section 3.1) runs once per application. [`read`]
+//! extracts the [`ProgramFormat`] from a checked P4_16 program whose annotations declare the fields of rules;
+//! [`program`] generates the text of a complete v1model program:
 //!
 //! ```text
 //! headers + parser + annotations ── read ──> Format ── program ──> parser, tables for each field, leaf table, deparser
-//!                                              └── rules ──> subscribe::Format: what rules may speak of
+//!                                              └── rules ──> subscribe::MessageFormat: the vocabulary of rules
 //! ```
 //!
-//! The generated program is ordinary P4_16. It has no rules in it: its tables are the stages of [`subscribe::stages`], whose
-//! entries come and go with the rules while packets flow.
+//! The generated program is ordinary P4_16 and contains no rules. Its tables are the stages of [`subscribe::stages`],
+//! whose entries are added and removed with the rules while packets flow.
 //!
-//! A packet may carry several messages (`@query_messages` before a stack of headers). Each is matched by itself, and each
-//! subscriber gets a packet with just the messages that it asked for; the page of [`program`] says how.
+//! A packet may carry several messages (`@query_messages` before a stack of headers). Each is matched separately, and
+//! each subscriber receives a packet with only its messages; see [`program`].
 //!
-//! Aggregates (`@query_aggregate`) and counters (`@query_counter`) are registers: read before the tables that ask for them, written
-//! once a message's leaf is known. What they hold is what [`subscribe::Memory`] says.
+//! Aggregates (`@query_aggregate`) and counters (`@query_counter`) are registers. They are read before the tables that
+//! test them and written once a message's leaf is known. [`subscribe::Memory`] is their reference semantics.
 //!
-//! [`read_back`](read_back::read_back) goes the other way: entries of anybody, as a file or a switch has them, become a
-//! [`subscribe::Chain`], which says what they do with a message, and whether others do the same.
+//! [`read_back`](read_back::read_back) is the inverse translation: it converts arbitrary entries of a file or a switch
+//! to a [`subscribe::TableChain`], which gives the delivery of a message and can be compared with other tables.
 //!
 //! The crate reads no files and prints nothing. It knows v1model's packages and metadata, and no switch.
 
 #![forbid(unsafe_code)]
 
+mod consistent_update;
 pub mod entries;
-mod fit;
 pub mod format;
 mod groups;
-mod mend;
+mod mismatch;
 pub mod possible;
 mod read;
 pub mod read_back;
-mod rules;
-mod stateful;
-mod turn;
+mod rule_format;
+mod state_entries;
 mod widths;
 mod write;
 
-pub use fit::{Misfit, misfit, order};
-pub use format::Format;
-pub use mend::{mend, state};
+pub use consistent_update::repair::{entity_state, repair};
+pub use format::ProgramFormat;
+pub use mismatch::{ProgramMismatch, mismatch, order};
 pub use possible::Possible;
 pub use read::read;
-pub use rules::{Rules, rules};
-pub use write::{EVERYONE, Options, REST_SESSION, bare, program, stage_tables};
+pub use rule_format::{RuleFormat, rule_format};
+pub use write::{EVERYONE, ProgramOptions, REST_SESSION, bare, program, stage_tables};

@@ -1,9 +1,9 @@
-//! How many bits types have.
+//! Widths of types.
 
 use p4::ast::StructKind;
 use p4::typed::{Program, StructDecl, Type};
 
-/// The bits of a type, if they are always as many: not those of `varbit`s, stacks and header unions.
+/// Returns the width of a type in bits if it is fixed; `None` for `varbit`s, stacks and header unions.
 pub(crate) fn fixed(program: &Program, ty: &Type) -> Option<u32> {
     match ty {
         Type::Bit(width) | Type::Int(width) => Some(*width),
@@ -15,7 +15,7 @@ pub(crate) fn fixed(program: &Program, ty: &Type) -> Option<u32> {
     }
 }
 
-/// The bits of all fields of a struct or header together, if they are always as many.
+/// Returns the total width of a struct's or header's fields in bits if it is fixed.
 pub(crate) fn of_fields(program: &Program, decl: &StructDecl) -> Option<u32> {
     match decl.kind {
         StructKind::Union => None,

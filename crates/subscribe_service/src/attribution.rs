@@ -112,7 +112,7 @@ fn describe_match(table: u32, field: &v1::FieldMatch, names: &ProgramNames) -> S
 mod tests {
     use p4runtime_proto::config::action::Param;
     use p4runtime_proto::config::{Action, MatchField, P4Info, Preamble, Table};
-    use subscribe_p4::entries::{Entity, Matched, TableEntry};
+    use subscribe_p4::entries::{Entity, Matched, ProgramEntry};
 
     use super::*;
 
@@ -126,7 +126,7 @@ mod tests {
         let params = vec![Param { id: 1, name: "port".to_owned(), ..Param::default() }];
         let action = Action { preamble: preamble(9, "to_port"), params };
         let names = ProgramNames::new(&P4Info { tables: vec![table], actions: vec![action], ..P4Info::default() });
-        let entry = TableEntry {
+        let entry = ProgramEntry {
             table: "Subscriptions.price_range_6".to_owned(),
             keys: vec![("state".to_owned(), 32, Matched::Exact(300)), ("value".to_owned(), 32, Matched::Range(5, 700))],
             priority: Some(1),

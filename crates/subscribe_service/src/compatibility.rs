@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use p4runtime_proto::config::match_field::Match;
 use p4runtime_proto::config::{Action, P4Info, Preamble, Table};
-use subscribe_p4::Misfit;
+use subscribe_p4::ProgramMismatch;
 
 /// Finds the reason why a program does not fit rules whose generated program is `ours`. Returns it as a sentence with a
 /// remedy, or `None` if the program fits. `is_of_format` says whether its tables are those of all fields of the format,
@@ -31,7 +31,8 @@ const LOADED: &str = "Have the switch load what `triplane subscribe program` mak
 /// Returns a table of the rules if the program has no table for rules at all.
 fn missing_kind<'a>(theirs: &P4Info, ours: &'a P4Info) -> Option<&'a str> {
     let there = tables(theirs);
-    let is_missing = |name: &&str| subscribe_p4::misfit(name, there.keys().copied()) == Some(Misfit::OtherKind);
+    let is_missing =
+        |name: &&str| subscribe_p4::mismatch(name, there.keys().copied()) == Some(ProgramMismatch::OtherKind);
     tables(ours).into_keys().find(is_missing)
 }
 
@@ -51,13 +52,13 @@ fn actions(info: &P4Info) -> BTreeMap<&str, &Action> {
 fn missing_table(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<String> {
     let there = tables(theirs);
     let missing: Vec<&str> = tables(ours).into_keys().filter(|name| !there.contains_key(name)).collect();
-    let explained: Vec<(&str, Misfit<'_>)> =
-        missing.iter().filter_map(|name| Some((*name, subscribe_p4::misfit(name, there.keys().copied())?))).collect();
-    let is_order = |(_, why): &&(&str, Misfit<'_>)| matches!(why, Misfit::OtherOrder(_));
+    let explained: Vec<(&str, ProgramMismatch<'_>)> =
+        missing.iter().filter_map(|name| Some((*name, subscribe_p4::mismatch(name, there.keys().copied())?))).collect();
+    let is_order = |(_, why): &&(&str, ProgramMismatch<'_>)| matches!(why, ProgramMismatch::OtherOrder(_));
     // A field that two formats share is in another place if other fields are missing.
-    let is_telling = |of: &&(&str, Misfit<'_>)| is_of_format || !is_order(of);
+    let is_telling = |of: &&(&str, ProgramMismatch<'_>)| is_of_format || !is_order(of);
     let first = explained.iter().find(is_telling);
-    let best = explained.iter().find(|of| is_of_format && is_order(of)).or(first).map(|(name, why)| why.told(name));
+    let best = explained.iter().find(|of| is_of_format && is_order(of)).or(first).map(|(name, why)| why.describe(name));
     best.or_else(|| missing.first().map(|name| different(&format!("the program has no table `{name}`"))))
 }
 

@@ -12,7 +12,7 @@
 //!
 //! **Per-message consistency.** A switch that applies a batch atomically (DATAPLANE_ATOMIC) gets each change as one
 //! batch. Other switches get the updates one after the other, in an order in which each message meets either the old
-//! rules or the new ones ([`subscribe::Writes::InTurn`], [`subscribe_p4::entries::Steps`]).
+//! rules or the new ones ([`subscribe::UpdateMode::PerMessageConsistent`], [`subscribe_p4::entries::UpdatePlan`]).
 //!
 //! **Reconciliation.** A switch may disappear, come back, or have another primary for a while. The service then reads
 //! its forwarding state, compares it with the tables of the rules, and writes the differences. It owns the tables

@@ -8,7 +8,7 @@ use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime_proto::v1::replica::PortKind;
 use p4runtime_proto::v1::{self, field_match::FieldMatchType as Match};
-use subscribe_p4::entries::{Entity, Matched, TableEntry};
+use subscribe_p4::entries::{Entity, Matched, ProgramEntry};
 
 /// The ids that a switch's P4Info gives to the tables, actions, fields and parameters of a program.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +142,7 @@ impl ProgramNames {
         }
     }
 
-    fn decode_entry(&self, entry: &v1::TableEntry) -> Option<TableEntry> {
+    fn decode_entry(&self, entry: &v1::TableEntry) -> Option<ProgramEntry> {
         let (table_name, table) = find_object(&self.tables, entry.table_id)?;
         let mut keys = Vec::new();
         for field in &entry.r#match {
@@ -165,7 +165,7 @@ impl ProgramNames {
             let (name, member) = action.member(param.param_id)?;
             params.push((name.to_owned(), member.width_bits, member.value(&param.value)?));
         }
-        Some(TableEntry {
+        Some(ProgramEntry {
             table: table_name.to_owned(),
             keys,
             priority: u32::try_from(entry.priority).ok().filter(|priority| *priority > 0),
@@ -174,7 +174,7 @@ impl ProgramNames {
         })
     }
 
-    fn encode_entry(&self, entry: &TableEntry) -> Result<v1::TableEntry, MissingObject> {
+    fn encode_entry(&self, entry: &ProgramEntry) -> Result<v1::TableEntry, MissingObject> {
         let missing = |object: &str| MissingObject { object: object.to_owned(), table: entry.table.clone() };
         let table = self.tables.get(&entry.table).ok_or_else(|| missing("table"))?;
         let mut matches = Vec::new();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     fn entry(value: Matched) -> Entity {
-        Entity::Table(TableEntry {
+        Entity::Table(ProgramEntry {
             table: "Subscriptions.price".to_owned(),
             keys: vec![("state".to_owned(), 32, Matched::Exact(300)), ("value".to_owned(), 16, value)],
             priority: Some(1),
@@ -324,7 +324,7 @@ mod tests {
             entry.r#match[0].field_id = 5;
         }
         assert_eq!(names.decode(&unknown), None);
-        let missing = names.encode(&Entity::Table(TableEntry {
+        let missing = names.encode(&Entity::Table(ProgramEntry {
             table: "Subscriptions.stock".to_owned(),
             keys: Vec::new(),
             priority: None,

@@ -299,7 +299,7 @@ impl<'a> Reconciler<'a> {
         Ok((changed.ids, writes))
     }
 
-    /// Writes a change to the journal.
+    /// UpdateMode a change to the journal.
     fn persist(&mut self, removed: &[u64], added: &[u64], origin: RuleOrigin) -> std::io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         if origin == RuleOrigin::File {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
-use subscribe::{Layout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, Writes};
-use subscribe_p4::entries::{Installer, Steps, TooManyGroups};
+use subscribe::{ColumnLayout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
+use subscribe_p4::entries::{Installer, TooManyGroups, UpdatePlan};
 
 mod attribution;
 mod compile_error;
@@ -18,11 +18,11 @@ use undo::UndoRecord;
 /// A message format, the program that matches rules over it, and the options that it was generated with.
 pub struct Program {
     /// The format.
-    pub format: subscribe_p4::Format,
+    pub format: subscribe_p4::ProgramFormat,
     /// The fields and actions that rules can use.
-    pub rules: subscribe_p4::Rules,
+    pub rules: subscribe_p4::RuleFormat,
     /// Options of the generated program.
-    pub options: subscribe_p4::Options,
+    pub options: subscribe_p4::ProgramOptions,
     /// The program in one order of fields.
     pub written: WrittenProgram,
     /// Whether the user chose that order. Otherwise the service chooses the best one for the rules, or that of the
@@ -37,13 +37,13 @@ pub struct Program {
 }
 
 /// Generates a program in an order of fields.
-pub type ProgramWriter = Box<dyn Fn(&Program, &Layout) -> WrittenProgram + Send>;
+pub type ProgramWriter = Box<dyn Fn(&Program, &ColumnLayout) -> WrittenProgram + Send>;
 
 /// A generated program in one order of the fields.
 #[derive(Clone, Debug)]
 pub struct WrittenProgram {
     /// The order of the tables.
-    pub layout: Layout,
+    pub layout: ColumnLayout,
     /// Source text.
     pub text: String,
     /// P4Info of the program.
@@ -87,7 +87,7 @@ pub(crate) struct ParsedRules {
 pub(crate) struct AppliedChange<'a> {
     /// Ids of the added rules, in order.
     pub ids: Vec<u64>,
-    pub steps: Steps,
+    pub steps: UpdatePlan,
     undo: UndoRecord<'a>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct RuleSet<'a> {
     names: HashMap<Box<str>, u64>,
     next_id: u64,
     files: u32,
-    update_mode: Writes,
+    update_mode: UpdateMode,
     max_rules: usize,
     in_file: usize,
     /// Generation of the numbers of states and groups. It increases when numbers may have changed without updates for
@@ -139,21 +139,22 @@ impl From<TooManyGroups> for RuleSetError {
     }
 }
 
-fn subscriptions(program: &Program, layout: &Layout, writes: Writes) -> Subscriptions {
-    let options = subscribe::Options { target: program.options.target, limits: program.limits, writes };
+fn subscriptions(program: &Program, layout: &ColumnLayout, writes: UpdateMode) -> Subscriptions {
+    let options =
+        subscribe::CompileOptions { target: program.options.target, limits: program.limits, update_mode: writes };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 
-fn installer<'a>(program: &'a Program, layout: &Layout, writes: Writes) -> Installer<'a> {
+fn installer<'a>(program: &'a Program, layout: &ColumnLayout, writes: UpdateMode) -> Installer<'a> {
     let Program { format, rules, options, cpu_port, .. } = program;
     let installer = Installer::new(format, rules, layout, options, *cpu_port);
-    if writes == Writes::InTurn { installer.in_turn() } else { installer }
+    if writes == UpdateMode::PerMessageConsistent { installer.per_message_consistent() } else { installer }
 }
 
 impl<'a> RuleSet<'a> {
     /// Creates a set without rules.
     pub fn new(program: &'a Program, max_rules: usize) -> RuleSet<'a> {
-        let update_mode = Writes::Together;
+        let update_mode = UpdateMode::Atomic;
         RuleSet {
             program,
             written: program.written.clone(),
@@ -179,7 +180,7 @@ impl<'a> RuleSet<'a> {
     /// Chooses the best order of fields for these rules, while the set is empty, unless the user chose one.
     pub fn choose_order<'r>(&mut self, rules: impl Iterator<Item = &'r NewRule>) {
         if !self.program.is_forced {
-            let layout = Layout::sensible(&self.program.rules.format, rules.map(|new| &new.rule));
+            let layout = ColumnLayout::sensible(&self.program.rules.format, rules.map(|new| &new.rule));
             self.recompile_with(&layout).expect("there are no rules to be refused");
         }
     }
@@ -188,7 +189,7 @@ impl<'a> RuleSet<'a> {
     ///
     /// # Errors
     /// If the rules cannot be compiled in that order. The set is unchanged then.
-    pub fn recompile_with(&mut self, layout: &Layout) -> Result<(), RuleSetError> {
+    pub fn recompile_with(&mut self, layout: &ColumnLayout) -> Result<(), RuleSetError> {
         if *layout != self.written.layout {
             self.recompile(layout, self.update_mode).map_err(|refusal| render_without_source(&refusal))?;
             self.written = (self.program.write)(self.program, layout);
@@ -294,7 +295,7 @@ impl<'a> RuleSet<'a> {
             return Err(why);
         }
         let gone: Vec<RuleId> = removed.iter().map(|(_, held, _)| held.rule).collect();
-        let before = (self.update_mode == Writes::InTurn)
+        let before = (self.update_mode == UpdateMode::PerMessageConsistent)
             .then(|| Box::new((self.subscriptions.clone(), self.installer.clone())));
         let mut next = self.next_id;
         let mut ids = Vec::with_capacity(add.len());
@@ -366,7 +367,7 @@ impl<'a> RuleSet<'a> {
     ///
     /// # Errors
     /// If there are too many groups.
-    pub fn full_install(&mut self) -> Result<Steps, RuleSetError> {
+    pub fn full_install(&mut self) -> Result<UpdatePlan, RuleSetError> {
         self.installer = self.installer.again();
         Ok(self.installer.install_steps(&self.subscriptions.tables())?)
     }
@@ -382,7 +383,7 @@ impl<'a> RuleSet<'a> {
     ///
     /// # Errors
     /// If the rules exceed a limit in that mode. The set is unchanged then.
-    pub fn set_update_mode(&mut self, update_mode: Writes) -> Result<(), RuleSetError> {
+    pub fn set_update_mode(&mut self, update_mode: UpdateMode) -> Result<(), RuleSetError> {
         if update_mode == self.update_mode {
             return Ok(());
         }
@@ -393,7 +394,7 @@ impl<'a> RuleSet<'a> {
     }
 
     /// Compiles all rules from scratch. The set is unchanged if they cannot be compiled.
-    fn recompile(&mut self, layout: &Layout, writes: Writes) -> Result<(), Refusal> {
+    fn recompile(&mut self, layout: &ColumnLayout, writes: UpdateMode) -> Result<(), Refusal> {
         let ids: HashMap<RuleId, u64> = self.held.iter().map(|(id, held)| (held.rule, *id)).collect();
         let (known, rules): (Vec<u64>, Vec<Rule>) =
             self.subscriptions.rules().map(|(rule, what)| (ids[&rule], what.clone())).unzip();

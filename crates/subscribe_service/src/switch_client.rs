@@ -159,7 +159,7 @@ impl SwitchClient {
         }
     }
 
-    /// Writes updates. A rejection carries the first update that failed by itself.
+    /// UpdateMode updates. A rejection carries the first update that failed by itself.
     pub fn write(&self, updates: Vec<v1::Update>, atomicity: Atomicity) -> Result<(), SwitchError> {
         let known = updates.clone();
         let written = self.bounded(self.client.write(self.election_id, updates, atomicity));

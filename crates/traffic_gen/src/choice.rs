@@ -1,35 +1,35 @@
-//! The values that a field may have.
+//! Values that a field may take.
 
 use rng::mix;
 
-/// Values of a field, of up to 128 bits.
+/// A set of values of a field, of up to 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// All from the first to the second, both included. They are less than 2^64 apart.
+    /// From the first to the second, both inclusive. They are less than 2^64 apart.
     Range(u128, u128),
-    /// Those that have the bits of `value` outside `free`, and any bits inside.
+    /// Values with the bits of `value` outside `free` and any bits inside.
     Free {
         /// The fixed bits.
         value: u128,
-        /// The bits that may be anything.
+        /// The free bits.
         free: u128,
     },
 }
 
 impl Choice {
-    /// Only this one.
+    /// Returns the set of this value only.
     pub fn one(value: u128) -> Choice {
         Choice::Range(value, value)
     }
 
-    /// Values of `width` bits that begin with the `length` first bits of `value`.
+    /// Returns the values of `width` bits that begin with the first `length` bits of `value`.
     pub fn prefix(value: u128, length: u32, width: u32) -> Choice {
         let all = u128::MAX.checked_shr(128 - width).unwrap_or(0);
         let free = all & u128::MAX.checked_shr(128 - width + length).unwrap_or(0);
         Choice::Free { value: value & !free, free }
     }
 
-    /// How many there are; 0 for 2^64 or more.
+    /// Returns the number of values; 0 for 2^64 or more.
     fn count(&self) -> u64 {
         match *self {
             Choice::Range(low, high) => ((high - low) as u64).wrapping_add(1),
@@ -37,8 +37,8 @@ impl Choice {
         }
     }
 
-    /// The value of the flow `number`. `salt` tells fields apart. As long as there are enough values, flows have
-    /// different ones; beyond that, they all have as many flows.
+    /// Returns the value of flow `number`. `salt` separates fields. Flows have distinct values while there are enough;
+    /// beyond that, all values have equally many flows.
     pub fn value(&self, seed: u64, salt: u64, number: u64) -> u128 {
         let count = self.count();
         let index = match count {
@@ -60,7 +60,7 @@ impl Choice {
     }
 }
 
-/// The first number from `near` on that has no divisor in common with `count`, which is above 1.
+/// Returns the first number from `near` on that is coprime to `count`, which exceeds 1.
 fn coprime(near: u64, count: u64) -> u64 {
     let divisor = |mut a: u64, mut b: u64| {
         while b != 0 {
@@ -71,7 +71,7 @@ fn coprime(near: u64, count: u64) -> u64 {
     (near.max(1)..count).find(|step| divisor(*step, count) == 1).unwrap_or(1)
 }
 
-/// The low bits of `bits` at the places of the set bits of `places`.
+/// Moves the low bits of `bits` to the positions of the set bits of `places`.
 fn scatter(mut bits: u128, mut places: u128) -> u128 {
     let mut out = 0;
     while places != 0 {

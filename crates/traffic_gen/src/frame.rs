@@ -1,17 +1,17 @@
-//! The frame of a flow.
+//! Generation of the frame of a flow.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wire::ethernet::{self, Address};
 use wire::{ipv4, ipv6, tcp, udp, vlan};
 
-use crate::{Field, Layer, Spec};
+use crate::{FlowField, Layer, Spec};
 use rng::mix;
 
-/// What announces the layer at `at`, or what is there if none is.
+/// Returns the EtherType that announces the layer at `at`, or `otherwise` if there is none.
 fn announced(spec: &Spec, at: usize, otherwise: u16) -> u16 {
     match spec.layers.get(at) {
-        // A tag with another tag behind it is a service tag (IEEE 802.1ad).
+        // A tag followed by another tag is a service tag (IEEE 802.1ad).
         Some(Layer::Vlan) if spec.layers.get(at + 1) == Some(&Layer::Vlan) => ethernet::OUTER_VLAN,
         Some(Layer::Vlan) => ethernet::VLAN,
         Some(Layer::Ipv4) => ethernet::IPV4,
@@ -20,11 +20,11 @@ fn announced(spec: &Spec, at: usize, otherwise: u16) -> u16 {
     }
 }
 
-/// The value of a field in a flow.
-fn value(spec: &Spec, flow: u64, field: Field) -> u128 {
+/// Returns the value of a field in a flow.
+fn value(spec: &Spec, flow: u64, field: FlowField) -> u128 {
     for (number, list) in (1u64..).zip(&spec.patterns) {
         let Some(at) = flow.checked_rem(list.len() as u64) else { continue };
-        // Flows that follow the same pattern differ in what it leaves open.
+        // Flows with the same pattern differ in the values that it leaves open.
         let turn = flow / list.len() as u64;
         if let Some((_, choice)) = list[at as usize].iter().find(|(given, _)| *given == field) {
             return choice.value(mix([spec.seed, number, at]), field.salt(), turn);
@@ -36,7 +36,7 @@ fn value(spec: &Spec, flow: u64, field: Field) -> u128 {
 /// Writes the frame of a flow, `size` bytes long, with `tag` at its end.
 ///
 /// # Panics
-/// If the size is less than that of the headers.
+/// If the size is smaller than that of the headers.
 pub fn write(spec: &Spec, flow: u64, size: usize, tag: &[u8], frame: &mut Vec<u8>) {
     frame.clear();
     match &spec.frame {
@@ -55,7 +55,7 @@ pub fn write(spec: &Spec, flow: u64, size: usize, tag: &[u8], frame: &mut Vec<u8
     if let Some(room) = frame.len().checked_sub(tag.len()).filter(|room| *room >= spec.headers_len()) {
         frame[room..].copy_from_slice(tag);
     }
-    // Before the checksums that cover it.
+    // This must precede the checksums that cover it.
     if let Some(vary) = spec.vary
         && let Some(bytes) = frame.get_mut(vary.offset..vary.offset + vary.len)
     {
@@ -69,14 +69,14 @@ pub fn write(spec: &Spec, flow: u64, size: usize, tag: &[u8], frame: &mut Vec<u8
 fn headers(spec: &Spec, flow: u64, frame: &mut [u8]) {
     let value = |field| value(spec, flow, field);
     let mac = |field| Address(value(field).to_be_bytes()[10..].try_into().expect("six bytes"));
-    let plain = value(Field::EtherType) as u16;
-    let (destination, source) = (mac(Field::DestinationMac), mac(Field::SourceMac));
+    let plain = value(FlowField::EtherType) as u16;
+    let (destination, source) = (mac(FlowField::DestinationMac), mac(FlowField::SourceMac));
     ethernet::Repr { destination, source, ethertype: announced(spec, 0, plain) }.emit(frame);
     let mut at = ethernet::HEADER_LEN;
     let inside = match spec.layers.last() {
         Some(Layer::Udp) => ipv4::UDP,
         Some(Layer::Tcp) => ipv4::TCP,
-        _ => value(Field::Protocol) as u8,
+        _ => value(FlowField::Protocol) as u8,
     };
     let mut addresses = None;
     for (number, layer) in spec.layers.iter().enumerate() {
@@ -84,27 +84,27 @@ fn headers(spec: &Spec, flow: u64, frame: &mut [u8]) {
         let behind = rest.len() - layer.header_len();
         match layer {
             Layer::Vlan => {
-                let identifier = value(Field::Vlan(number as u8)) as u16;
+                let identifier = value(FlowField::Vlan(number as u8)) as u16;
                 let ethertype = announced(spec, number + 1, plain);
                 vlan::Repr { priority: 0, drop_eligible: false, identifier, ethertype }.emit(rest);
             }
             Layer::Ipv4 => {
                 let address = |field| Ipv4Addr::from(value(field) as u32);
-                let repr = ipv4::Repr::new(address(Field::Source), address(Field::Destination), inside);
-                let repr = ipv4::Repr { ttl: value(Field::Ttl) as u8, ..repr };
+                let repr = ipv4::Repr::new(address(FlowField::Source), address(FlowField::Destination), inside);
+                let repr = ipv4::Repr { ttl: value(FlowField::Ttl) as u8, ..repr };
                 repr.emit(rest, behind);
                 addresses = Some(repr.addresses());
             }
             Layer::Ipv6 => {
                 let address = |field| Ipv6Addr::from(value(field));
-                let repr = ipv6::Repr::new(address(Field::Source), address(Field::Destination), inside);
-                let repr = ipv6::Repr { hop_limit: value(Field::Ttl) as u8, ..repr };
+                let repr = ipv6::Repr::new(address(FlowField::Source), address(FlowField::Destination), inside);
+                let repr = ipv6::Repr { hop_limit: value(FlowField::Ttl) as u8, ..repr };
                 repr.emit(rest, behind);
                 addresses = Some(repr.addresses());
             }
             Layer::Udp | Layer::Tcp => {
                 let (source_port, destination_port) =
-                    (value(Field::SourcePort) as u16, value(Field::DestinationPort) as u16);
+                    (value(FlowField::SourcePort) as u16, value(FlowField::DestinationPort) as u16);
                 let addresses = addresses.expect("IP comes before what it carries");
                 match layer {
                     Layer::Udp => udp::Repr { source_port, destination_port }.emit(rest, addresses),

@@ -1,26 +1,26 @@
-//! Made-up traffic: frames by the million from one line of text.
+//! Synthetic traffic: millions of frames from one line of text.
 //!
-//! The central types are [`Spec`], which says what frames there are (their headers, how many flows, which addresses and
-//! ports), and [`Generator`], which makes them one after the other. [`read`] reads a spec as people write it:
+//! A [`Spec`] describes the frames (headers, number of flows, addresses and ports), and a [`Generator`] produces them.
+//! [`read`] parses the text form of a specification:
 //!
 //! ```
 //! use diagnostics::{Diagnostics, SourceMap};
 //! let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
 //! let file = map.add("--traffic", "udp,size=64,flows=10000,dst=10.0.0.0/16,zipf=0.99,ports=1-4,seed=1");
-//! let traffic_gen::Given::Made(spec) = traffic_gen::read(&map, file, &mut findings).expect("it is right") else { panic!() };
+//! let source = traffic_gen::read(&map, file, &mut findings).expect("it is valid");
+//! let traffic_gen::TrafficSource::Made(spec) = source else { panic!() };
 //! let mut frame = Vec::new();
 //! let port = traffic_gen::Generator::new(&spec).next(&mut frame);
 //! assert_eq!(frame.len(), 64);
 //! assert!((1..=4).contains(&port));
 //! ```
 //!
-//! A *flow* is a number from 0 on, and everything about a frame but its size follows from the seed and the number of its
-//! flow: frames of one flow have the same addresses and ports and come in on the same port of the switch. Which flow
-//! comes next is random, each as likely as the others or by Zipf's law. The same spec makes the same frames in the same
-//! order, everywhere.
+//! A *flow* is a number from 0. Everything in a frame except its size follows from the seed and its flow: frames of one
+//! flow have the same addresses and ports and arrive on the same port of the switch. The sequence of flows is random,
+//! either uniform or by Zipf's law. Equal specifications generate equal frames in equal order, on any machine.
 //!
-//! Frames are whole, from the Ethernet header to the last byte before the frame check sequence, and their checksums are
-//! right. The crate reads no files, no clock and no randomness of the system.
+//! Frames are complete, from the Ethernet header to the last byte before the frame check sequence, with correct
+//! checksums. The crate reads no files, no clock and no system randomness.
 
 #![forbid(unsafe_code)]
 
@@ -33,6 +33,6 @@ mod zipf;
 
 pub use choice::Choice;
 pub use generate::{Generator, TAG_LEN, tag_of};
-pub use read::{Given, KEYS, read};
-pub use spec::{Field, Layer, MAX_FRAME, Pattern, Size, Spec, Vary};
+pub use read::{KEYS, TrafficSource, read};
+pub use spec::{FieldPattern, FlowField, Layer, MAX_FRAME, Size, Spec, Vary};
 pub use zipf::Zipf;

@@ -1,20 +1,20 @@
-//! Reading a spec as people write it: `udp,size=64,flows=10000,dst=10.0.0.0/16`.
+//! Parsing of specifications: `udp,size=64,flows=10000,dst=10.0.0.0/16`.
 
 mod item;
 mod value;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
-use crate::{Field, Layer, MAX_FRAME, Size, Spec};
-use item::{Item, items};
-use value::Kind;
+use crate::{FlowField, Layer, MAX_FRAME, Size, Spec};
+use item::{SpecItem, items};
+use value::FieldType;
 
-/// What a text asks for.
+/// The result of parsing a specification.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    /// Frames to be made.
+pub enum TrafficSource {
+    /// Synthetic frames.
     Made(Spec),
-    /// The frames of a capture file, in on these ports in turn.
+    /// The frames of a capture file, arriving on these ports in turn.
     Capture {
         /// The file's name.
         path: String,
@@ -23,7 +23,7 @@ pub enum Given {
     },
 }
 
-/// Every word and key with what it means, for help texts.
+/// Every word and key with its meaning, for help texts.
 pub const KEYS: &[(&str, &str)] = &[
     ("vlan, ipv4, ipv6, udp, tcp", "the headers behind Ethernet's (udp over ipv4)"),
     ("size=64 | 64-1500 | imix", "bytes of a frame, without the frame check sequence (64)"),
@@ -42,11 +42,11 @@ pub const KEYS: &[(&str, &str)] = &[
     ("seed=1", "other random numbers"),
 ];
 
-/// Reads a file of a source map. `None` if there was a mistake.
-pub fn read(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Given> {
+/// Parses a file of a source map. Returns `None` after an error.
+pub fn read(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<TrafficSource> {
     let text = map.file(file).text().clone();
     let before = diagnostics.error_count();
-    let mut reader = Reader {
+    let mut reader = SpecReader {
         diagnostics,
         spec: Spec { layers: Vec::new(), ..Spec::default() },
         seen: Vec::new(),
@@ -62,22 +62,22 @@ pub fn read(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Opt
     (diagnostics.error_count() == before).then_some(given)
 }
 
-struct Reader<'a> {
+struct SpecReader<'a> {
     diagnostics: &'a mut Diagnostics,
     spec: Spec,
-    /// Keys and where they stand.
+    /// Keys with their locations.
     seen: Vec<(String, Span)>,
     tags: u8,
     size: Option<Span>,
     capture: Option<String>,
 }
 
-impl Reader<'_> {
+impl SpecReader<'_> {
     fn wrong(&mut self, code: &'static str, span: Span, message: impl Into<String>, help: impl Into<String>) {
         self.diagnostics.push(Diagnostic::error(code, span, message).help(help));
     }
 
-    fn item(&mut self, item: &Item<'_>) {
+    fn item(&mut self, item: &SpecItem<'_>) {
         let Some(value) = item.value else { return self.word(item) };
         let key = item.key;
         if !matches!(key, "vlan")
@@ -94,8 +94,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A header.
-    fn word(&mut self, item: &Item<'_>) {
+    /// Parses the name of a header.
+    fn word(&mut self, item: &SpecItem<'_>) {
         let layer = match item.key {
             "eth" | "ethernet" => {
                 self.seen.push(("eth".to_owned(), item.key_span));
@@ -107,7 +107,7 @@ impl Reader<'_> {
             "udp" => Layer::Udp,
             "tcp" => Layer::Tcp,
             "imix" => return self.wrong("traffic-syntax", item.key_span, "`imix` is a size", "write `size=imix`"),
-            "" => return self.wrong("traffic-syntax", item.key_span, "nothing stands here", "leave out the comma"),
+            "" => return self.wrong("traffic-syntax", item.key_span, "nothing is here", "leave out the comma"),
             word if value::is_key(word) => {
                 let help = format!("write {}, for example", value::example(word));
                 return self.wrong("traffic-syntax", item.key_span, format!("`{word}` has no value"), help);
@@ -121,7 +121,7 @@ impl Reader<'_> {
         self.layer(layer, item.key_span);
     }
 
-    /// Adds a header behind those there are.
+    /// Adds a header in protocol order.
     fn layer(&mut self, layer: Layer, span: Span) {
         let rank = |layer: Layer| match layer {
             Layer::Vlan => 0,
@@ -140,13 +140,13 @@ impl Reader<'_> {
             let message = format!("a frame has either {} or {}", clash.name(), layer.name());
             return self.wrong("traffic-headers", span, message, "keep one of them");
         }
-        // The order is known, so people may write the headers in any.
+        // Headers may be given in any order.
         let at = self.spec.layers.iter().position(|other| rank(*other) > rank(layer));
         self.spec.layers.insert(at.unwrap_or(self.spec.layers.len()), layer);
     }
 
-    /// Sets what a key stands for. On a mistake: what is wrong, and what to do.
-    fn set(&mut self, key: &str, text: &str, item: &Item<'_>) -> Result<(), (String, String)> {
+    /// Sets the value of a key. An error consists of a message and a remedy.
+    fn set(&mut self, key: &str, text: &str, item: &SpecItem<'_>) -> Result<(), (String, String)> {
         match key {
             "size" => {
                 self.size = Some(item.value_span);
@@ -172,27 +172,27 @@ impl Reader<'_> {
             "vlan" => {
                 let number = self.tags;
                 self.layer(Layer::Vlan, item.key_span);
-                let choice = value::choice(Kind::Number(4094), key, text)?.0;
-                self.spec.fields.insert(Field::Vlan(number), choice);
+                let choice = value::choice(FieldType::Number(4094), key, text)?.0;
+                self.spec.fields.insert(FlowField::Vlan(number), choice);
             }
             "src" | "dst" => {
-                let (choice, is_v6) = value::choice(Kind::Address, key, text)?;
-                self.spec.fields.insert(if key == "src" { Field::Source } else { Field::Destination }, choice);
+                let (choice, is_v6) = value::choice(FieldType::Address, key, text)?;
+                self.spec.fields.insert(if key == "src" { FlowField::Source } else { FlowField::Destination }, choice);
                 self.seen.push((if is_v6 { "an IPv6 address" } else { "an IPv4 address" }.to_owned(), item.value_span));
             }
             "smac" | "dmac" => {
-                let field = if key == "smac" { Field::SourceMac } else { Field::DestinationMac };
-                self.spec.fields.insert(field, value::choice(Kind::Mac, key, text)?.0);
+                let field = if key == "smac" { FlowField::SourceMac } else { FlowField::DestinationMac };
+                self.spec.fields.insert(field, value::choice(FieldType::Mac, key, text)?.0);
             }
             "sport" | "dport" | "ttl" | "proto" | "ethertype" => {
                 let (field, most) = match key {
-                    "sport" => (Field::SourcePort, 65535),
-                    "dport" => (Field::DestinationPort, 65535),
-                    "ttl" => (Field::Ttl, 255),
-                    "proto" => (Field::Protocol, 255),
-                    _ => (Field::EtherType, 65535),
+                    "sport" => (FlowField::SourcePort, 65535),
+                    "dport" => (FlowField::DestinationPort, 65535),
+                    "ttl" => (FlowField::Ttl, 255),
+                    "proto" => (FlowField::Protocol, 255),
+                    _ => (FlowField::EtherType, 65535),
                 };
-                self.spec.fields.insert(field, value::choice(Kind::Number(most), key, text)?.0);
+                self.spec.fields.insert(field, value::choice(FieldType::Number(most), key, text)?.0);
             }
             _ => return Err(value::unknown(key)),
         }
@@ -203,8 +203,8 @@ impl Reader<'_> {
         self.seen.iter().find(|(seen, _)| seen == key).map(|(_, span)| *span)
     }
 
-    /// Adds the headers that are understood, and holds everything against everything.
-    fn finish(mut self, whole: Span) -> Given {
+    /// Adds implied headers and checks the specification for consistency.
+    fn finish(mut self, whole: Span) -> TrafficSource {
         if let Some(path) = self.capture.take() {
             let others: Vec<_> =
                 self.seen.iter().filter(|(key, _)| !matches!(&key[..], "pcap" | "ports")).cloned().collect();
@@ -212,7 +212,7 @@ impl Reader<'_> {
                 let message = format!("the frames of a capture stay as they are, so `{key}` says nothing");
                 self.wrong("traffic-capture", span, message, "with `pcap` there can only be `ports`");
             }
-            return Given::Capture { path, ports: self.spec.ports };
+            return TrafficSource::Capture { path, ports: self.spec.ports };
         }
         if self.spec.frame.is_some() {
             self.whole_frames();
@@ -221,7 +221,7 @@ impl Reader<'_> {
             self.fields_have_headers();
         }
         self.sizes();
-        Given::Made(self.spec)
+        TrafficSource::Made(self.spec)
     }
 
     fn whole_frames(&mut self) {
@@ -266,7 +266,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses fields that no header has.
+    /// Rejects fields that no header has.
     fn fields_have_headers(&mut self) {
         let ip = self.spec.has(Layer::Ipv4) || self.spec.has(Layer::Ipv6);
         let transport = self.spec.has(Layer::Udp) || self.spec.has(Layer::Tcp);

@@ -1,4 +1,4 @@
-//! What traffic there is to be.
+//! Traffic specifications.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use wire::ethernet::Address;
 
 use crate::Choice;
 
-/// Bytes of the longest frame.
+/// Maximum frame length in bytes.
 pub const MAX_FRAME: usize = 9216;
 
-/// A header behind that of Ethernet.
+/// A header after the Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
     /// An 802.1Q tag. Several may follow each other.
@@ -27,7 +27,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Bytes of the header.
+    /// Returns the length of the header in bytes.
     pub fn header_len(self) -> usize {
         match self {
             Layer::Vlan => wire::vlan::HEADER_LEN,
@@ -38,7 +38,7 @@ impl Layer {
         }
     }
 
-    /// What people call it.
+    /// Returns the display name.
     pub fn name(self) -> &'static str {
         match self {
             Layer::Vlan => "VLAN",
@@ -50,24 +50,24 @@ impl Layer {
     }
 }
 
-/// A field whose values can be chosen.
+/// A field whose values can be specified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
-    /// Destination of Ethernet, 48 bits.
+pub enum FlowField {
+    /// Ethernet destination address, 48 bits.
     DestinationMac,
-    /// Source of Ethernet, 48 bits.
+    /// Ethernet source address, 48 bits.
     SourceMac,
-    /// The type of what follows the last header below IP, where no IP does; 16 bits.
+    /// EtherType of the payload after the last header below IP, if there is no IP header; 16 bits.
     EtherType,
-    /// Identifier of the n-th tag, 12 bits.
+    /// VLAN identifier of the n-th tag, 12 bits.
     Vlan(u8),
-    /// Source of IPv4 (32 bits) or IPv6 (128).
+    /// Source address of IPv4 (32 bits) or IPv6 (128 bits).
     Source,
-    /// Destination of IPv4 (32 bits) or IPv6 (128).
+    /// Destination address of IPv4 (32 bits) or IPv6 (128 bits).
     Destination,
     /// Time to live, or hop limit; 8 bits.
     Ttl,
-    /// What IP carries, where neither UDP nor TCP does; 8 bits.
+    /// IP protocol number, if there is neither UDP nor TCP; 8 bits.
     Protocol,
     /// Source port of UDP or TCP, 16 bits.
     SourcePort,
@@ -75,77 +75,77 @@ pub enum Field {
     DestinationPort,
 }
 
-impl Field {
-    /// A number of its own.
+impl FlowField {
+    /// Returns a number that is unique to the field.
     pub(crate) fn salt(self) -> u64 {
         match self {
-            Field::DestinationMac => 2,
-            Field::SourceMac => 3,
-            Field::EtherType => 4,
-            Field::Source => 5,
-            Field::Destination => 6,
-            Field::Ttl => 7,
-            Field::Protocol => 8,
-            Field::SourcePort => 9,
-            Field::DestinationPort => 10,
-            Field::Vlan(number) => 256 + u64::from(number),
+            FlowField::DestinationMac => 2,
+            FlowField::SourceMac => 3,
+            FlowField::EtherType => 4,
+            FlowField::Source => 5,
+            FlowField::Destination => 6,
+            FlowField::Ttl => 7,
+            FlowField::Protocol => 8,
+            FlowField::SourcePort => 9,
+            FlowField::DestinationPort => 10,
+            FlowField::Vlan(number) => 256 + u64::from(number),
         }
     }
 }
 
-/// How long frames are, in bytes, without the frame check sequence.
+/// Frame length in bytes, without the frame check sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// All from the first to the second length, both included, as often.
+    /// Uniform from the first to the second length, both inclusive.
     Between(usize, usize),
-    /// The "simple Internet mix": 64, 570 and 1518 bytes (here without the four of the frame check sequence, 60, 566 and
-    /// 1514), 7 : 4 : 1. Frames whose headers need more are so much longer.
+    /// The "simple Internet mix": 64, 570 and 1518 bytes (60, 566 and 1514 without the frame check sequence), 7 : 4 :
+    /// 1. Frames whose headers need more are correspondingly longer.
     Imix,
 }
 
-/// Fields that have values together, such as those of one rule.
-pub type Pattern = Vec<(Field, Choice)>;
+/// FlowField values that occur together, such as those of one rule.
+pub type FieldPattern = Vec<(FlowField, Choice)>;
 
-/// Bytes of the frame that hold the number of the flow, in network byte order.
+/// Position in the frame that holds the flow number, in network byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vary {
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: usize,
-    /// How many, 1 to 8.
+    /// Length in bytes, 1 to 8.
     pub len: usize,
 }
 
-/// What frames there are.
+/// Specification of traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The headers behind that of Ethernet, from the outside in: tags, then at most one IP, then at most one of UDP
+    /// Headers after the Ethernet header, outermost first: tags, then at most one IP header, then at most one of UDP
     /// and TCP.
     pub layers: Vec<Layer>,
-    /// How long frames are.
+    /// Frame length.
     pub size: Size,
-    /// How many flows there are, at least 1.
+    /// Number of flows, at least 1.
     pub flows: u64,
-    /// The exponent of Zipf's law that flows follow; `None` if all are as likely.
+    /// Exponent of Zipf's law for the flows; `None` for a uniform distribution.
     pub zipf: Option<f64>,
-    /// The values of fields. A field without one has a usual value.
-    pub fields: BTreeMap<Field, Choice>,
-    /// Fields that have values together, list by list: of each list a flow follows one pattern. They come before
-    /// `fields`, earlier lists before later ones.
-    pub patterns: Vec<Vec<Pattern>>,
-    /// What is repeated behind the headers; zeros if it is empty.
+    /// Values of fields. A field without an entry has a default value.
+    pub fields: BTreeMap<FlowField, Choice>,
+    /// Lists of patterns: each flow follows one pattern of each list. Patterns take precedence over `fields`, earlier
+    /// lists over later ones.
+    pub patterns: Vec<Vec<FieldPattern>>,
+    /// Bytes repeated after the headers; zeros if empty.
     pub payload: Vec<u8>,
-    /// Whole frames like this one instead of headers and payload.
+    /// A complete frame to send instead of headers and payload.
     pub frame: Option<Vec<u8>>,
-    /// Where frames hold the number of their flow.
+    /// Position of the flow number in frames.
     pub vary: Option<Vary>,
-    /// The switch's ports that frames come in on, at least one.
+    /// Ingress ports of the switch, at least one.
     pub ports: Vec<u32>,
-    /// Where random numbers begin.
+    /// Random seed.
     pub seed: u64,
 }
 
 impl Default for Spec {
-    /// One flow of UDP over IPv4 in frames of 64 bytes, in on port 1.
+    /// Returns one flow of UDP over IPv4 in frames of 64 bytes, on port 1.
     fn default() -> Spec {
         Spec {
             layers: vec![Layer::Ipv4, Layer::Udp],
@@ -169,7 +169,7 @@ impl Spec {
         self.layers.contains(&layer)
     }
 
-    /// Bytes of all headers, or of the whole frame where that is given.
+    /// Returns the length of all headers, or of the complete frame if one is given, in bytes.
     pub fn headers_len(&self) -> usize {
         match &self.frame {
             Some(frame) => frame.len(),
@@ -177,38 +177,38 @@ impl Spec {
         }
     }
 
-    /// The values of a field: those given, or usual ones.
-    pub(crate) fn choice(&self, field: Field) -> Choice {
+    /// Returns the values of a field: those specified, or the default.
+    pub(crate) fn choice(&self, field: FlowField) -> Choice {
         if let Some(choice) = self.fields.get(&field) {
             return *choice;
         }
         let is_v6 = self.has(Layer::Ipv6);
         match field {
-            Field::DestinationMac => Choice::one(0x0200_0000_0002),
-            Field::SourceMac => Choice::one(0x0200_0000_0001),
-            // The first type for local experiments (IEEE 802).
-            Field::EtherType => Choice::one(0x88b5),
-            Field::Vlan(_) => Choice::one(1),
-            Field::Source if is_v6 => Choice::prefix(0x2001_0db8_0001 << 80, 64, 128),
-            Field::Destination if is_v6 => Choice::prefix(0x2001_0db8_0002 << 80, 64, 128),
-            Field::Source => Choice::prefix(0x0a01_0000, 16, 32),
-            Field::Destination => Choice::prefix(0x0a02_0000, 16, 32),
-            Field::Ttl => Choice::one(64),
-            // For experimentation (RFC 3692).
-            Field::Protocol => Choice::one(253),
-            Field::SourcePort => Choice::Range(1024, 65535),
-            Field::DestinationPort => Choice::one(80),
+            FlowField::DestinationMac => Choice::one(0x0200_0000_0002),
+            FlowField::SourceMac => Choice::one(0x0200_0000_0001),
+            // First EtherType for local experiments (IEEE 802).
+            FlowField::EtherType => Choice::one(0x88b5),
+            FlowField::Vlan(_) => Choice::one(1),
+            FlowField::Source if is_v6 => Choice::prefix(0x2001_0db8_0001 << 80, 64, 128),
+            FlowField::Destination if is_v6 => Choice::prefix(0x2001_0db8_0002 << 80, 64, 128),
+            FlowField::Source => Choice::prefix(0x0a01_0000, 16, 32),
+            FlowField::Destination => Choice::prefix(0x0a02_0000, 16, 32),
+            FlowField::Ttl => Choice::one(64),
+            // Protocol number for experimentation (RFC 3692).
+            FlowField::Protocol => Choice::one(253),
+            FlowField::SourcePort => Choice::Range(1024, 65535),
+            FlowField::DestinationPort => Choice::one(80),
         }
     }
 
-    fn shown(&self, field: Field, choice: Choice) -> String {
+    fn shown(&self, field: FlowField, choice: Choice) -> String {
         let is_v6 = self.has(Layer::Ipv6);
         let value = |value: u128| match field {
-            Field::DestinationMac | Field::SourceMac => {
+            FlowField::DestinationMac | FlowField::SourceMac => {
                 Address(value.to_be_bytes()[10..].try_into().expect("six bytes")).to_string()
             }
-            Field::Source | Field::Destination if is_v6 => Ipv6Addr::from(value).to_string(),
-            Field::Source | Field::Destination => Ipv4Addr::from(value as u32).to_string(),
+            FlowField::Source | FlowField::Destination if is_v6 => Ipv6Addr::from(value).to_string(),
+            FlowField::Source | FlowField::Destination => Ipv4Addr::from(value as u32).to_string(),
             _ => value.to_string(),
         };
         match choice {
@@ -237,7 +237,7 @@ impl fmt::Display for Spec {
             (None, true) => f.write_str(" of Ethernet")?,
             (None, false) => write!(f, " of {}", layers.join(" over "))?,
         }
-        let words = [(Field::Source, "from"), (Field::Destination, "to"), (Field::DestinationMac, "to")];
+        let words = [(FlowField::Source, "from"), (FlowField::Destination, "to"), (FlowField::DestinationMac, "to")];
         for (field, word) in words {
             if let Some(choice) = self.fields.get(&field) {
                 write!(f, " {word} {}", self.shown(field, *choice))?;

@@ -1,22 +1,22 @@
-//! Numbers by Zipf's law: the k-th most popular of n comes up in proportion to 1/k^s.
+//! Zipf's law: the k-th most popular of n has a frequency proportional to 1/k^s.
 
 use rng::SplitMix64;
 
-/// Draws ranks in constant time and memory, whatever n, by rejection-inversion (Hörmann, Derflinger:
+/// Samples ranks in constant time and memory, independent of n, by rejection-inversion (Hörmann, Derflinger:
 /// Rejection-inversion to generate variates from monotone discrete distributions, 1996).
 #[derive(Clone, Debug)]
 pub struct Zipf {
     count: f64,
     exponent: f64,
-    /// The integral of the density's hat up to 1.5 less the first rank's share, and up to the end.
+    /// Integral of the density's hat up to 1.5 minus the first rank's share, and up to the end.
     from: f64,
     to: f64,
-    /// Up to this far above the candidate no rejection is needed.
+    /// Distance above the candidate within which no rejection is needed.
     sure: f64,
 }
 
 impl Zipf {
-    /// Ranks below `count`, which is not 0, with an exponent above 0.
+    /// Creates a distribution of ranks below `count`, which must not be 0, with a positive exponent.
     pub fn new(count: u64, exponent: f64) -> Zipf {
         let mut zipf = Zipf { count: count as f64, exponent, from: 0.0, to: 0.0, sure: 0.0 };
         zipf.from = zipf.integral(1.5) - 1.0;
@@ -29,11 +29,11 @@ impl Zipf {
         (-self.exponent * x.ln()).exp()
     }
 
-    /// The integral of the density from 1 to x.
+    /// Returns the integral of the density from 1 to x.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let power = (1.0 - self.exponent) * log;
-        // (e^power - 1) / power, and its limit where the exponent is near 1.
+        // (e^power - 1) / power, and its limit for an exponent near 1.
         let slope = if power.abs() > 1e-8 { power.exp_m1() / power } else { 1.0 + power / 2.0 };
         slope * log
     }
@@ -44,7 +44,7 @@ impl Zipf {
         (slope * area).exp()
     }
 
-    /// The next rank, 0 the most popular.
+    /// Returns the next rank; 0 is the most popular.
     pub fn next(&self, rng: &mut SplitMix64) -> u64 {
         loop {
             let area = self.to + rng.fraction() * (self.from - self.to);

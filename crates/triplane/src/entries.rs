@@ -24,11 +24,11 @@ fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, progr
     }
     let wanted = map.text(span).trim_matches('"');
     let tables = program.tables.values().map(|table| table.name.as_str());
-    let misfit = subscribe_p4::misfit(wanted, tables)?;
+    let misfit = subscribe_p4::mismatch(wanted, tables)?;
     let help = format!(
         "{}: `triplane subscribe compile FORMAT RULES -o ENTRIES --program PROGRAM` makes both",
         misfit.remedy()
     );
-    let message = format!("entries and program {}", misfit.told(wanted));
+    let message = format!("entries and program {}", misfit.describe(wanted));
     Some(Diagnostic::error("other-program", span, message).help(help))
 }

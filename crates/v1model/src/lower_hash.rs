@@ -151,7 +151,7 @@ pub(crate) fn update_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     let call = &*call;
     cx.when(condition, |cx| {
         let [_, _, target, _] = &call.args[..] else { return };
-        match target.lval.as_ref().and_then(lower::Lval::place) {
+        match target.lval.as_ref().and_then(lower::Lval::as_lvalue) {
             Some(place) => checksum(cx, call, place, width),
             None => {
                 let sum = cx.temp(width);

@@ -3,8 +3,9 @@
 
 use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
-    ActionDeclaration, Computed, Condition, Counter, Difference, Field, Format, Kind, Layout, Limits, Match, Memory,
-    Message, NoIncludes, Options, Padding, Parameter, Rule, Subscriptions, Target as Tables, Wide, Window,
+    ActionDeclaration, ColumnLayout, CompileOptions, ComputedAggregate, Condition, Counter, Difference,
+    FieldDeclaration, Limits, Match, Memory, Message, MessageFormat, NoIncludes, Padding, Parameter, Rule,
+    Subscriptions, TargetCapabilities as Tables, ValueKind, Wide, Window,
 };
 
 use super::{Reached, Target};
@@ -28,28 +29,28 @@ count(stock by src over 7 packets)
 
 /// Rule files.
 pub struct Rules {
-    format: Format,
+    format: MessageFormat,
     /// The same of a program that computes some aggregates.
-    computing: Format,
+    computing: MessageFormat,
     inputs: Vec<Vec<u8>>,
 }
 
 /// Fields of every kind.
-fn format() -> Format {
-    let mut format = Format::new();
+fn format() -> MessageFormat {
+    let mut format = MessageFormat::new();
     let order = format.header("order").ok();
     let ipv4 = format.header("ipv4").ok();
     let mut field = |name: &str, width, kind, matching, header| {
-        let field = Field { name: name.to_owned(), width, kind, matching, header };
+        let field = FieldDeclaration { name: name.to_owned(), width, kind, matching, header };
         format.field(field).expect("a new field of a right width");
     };
-    field("order.stock", 64, Kind::Text(Padding::SPACES), Match::Exact, order);
-    field("order.price", 32, Kind::Unsigned, Match::Range, order);
-    field("order.shares", 32, Kind::Unsigned, Match::Any, order);
-    field("ipv4.dst", 32, Kind::Ipv4, Match::Lpm, ipv4);
-    field("ipv4.src", 32, Kind::Ipv4, Match::Any, ipv4);
-    field("six", 128, Kind::Ipv6, Match::Any, None);
-    field("mac", 48, Kind::Mac, Match::Any, None);
+    field("order.stock", 64, ValueKind::Text(Padding::SPACES), Match::Exact, order);
+    field("order.price", 32, ValueKind::Unsigned, Match::Range, order);
+    field("order.shares", 32, ValueKind::Unsigned, Match::Any, order);
+    field("ipv4.dst", 32, ValueKind::Ipv4, Match::Lpm, ipv4);
+    field("ipv4.src", 32, ValueKind::Ipv4, Match::Any, ipv4);
+    field("six", 128, ValueKind::Ipv6, Match::Any, None);
+    field("mac", 48, ValueKind::Mac, Match::Any, None);
     let window = Some(Window::Micros(100));
     format.counter(Counter { name: "seen".to_owned(), width: 32, window }).expect("a new counter");
     let parameters = ["class", "weight"].map(|name| Parameter { name: name.to_owned(), width: 8 }).into();
@@ -65,11 +66,11 @@ const COMPUTED: [(&str, u16, u32); 4] = [
     ("min(price over 1s)", 1, 1),
 ];
 
-fn computing() -> Format {
+fn computing() -> MessageFormat {
     let mut format = format();
     for (text, slots, keys) in COMPUTED {
         let aggregate = subscribe::aggregate(&mut SourceMap::new(), text, &format, &mut Diagnostics::new());
-        format.compute(Computed { aggregate: aggregate.expect("an aggregate"), slots, keys });
+        format.compute(ComputedAggregate { aggregate: aggregate.expect("an aggregate"), slots, keys });
     }
     format
 }
@@ -97,9 +98,10 @@ impl Rules {
     /// Compiles the rules for two targets, one step at a time and all at once; the tables do what the rules say.
     fn compile(&self, rules: &[Rule], random: &mut Random, reached: &mut Reached) {
         let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000, ..Limits::default() };
-        let layout = Layout::sensible(&self.format, rules);
-        let ranges = Options { limits, ..Options::default() };
-        let prefixes = Options { target: Tables { wide: Wide::Ternary, has_ranges: false, ..ranges.target }, ..ranges };
+        let layout = ColumnLayout::sensible(&self.format, rules);
+        let ranges = CompileOptions { limits, ..CompileOptions::default() };
+        let prefixes =
+            CompileOptions { target: Tables { wide: Wide::Ternary, has_ranges: false, ..ranges.target }, ..ranges };
         let mut one = Subscriptions::new(self.format.clone(), layout.clone(), ranges);
         let refused = one.change(&[], rules.to_vec()).err();
         reached.add(refused.as_ref().map(std::mem::discriminant));
@@ -110,13 +112,16 @@ impl Rules {
         let stats = one.stats();
         reached.add(((stats.nodes + 1).ilog2(), stats.groups.min(3), stats.leaves.min(8)));
         reached.add(stats.stages.iter().map(|stage| stage.exact.min(1) + stage.wide.min(1) * 2).collect::<Vec<_>>());
-        let useless = (one.never(&Condition::Always).len().min(4), one.covered(&Condition::Always).found.len().min(4));
+        let useless = (
+            one.lint_never_matches(&Condition::Always).len().min(4),
+            one.lint_covered(&Condition::Always).found.len().min(4),
+        );
         reached.add((useless, one.dot(500).is_some()));
         let tables = one.tables();
         for _ in 0..20 {
             let message = self.message(rules, random);
             let expected = one.evaluate(&message);
-            assert_eq!(one.by_diagram(&message), expected, "the diagram differs: {message:?}");
+            assert_eq!(one.evaluate_diagram(&message), expected, "the diagram differs: {message:?}");
             let mut found = tables.run(&self.format, &layout, &message);
             found.group = None;
             assert_eq!(found, expected, "the tables differ: {message:?}");
@@ -141,8 +146,8 @@ impl Rules {
         reached.findings(&map, &diagnostics);
         let limits = Limits { nodes: 20_000, bytes: 64 << 20, steps: 2_000_000, ..Limits::default() };
         let target = Tables { one_update: true, ..Tables::default() };
-        let options = Options { limits, target, ..Options::default() };
-        let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+        let options = CompileOptions { limits, target, ..CompileOptions::default() };
+        let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(format, &[]), options);
         let (mut memory, mut ids) = (Memory::new(format), Vec::new());
         for rule in rules.iter().take(30) {
             let before = all.tables();
@@ -158,11 +163,11 @@ impl Rules {
                 }
             }
         }
-        let places = all.tables().places;
+        let places = all.tables().key_cells;
         for (at, place) in places.iter().enumerate() {
             let computed = &format.computed()[usize::from(place.computed)];
             assert!(place.index < computed.keys && place.key.len() == computed.aggregate.by.len(), "{place:?}");
-            let same = |other: &subscribe::Place| (other.computed, other.index) == (place.computed, place.index);
+            let same = |other: &subscribe::KeyCell| (other.computed, other.index) == (place.computed, place.index);
             assert!(!places[at + 1..].iter().any(same), "two keys in one place: {places:?}");
         }
         reached.add((places.len().min(4), all.slots().len()));
@@ -170,7 +175,7 @@ impl Rules {
             let mut message = self.message(&rules, random);
             memory.fill(format, &mut message, micros);
             let expected = all.evaluate(&message);
-            assert_eq!(all.by_diagram(&message), expected, "the diagram differs: {message:?}");
+            assert_eq!(all.evaluate_diagram(&message), expected, "the diagram differs: {message:?}");
             memory.update(format, &message, &expected, micros);
         }
         all.change(&ids, Vec::new()).expect("less always fits");

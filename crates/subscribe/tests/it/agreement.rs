@@ -1,9 +1,9 @@
-//! Tables, diagram and direct evaluation say the same of every message; what is changed step by step is what is made at
-//! once.
+//! Agreement of tables, decision diagram and direct evaluation on every message, and of incremental with one-step
+//! compilation.
 
 use crate::support;
 use rng::SplitMix64;
-use subscribe::{Change, Condition, Layout, Limits, Refusal, RuleId, Subscriptions, Tables, difference};
+use subscribe::{ColumnLayout, Condition, Limits, Refusal, RuleId, Subscriptions, TableChange, Tables, difference};
 
 #[test]
 fn tables_and_diagram_say_what_the_rules_say() {
@@ -15,14 +15,14 @@ fn tables_and_diagram_say_what_the_rules_say() {
         let rules = support::rules(&text.join("\n"), &format);
         for options in support::targets() {
             let layout = match seed % 3 {
-                0 => Layout::sensible(&format, &rules),
-                1 => Layout::sensible(&format, &[]),
-                _ => Layout::forced(&format, &["seen", "trade.price", "stock"]).expect("fields"),
+                0 => ColumnLayout::sensible(&format, &rules),
+                1 => ColumnLayout::sensible(&format, &[]),
+                _ => ColumnLayout::forced(&format, &["seen", "trade.price", "stock"]).expect("fields"),
             };
             let mut all = Subscriptions::new(format.clone(), layout, options);
             let change = match all.change(&[], rules.clone()) {
                 Ok(applied) => applied.change,
-                // Few codes are soon used up.
+                // Few codes are soon exhausted.
                 Err(Refusal::Codes(..)) if seed % 4 == 3 => continue,
                 Err(other) => panic!("small sets of rules fit: {other:?}"),
             };
@@ -36,11 +36,11 @@ fn tables_and_diagram_say_what_the_rules_say() {
                 let expected = all.evaluate(&message);
                 let alone = rules.iter().filter(|rule| rule.aggregates.is_empty() && rule.matches(&format, &message));
                 for action in alone.flat_map(|rule| &rule.actions) {
-                    if let subscribe::Action::Forward(ports) = action {
+                    if let subscribe::RuleAction::Forward(ports) = action {
                         assert!(ports.iter().all(|port| expected.ports.contains(port)), "a matching rule acts");
                     }
                 }
-                assert_eq!(all.by_diagram(&message), expected, "seed {seed}\n{}\n{message:?}", text.join("\n"));
+                assert_eq!(all.evaluate_diagram(&message), expected, "seed {seed}\n{}\n{message:?}", text.join("\n"));
                 let mut by_tables = tables.run(&format, all.layout(), &message);
                 if let Some(group) = by_tables.group.take() {
                     let group = tables.groups.iter().find(|other| other.id == group).expect("the group is there");
@@ -91,8 +91,9 @@ fn changes_step_by_step_are_what_is_made_at_once() {
             anew.change(&[], rules).expect("it fits");
             let other = anew.tables();
             let size = |tables: &Tables| (tables.entries.len(), tables.leaves.len(), tables.groups.len());
-            // Slots are given in the order of their first use, and so the order of columns differs with aggregates; which
-            // of several smallest sets of prefixes is taken depends on the states' numbers; codes have a history.
+            // Slots are assigned in the order of first use, so the column order depends on history if there are
+            // aggregates. The choice among several smallest sets of prefixes depends on state numbers, and codes have a
+            // history.
             if options.target.wide == subscribe::Wide::Range && seed % 2 == 0 && seed % 3 != 2 {
                 assert_eq!(size(&tables), size(&other), "seed {seed} step {step}");
             }
@@ -102,7 +103,7 @@ fn changes_step_by_step_are_what_is_made_at_once() {
             }
             for _ in 0..40 {
                 let mut message = support::message(&mut rng, &format);
-                // Aggregates of the two are in different slots.
+                // The aggregates of the two are in different slots.
                 message.slots.fill(u128::from(rng.below(16)));
                 let strip = |mut delivery: subscribe::Delivery| {
                     let slots = delivery.slots.len();
@@ -121,9 +122,10 @@ fn changes_step_by_step_are_what_is_made_at_once() {
     assert!(spread > 3, "codes were given anew: {spread}");
 }
 
-/// Does to tables what a change says, and checks that each write is possible.
-fn apply(mut tables: Tables, change: &Change) -> Tables {
-    let same = |a: &subscribe::Entry, b: &subscribe::Entry| (a.stage, a.state, &a.key) == (b.stage, b.state, &b.key);
+/// Applies a change to tables and checks that each write is valid.
+fn apply(mut tables: Tables, change: &TableChange) -> Tables {
+    let same =
+        |a: &subscribe::StageEntry, b: &subscribe::StageEntry| (a.stage, a.state, &a.key) == (b.stage, b.state, &b.key);
     for code in &change.old_codes {
         let at = tables.codes.iter().position(|other| other == code).expect("it is deleted");
         tables.codes.swap_remove(at);

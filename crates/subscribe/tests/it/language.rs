@@ -1,15 +1,15 @@
-//! The rule language: what is read is what is written, and mistakes are told where they are.
+//! The rule language: round trips through text, and mistakes with their locations.
 
 use crate::support;
 use diagnostics::{Diagnostics, SourceMap, Span};
 use rng::SplitMix64;
 use subscribe::{
-    Action, ActionDeclaration, Condition, Counter, Field, Format, Kind, Loader, Match, NoIncludes, Parameter, Rule,
-    parse,
+    ActionDeclaration, Condition, Counter, FieldDeclaration, Loader, Match, MessageFormat, NoIncludes, Parameter, Rule,
+    RuleAction, ValueKind, parse,
 };
 
-/// The rules of a text and what was found, as text.
-fn read(text: &str, format: &Format) -> (Vec<Rule>, String) {
+/// Parses a text. Returns the rules and the rendered diagnostics.
+fn read(text: &str, format: &MessageFormat) -> (Vec<Rule>, String) {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let rules = parse(&mut map, "a.rules", text, format, &mut NoIncludes, &mut diagnostics);
     (rules, diagnostics.render(&map, false))
@@ -38,7 +38,7 @@ fn what_is_shown_is_read_back_the_same() {
             rule.span = Span::default();
             without_places(&mut rule.condition);
         }
-        // Nested `and`s of `and`s are the same condition in another form only if the text nests them.
+        // Nested conjunctions parse to a different form of the same condition only if the text nests them.
         assert_eq!(rule, again, "{text}\n{shown}");
     }
 }
@@ -74,19 +74,19 @@ fn rules_may_be_written_in_many_ways() {
     );
 }
 
-fn addresses() -> Format {
-    let mut format = Format::new();
+fn addresses() -> MessageFormat {
+    let mut format = MessageFormat::new();
     let ipv4 = format.header("ipv4").expect("new");
     let mut field = |name: &str, width, kind, header| {
-        let field = Field { name: name.to_owned(), width, kind, matching: Match::Any, header };
+        let field = FieldDeclaration { name: name.to_owned(), width, kind, matching: Match::Any, header };
         format.field(field).expect("right");
     };
-    field("ipv4.src", 32, Kind::Ipv4, Some(ipv4));
-    field("ipv4.dst", 32, Kind::Unsigned, Some(ipv4));
-    field("six", 128, Kind::Ipv6, None);
-    field("mac", 48, Kind::Mac, None);
-    field("port", 16, Kind::Unsigned, None);
-    field("name", 32, Kind::Text(subscribe::Padding::ZEROS), None);
+    field("ipv4.src", 32, ValueKind::Ipv4, Some(ipv4));
+    field("ipv4.dst", 32, ValueKind::Unsigned, Some(ipv4));
+    field("six", 128, ValueKind::Ipv6, None);
+    field("mac", 48, ValueKind::Mac, None);
+    field("port", 16, ValueKind::Unsigned, None);
+    field("name", 32, ValueKind::Text(subscribe::Padding::ZEROS), None);
     format
 }
 
@@ -103,22 +103,22 @@ fn mistakes_are_told_at_their_places() {
         ("shares == seen : fwd(1)", "`seen` is text, where a number of 4 bits is expected", "not with other fields"),
         ("stock == ABCD : fwd(1)", "`ABCD` has 4 bytes, and the field 3", "^^^^"),
         ("stock == 3M : fwd(1)", "text of up to 3 bytes is expected here, not `3M`", "put text in quotes"),
-        ("shares == 5 fwd(1)", "`:` is expected here, not `fwd`", "the actions come behind a `:`"),
+        ("shares == 5 fwd(1)", "`:` is expected here, not `fwd`", "the actions follow a `:`"),
         ("shares == 5 : fwd(600)", "there is no port 600", "the ports are 0 to 510; rules drop messages by `drop`"),
         ("shares == 5 : forward(1)", "there is no action `forward`", "`fwd`, `drop`, `to_controller`, `mark`"),
         ("shares == 5 : mark(1, 2)", "`mark` takes 1 argument, and has 2 here", "the parameters are `class`"),
         ("shares == 5 : seen <- port + 1", "a counter is updated by one number or field", "`seen <- seen + …`"),
         ("shares == 5 : shares += 1", "`shares` is a field, and rules change no fields", "`seen`"),
         ("valid(order) : fwd(1)", "there is no header `order`", "the headers are `add_order`, `trade`"),
-        ("avg(stock) > 5 : fwd(1)", "has no numbers to compute with", "^^^^^"),
-        ("avg() > 5 : fwd(1)", "`avg` of what", "only `count()` may do without"),
-        ("count() over 5 parsecs > 5 : fwd(1)", "this is no window", "`1000 packets`"),
+        ("avg(stock) > 5 : fwd(1)", "is not a number, so it cannot be aggregated", "^^^^^"),
+        ("avg() > 5 : fwd(1)", "`avg` needs a field", "only `count()` may have none"),
+        ("count() over 5 parsecs > 5 : fwd(1)", "this is not a window", "`1000 packets`"),
         ("shares in {1, 2 : fwd(1)", "`}` is expected here, not `:`", "the set is not closed"),
         ("shares in 7..3 : fwd(1)", "the range ends before it begins", "ranges include both ends"),
-        ("dst == 5/3 : fwd(1)", "bits are set behind the first 3", "write `0/3`"),
+        ("dst == 5/3 : fwd(1)", "bits are set after the first 3", "write `0/3`"),
         ("rule big: shares == 16 : fwd(1)", "does not fit 4 bits", "in rule `big`"),
         ("shares == \"5 : fwd(1)", "this quote is not closed", "a.rules:1:11"),
-        ("shares == 5 /* : fwd(1)", "this comment has no end", "a.rules:1:13"),
+        ("shares == 5 /* : fwd(1)", "this comment is not closed", "a.rules:1:13"),
         ("shares == -5 : fwd(1)", "is expected here, not `-`", "no numbers below 0"),
         ("shares & 1 == 1 : fwd(1)", "a comparison is expected here, not `&`", ""),
     ];
@@ -152,7 +152,7 @@ fn hostile_files_end_in_findings() {
     assert!(read(&not, &format).1.contains("a rule has at most"));
     let many = "x == 1 : fwd(1)\n".repeat(100_000);
     assert!(read(&many, &format).1.contains("and 1 more"), "reading stops");
-    assert!(read(&"/* ".repeat(500_000), &format).1.contains("no end"));
+    assert!(read(&"/* ".repeat(500_000), &format).1.contains("not closed"));
     assert!(read(&"\"".repeat(500_001), &format).1.contains("rule-syntax"));
     assert!(read(&"9".repeat(1_000_000), &format).1.contains("too long"));
 }
@@ -186,7 +186,7 @@ fn files_include_others() {
     for part in ["`d` does not exist", "c:2:11", "`b` includes itself", "c:3:9"] {
         assert!(found.contains(part), "{part} is missing:\n{found}");
     }
-    // Every file includes two others: that ends too.
+    // Each file includes two others, which must terminate.
     let mut bomb = Files((0..20).map(|_| ("x", String::new())).collect());
     bomb.0[0].1 = "include \"y\" include \"z\"".to_owned();
     let names: Vec<&'static str> = (0..16).map(|at| &*Box::leak(format!("f{at}").into_boxed_str())).collect();
@@ -206,11 +206,11 @@ fn actions_take_text_where_there_is_room_for_it() {
     format.action(ActionDeclaration { name: "tag".to_owned(), parameters }).expect("new");
     let (rules, found) = read("shares == 5 : tag(\"AB\"); tag(7)", &format);
     let arguments = rules[0].actions.iter().map(|action| match action {
-        Action::Call(_, arguments) => arguments.clone(),
+        RuleAction::Call(_, arguments) => arguments.clone(),
         other => panic!("{other:?}"),
     });
     assert_eq!((arguments.collect::<Vec<_>>(), found.as_str()), (vec![vec![0x41_42_20], vec![7]], ""));
-    // Those that take nothing may stand alone, wherever they stand.
+    // Actions without parameters may stand alone anywhere.
     format.action(ActionDeclaration { name: "stop".to_owned(), parameters: Vec::new() }).expect("new");
     let (rules, found) =
         read("shares == 5 : stop; tag(7); stop;\nshares == 6 : fwd(1); stop\nshares == 7 : stop()", &format);
@@ -230,8 +230,8 @@ fn what_is_seldom_meant_is_warned_of() {
     format.controller_port = Some(9);
     format.counter(Counter { name: "all".to_owned(), width: 8, window: None }).expect("new");
     for (text, said) in [
-        ("stock == dst : fwd(1)", "warning[word-is-text]: `dst` is text here, and not the field of this name"),
-        ("stock in {A, all} : fwd(1)", "`all` is text here, and not the counter"),
+        ("stock == dst : fwd(1)", "warning[word-is-text]: `dst` is text here, not the field of this name"),
+        ("stock in {A, all} : fwd(1)", "`all` is text here, not the counter"),
         ("seen == stock : fwd(1)", "a field is compared with constants, not with other fields"),
         ("stock != price : fwd(1)", "a field is compared with constants, not with other fields"),
         ("stock == A : fwd(1, 9)", "warning[controller-port]: the controller gets what goes to port 9"),

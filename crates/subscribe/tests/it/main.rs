@@ -1,10 +1,10 @@
 //! The integration tests of `subscribe`, in one binary, so that their dependencies are linked once.
 
 mod agreement;
-mod crossing;
+mod analysis;
+mod keywords;
 mod language;
 mod order;
-mod questions;
 mod state;
+mod state_explosion;
 mod support;
-mod words;

@@ -1,10 +1,10 @@
-//! Counters and aggregates over messages in time.
+//! Counters and aggregates over sequences of messages in time.
 
 use crate::support;
 use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
-    Computed, Format, Layout, Memory, Message, NoIncludes, Options, Refusal, Subscriptions, Tables, Target, Window,
-    aggregate, workload,
+    ColumnLayout, CompileOptions, ComputedAggregate, Memory, Message, MessageFormat, NoIncludes, Refusal,
+    Subscriptions, Tables, TargetCapabilities, Window, aggregate, workload,
 };
 
 struct Feed {
@@ -14,15 +14,16 @@ struct Feed {
 }
 
 impl Feed {
-    fn new(format: subscribe::Format, text: &str) -> Feed {
+    fn new(format: subscribe::MessageFormat, text: &str) -> Feed {
         let rules = support::rules(text, &format);
         let mut memory = Memory::new(&format);
-        let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &rules), Options::default());
+        let mut all =
+            Subscriptions::new(format.clone(), ColumnLayout::sensible(&format, &rules), CompileOptions::default());
         memory.assign(&all.change(&[], rules).expect("it fits").slots);
         Feed { all, memory, micros: 0 }
     }
 
-    /// The ports of a message so many microseconds later.
+    /// Returns the ports of a message `later` microseconds after the previous one.
     fn message(&mut self, later: u64, stock: &str, price: u128) -> Vec<u32> {
         self.micros += later;
         let format = self.all.format().clone();
@@ -32,7 +33,7 @@ impl Feed {
         message.set(&format, subscribe::FieldId(2), price);
         self.memory.fill(&format, &mut message, self.micros);
         let delivery = self.all.evaluate(&message);
-        assert_eq!(self.all.by_diagram(&message), delivery);
+        assert_eq!(self.all.evaluate_diagram(&message), delivery);
         self.memory.update(&format, &message, &delivery, self.micros);
         delivery.ports
     }
@@ -88,14 +89,14 @@ fn rules_that_differ_in_the_bound_share_an_aggregate() {
     assert_eq!(feed.all.slots().len(), 2);
 }
 
-/// A format whose program computes these, each in so many slots and with so many keys.
-fn computing(list: &[(&str, u16, u32)]) -> Format {
+/// Returns a format whose program computes these aggregates, each with a number of slots and keys.
+fn computing(list: &[(&str, u16, u32)]) -> MessageFormat {
     let mut format = workload::itch();
     for (text, slots, keys) in list {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let aggregate = aggregate(&mut map, text, &format, &mut diagnostics);
         let aggregate = aggregate.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
-        format.compute(Computed { aggregate, slots: *slots, keys: *keys });
+        format.compute(ComputedAggregate { aggregate, slots: *slots, keys: *keys });
     }
     format
 }
@@ -106,11 +107,11 @@ fn rules_that_differ_in_tests_of_the_key_share_an_aggregate_and_name_its_keys() 
                 avg(price) by stock > 70 and not (stock == B) : fwd(3)";
     let mut feed = Feed::new(computing(&[("avg(price) by stock over 100us", 1, 3)]), text);
     assert_eq!(feed.all.slots().len(), 1);
-    let places = feed.all.tables().places;
+    let places = feed.all.tables().key_cells;
     assert_eq!(places.iter().map(|place| place.index).collect::<Vec<_>>(), [0, 1, 2]);
     let of_a = u128::from(u64::from_be_bytes(*b"A       "));
     assert_eq!((places[0].computed, &places[0].key), (0, &vec![of_a]));
-    // What B's and D's messages left is nothing to A's.
+    // State from messages of B and D does not affect that of A.
     let got: Vec<Vec<u32>> = [("B", 90), ("A", 55), ("D", 80), ("A", 1), ("B", 1), ("D", 1)]
         .map(|(of, price)| feed.message(1, of, price))
         .into();
@@ -118,21 +119,21 @@ fn rules_that_differ_in_tests_of_the_key_share_an_aggregate_and_name_its_keys() 
     assert_eq!(got, expected);
     let ids: Vec<_> = feed.all.rules().map(|(id, _)| id).collect();
     let change = feed.all.change(&ids[1..], Vec::new()).expect("fewer").change;
-    assert_eq!((change.new_places.len(), change.old_places.len()), (0, 2));
-    assert_eq!(feed.all.tables().places, places[..1]);
+    assert_eq!((change.new_key_cells.len(), change.old_key_cells.len()), (0, 2));
+    assert_eq!(feed.all.tables().key_cells, places[..1]);
 }
 
 #[test]
 fn cells_of_keys_that_no_rule_names_any_more_are_given_to_others() {
     let format = computing(&[("avg(price) by stock over 100us", 1, 2)]);
-    let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &[]), Options::default());
+    let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(&format, &[]), CompileOptions::default());
     let mut gone = Vec::new();
     for number in 0..9 {
         let rule = support::rules(&format!("stock == S{number} and avg(price) by stock > 50 : fwd(1)"), &format);
         let applied = all.change(&gone, rule).expect("one key is named at a time");
-        let places = all.tables().places;
+        let places = all.tables().key_cells;
         assert_eq!(places.len(), 1);
-        assert_eq!(places, applied.change.new_places);
+        assert_eq!(places, applied.change.new_key_cells);
         gone = applied.added;
     }
 }
@@ -145,10 +146,10 @@ fn what_a_program_does_not_compute_is_refused() {
         let rules = subscribe::parse(&mut map, "rules", text, &format, &mut NoIncludes, &mut diagnostics);
         (rules, diagnostics.render(&map, false))
     };
-    // A window that is not said is that of the only one there is.
+    // An omitted window is that of the only declared aggregate of its kind.
     let windows = |text: &str| found(text).0[0].aggregates.iter().map(|of| of.window).collect::<Vec<_>>();
     assert_eq!(windows("avg(price) by stock > 1 and count() > 2 : drop"), [Window::Micros(100), Window::Packets(7)]);
-    // Where there are several it is a second.
+    // If there are several, it is one second.
     let several = computing(&[("count() over 7 packets", 1, 1), ("count() over 1s", 1, 1)]);
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
     let rules = subscribe::parse(&mut map, "rules", "count() > 2 : drop", &several, &mut NoIncludes, &mut findings);
@@ -164,9 +165,9 @@ fn what_a_program_does_not_compute_is_refused() {
         let (rules, findings) = found(text);
         assert!(rules.is_empty() && findings.contains(part), "{findings}");
     }
-    let target = Target { one_update: true, ..Target::default() };
-    let options = Options { target, ..Options::default() };
-    let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &[]), options);
+    let target = TargetCapabilities { one_update: true, ..TargetCapabilities::default() };
+    let options = CompileOptions { target, ..CompileOptions::default() };
+    let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(&format, &[]), options);
     let mut add = |text: &str| all.change(&[], support::rules(text, &format)).map(|_| ());
     add("stock in {A, B} and avg(price) by stock > 1 : fwd(1)").expect("two keys, one condition");
     let other = add("shares > 5 and avg(price) by stock > 1 : fwd(1)");
@@ -175,7 +176,7 @@ fn what_a_program_does_not_compute_is_refused() {
     assert!(matches!(&third, Err(Refusal::Keys { keys: 2, .. })), "{third:?}");
     add("avg(price) by stock > 1 : fwd(1)").expect("no key is named");
     add("shares > 5 and count() > 1 : fwd(1)").expect("of two conditions the first");
-    assert_eq!(all.tables().places.len(), 2);
+    assert_eq!(all.tables().key_cells.len(), 2);
 }
 
 #[test]
@@ -184,8 +185,11 @@ fn a_message_updates_a_counter_once_where_the_target_takes_no_more() {
     format.counter(subscribe::Counter { name: "volume".to_owned(), width: 64, window: None }).expect("new");
     let text = "rule one: stock == A : volume += 1\nrule two: price > 5 : volume += price";
     for one_update in [false, true] {
-        let options = Options { target: Target { one_update, ..Target::default() }, ..Options::default() };
-        let mut all = Subscriptions::new(format.clone(), Layout::sensible(&format, &[]), options);
+        let options = CompileOptions {
+            target: TargetCapabilities { one_update, ..TargetCapabilities::default() },
+            ..CompileOptions::default()
+        };
+        let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(&format, &[]), options);
         let done = all.change(&[], support::rules(text, &format)).map(|_| ());
         match (one_update, done) {
             (false, Ok(())) => {}

@@ -1,11 +1,12 @@
-//! A general matcher: the `a-tree` crate, which takes any boolean expressions. Only with the feature `peers`.
+//! A general-purpose matcher: the `a-tree` crate, which supports arbitrary boolean expressions. Requires the feature
+//! `peers`.
 
 use a_tree::{ATree, AttributeDefinition};
 
-/// Rules in it.
+/// Number of rules in it.
 pub struct General(ATree<u32>);
 
-/// `field == NUMBER`, `field > NUMBER`, `field in FIRST..LAST`, `stock == TEXT` in its language.
+/// Returns a test in its language: `field == NUMBER`, `field > NUMBER`, `field in FIRST..LAST`, `stock == TEXT`.
 fn expression(test: &str) -> String {
     match test.split_once(" in ") {
         Some((field, range)) => {
@@ -20,7 +21,8 @@ fn expression(test: &str) -> String {
 }
 
 impl General {
-    /// The rules of a workload, as text: tests joined by `and`, and a port. All fields are numbers but the stock.
+    /// Returns the rules of a workload as text: conjunctions of tests, and a port. All fields except the stock are
+    /// numbers.
     pub fn new(rules: &str, fields: &[&str]) -> Option<General> {
         let attribute = |name: &&str| match *name {
             "stock" => AttributeDefinition::string(name),
@@ -32,13 +34,13 @@ impl General {
             let (condition, action) = rule.split_once(" : fwd(").expect("a rule of this form");
             let port: u32 = action.trim_end_matches(')').parse().expect("a port");
             let tests: Vec<String> = condition.split(" and ").map(expression).collect();
-            // Identifiers must differ: the rule above, the port below.
+            // Identifiers must be unique: the rule in the high bits, the port in the low bits.
             tree.insert(&(number << 9 | port), &tests.join(" and ")).expect("an expression of its language");
         }
         Some(General(tree))
     }
 
-    /// The ports of a message with this stock, if it has one, and these numbers.
+    /// Returns the ports of a message with this stock, if any, and these numbers.
     pub fn ports(&self, stock: Option<&[u8]>, numbers: &[(&str, u32)]) -> Vec<u32> {
         let mut event = self.0.make_event();
         if let Some(stock) = stock {

@@ -1,15 +1,15 @@
-//! What someone writes by hand who knows that all rules say `stock == S and price > P`: a hash of symbols, thresholds in
-//! order, and a set of ports for each stretch between two of them.
+//! A hand-written index for rules of the form `stock == S and price > P`: a hash table of symbols, sorted thresholds,
+//! and a port set for each interval between two thresholds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use subscribe::{Action, Condition, Rule, Subject};
+use subscribe::{Condition, Rule, RuleAction, Subject};
 
 /// Thresholds of a symbol.
 struct Stretches {
-    /// The thresholds at which the set of ports changes, ascending.
+    /// Thresholds at which the port set changes, ascending.
     above: Vec<u32>,
-    /// The number of the set for prices above none, one, two of them.
+    /// Port set numbers for prices above no threshold, the first, the second, and so on.
     sets: Vec<u32>,
 }
 
@@ -19,19 +19,19 @@ pub struct Index {
     sets: Vec<Vec<u32>>,
 }
 
-/// A rule as its symbol, threshold and port.
+/// Returns the symbol, threshold and port of a rule.
 fn parts(rule: &Rule) -> (u64, u32, u32) {
     let Condition::All(tests) = &rule.condition else { panic!("a rule of another form") };
     let value = |at: usize| match &tests[at] {
         Condition::Test(test) if matches!(test.subject, Subject::Field(_)) => test.values.list()[0].0,
         _ => panic!("a rule of another form"),
     };
-    let [Action::Forward(ports)] = &rule.actions[..] else { panic!("a rule of another form") };
+    let [RuleAction::Forward(ports)] = &rule.actions[..] else { panic!("a rule of another form") };
     (value(0) as u64, value(1) as u32 - 1, ports[0])
 }
 
 impl Index {
-    /// The index of rules of this form.
+    /// Builds the index of rules of this form.
     pub fn new<'a>(rules: impl Iterator<Item = &'a Rule>) -> Index {
         let mut thresholds: BTreeMap<u64, BTreeMap<u32, BTreeSet<u32>>> = BTreeMap::new();
         for rule in rules {
@@ -61,7 +61,7 @@ impl Index {
         Index { by_stock, sets }
     }
 
-    /// Where each of some messages goes.
+    /// Looks up the destinations of some messages.
     pub fn run(&self, batch: &mut [Vec<u8>], answers: &mut [u32]) {
         for (message, answer) in batch.iter().zip(answers) {
             *answer = self.set(message);
@@ -80,7 +80,7 @@ impl Index {
         stretches.sets[stretches.above.partition_point(|above| *above < price)]
     }
 
-    /// The ports of an answer.
+    /// Returns the ports of an answer.
     pub fn ports(&self, answer: u32) -> &[u32] {
         &self.sets[answer as usize]
     }

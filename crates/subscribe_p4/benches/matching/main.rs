@@ -1,26 +1,28 @@
-//! What matching a message costs, on one core: the generated program as machine code, beside an index written by hand and
-//! a general matcher.
+//! Benchmark of matching on one core: the generated program as machine code, a hand-written index, and a
+//! general-purpose matcher.
 //!
-//! `cargo bench -p subscribe_p4 --features peers --bench matching`; without `peers` there is no general matcher. Rules are
-//! the paper's workload (`stock == S and price > P : fwd(H)`, 100 symbols, thresholds to 1000, 200 hosts, from a seed). All
-//! three sides get the bytes of the same ITCH Add Order messages, one in ten of a symbol that no rule names, and give the set of ports, as a number that stands for it: in the
-//! switch the multicast group or port that it would copy the message to. Copying is in none of the figures. That switch and
-//! index give the same ports for every message is asserted first, and that the general matcher does for the first 50.
+//! `cargo bench -p subscribe_p4 --features peers --bench matching`; without `peers` there is no general-purpose
+//! matcher. The rules are the paper's workload (`stock == S and price > P : fwd(H)`, 100 symbols, thresholds to 1000,
+//! 200 hosts, seeded). All three matchers receive the bytes of the same ITCH Add Order messages, one in ten of a symbol
+//! without rules, and return a number for the port set: in the switch, the multicast group or port that it would copy
+//! the message to. No figure includes copying. The benchmark first asserts that switch and index agree on the ports of
+//! every message, and that the general-purpose matcher agrees on the first 50.
 //!
-//! The program runs from parser to the end of ingress, in batches of 32, as in the switch. Sides are measured in turns of
-//! 8,192 messages, all of them read once before each side's turn; figures are medians: on a machine that does other
-//! things besides, the median is of turns that nothing interrupted. A second table has rules with ranges of three fields and no value to tell them apart by.
+//! The program runs from the parser to the end of ingress, in batches of 32, as in the switch. The matchers alternate
+//! in turns of 8,192 messages, and all messages of a turn are read once before each matcher's turn. Figures are
+//! medians: on a machine with other load, the median excludes interrupted turns. A second table has rules with ranges
+//! over three fields and no field that separates them by value.
 //!
-//! Numbers of rules, and `crossing`, behind `--` for a part of it.
+//! Arguments after `--` select a part: numbers of rules, and `crossing`.
 
 #[path = "../../tests/it/support/checked.rs"]
 mod checked;
-mod crossing;
 #[path = "../../tests/it/support/entry.rs"]
 mod entry;
 #[cfg_attr(not(feature = "peers"), path = "no_general.rs")]
 mod general;
 mod index;
+mod state_explosion;
 mod switch;
 
 use std::hint::black_box;
@@ -30,13 +32,13 @@ use general::General;
 use index::Index;
 use rng::SplitMix64;
 use subscribe::workload;
-use switch::{BATCH, Case, Switch};
+use switch::{BATCH, Case, RuleSwitch};
 
-/// Different messages.
+/// Number of distinct messages.
 const MESSAGES: usize = 1 << 14;
-/// Messages of a turn.
+/// Number of messages per turn.
 const TURN: usize = 1 << 13;
-/// The general matcher is given no more rules: it would not come to an end.
+/// Maximum number of rules for the general-purpose matcher, which would not finish with more.
 const GENERAL_MOST: usize = 100_000;
 
 fn main() {
@@ -50,7 +52,7 @@ fn main() {
             "rules", "a range", "nodes", "entries", "leaves", "compiled", "switch", "million/s", "a-tree /s"
         );
         for (count, part) in [(1_000, 1000), (10_000, 1000), (3_000, 100)] {
-            crossing::row(count, part);
+            state_explosion::row(count, part);
         }
     }
 }
@@ -103,19 +105,19 @@ fn row(count: usize) {
     );
 }
 
-/// How often the sides are measured in turns: `ROUNDS`, or 301.
+/// Number of measured turns per matcher: `ROUNDS`, or 301.
 fn rounds() -> usize {
     std::env::var("ROUNDS").ok().and_then(|value| value.parse().ok()).unwrap_or(301)
 }
 
-/// Nanoseconds a message.
+/// Returns nanoseconds per message.
 fn timed(messages: &mut [Vec<u8>], mut work: impl FnMut(&mut [Vec<u8>])) -> f64 {
     let begin = Instant::now();
     messages.chunks_mut(BATCH).for_each(&mut work);
     begin.elapsed().as_nanos() as f64 / messages.len() as f64
 }
 
-/// Reads all bytes of messages, so that neither side finds them nearer than the other does.
+/// Reads all bytes of the messages, so that no matcher finds a warmer cache than another.
 fn look_at(messages: &[Vec<u8>]) {
     black_box(messages.iter().flatten().map(|byte| u64::from(*byte)).sum::<u64>());
 }
@@ -125,18 +127,18 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// What the general matcher says of a message.
+/// Returns the answer of the general-purpose matcher for a message.
 fn ask(general: &General, message: &[u8]) -> Vec<u32> {
     let price = u32::from_be_bytes(message[34..38].try_into().expect("four bytes"));
     general.ports(Some(&message[26..34]), &[("price", price)])
 }
 
-/// How often a second the general matcher does something, if it is there.
+/// Formats a rate of the general-purpose matcher, if it is present.
 fn rate_of(general: Option<General>, mut work: impl FnMut(&General, usize)) -> String {
     general.map_or("-".to_owned(), |general| format!("{:.0}", rate(|at| work(&general, at))))
 }
 
-/// How often a second something is done, by what a second has room for.
+/// Formats a rate with a precision that suits the column.
 fn rate(mut work: impl FnMut(usize)) -> f64 {
     let begin = Instant::now();
     let mut done = 0;
@@ -147,7 +149,7 @@ fn rate(mut work: impl FnMut(usize)) -> f64 {
     done as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Messages as bytes: of the hundred symbols of the rules, and one in ten of another.
+/// Returns messages as bytes: of the 100 symbols of the rules, and one in ten of another symbol.
 fn messages() -> Vec<Vec<u8>> {
     let mut rng = SplitMix64::new(2);
     let one = |_| {
@@ -165,8 +167,9 @@ fn messages() -> Vec<Vec<u8>> {
     (0..MESSAGES).map(one).collect()
 }
 
-/// Panics unless switch and index give every message the same ports, and the general matcher, which is slow, the first.
-fn check(switch: &mut Switch, index: &Index, general: &Option<General>, messages: &mut [Vec<u8>]) {
+/// Panics unless switch and index agree on the ports of every message, and the slow general-purpose matcher on the
+/// first ones.
+fn check(switch: &mut RuleSwitch, index: &Index, general: &Option<General>, messages: &mut [Vec<u8>]) {
     let (mut ours, mut theirs, mut delivered) = ([0; BATCH], [0; BATCH], 0);
     for batch in messages.chunks_mut(BATCH) {
         switch.run(batch, &mut ours);

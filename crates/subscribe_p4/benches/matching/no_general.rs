@@ -1,15 +1,15 @@
-//! No general matcher, without the feature `peers`.
+//! Replacement for the general-purpose matcher without the feature `peers`.
 
-/// There is none.
+/// The matcher is absent.
 pub enum General {}
 
 impl General {
-    /// None.
+    /// Returns `None`.
     pub fn new(_: &str, _: &[&str]) -> Option<General> {
         None
     }
 
-    /// Nobody has one to ask.
+    /// Never called, because there is no matcher.
     pub fn ports(&self, _: Option<&[u8]>, _: &[(&str, u32)]) -> Vec<u32> {
         match *self {}
     }

@@ -1,4 +1,4 @@
-//! The generated program with the entries of compiled rules, as machine code in batches: the way a switch runs it.
+//! The generated program with the entries of compiled rules, as machine code in batches, as a switch runs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,33 +8,33 @@ use diagnostics::{Diagnostics, FileId, SourceMap};
 use engine::{Now, Objects};
 use ir::Program;
 use jit::{NativeProgram, Plan, Speed, Step, Unit, UnitOutcome};
-use subscribe::{Layout, NoIncludes, Subscriptions};
+use subscribe::{ColumnLayout, NoIncludes, Subscriptions};
 use subscribe_p4::entries::{Entity, Installer, Update};
-use subscribe_p4::{Format, Options, Rules};
+use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use crate::checked::checked;
 use crate::entry;
 
-/// Messages of a batch.
+/// Number of messages per batch.
 pub const BATCH: usize = jit::BATCH;
-/// The answer for a message that goes nowhere; others are a group's number, or [`PORT`] and a port's.
+/// Answer for a message without destination; other answers are a group number, or [`PORT`] and a port number.
 pub const NOWHERE: u32 = 0;
-/// The bit that tells ports from groups.
+/// The bit that distinguishes ports from groups.
 pub const PORT: u32 = 1 << 31;
 
-/// v1model's port for packets to drop.
+/// v1model's drop port.
 const DROP_PORT: u64 = 511;
 
-/// A format as a program, and what rules may say of it.
+/// A format as a program, with the vocabulary of its rules.
 pub struct Case {
     text: String,
-    format: Format,
-    pub rules: Rules,
-    layout: Layout,
+    format: ProgramFormat,
+    pub rules: RuleFormat,
+    layout: ColumnLayout,
 }
 
 /// A program with entries, ready to run.
-pub struct Switch {
+pub struct RuleSwitch {
     compiled: NativeProgram,
     objects: Objects,
     packet: jit::Packet,
@@ -49,8 +49,8 @@ impl Case {
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
-        let rules = subscribe_p4::rules(&format).expect("names differ");
-        let layout = Layout::sensible(&rules.format, &[]);
+        let rules = subscribe_p4::rule_format(&format).expect("names differ");
+        let layout = ColumnLayout::sensible(&rules.format, &[]);
         Case { text: text.to_owned(), format, rules, layout }
     }
 
@@ -59,15 +59,18 @@ impl Case {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let rules = subscribe::parse(&mut map, "rules", text, &self.rules.format, &mut NoIncludes, &mut diagnostics);
         assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
-        let options = subscribe::Options { target: Options::default().target, ..subscribe::Options::default() };
+        let options = subscribe::CompileOptions {
+            target: ProgramOptions::default().target,
+            ..subscribe::CompileOptions::default()
+        };
         let mut all = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), options);
         all.change(&[], rules).expect("it fits");
         all
     }
 
-    /// The switch for compiled rules.
-    pub fn switch(&self, rules: &Subscriptions) -> Switch {
-        let options = Options::default();
+    /// Creates the switch for compiled rules.
+    pub fn switch(&self, rules: &Subscriptions) -> RuleSwitch {
+        let options = ProgramOptions::default();
         let text = subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, &options);
         let source = Source::new("program.p4", &text);
         let program = Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir);
@@ -86,18 +89,18 @@ impl Case {
         }
         let compiled = NativeProgram::new(&program, &plan(&program), Speed::Run).expect("it compiles");
         let packet = compiled.packet(Vec::new());
-        Switch { compiled, objects, packet, groups }
+        RuleSwitch { compiled, objects, packet, groups }
     }
 }
 
-/// A switch's way with a packet up to the place where it is copied to its ports.
+/// Processing of a packet in a switch up to the point at which it is copied to its ports.
 fn plan(program: &Program) -> Plan {
     let slot = |name: &str| program.slot_named(&format!("standard_metadata.{name}"));
     let body = |role: &str| Step::Run(program.blocks[role]);
     let mut steps: Vec<Step> = slot("packet_length").map(Step::LengthTo).into_iter().collect();
     steps.push(body("parser"));
     steps.extend(slot("parser_error").map(Step::ErrorTo));
-    // A packet that is dropped is done with: nothing but the results is kept of it.
+    // Processing of a dropped packet ends here; only its results are kept.
     let done = slot("egress_port").expect("a v1model program");
     steps.extend([body("verify_checksum"), body("ingress"), Step::Set(done, 0), Step::DropIf(done, 0)]);
     let results = ["mcast_grp", "egress_spec"].map(|name| slot(name).expect("a v1model program")).to_vec();
@@ -108,8 +111,8 @@ fn plan(program: &Program) -> Plan {
     }
 }
 
-impl Switch {
-    /// Runs up to [`BATCH`] messages; where each goes.
+impl RuleSwitch {
+    /// Runs up to [`BATCH`] messages. Returns the answer for each.
     pub fn run(&mut self, batch: &mut [Vec<u8>], answers: &mut [u32]) {
         let mut packets = self.compiled.batch(0, &mut self.packet);
         packets.extend(batch.iter_mut().map(|buffer| (&mut buffer[..], 0)));
@@ -129,7 +132,7 @@ impl Switch {
         }
     }
 
-    /// The ports of an answer.
+    /// Returns the ports of an answer.
     pub fn ports(&self, answer: u32) -> Vec<u32> {
         match answer {
             NOWHERE => Vec::new(),

@@ -1,4 +1,4 @@
-//! What code may do to headers, whichever way it goes.
+//! Effects of code on headers, as an over-approximation over all paths.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,65 +7,65 @@ use p4::typed::{
     Arg, Block, Builtin, Call, Callee, Control, Expr, ExprKind, Local, Param, Program, Stmt, StmtKind, Type, VarId,
 };
 
-use super::places::{Path, Places, place};
+use super::header_paths::{HeaderPaths, Path, place};
 use crate::format::HeaderId;
 
-/// Statements and calls that are looked at; of longer code nothing is known.
-const MOST: u32 = 100_000;
+/// Maximum number of statements and calls to visit; longer code has unknown effects.
+const MAX_STEPS: u32 = 100_000;
 
-/// What may happen to a header.
+/// Possible changes of a header's validity.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Touch {
-    /// It may become valid.
+pub(super) struct ValidityEffect {
+    /// The header may become valid.
     pub set: bool,
-    /// It may become invalid.
+    /// The header may become invalid.
     pub unset: bool,
 }
 
-/// What may happen.
+/// Effects that may occur on some path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    /// Headers that are written to; their values are not known any more.
-    pub headers: BTreeMap<HeaderId, Touch>,
-    /// Messages are written to.
+    /// Headers that may be written; their values become unknown.
+    pub headers: BTreeMap<HeaderId, ValidityEffect>,
+    /// Whether messages may be written.
     pub messages: bool,
-    /// Variables that are no headers.
+    /// Variables, other than headers, that may be written.
     pub vars: BTreeSet<VarId>,
-    /// The parser goes on in the packet.
+    /// Whether the parser's cursor may advance.
     pub moves: bool,
-    /// Something may find an error: a call, or an element of a stack that is not there.
+    /// Whether an error may occur: in a call, or by access to an absent stack element.
     pub may_fail: bool,
-    /// Anything may happen.
+    /// Whether the effects are unknown (top).
     pub everything: bool,
 }
 
 impl Effects {
-    /// Those of a statement where the headers are in this variable.
-    pub fn of_statement(program: &Program, places: &Places<'_>, headers: VarId, of: &Stmt) -> Effects {
-        Walker::walk(program, places, headers, |walker| walker.statement(of))
+    /// Returns the effects of a statement; `headers` is the variable that holds the headers.
+    pub fn of_statement(program: &Program, paths: &HeaderPaths<'_>, headers: VarId, of: &Stmt) -> Effects {
+        EffectCollector::walk(program, paths, headers, |walker| walker.statement(of))
     }
 
-    /// Those of an expression.
-    pub fn of_expression(program: &Program, places: &Places<'_>, headers: VarId, of: &Expr) -> Effects {
-        Walker::walk(program, places, headers, |walker| walker.expr(of))
+    /// Returns the effects of an expression.
+    pub fn of_expression(program: &Program, paths: &HeaderPaths<'_>, headers: VarId, of: &Expr) -> Effects {
+        EffectCollector::walk(program, paths, headers, |walker| walker.expr(of))
     }
 
-    /// Those of statements.
-    pub fn of_block(program: &Program, places: &Places<'_>, headers: VarId, of: &Block) -> Effects {
-        Walker::walk(program, places, headers, |walker| walker.block(of))
+    /// Returns the effects of a block.
+    pub fn of_block(program: &Program, paths: &HeaderPaths<'_>, headers: VarId, of: &Block) -> Effects {
+        EffectCollector::walk(program, paths, headers, |walker| walker.block(of))
     }
 
-    /// Those of a control whose first parameter are the headers.
-    pub fn of_control(program: &Program, places: &Places<'_>, of: &Control) -> Effects {
-        Walker::walk(program, places, of.params[0].var, |walker| walker.control(of))
+    /// Returns the effects of a control whose first parameter holds the headers.
+    pub fn of_control(program: &Program, paths: &HeaderPaths<'_>, of: &Control) -> Effects {
+        EffectCollector::walk(program, paths, of.params[0].var, |walker| walker.control(of))
     }
 
-    /// Whether something is written that a parser could ask, or it goes on in the packet.
+    /// Whether anything that a parser can read is written, or the cursor advances.
     pub fn writes(&self) -> bool {
         !self.headers.is_empty() || !self.vars.is_empty() || self.messages || self.moves || self.everything
     }
 
-    /// These and others.
+    /// Joins other effects into these.
     pub fn add(&mut self, other: Effects) {
         for (header, touch) in other.headers {
             let own = self.headers.entry(header).or_default();
@@ -79,46 +79,46 @@ impl Effects {
     }
 }
 
-/// How something is written.
+/// Kind of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Write {
+enum WriteKind {
     Any,
     SetValid,
     SetInvalid,
 }
 
-struct Walker<'a> {
+struct EffectCollector<'a> {
     program: &'a Program,
-    places: &'a Places<'a>,
-    /// Variables that stand for headers, or for structs with some.
+    paths: &'a HeaderPaths<'a>,
+    /// Paths of variables that alias headers, or structs that contain headers.
     stands_for: HashMap<VarId, Path>,
     effects: Effects,
     steps: u32,
 }
 
-impl<'a> Walker<'a> {
-    fn walk(program: &'a Program, places: &'a Places<'a>, headers: VarId, look: impl FnOnce(&mut Self)) -> Effects {
+impl<'a> EffectCollector<'a> {
+    fn walk(program: &'a Program, paths: &'a HeaderPaths<'a>, headers: VarId, look: impl FnOnce(&mut Self)) -> Effects {
         let stands_for = [(headers, Path::new())].into();
-        let mut walker = Walker { program, places, stands_for, effects: Effects::default(), steps: 0 };
+        let mut walker = EffectCollector { program, paths, stands_for, effects: Effects::default(), steps: 0 };
         look(&mut walker);
-        let places = walker.places;
-        if walker.steps > MOST {
+        let paths = walker.paths;
+        if walker.steps > MAX_STEPS {
             walker.effects.everything = true;
         }
         if walker.effects.everything {
-            walker.touch(&[], Write::Any);
+            walker.touch(&[], WriteKind::Any);
             walker
                 .effects
                 .headers
-                .extend((0..places.headers.len()).map(|at| (HeaderId(at), Touch { set: true, unset: true })));
+                .extend((0..paths.headers.len()).map(|at| (HeaderId(at), ValidityEffect { set: true, unset: true })));
         }
         walker.effects
     }
 
-    /// Whether there was not too much already.
+    /// Counts a step; `false` once the limit is exceeded.
     fn step(&mut self) -> bool {
         self.steps += 1;
-        self.steps <= MOST
+        self.steps <= MAX_STEPS
     }
 
     fn control(&mut self, control: &Control) {
@@ -150,7 +150,7 @@ impl<'a> Walker<'a> {
             StmtKind::Assign { lhs, rhs, .. } => {
                 self.expr(lhs);
                 self.expr(rhs);
-                self.write(lhs, Write::Any);
+                self.write(lhs, WriteKind::Any);
             }
             StmtKind::Call(call) => self.call(call),
             StmtKind::If(condition, yes, no) => {
@@ -262,7 +262,7 @@ impl<'a> Walker<'a> {
                     }
                     self.effects.moves = true;
                 }
-                // Which one it is the instance says.
+                // The instance determines the callee, which is unknown here.
                 _ => {
                     self.results(&call.args, call.args.iter().map(|_| Direction::InOut));
                     self.effects.moves = true;
@@ -271,25 +271,26 @@ impl<'a> Walker<'a> {
             Callee::Builtin(method, object) => {
                 self.expr(object);
                 match method {
-                    Builtin::SetValid => self.write(object, Write::SetValid),
-                    Builtin::SetInvalid => self.write(object, Write::SetInvalid),
-                    Builtin::PushFront(_) | Builtin::PopFront(_) => self.write(object, Write::Any),
+                    Builtin::SetValid => self.write(object, WriteKind::SetValid),
+                    Builtin::SetInvalid => self.write(object, WriteKind::SetInvalid),
+                    Builtin::PushFront(_) | Builtin::PopFront(_) => self.write(object, WriteKind::Any),
                     Builtin::IsValid | Builtin::Size => {}
                 }
             }
         }
     }
 
-    /// What a callee's parameters stand for.
+    /// Binds a callee's parameters to the paths of its arguments.
     fn enter(&mut self, params: &[Param], args: &[Arg]) {
         for (param, arg) in params.iter().zip(args) {
             self.stands_for.remove(&param.var);
             let is_result = matches!(param.direction, Direction::Out | Direction::InOut);
             let (true, Arg::Expr(e)) = (is_result, arg) else { continue };
             let path = self.path(e);
-            // Headers are invalid at first, and what is written back is not looked after otherwise.
+            // Headers of `out` parameters are initially invalid, and arguments without a path are not tracked
+            // otherwise.
             if param.direction == Direction::Out || path.is_none() {
-                self.write(e, Write::Any);
+                self.write(e, WriteKind::Any);
             }
             if let Some(path) = path {
                 self.stands_for.insert(param.var, path);
@@ -297,16 +298,16 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Arguments that something else writes to.
+    /// Records writes to the `out` and `inout` arguments of a call.
     fn results(&mut self, args: &[Arg], ways: impl Iterator<Item = Direction>) {
         for (arg, way) in args.iter().zip(ways) {
             if let (Direction::Out | Direction::InOut, Arg::Expr(e)) = (way, arg) {
-                self.write(e, Write::Any);
+                self.write(e, WriteKind::Any);
             }
         }
     }
 
-    /// The part of the headers that an expression names.
+    /// Returns the part of the headers that an expression denotes.
     fn path(&self, e: &Expr) -> Option<Path> {
         let (var, within) = place(e)?;
         let mut path = self.stands_for.get(&var)?.clone();
@@ -314,22 +315,22 @@ impl<'a> Walker<'a> {
         Some(path)
     }
 
-    fn write(&mut self, e: &Expr, how: Write) {
+    fn write(&mut self, e: &Expr, how: WriteKind) {
         match (self.path(e), place(e)) {
             (Some(path), _) => self.touch(&path, how),
             (None, Some((var, _))) => drop(self.effects.vars.insert(var)),
-            // Nothing can be written to any other.
+            // No other expression is an l-value.
             (None, None) => self.effects.everything = true,
         }
     }
 
-    fn touch(&mut self, path: &[usize], how: Write) {
-        self.effects.messages |= self.places.is_of_messages(path);
-        for (at, of) in self.places.headers.iter().enumerate().filter(|(_, of)| !of.in_message) {
+    fn touch(&mut self, path: &[usize], how: WriteKind) {
+        self.effects.messages |= self.paths.is_of_messages(path);
+        for (at, of) in self.paths.headers.iter().enumerate().filter(|(_, of)| !of.in_message) {
             if of.path.starts_with(path) {
                 let touch = self.effects.headers.entry(HeaderId(at)).or_default();
-                touch.set |= how != Write::SetInvalid;
-                touch.unset |= how != Write::SetValid;
+                touch.set |= how != WriteKind::SetInvalid;
+                touch.unset |= how != WriteKind::SetValid;
                 for sibling in &of.siblings {
                     self.effects.headers.entry(*sibling).or_default().unset = true;
                 }

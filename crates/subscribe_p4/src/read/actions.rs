@@ -1,27 +1,28 @@
-//! The program's own actions.
+//! Actions of the program that rules can call.
 
 use diagnostics::{Diagnostic, Diagnostics};
 use p4::ast::Direction;
 use p4::typed::{Program, Type};
 
 use super::annotation::find;
-use crate::format::{Action, Bound, Parts};
+use crate::format::{Bound, Parts, ProgramAction};
 
-/// Top-level actions with `@query_action`.
-pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnostics) -> Vec<Action> {
+/// Reads the top-level actions with `@query_action`.
+pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnostics) -> Vec<ProgramAction> {
     let marked = |action: &&p4::typed::Action| find(&action.annotations, "query_action").is_some();
     let mut actions = Vec::new();
     for action in program.actions.values().filter(marked) {
         if subscribe::WORDS.contains(&&*action.name) {
-            let message = format!("rules cannot call `{}`: it is a word of their language", action.name);
-            diagnostics.push(Diagnostic::error("query-action", action.span, message).help("call the action otherwise"));
+            let message = format!("rules cannot call `{}`: it is a keyword of the rule language", action.name);
+            diagnostics
+                .push(Diagnostic::error("query-action", action.span, message).help("give the action another name"));
             continue;
         }
         if action.name != action.local_name {
             let message = format!("the program and rules would call `{}` differently", action.local_name);
             diagnostics.push(Diagnostic::error("query-action", action.span, message).help("leave out its `@name`"));
         }
-        let mut found = Action { name: action.name.to_string(), bound: Vec::new(), params: Vec::new() };
+        let mut found = ProgramAction { name: action.name.to_string(), bound: Vec::new(), params: Vec::new() };
         for param in &action.params {
             let var = &program.vars[param.var];
             let structure = match &var.ty {

@@ -1,14 +1,14 @@
-//! What annotations carry.
+//! Contents of annotations.
 
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, Value};
 
-/// The annotation with this name.
+/// Returns the annotation with this name.
 pub(super) fn find<'a>(annotations: &'a [Annotation], name: &str) -> Option<&'a Annotation> {
     annotations.iter().find(|annotation| &*annotation.name == name)
 }
 
-/// What is in the brackets, as words: names joined by their dots, texts of strings, `None` if it is anything else.
+/// Returns the contents of an annotation as words: dotted names, strings and numbers; `None` for any other contents.
 pub(super) fn words(annotation: &Annotation) -> Option<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     match &annotation.body {
@@ -45,7 +45,7 @@ pub(super) fn words(annotation: &Annotation) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The one word in the brackets.
+/// Returns the only word of an annotation.
 pub(super) fn word(annotation: &Annotation) -> Option<String> {
     let words = words(annotation)?;
     let [word] = &words[..] else { return None };

@@ -1,26 +1,27 @@
-//! Names of the format that the program takes for itself.
+//! Clashes between names of the format and names in the generated program.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::typed::{Program, StructDecl};
 
-use crate::format::{Format, Parts};
+use crate::format::{Parts, ProgramFormat};
 use crate::write::{METADATA, TOP_LEVEL, is_declared, is_written};
 
-/// Tells of names that would mean two things in the program.
-pub(super) fn check(program: &Program, format: &Format, map: &SourceMap, diagnostics: &mut Diagnostics) {
+/// Reports names that would be ambiguous in the program.
+pub(super) fn check(program: &Program, format: &ProgramFormat, map: &SourceMap, diagnostics: &mut Diagnostics) {
     let files = || (0..).map(FileId).take_while(|file| map.contains(*file)).map(|file| (file, map.file(file).text()));
-    // Wherever in the format it stands: what is declared by it (a type, a constant) cannot be told in a checked program.
+    // The check covers all of the format's text, because a checked program does not list all declarations (types,
+    // constants).
     for name in TOP_LEVEL {
         if let Some(span) = files().find_map(|(file, text)| word(text, name, file)) {
             diagnostics.push(taken(span, name));
         }
     }
-    let rules = crate::rules(format).ok();
+    let rules = crate::rule_format(format).ok();
     let is_taken = |name: &str| is_declared(name, format, rules.as_ref());
     for (name, span) in files().flat_map(|(file, text)| macros(text, file)) {
         if is_written(name, format, rules.as_ref()) {
             let message = format!("the program has the name `{name}`, and this macro would change it");
-            diagnostics.push(Diagnostic::error("name", span, message).help("call the macro otherwise"));
+            diagnostics.push(Diagnostic::error("name", span, message).help("give the macro another name"));
         }
     }
     for action in program.actions.values().filter(|action| format.actions.iter().any(|own| *own.name == *action.name)) {
@@ -39,25 +40,25 @@ pub(super) fn check(program: &Program, format: &Format, map: &SourceMap, diagnos
         metadata(program, format).and_then(|metadata| metadata.fields.iter().find(|member| &*member.name == METADATA))
     {
         let message = format!("the program adds `{METADATA}` to the metadata, and there is one");
-        diagnostics.push(Diagnostic::error("name", member.span, message).help("call this member otherwise"));
+        diagnostics.push(Diagnostic::error("name", member.span, message).help("give this member another name"));
     }
 }
 
-fn metadata<'a>(program: &'a Program, format: &Format) -> Option<&'a StructDecl> {
+fn metadata<'a>(program: &'a Program, format: &ProgramFormat) -> Option<&'a StructDecl> {
     program.structs.values().find(|decl| *decl.name == *format.parts.metadata)
 }
 
 fn taken(span: Span, name: &str) -> Diagnostic {
-    let message = format!("`{name}` is a name that the program takes for itself");
-    Diagnostic::error("name", span, message).help("call this otherwise")
+    let message = format!("`{name}` is a name that the generated program uses");
+    Diagnostic::error("name", span, message).help("give this another name")
 }
 
-/// Where a word stands first in a text, outside comments and quotes.
+/// Returns the first occurrence of a word in a text, outside comments and strings.
 fn word(text: &str, wanted: &str, file: FileId) -> Option<Span> {
     words(text).find(|(_, word)| *word == wanted).map(|(at, word)| place(file, at, word))
 }
 
-/// Names that `#define` gives a meaning.
+/// Returns the names that `#define` defines.
 fn macros(text: &str, file: FileId) -> impl Iterator<Item = (&str, Span)> {
     let mut at = 0;
     text.split_inclusive('\n').filter_map(move |line| {
@@ -79,7 +80,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Names and numbers of a program, and where they begin.
+/// Returns the names and numbers of a program with their offsets.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,13 +1,13 @@
-//! Fields that rules may ask for.
+//! Fields that rules can test.
 
 use diagnostics::{Diagnostic, Span};
 use p4::typed::{Annotation, Annotations, FieldDecl, StructDecl, Type};
 
-use super::Reader;
+use super::FormatReader;
 use super::annotation::{find, word, words};
-use crate::format::{Field, HeaderId, Match, Notation, Source};
+use crate::format::{FieldSource, FormatField, HeaderId, Match, Notation};
 
-/// The annotations, and how a field that has one is matched.
+/// The annotations with the match kinds that they select.
 pub(super) const QUERIES: [(&str, Match); 4] = [
     ("query_field", Match::Range),
     ("query_field_exact", Match::Exact),
@@ -15,11 +15,11 @@ pub(super) const QUERIES: [(&str, Match); 4] = [
     ("query_field_range", Match::Range),
 ];
 
-/// Codes are no wider: a table holds no more than some 2^20 of them.
+/// Maximum width of codes in bits: a code table holds at most about 2^20 entries.
 const MOST_CODE_BITS: u32 = 20;
 
-impl<'a> Reader<'a> {
-    /// A header, with the fields that its type's annotations offer.
+impl<'a> FormatReader<'a> {
+    /// Adds a header and the fields that its type's annotations declare.
     pub(super) fn header(&mut self, name: String, decl: &'a StructDecl, in_message: bool) -> HeaderId {
         let id = self.add_header(name.clone(), in_message);
         for field in &decl.fields {
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
             let notation = self.notation(&field.annotations, width);
             let codes = self.codes(&field.annotations, *matched, width);
             let source = source(id, field);
-            self.offer(Field {
+            self.offer(FormatField {
                 name: shared,
                 width,
                 matched: *matched,
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         id
     }
 
-    /// Fields that annotations of the struct of headers offer, by their path: `@query_field(add_order.price)`.
+    /// Adds the fields that annotations of the struct of headers declare by path: `@query_field(add_order.price)`.
     pub(super) fn named_from_outside(&mut self, all: &'a StructDecl) {
         for (annotation, matched) in queries(&all.annotations) {
             let path = word(annotation).unwrap_or_default();
@@ -80,11 +80,19 @@ impl<'a> Reader<'a> {
             let Some(width) = self.width(&field.ty, annotation.span) else { continue };
             let notation = self.notation(&field.annotations, width);
             let sources = vec![source(id, field)];
-            self.offer(Field { name: path, width, matched, notation, codes: None, sources, span: annotation.span });
+            self.offer(FormatField {
+                name: path,
+                width,
+                matched,
+                notation,
+                codes: None,
+                sources,
+                span: annotation.span,
+            });
         }
     }
 
-    /// The declaration of a header, by its name in rules.
+    /// Returns the declaration of a header by its name in rules.
     fn declaration(&self, all: &'a StructDecl, name: &str) -> Option<&'a StructDecl> {
         let (first, second) = name.split_once('.').map_or((name, None), |(first, second)| (first, Some(second)));
         let direct = all.fields.iter().find(|field| *field.name == *first).map(|field| &field.ty);
@@ -96,7 +104,7 @@ impl<'a> Reader<'a> {
         match (direct, second) {
             (Some(ty), None) => decl(ty),
             (Some(ty), Some(second)) => decl(&member(decl(ty)?, second)?.ty),
-            // A kind of message: a member of the stack's union.
+            // A message kind: a member of the stack's union.
             (None, _) => all.fields.iter().find_map(|field| match &field.ty {
                 Type::Stack(element, _) => decl(&member(decl(element)?, first)?.ty),
                 _ => None,
@@ -104,13 +112,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a field, or a source to the one with its name.
-    fn offer(&mut self, field: Field) {
+    /// Adds a field, or adds a source to the field with the same name.
+    fn offer(&mut self, field: FormatField) {
         let Some(known) = self.fields.iter_mut().find(|known| known.name == field.name) else {
             self.fields.push(field);
             return;
         };
-        let key = |field: &Field| (field.width, field.matched, field.notation, field.codes);
+        let key = |field: &FormatField| (field.width, field.matched, field.notation, field.codes);
         let same = key(known) == key(&field);
         let message = if !same {
             format!("`{}` has {} bits and is matched differently elsewhere", field.name, field.width)
@@ -139,20 +147,20 @@ impl<'a> Reader<'a> {
         };
         let width = bits.filter(|width| (1..=128).contains(width));
         if width.is_none() {
-            self.error("query-type", span, "rules can ask for unsigned fields of 1 to 128 bits");
+            self.error("query-type", span, "rules can test unsigned fields of 1 to 128 bits");
         }
         width
     }
 
-    /// How wide the codes are that a field's values are mapped onto, if they are.
+    /// Returns the width in bits of a field's codes, if it has codes.
     fn codes(&mut self, annotations: &Annotations, matched: Match, width: u32) -> Option<u32> {
         let annotation = find(annotations, "query_codes")?;
         let bits = word(annotation).and_then(|word| word.parse().ok()).filter(|bits| *bits < width);
         let bits = bits.filter(|bits| (1..=MOST_CODE_BITS).contains(bits));
         let message = match bits {
             Some(_) if matched != Match::Exact => return bits,
-            Some(_) => "codes are for fields that are asked for ranges or prefixes, not for single values".to_owned(),
-            None if width == 1 => "a field of one bit has no use for codes".to_owned(),
+            Some(_) => "codes are for fields that are tested for ranges or prefixes, not for single values".to_owned(),
+            None if width == 1 => "codes are useless for a field of one bit".to_owned(),
             None => {
                 let most = MOST_CODE_BITS.min(width.saturating_sub(1));
                 format!("`@query_codes` takes the width of the codes, 1 to {most} bits for a field of {width}")
@@ -176,14 +184,14 @@ impl<'a> Reader<'a> {
             }
         };
         if !fits {
-            self.error("format", annotation.span, format!("{width} bits cannot be written so"));
+            self.error("format", annotation.span, format!("{width} bits cannot be written in this format"));
         }
         notation
     }
 }
 
-fn source(header: HeaderId, field: &FieldDecl) -> Source {
-    Source { header, member: field.name.to_string(), is_new_type: matches!(field.ty, Type::New(_)) }
+fn source(header: HeaderId, field: &FieldDecl) -> FieldSource {
+    FieldSource { header, member: field.name.to_string(), is_new_type: matches!(field.ty, Type::New(_)) }
 }
 
 fn queries(annotations: &[Annotation]) -> impl Iterator<Item = (&Annotation, Match)> {

@@ -1,15 +1,15 @@
-//! Widths and places of what the program does arithmetic with.
+//! Widths and offsets of fields that the program computes with.
 
 use diagnostics::{Diagnostic, Span};
 use p4::ast::StructKind;
 use p4::typed::{FieldDecl, StructDecl, Type};
 
-use super::Reader;
+use super::FormatReader;
 use crate::format::{Messages, Path, Size};
 use crate::widths;
 
-impl Reader<'_> {
-    /// The generated arithmetic is done in 16, 32 and 64 bits.
+impl FormatReader<'_> {
+    /// Checks field widths against the generated arithmetic, which uses 16, 32 and 64 bits.
     pub(super) fn widths(&mut self, messages: &Messages, span: Span) {
         let mut check = |path: &Path, most: u32, what: &str| {
             if path.width > most {
@@ -25,7 +25,7 @@ impl Reader<'_> {
         self.covered(messages, span);
     }
 
-    /// A checksum is kept right field by field: where in its words a field lies has to be known.
+    /// Checks that checksums can be updated incrementally: the 16-bit words of each covered field must be known.
     fn covered(&mut self, messages: &Messages, span: Span) {
         let Some(checksum) = &messages.checksum else { return };
         let what = match checksum {
@@ -52,7 +52,7 @@ impl Reader<'_> {
         }
     }
 
-    /// All headers outside the stack of messages, with their bytes.
+    /// Returns all headers outside the message stack with their sizes in bytes.
     pub(super) fn others(&mut self, all: &StructDecl, stack: &FieldDecl) -> Vec<(String, Size)> {
         let mut found = Vec::new();
         for field in all.fields.iter().filter(|field| field.name != stack.name) {
@@ -81,7 +81,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The bytes from the header of `length` up to the stack, which have to be the same in every packet.
+    /// Returns the number of bytes from the header of `length` to the stack, which must be equal in every packet.
     pub(super) fn before(&mut self, all: &StructDecl, stack: &FieldDecl, length: &Path, span: Span) -> Option<u32> {
         let from = all.fields.iter().position(|field| *field.name == *length.header)?;
         let to = all.fields.iter().position(|field| field.name == stack.name)?;

@@ -1,27 +1,27 @@
-//! The stack of messages.
+//! The message stack.
 
 use diagnostics::Diagnostic;
 use p4::ast::StructKind;
 use p4::typed::{Annotation, AnnotationBody, FieldDecl, StructDecl, Type, Value};
 
-use super::Reader;
+use super::FormatReader;
 use super::annotation::find;
-use crate::format::{Kind, Messages, Path, Session, Size};
+use crate::format::{MessageKind, Messages, Path, Session, Size};
 use crate::widths;
 
 /// The keys of `@query_messages`.
 const KEYS: [&str; 6] = ["count", "sequence", "session", "lengths", "clear", "checksum"];
-/// Those that take several fields.
+/// Keys that take several fields.
 const LISTS: [&str; 2] = ["lengths", "clear"];
-/// The key that takes a number: how many streams of numbers there can be at a time.
+/// The key that takes a number: the maximum number of concurrent streams.
 const STREAMS: &str = "streams";
-/// How many there are unless that says otherwise.
+/// Default number of streams.
 const USUAL_STREAMS: u32 = 64;
-/// The most: each has a few registers of 512 cells, one for each port.
+/// Maximum number of streams: each has several registers of 512 cells, one per port.
 const MOST_STREAMS: u32 = 4096;
 
-impl<'a> Reader<'a> {
-    /// What `@query_messages[count = "…", …]` says of a stack.
+impl<'a> FormatReader<'a> {
+    /// Reads `@query_messages[count = "…", …]` of a stack.
     pub(super) fn messages(
         &mut self,
         all: &'a StructDecl,
@@ -101,25 +101,25 @@ impl<'a> Reader<'a> {
         Some(Messages { before, ..messages })
     }
 
-    fn kinds(&mut self, stack: &'a FieldDecl, element: &'a Type) -> Vec<Kind> {
+    fn kinds(&mut self, stack: &'a FieldDecl, element: &'a Type) -> Vec<MessageKind> {
         let Type::Struct(id) = element else { return Vec::new() };
         let decl = &self.program.structs[*id];
         if decl.kind != StructKind::Union {
             let header = self.header(stack.name.to_string(), decl, true);
-            return vec![Kind { header, member: None, size: self.size(decl) }];
+            return vec![MessageKind { header, member: None, size: self.size(decl) }];
         }
         let mut kinds = Vec::new();
         for member in &decl.fields {
             if let Type::Struct(id) = &member.ty {
                 let decl = &self.program.structs[*id];
                 let header = self.header(member.name.to_string(), decl, true);
-                kinds.push(Kind { header, member: Some(member.name.to_string()), size: self.size(decl) });
+                kinds.push(MessageKind { header, member: Some(member.name.to_string()), size: self.size(decl) });
             }
         }
         kinds
     }
 
-    /// A header's bytes: the sum of its fields, or what `@query_size` says.
+    /// Returns the size of a header: the sum of its fields, or `@query_size`.
     pub(super) fn size(&mut self, decl: &StructDecl) -> Size {
         if let Some(annotation) = find(&decl.annotations, "query_size") {
             return self.expression(decl, annotation);
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number of streams.
+/// Parses a number of streams.
 fn streams_of(value: &Value) -> Option<u32> {
     let Value::Integer(number) = value else { return None };
     let number: u32 = number.to_string().parse().ok()?;

@@ -1,4 +1,4 @@
-//! From a checked program to its message format.
+//! Extraction of the message format from a checked program.
 
 mod actions;
 mod annotation;
@@ -6,61 +6,61 @@ mod clashes;
 mod fields;
 mod measures;
 mod messages;
-mod names;
 mod parts;
 mod size;
 mod spelling;
 mod state;
+mod taken_names;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::ast::StructKind;
 use p4::typed::{Program, StructDecl, Type};
 
-use crate::format::{Format, Header, HeaderId, Path};
+use crate::format::{FormatHeader, HeaderId, Path, ProgramFormat};
 use crate::possible::{self, Possible};
 use crate::widths;
 use annotation::find;
 
-/// What the annotations of `program` say, whose main file is `main`. `None` if there was an error.
+/// Reads the annotations of `program`, whose main file is `main`. Returns `None` after an error.
 ///
-/// Errors: no parser or two; a field that cannot be matched; a field under one name in several headers that do not agree;
-/// what `@query_messages` names and the headers do not have.
-pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<Format> {
+/// Errors: no parser or several; a field that cannot be matched; one name for fields of several headers that disagree;
+/// names in `@query_messages` that the headers do not have.
+pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<ProgramFormat> {
     let before = diagnostics.error_count();
     let (parts, headers_struct, span) = parts::read(program, main, map, diagnostics)?;
     spelling::check(program, headers_struct, diagnostics);
-    let mut reader = Reader { program, diagnostics, headers: Vec::new(), fields: Vec::new() };
+    let mut reader = FormatReader { program, diagnostics, headers: Vec::new(), fields: Vec::new() };
     let messages = reader.headers(headers_struct);
     reader.named_from_outside(headers_struct);
     let actions = actions::read(program, &parts, reader.diagnostics);
-    let Reader { headers, mut fields, .. } = reader;
+    let FormatReader { headers, mut fields, .. } = reader;
     if fields.is_empty() && diagnostics.error_count() == before {
         diagnostics.push(
             Diagnostic::error("no-query-fields", span, "no field of these headers can be subscribed to").help(
-                "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules ask for",
+                "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules test",
             ),
         );
     }
-    // Exact tables first: they split messages into many small sets, and cost the least.
+    // Exact tables first: they split messages into many small sets at the lowest cost.
     fields.sort_by_key(|field| field.matched != crate::format::Match::Exact);
     let (counters, aggregates) = (Vec::new(), Vec::new());
     let possible = Possible::default();
-    let mut format = Format { parts, headers, fields, messages, actions, counters, aggregates, possible };
+    let mut format = ProgramFormat { parts, headers, fields, messages, actions, counters, aggregates, possible };
     state::read(&mut format, headers_struct, diagnostics);
     clashes::check(program, &format, map, diagnostics);
     format.possible = possible::read(program, &format);
     (diagnostics.error_count() == before).then_some(format)
 }
 
-struct Reader<'a> {
+struct FormatReader<'a> {
     program: &'a Program,
     diagnostics: &'a mut Diagnostics,
-    headers: Vec<Header>,
-    fields: Vec<crate::format::Field>,
+    headers: Vec<FormatHeader>,
+    fields: Vec<crate::format::FormatField>,
 }
 
-impl<'a> Reader<'a> {
-    /// Goes through the struct of headers; returns the messages, if there is a stack of them.
+impl<'a> FormatReader<'a> {
+    /// Reads the struct of headers. Returns the messages, if there is a message stack.
     fn headers(&mut self, all: &'a StructDecl) -> Option<crate::format::Messages> {
         let mut messages = None;
         for field in &all.fields {
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         messages
     }
 
-    /// A field that every packet has once, by its path in a string.
+    /// Resolves the path of a field that every packet has once.
     fn path(&mut self, all: &StructDecl, text: &str, span: Span) -> Option<Path> {
         let found = text.trim().split_once('.').and_then(|(header, field)| {
             let decl = all.fields.iter().find(|candidate| *candidate.name == *header)?;
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 
     fn add_header(&mut self, name: String, in_message: bool) -> HeaderId {
-        self.headers.push(Header { name, in_message });
+        self.headers.push(FormatHeader { name, in_message });
         HeaderId(self.headers.len() - 1)
     }
 

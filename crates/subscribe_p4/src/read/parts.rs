@@ -1,4 +1,4 @@
-//! The parts of a pipeline that the program brings, told apart by their parameters.
+//! Pipeline parts that the program provides, identified by their parameters.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::typed::{Annotation, Control, Param, Program, StructDecl, Type};
@@ -6,7 +6,7 @@ use p4::typed::{Annotation, Control, Param, Program, StructDecl, Type};
 use super::annotation::find;
 use crate::format::Parts;
 
-/// The parts, the struct of headers, and where the parser's name stands.
+/// Returns the parts, the struct of headers, and the location of the parser's name.
 pub(super) fn read<'a>(
     program: &'a Program,
     main: FileId,
@@ -100,7 +100,7 @@ fn is_standard(decl: &StructDecl) -> bool {
     &*decl.name == "standard_metadata_t"
 }
 
-/// Behind the `{` of a struct of the main file.
+/// Returns the offset after the `{` of a struct in the main file.
 fn open_brace(decl: &StructDecl, main: FileId, map: &SourceMap) -> Option<usize> {
     if decl.span.file != main {
         return None;
@@ -111,7 +111,7 @@ fn open_brace(decl: &StructDecl, main: FileId, map: &SourceMap) -> Option<usize>
         let rest = text.get(at..)?;
         at += match rest.chars().next()? {
             '{' => return Some(at + 1),
-            // A macro has the brace.
+            // The brace comes from a macro.
             '}' | ';' => return None,
             '/' if rest.starts_with("/*") => rest[2..].find("*/")? + 4,
             '/' if rest.starts_with("//") => rest.find('\n')?,

@@ -1,17 +1,17 @@
-//! How long a message is, as an expression of its fields (`@query_size`).
+//! Sizes of messages as expressions over their fields (`@query_size`).
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, StructDecl, Type};
 
-use super::Reader;
+use super::FormatReader;
 use super::annotation::word;
 use crate::format::{Piece, Size};
 
 const HELP: &str = "write names of the header's own fields and numbers, with `+`, `-`, `*` and brackets: `@query_size(\"2 + length\")`";
 
-impl Reader<'_> {
-    /// `2 + length`: names, numbers, `+`, `-`, `*` and brackets.
+impl FormatReader<'_> {
+    /// Parses `2 + length`: names, numbers, `+`, `-`, `*` and parentheses.
     pub(super) fn expression(&mut self, decl: &StructDecl, annotation: &Annotation) -> Size {
         let text = word(annotation).unwrap_or_default();
         let before = self.diagnostics.error_count();
@@ -46,7 +46,7 @@ impl Reader<'_> {
     }
 }
 
-/// Words (names and numbers) and what is between them; together, the text.
+/// Splits a text into words (names and numbers) and the text between them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut rest = text;
@@ -59,8 +59,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What P4 has against the expression, and between which bytes of it: the generated program has it with the fields as numbers
-/// of 32 bits.
+/// Returns the first P4 error in the expression and its byte range. The expression is compiled as in the generated
+/// program, with fields as 32-bit numbers.
 fn mistake(text: &str, pieces: &[Piece]) -> Option<(String, usize, usize)> {
     let mut fields: Vec<&str> = pieces
         .iter()
@@ -83,7 +83,7 @@ fn mistake(text: &str, pieces: &[Piece]) -> Option<(String, usize, usize)> {
     let first = found.iter().next()?;
     let place = |at: u32| (at as usize).saturating_sub(head.len()).min(text.len());
     let (from, to) = (place(first.primary.span.start), place(first.primary.span.end));
-    // What is said of the program around it is none of the reader's.
+    // Messages about the surrounding program would confuse the user.
     let message = match &*first.message {
         _ if from == text.len() => "something is missing at the end",
         message if message.contains("`return`") => "the expression ends before this",
@@ -92,11 +92,11 @@ fn mistake(text: &str, pieces: &[Piece]) -> Option<(String, usize, usize)> {
     Some((message.to_owned(), from, to))
 }
 
-/// The place of some bytes of the annotation's text; all of the annotation where it is not known.
+/// Returns the span of some bytes of the annotation's text, or of the whole annotation if unknown.
 fn within(annotation: &Annotation, text: &str, from: usize, to: usize) -> Span {
     let AnnotationBody::Unstructured(_, tokens) = &annotation.body else { return annotation.span };
     let [token] = &tokens[..] else { return annotation.span };
-    // Without escapes, and not out of a macro.
+    // The string has no escapes and does not come from a macro.
     let as_written =
         matches!(token.kind, TokenKind::String(_)) && (token.span.end - token.span.start) as usize == text.len() + 2;
     if !as_written {

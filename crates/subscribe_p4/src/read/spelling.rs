@@ -1,5 +1,5 @@
-//! Annotations that are meant for subscriptions, and are none, or stand where they say nothing: a misspelt one would be
-//! passed over, and rules would mean something else.
+//! Checks the spelling and position of `query_…` annotations. A misspelt annotation would be ignored silently and
+//! change the meaning of rules.
 
 use diagnostics::{Diagnostic, Diagnostics, names};
 use p4::ast::StructKind;
@@ -7,19 +7,19 @@ use p4::typed::{Annotation, Program, StructDecl};
 
 use super::fields::QUERIES;
 
-/// What stands before a header type.
+/// Annotations of header types.
 const HEADER: &[&str] = &["query_size"];
-/// What stands before a member of the struct of headers.
+/// Annotations of members of the struct of headers.
 const MEMBER: &[&str] = &["query_messages"];
 const ACTION: &[&str] = &["query_action"];
 const CONTROL: &[&str] = &["query_egress", "query_verify"];
 
-/// What stands before a header's field.
+/// Returns the annotations of header fields.
 fn field() -> Vec<&'static str> {
     queries().chain(["query_codes"]).collect()
 }
 
-/// What stands before the struct of headers.
+/// Returns the annotations of the struct of headers.
 fn all_headers() -> Vec<&'static str> {
     ["query_aggregate", "query_counter"].into_iter().chain(queries()).collect()
 }
@@ -28,7 +28,7 @@ fn queries() -> impl Iterator<Item = &'static str> {
     QUERIES.iter().map(|(name, _)| *name)
 }
 
-/// Tells of annotations `query_…` that mean nothing where they stand. `headers` is the struct of headers.
+/// Reports `query_…` annotations that have no meaning in their position. `headers` is the struct of headers.
 pub(super) fn check(program: &Program, headers: &StructDecl, diagnostics: &mut Diagnostics) {
     let mut of = |annotations: &[Annotation], known: &[&'static str], before: &str| {
         let unknown =
@@ -60,9 +60,10 @@ fn refused(annotation: &Annotation, known: &[&'static str], before: &str) -> Dia
         field().into_iter().chain(all_headers()).chain(others)
     };
     let exists = all().any(|other| other == &**name);
-    let message = match exists {
-        true => format!("`@{name}` says nothing before {before}"),
-        false => format!("there is no annotation `@{name}`"),
+    let message = if exists {
+        format!("`@{name}` has no meaning before {before}")
+    } else {
+        format!("there is no annotation `@{name}`")
     };
     let written = |name: &&str| format!("@{name}");
     let known: Vec<String> = known.iter().map(written).collect();

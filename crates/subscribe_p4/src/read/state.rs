@@ -1,30 +1,30 @@
-//! What the program remembers of messages for rules: counters and aggregates.
+//! State that the program keeps for rules: counters and aggregates.
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use p4::typed::{Annotation, StructDecl};
 use subscribe::Window;
 
 use super::annotation::words;
-use super::names::Taken;
-use crate::format::{Aggregate, Counter, Format};
+use super::taken_names::TakenNames;
+use crate::format::{Aggregate, Counter, ProgramFormat};
 use crate::write::identifier;
 
-/// How many keys of an aggregate rules may name, unless the annotation says.
+/// Default number of keys of an aggregate that rules can name.
 const KEYS: u32 = 1024;
-/// The largest number of keys.
+/// Maximum number of keys of an aggregate.
 const MAX_KEYS: u32 = 1 << 20;
-/// The most slots of all aggregates together.
+/// Maximum number of slots of all aggregates together.
 const MAX_SLOTS: usize = 64;
-/// The most cells of all registers of aggregates together. Triplane runs programs with 64 M cells in all (`ir`'s limits): some are
-/// left to the program's own.
+/// Maximum number of cells of all registers of aggregates together. Triplane runs programs with 64 M cells in total
+/// (`ir`'s limits); the rest is left to the program's own registers.
 const MAX_CELLS: u64 = 48 << 20;
-/// Windows of time end before the switch's clock of 48 bits can go round.
+/// Maximum length of a time window in microseconds: shorter than the period of the switch's 48-bit clock.
 const MAX_MICROS: u64 = 1 << 47;
 
-/// `@query_counter(name, window)` and `@query_aggregate("avg(price) by stock over 1s", keys, slots)` before the struct of
-/// headers.
-pub(super) fn read(format: &mut Format, all: &StructDecl, diagnostics: &mut Diagnostics) {
-    let mut taken = Taken::by(format, diagnostics);
+/// Reads `@query_counter(name, window)` and `@query_aggregate("avg(price) by stock over 1s", keys, slots)` of the
+/// struct of headers.
+pub(super) fn read(format: &mut ProgramFormat, all: &StructDecl, diagnostics: &mut Diagnostics) {
+    let mut taken = TakenNames::by(format, diagnostics);
     for annotation in all.annotations.iter() {
         let found = match &*annotation.name {
             "query_counter" => counter(format, &mut taken, annotation).map(|counter| format.counters.push(counter)),
@@ -35,7 +35,11 @@ pub(super) fn read(format: &mut Format, all: &StructDecl, diagnostics: &mut Diag
     }
 }
 
-fn counter(format: &Format, taken: &mut Taken, annotation: &Annotation) -> Result<Counter, Box<Diagnostic>> {
+fn counter(
+    format: &ProgramFormat,
+    taken: &mut TakenNames,
+    annotation: &Annotation,
+) -> Result<Counter, Box<Diagnostic>> {
     let wrong = |message: String| {
         let error = Diagnostic::error("query-counter", annotation.span, message);
         Box::new(error
@@ -49,7 +53,7 @@ fn counter(format: &Format, taken: &mut Taken, annotation: &Annotation) -> Resul
     };
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !begins || identifier(name) != *name {
-        return Err(wrong(format!("`{name}` is no name for a counter")));
+        return Err(wrong(format!("`{name}` is not a valid name for a counter")));
     }
     let fields = format.fields.iter().map(|field| &field.name);
     if fields.chain(format.counters.iter().map(|counter| &counter.name)).any(|other| identifier(other) == *name) {
@@ -66,7 +70,7 @@ fn counter(format: &Format, taken: &mut Taken, annotation: &Annotation) -> Resul
     }
 }
 
-fn aggregate(format: &Format, annotation: &Annotation) -> Result<Aggregate, Box<Diagnostic>> {
+fn aggregate(format: &ProgramFormat, annotation: &Annotation) -> Result<Aggregate, Box<Diagnostic>> {
     let error = |message: String, help: String| {
         let error = Diagnostic::error("query-aggregate", annotation.span, message);
         Box::new(if help.is_empty() { error } else { error.help(help) })
@@ -82,12 +86,12 @@ fn aggregate(format: &Format, annotation: &Annotation) -> Result<Aggregate, Box<
         let message = "`@query_aggregate` takes an aggregate as text, and two numbers from 1 on".to_owned();
         return Err(error(message, example.to_owned()));
     }
-    let Ok(rules) = crate::rules(format) else { return Err(wrong("names of fields clash".to_owned())) };
+    let Ok(rules) = crate::rule_format(format) else { return Err(wrong("names of fields clash".to_owned())) };
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
     let Some(aggregate) = subscribe::aggregate(&mut map, text, &rules.format, &mut findings) else {
         let (message, help) = match findings.iter().next() {
             Some(first) => (first.message.clone(), first.help.clone()),
-            None => ("this is no aggregate".to_owned(), None),
+            None => ("this is not an aggregate".to_owned(), None),
         };
         return Err(error(format!("`{text}`: {message}"), help.unwrap_or_else(|| example.to_owned())));
     };

@@ -1,67 +1,70 @@
-//! From what a generated program's tables were told back to what it means: the other way round than
-//! [`entries`](crate::entries), for entries of anybody.
+//! Decoding of entries: the inverse of [`entries`](crate::entries), for arbitrary entries of a generated program.
 
-mod matched;
-mod reader;
+mod decoder;
+mod keys;
+mod reconstruct;
 mod roles;
-mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use subscribe::chain::Then;
-use subscribe::{Chain, Layout, state};
+use subscribe::chain::RowResult;
+use subscribe::{ColumnLayout, TableChain, state};
 
 use crate::entries::Entity;
-use crate::format::Format;
-use crate::rules::Rules;
+use crate::format::ProgramFormat;
+use crate::rule_format::RuleFormat;
 use crate::write::{EVERYONE, REST_SESSION};
-use reader::Reader;
+use decoder::EntryDecoder;
 
-pub(crate) use matched::stretches;
-pub use shape::shape;
+pub(crate) use keys::intervals;
+pub use reconstruct::reconstruct;
 
-/// The control of the tables that rules fill.
+/// The control that contains the tables of rules.
 const CONTROL: &str = "Subscriptions.";
 
-/// What is wrong with an entity, or strange about it.
+/// An error in an entity, or a remark on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which entity, by its place among those that were given.
+    /// Index of the entity in the input.
     pub at: usize,
-    /// Another one that it has to do with.
+    /// Index of a related entity.
     pub also: Option<usize>,
-    /// Whether nothing can be said of all of them because of it.
+    /// Whether the error prevents any statement about the entities.
     pub is_error: bool,
-    /// What it is, in a sentence.
+    /// The message, a sentence.
     pub message: String,
 }
 
-/// What a program with certain entries does.
+/// The decoded behaviour of a program with certain entries.
 #[derive(Clone, Debug)]
 pub struct Meaning {
-    /// What it does with a message.
-    pub chain: Chain,
-    /// Where packets without messages go, where they go anywhere.
+    /// Delivery of messages.
+    pub chain: TableChain,
+    /// Ports of packets without messages, if they are forwarded.
     pub everyone: Vec<u32>,
-    /// Whether what is left of a packet goes round.
+    /// Whether the rest of a packet is recirculated.
     pub goes_round: bool,
-    /// Pairs of ports: what comes in at the first does not leave at the second.
+    /// Pairs of ports: packets from the first are not sent to the second.
     pub split_horizon: BTreeSet<(u32, u32)>,
-    /// By aggregate, the keys that have cells of their own.
+    /// Keys with dedicated cells, by aggregate.
     pub places: BTreeSet<(usize, Vec<u128>)>,
 }
 
-/// What these entities come to in a program whose fields are in this order. The controller's port is one like any
-/// other.
-pub fn read_back(entities: &[Entity], format: &Format, rules: &Rules, layout: &Layout) -> (Meaning, Vec<Finding>) {
-    let mut reader = Reader {
+/// Decodes the entities of a program with this column order. The controller's port has no special meaning here.
+pub fn read_back(
+    entities: &[Entity],
+    format: &ProgramFormat,
+    rules: &RuleFormat,
+    layout: &ColumnLayout,
+) -> (Meaning, Vec<Finding>) {
+    let mut decoder = EntryDecoder {
         format,
         rules,
         roles: roles::roles(format, rules, layout),
         groups: BTreeMap::new(),
         findings: Vec::new(),
         meaning: Meaning {
-            chain: Chain::new(layout.clone()),
+            chain: TableChain::new(layout.clone()),
             everyone: Vec::new(),
             goes_round: false,
             split_horizon: BTreeSet::new(),
@@ -76,22 +79,22 @@ pub fn read_back(entities: &[Entity], format: &Format, rules: &Rules, layout: &L
                 let mut ports = ports.clone();
                 ports.sort_unstable();
                 if *id == u32::from(EVERYONE) && format.messages.is_some() {
-                    reader.meaning.everyone = ports.clone();
+                    decoder.meaning.everyone = ports.clone();
                 }
-                reader.groups.insert(*id, ports);
+                decoder.groups.insert(*id, ports);
             }
             Entity::Session(id, _) => {
-                reader.meaning.goes_round |= format.messages.is_some() && *id == u32::from(REST_SESSION);
+                decoder.meaning.goes_round |= format.messages.is_some() && *id == u32::from(REST_SESSION);
             }
             Entity::Table(_) => {}
         }
     }
     for (at, entity) in entities.iter().enumerate() {
         if let Entity::Table(entry) = entity {
-            reader.entry(at, entry);
+            decoder.entry(at, entry);
         }
     }
-    let Reader { mut meaning, mut findings, .. } = reader;
+    let EntryDecoder { mut meaning, mut findings, .. } = decoder;
     for leaf in meaning.chain.leaves.values_mut() {
         leaf.calls.sort_unstable();
         leaf.updates.sort_unstable();
@@ -105,16 +108,16 @@ pub fn read_back(entities: &[Entity], format: &Format, rules: &Rules, layout: &L
     (meaning, findings)
 }
 
-/// Tells of states that lead back or are asked by nobody.
-fn astray(chain: &Chain, findings: &mut Vec<Finding>) {
+/// Reports states that lead back to an earlier stage or that no stage looks up.
+fn astray(chain: &TableChain, findings: &mut Vec<Finding>) {
     for row in &chain.rows {
-        if !chain.is_asked(row.stage, row.state) {
+        if !chain.is_looked_up(row.stage, row.state) {
             let message = format!("no message comes here in state {:#010x}: another table asks it", row.state);
             findings.push(Finding { at: row.at, also: None, is_error: false, message });
             continue;
         }
-        // State 0 is that of messages that nothing matches.
-        if let Then::State(next @ 1..) = row.then {
+        // State 0 means that nothing matches.
+        if let RowResult::State(next @ 1..) = row.then {
             let here = state::stage_tag(row.stage.into());
             if state::tag(next) <= here && state::tag(next) < state::REMEMBERED - 1 {
                 let message = format!(

@@ -1,24 +1,24 @@
-//! What each table of a program is there for.
+//! Roles of a program's tables.
 
 use std::collections::BTreeMap;
 
-use subscribe::chain::Part;
-use subscribe::{Key, Layout, Wide};
+use subscribe::chain::StageTable;
+use subscribe::{ColumnKey, ColumnLayout, Wide};
 
 use super::CONTROL;
-use crate::format::Format;
-use crate::rules::Rules;
+use crate::format::ProgramFormat;
+use crate::rule_format::RuleFormat;
 use crate::write::{COUNTS, VALIDITY, codes_table, do_table, part_name, place_table, update_table, wide_name};
 
-/// The table of pairs of ports between which nothing is copied.
+/// Table of port pairs between which nothing is forwarded.
 const SPLIT_HORIZON: &str = "SubscriptionsEgress.split_horizon";
 
-/// What a table is there for.
+/// The role of a table.
 #[derive(Clone, Copy)]
 pub(super) enum Role {
     Validity,
-    /// A stage's, and the width of what it matches.
-    Stage(u16, Part, u32),
+    /// A table of a stage, with the width of its lookup key in bits.
+    Stage(u16, StageTable, u32),
     Codes(u16),
     Leaf,
     Do(usize),
@@ -28,8 +28,8 @@ pub(super) enum Role {
     SplitHorizon,
 }
 
-/// The tables of a program, by their full names.
-pub(super) fn roles(format: &Format, rules: &Rules, layout: &Layout) -> BTreeMap<String, Role> {
+/// Returns the roles of a program's tables by full name.
+pub(super) fn roles(format: &ProgramFormat, rules: &RuleFormat, layout: &ColumnLayout) -> BTreeMap<String, Role> {
     let mut roles = BTreeMap::new();
     let mut add = |name: String, role: Role| roles.insert(format!("{CONTROL}{name}"), role);
     let first = usize::from(layout.validities() > 0);
@@ -37,15 +37,15 @@ pub(super) fn roles(format: &Format, rules: &Rules, layout: &Layout) -> BTreeMap
     for (number, key) in (first..).zip(&layout.keys()[layout.validities()..]) {
         let (stage, column) = (number as u16, key.name(&rules.format));
         let codes = match key {
-            Key::Field(id) => rules.format.compressed(*id),
+            ColumnKey::Field(id) => rules.format.compressed(*id),
             _ => None,
         };
         let width = codes.unwrap_or_else(|| key.width(&rules.format));
-        add(part_name(&column, "exact", number), Role::Stage(stage, Part::Exact, width));
+        add(part_name(&column, "exact", number), Role::Stage(stage, StageTable::Exact, width));
         for wide in [Wide::Range, Wide::Lpm, Wide::Ternary] {
-            add(part_name(&column, wide_name(wide), number), Role::Stage(stage, Part::Wide, width));
+            add(part_name(&column, wide_name(wide), number), Role::Stage(stage, StageTable::Wide, width));
         }
-        add(part_name(&column, "rest", number), Role::Stage(stage, Part::Rest, width));
+        add(part_name(&column, "rest", number), Role::Stage(stage, StageTable::Rest, width));
         if codes.is_some() {
             for kind in [Wide::Range, Wide::Lpm, Wide::Ternary] {
                 add(codes_table(&column, kind), Role::Codes(stage));

@@ -1,24 +1,24 @@
-//! Declared counters (`@query_counter`): a register each, read where a rule asks for it and updated as rules say.
+//! Counters (`@query_counter`): one register each, read before a rule tests it and updated as rules specify.
 
 use subscribe::Window;
 
 use super::stages::{STATE_KEY, table, validity};
 use super::state::{NOW, is_over};
 use super::text::{Text, identifier};
-use super::{Written, amount};
+use super::{ProgramInputs, amount};
 use crate::format::Counter;
 
-/// The table that says how a leaf's messages update a counter.
+/// Returns the name of the table that holds the updates of a counter, by leaf.
 pub(crate) fn update_table(counter: &str) -> String {
     format!("update_{counter}")
 }
 
-/// The action that updates with the value of a field.
+/// Returns the name of the action that updates a counter by the value of a field.
 pub(crate) fn with_field(field: &str) -> String {
     format!("with_{}", identifier(field))
 }
 
-/// What has to be known besides a counter's value, and its width.
+/// Returns the name and width of the state that a counter's window needs, if any.
 fn beside(counter: &Counter) -> Option<(String, u32)> {
     match counter.window? {
         Window::Micros(_) => Some((format!("{}_end", counter.name), 48)),
@@ -26,9 +26,9 @@ fn beside(counter: &Counter) -> Option<(String, u32)> {
     }
 }
 
-/// Registers, variables, actions and tables.
-pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
-    let format = written.format;
+/// Writes registers, variables, actions and tables.
+pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let format = inputs.format;
     if format.counters.is_empty() {
         return;
     }
@@ -53,19 +53,19 @@ pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
         let action = with_field(&field.name);
         actions += &format!(" {action};");
         text.block(format!("action {action}(bit<3> function)"), |text| {
-            let header = written.rules.format.get(id).header.expect("all fields lie in headers");
-            let there = validity(format, &written.rules.headers[usize::from(header.0)]);
-            // A field that is not there updates nothing.
+            let header = inputs.rules.format.get(id).header.expect("all fields lie in headers");
+            let there = validity(format, &inputs.rules.headers[usize::from(header.0)]);
+            // A field of an invalid header updates nothing.
             text.line(format!("updates = function & ({there} ++ {there} ++ {there});"));
-            text.line(format!("operand = {};", amount(written, id)));
+            text.line(format!("operand = {};", amount(inputs, id)));
         });
     }
     for counter in &format.counters {
-        table(text, &update_table(&counter.name), &[STATE_KEY.to_owned()], &actions, written.options);
+        table(text, &update_table(&counter.name), &[STATE_KEY.to_owned()], &actions, inputs.options);
     }
 }
 
-/// Reads a counter as it is now.
+/// Writes code that reads the current value of a counter.
 pub(super) fn read(text: &mut Text, counter: &Counter) {
     let value = format!("{}_value", counter.name);
     text.line(format!("kept_{value}.read({value}, 0);"));
@@ -84,9 +84,9 @@ pub(super) fn read(text: &mut Text, counter: &Counter) {
     }
 }
 
-/// Updates counters as a message's leaf says.
-pub(super) fn act(text: &mut Text, written: &Written<'_>) {
-    for counter in &written.format.counters {
+/// Writes code that updates counters according to a message's leaf.
+pub(super) fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    for counter in &inputs.format.counters {
         text.line("updates = 0;");
         text.line(format!("{}.apply();", update_table(&counter.name)));
         text.block("if (updates != 0)", |text| update(text, counter));

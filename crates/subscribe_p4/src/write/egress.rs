@@ -1,14 +1,14 @@
-//! The control behind replication: every copy gets its port's numbers, and what is left of a packet goes round.
+//! The egress control: each copy gets the sequence numbers of its port, and the rest of a packet is recirculated.
 
 use super::message::{count_off, element, goes_alone, kinds, shorten, size};
 use super::text::Text;
-use super::{Options, ROUND, numbers};
-use crate::format::{Format, Messages};
+use super::{ProgramOptions, ROUND, numbers};
+use crate::format::{Messages, ProgramFormat};
 
-/// A clone that ingress made (v1model's `instance_type`, as BMv2 numbers it).
+/// The `instance_type` of a clone from ingress (v1model, numbered as in BMv2).
 const INGRESS_CLONE: u32 = 1;
 
-pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
+pub(super) fn control(text: &mut Text, format: &ProgramFormat, options: &ProgramOptions) {
     let parts = &format.parts;
     text.line("");
     let head = format!(
@@ -28,11 +28,12 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
                     text.line(format!("{egress}.apply(hdr, meta, standard_metadata);"));
                 }
             };
-            let near = |text: &mut Text, far: &dyn Fn(&mut Text)| match options.split_horizon {
-                true => {
+            let near = |text: &mut Text, far: &dyn Fn(&mut Text)| {
+                if options.split_horizon {
                     text.choice("split_horizon.apply().hit", |text| text.line("mark_to_drop(standard_metadata);"), far)
+                } else {
+                    far(text)
                 }
-                false => far(text),
             };
             let Some(messages) = &format.messages else { return near(text, &own) };
             let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
@@ -44,22 +45,25 @@ pub(super) fn control(text: &mut Text, format: &Format, options: &Options) {
                 own(text);
             };
             let is_clone = format!("standard_metadata.instance_type == {INGRESS_CLONE}");
-            let leaves = |text: &mut Text| match goes_alone(format) {
-                true => text.choice(
-                    "meta.subscription.around == 1",
-                    |text| text.line(format!("recirculate_preserving_field_list({ROUND});")),
-                    |text| near(text, &copy),
-                ),
-                false => near(text, &copy),
+            let leaves = |text: &mut Text| {
+                if goes_alone(format) {
+                    text.choice(
+                        "meta.subscription.around == 1",
+                        |text| text.line(format!("recirculate_preserving_field_list({ROUND});")),
+                        |text| near(text, &copy),
+                    )
+                } else {
+                    near(text, &copy)
+                }
             };
             text.choice(is_clone, again, leaves);
         });
     });
 }
 
-/// The table of pairs of ports between which nothing goes.
-fn split_horizon(text: &mut Text, format: &Format, options: &Options) {
-    // Not every switch knows the port of a packet that goes round.
+/// Writes the table of port pairs between which nothing is forwarded.
+fn split_horizon(text: &mut Text, format: &ProgramFormat, options: &ProgramOptions) {
+    // Not every switch preserves the ingress port of a recirculated packet.
     let from = if format.messages.is_some() { "meta.subscription.from" } else { "standard_metadata.ingress_port" };
     text.block("table split_horizon", |text| {
         text.block("key =", |text| {
@@ -73,8 +77,8 @@ fn split_horizon(text: &mut Text, format: &Format, options: &Options) {
     text.line("");
 }
 
-/// Takes out what the pass that made the clone dealt with, and sends the clone round.
-fn rest(text: &mut Text, messages: &Messages, options: &Options, has_compute: bool) {
+/// Writes code that removes the messages that the cloning pass has handled, and recirculates the clone.
+fn rest(text: &mut Text, messages: &Messages, options: &ProgramOptions, has_compute: bool) {
     text.line("bit<32> removed = 0;");
     for index in 0..options.per_pass(messages) {
         text.block(format!("if (meta.subscription.done > {index})"), |text| {

@@ -1,4 +1,4 @@
-//! The control that matches.
+//! The ingress control, which matches messages.
 
 use subscribe::state;
 
@@ -6,39 +6,39 @@ use super::message::{assign, bytes, count_off, element, goes_alone, is_there, ki
 use super::names::{valid_of_packet, value_of_packet};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
-use super::{AROUND, EVERYONE, PASSES, REST_SESSION, ROUND, Written, do_table, place};
+use super::{AROUND, EVERYONE, PASSES, ProgramInputs, REST_SESSION, ROUND, do_table, place};
 use super::{counters, numbers, state as memory};
-use crate::format::{Bound, Field, HeaderId, Messages};
+use crate::format::{Bound, FormatField, HeaderId, Messages};
 
-pub(super) fn control(text: &mut Text, written: &Written<'_>) {
-    let parts = &written.format.parts;
+pub(super) fn control(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let parts = &inputs.format.parts;
     text.line("");
     let head = format!(
         "control Subscriptions(inout {} hdr, inout {} meta, inout standard_metadata_t standard_metadata)",
         parts.headers, parts.metadata
     );
     text.block(head, |text| {
-        declarations(text, written);
+        declarations(text, inputs);
         text.line("");
         text.block("apply", |text| {
             if let Some(before) = &parts.before {
                 text.line(format!("{before}.apply(hdr, meta, standard_metadata);"));
             }
-            match &written.format.messages {
-                Some(messages) => several(text, written, messages),
-                None => one(text, written),
+            match &inputs.format.messages {
+                Some(messages) => several(text, inputs, messages),
+                None => one(text, inputs),
             }
         });
     });
 }
 
-/// Variables, registers, actions and tables.
-fn declarations(text: &mut Text, written: &Written<'_>) {
-    let format = written.format;
+/// Writes variables, registers, actions and tables.
+fn declarations(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let format = inputs.format;
     for field in &format.fields {
         text.line(format!("bit<{}> {}_value = 0;", field.width, identifier(&field.name)));
     }
-    for header in &written.rules.headers {
+    for header in &inputs.rules.headers {
         text.line(format!("bit<1> {} = 0;", validity(format, header)));
     }
     text.line("bit<32> target = 0;    // a port, with the highest bit set, or a group");
@@ -49,10 +49,10 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
     text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
     text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
     text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
-    counters::declare(text, written);
-    memory::declare(text, written);
-    stages::declare(text, written);
-    table(text, "leaf", &[STATE_KEY.to_owned()], "to_port; to_group;", written.options);
+    counters::declare(text, inputs);
+    memory::declare(text, inputs);
+    stages::declare(text, inputs);
+    table(text, "leaf", &[STATE_KEY.to_owned()], "to_port; to_group;", inputs.options);
     for action in &format.actions {
         let bound = action.bound.iter().map(|bound| match bound {
             Bound::Headers => "hdr",
@@ -62,56 +62,57 @@ fn declarations(text: &mut Text, written: &Written<'_>) {
         let bound: Vec<&str> = bound.collect();
         let call =
             if bound.is_empty() { action.name.clone() } else { format!("{}({})", action.name, bound.join(", ")) };
-        table(text, &do_table(&action.name), &[STATE_KEY.to_owned()], &format!("{call};"), written.options);
+        table(text, &do_table(&action.name), &[STATE_KEY.to_owned()], &format!("{call};"), inputs.options);
     }
 }
 
-/// Where the message goes, once its last state is known.
+/// Statement that looks up the destination of the message's last state.
 const LEAF: &str = "leaf.apply();";
-/// Whether it is for others than those of the messages before it.
+/// Condition that the message has other subscribers than the messages before it.
 const IS_FOR_OTHERS: &str = "target != 0 && run != 0 && target != run";
 
-/// Applies the tables to the fields that were taken: `target` and the last state come of it. Counts the message, too, unless it
-/// `may_wait` for the next pass and is for others than the messages before it: then it comes here once more.
-fn match_tables(text: &mut Text, written: &Written<'_>, may_wait: bool) {
+/// Writes code that applies the tables to the extracted fields, which sets `target` and the last state. The message is
+/// also counted, unless it `may_wait` for the next pass and has other subscribers than the messages before it; it is
+/// then matched again.
+fn match_tables(text: &mut Text, inputs: &ProgramInputs<'_>, may_wait: bool) {
     text.line("meta.subscription.state = 0;");
     text.line("target = 0;");
-    stages::apply(text, written);
-    if written.remembers() {
-        stages::remember(text, written, |text| {
+    stages::apply(text, inputs);
+    if inputs.remembers() {
+        stages::remember(text, inputs, |text| {
             text.block(format!("if ({})", stages::is_asked(state::REMEMBERED)), |text| {
                 if !may_wait {
-                    return count(text, written);
+                    return count(text, inputs);
                 }
                 text.line(LEAF);
-                text.choice(IS_FOR_OTHERS, |text| text.line("full = 1;"), |text| count(text, written));
+                text.choice(IS_FOR_OTHERS, |text| text.line("full = 1;"), |text| count(text, inputs));
             });
         });
     }
-    let is_left = if may_wait { stages::is_asked(state::LEAF) } else { stages::is_leaf(written) };
+    let is_left = if may_wait { stages::is_asked(state::LEAF) } else { stages::is_leaf(inputs) };
     text.block(format!("if ({is_left})"), |text| text.line(LEAF));
 }
 
-/// Counts a message.
-fn count(text: &mut Text, written: &Written<'_>) {
-    memory::act(text, written);
-    counters::act(text, written);
+/// Writes code that counts a message.
+fn count(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    memory::act(text, inputs);
+    counters::act(text, inputs);
 }
 
-/// Calls the program's actions, as the last state asks.
-fn act(text: &mut Text, written: &Written<'_>) {
-    if written.format.actions.is_empty() {
+/// Writes code that calls the program's actions according to the last state.
+fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    if inputs.format.actions.is_empty() {
         return;
     }
-    text.block(format!("if ({})", stages::is_leaf(written)), |text| {
-        for action in &written.format.actions {
+    text.block(format!("if ({})", stages::is_leaf(inputs)), |text| {
+        for action in &inputs.format.actions {
             text.line(format!("{}.apply();", do_table(&action.name)));
         }
     });
 }
 
-/// Sends the packet to `target`, or drops it. Code of the format that ran before may have chosen a group: it does not choose who gets
-/// messages.
+/// Writes code that sends the packet to `target`, or drops it. A group that earlier code of the format has chosen is
+/// reset.
 fn send(text: &mut Text, target: &str, is_chosen: bool) {
     text.line(format!("if ({target} == 0) {{"));
     text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
@@ -127,65 +128,65 @@ fn send(text: &mut Text, target: &str, is_chosen: bool) {
     text.line("}");
 }
 
-/// What a header gives to the tables: its fields, and that it is there.
-fn take(text: &mut Text, written: &Written<'_>, header: HeaderId, at: &str) {
-    for field in &written.format.fields {
+/// Writes code that copies a header's fields and validity to the variables that tables match.
+fn take(text: &mut Text, inputs: &ProgramInputs<'_>, header: HeaderId, at: &str) {
+    for field in &inputs.format.fields {
         for source in field.sources.iter().filter(|source| source.header == header) {
             let cast = if source.is_new_type { format!("(bit<{}>)", field.width) } else { String::new() };
             text.line(format!("{}_value = {cast}{at}.{};", identifier(&field.name), source.member));
         }
     }
-    for any in written.rules.headers.iter().filter(|any| any.contains(&header)) {
-        text.line(format!("{} = 1;", validity(written.format, any)));
+    for any in inputs.rules.headers.iter().filter(|any| any.contains(&header)) {
+        text.line(format!("{} = 1;", validity(inputs.format, any)));
     }
 }
 
-/// What headers give that a packet has once.
-fn packet_fields(text: &mut Text, written: &Written<'_>) {
-    for (id, header) in written.format.headers.iter().enumerate().filter(|(_, header)| !header.in_message) {
+/// Writes code that copies the headers that a packet has once.
+fn packet_fields(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    for (id, header) in inputs.format.headers.iter().enumerate().filter(|(_, header)| !header.in_message) {
         let at = format!("hdr.{}", header.name);
-        text.block(format!("if ({at}.isValid())"), |text| take(text, written, HeaderId(id), &at));
+        text.block(format!("if ({at}.isValid())"), |text| take(text, inputs, HeaderId(id), &at));
     }
 }
 
-/// Keeps what the packet's own headers gave to fields that messages have, too: it is theirs in messages without the field. An action
-/// for one message may write to these headers.
-fn keep_packet_fields(text: &mut Text, written: &Written<'_>) {
-    let format = written.format;
+/// Writes code that saves the values that the packet's own headers contribute to fields shared with messages. They
+/// apply to messages without the field. An action for one message may write to these headers.
+fn keep_packet_fields(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let format = inputs.format;
     for field in &format.fields {
         if let Some(kept) = value_of_packet(format, field) {
             text.line(format!("bit<{}> {kept} = {}_value;", field.width, identifier(&field.name)));
         }
     }
-    for any in &written.rules.headers {
+    for any in &inputs.rules.headers {
         if let Some(kept) = valid_of_packet(format, any) {
             text.line(format!("bit<1> {kept} = {};", validity(format, any)));
         }
     }
 }
 
-/// A packet that is matched as a whole.
-fn one(text: &mut Text, written: &Written<'_>) {
-    memory::take_time(text, written);
-    packet_fields(text, written);
-    match_tables(text, written, false);
-    send(text, "target", written.format.parts.before.is_some());
-    // Last, so that an action can send the packet elsewhere.
-    act(text, written);
+/// Writes code that matches a packet as a whole.
+fn one(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    memory::take_time(text, inputs);
+    packet_fields(text, inputs);
+    match_tables(text, inputs, false);
+    send(text, "target", inputs.format.parts.before.is_some());
+    // Actions come last, so that an action can redirect the packet.
+    act(text, inputs);
 }
 
-/// A packet with messages.
-fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
+/// Writes code that matches the messages of a packet.
+fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     let count = place(&messages.count);
     let header = &messages.count.header;
-    if written.options.split_horizon {
+    if inputs.options.split_horizon {
         text.block("if (standard_metadata.instance_type == 0)", |text| {
             text.line("meta.subscription.from = standard_metadata.ingress_port;");
         });
     }
     text.block(format!("if (!hdr.{header}.isValid() || standard_metadata.parser_error != error.NoError)"), |text| {
         if messages.sequence.is_some() {
-            // The first pass saw the numbers of all messages: nothing that comes later shows that these are lost.
+            // The first pass has counted the numbers of all messages, so no later gap reveals the loss.
             let goes_round = format!("hdr.{header}.isValid() && standard_metadata.instance_type != 0");
             text.block(format!("if ({goes_round})"), |text| text.line(format!("lose((bit<64>){count});")));
         }
@@ -203,9 +204,9 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
         }
         text.line("return;");
     });
-    memory::take_time(text, written);
-    packet_fields(text, written);
-    keep_packet_fields(text, written);
+    memory::take_time(text, inputs);
+    packet_fields(text, inputs);
+    keep_packet_fields(text, inputs);
     text.line("");
     text.line("bit<16> done = 0;      // messages that this pass deals with, from the first on");
     text.line("bit<16> kept = 0;      // of these, the ones that leave");
@@ -214,17 +215,17 @@ fn several(text: &mut Text, written: &Written<'_>, messages: &Messages) {
     text.line("bit<32> seen = 0;      // bytes of all messages in the stack");
     text.line("bit<32> removed = 0;   // bytes that do not leave");
     text.line("bit<32> size = 0;");
-    let per_pass = written.options.per_pass(messages);
+    let per_pass = inputs.options.per_pass(messages);
     for index in 0..messages.most {
         text.line("");
-        event(text, written, messages, index, index < per_pass);
+        event(text, inputs, messages, index, index < per_pass);
     }
     text.line("");
-    leave(text, written, messages, &count);
+    leave(text, inputs, messages, &count);
 }
 
-/// What the packet becomes once its messages are matched.
-fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &str) {
+/// Writes code that updates the packet after its messages are matched.
+fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count: &str) {
     text.line(format!("bit<32> promised = (bit<32>){};", place(messages.innermost_length())));
     text.line("// Up to the end of the last message in the stack.");
     text.line(format!("bit<32> before = seen + {};", messages.before));
@@ -237,8 +238,8 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
         text.line("return;");
     });
     text.block(format!("if (done < (bit<16>){count})"), |text| {
-        if goes_alone(written.format) {
-            alone(text, written, messages);
+        if goes_alone(inputs.format) {
+            alone(text, inputs, messages);
         }
         let again = |text: &mut Text| {
             text.line("meta.subscription.done = done;");
@@ -253,8 +254,8 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
             None => again(text),
         }
     });
-    send(text, "run", written.format.parts.before.is_some() || !written.format.actions.is_empty());
-    let has_compute = written.format.parts.compute.is_some();
+    send(text, "run", inputs.format.parts.before.is_some() || !inputs.format.actions.is_empty());
+    let has_compute = inputs.format.parts.compute.is_some();
     text.block("if (promised > before)", |text| {
         text.line("// Nothing leaves of what is behind the stack: neither messages nor what is behind them.");
         text.line("meta.subscription.keep = seen - removed;");
@@ -273,8 +274,8 @@ fn leave(text: &mut Text, written: &Written<'_>, messages: &Messages, count: &st
     });
 }
 
-/// Nobody wants any of the messages of this pass: what is left goes round, and nothing else leaves.
-fn alone(text: &mut Text, written: &Written<'_>, messages: &Messages) {
+/// Writes code for a pass without subscribers: the packet itself is recirculated and nothing leaves.
+fn alone(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     let may = match messages.sequence {
         Some(_) => format!("run == 0 && meta.subscription.passes < {PASSES}"),
         None => "run == 0".to_owned(),
@@ -284,7 +285,7 @@ fn alone(text: &mut Text, written: &Written<'_>, messages: &Messages) {
         if messages.sequence.is_some() {
             text.line("meta.subscription.passes = meta.subscription.passes + 1;");
         }
-        let has_compute = written.format.parts.compute.is_some();
+        let has_compute = inputs.format.parts.compute.is_some();
         count_off(text, messages, has_compute, "done");
         shorten(text, messages, has_compute);
         text.line(format!("standard_metadata.egress_spec = {AROUND};"));
@@ -292,19 +293,19 @@ fn alone(text: &mut Text, written: &Written<'_>, messages: &Messages) {
     });
 }
 
-/// One message: matched if it is its turn, and taken out unless it leaves.
-fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32, in_turn: bool) {
-    let format = written.format;
+/// Writes code for one message: it is matched if it belongs to this pass (`in_turn`), and removed unless it leaves.
+fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index: u32, in_turn: bool) {
+    let format = inputs.format;
     text.block(format!("if ({})", is_there(messages, index)), |text| {
         if in_turn {
-            // What a message before it gave must not count for this one.
+            // Values of the previous message must not apply to this one.
             let in_messages = |header: &HeaderId| format.headers[header.0].in_message;
-            let of_messages = |field: &&Field| field.sources.iter().any(|source| in_messages(&source.header));
+            let of_messages = |field: &&FormatField| field.sources.iter().any(|source| in_messages(&source.header));
             for field in format.fields.iter().filter(of_messages) {
                 let value = value_of_packet(format, field).unwrap_or_else(|| "0".to_owned());
                 text.line(format!("{}_value = {value};", identifier(&field.name)));
             }
-            for any in written.rules.headers.iter().filter(|any| any.iter().any(in_messages)) {
+            for any in inputs.rules.headers.iter().filter(|any| any.iter().any(in_messages)) {
                 let valid = valid_of_packet(format, any).unwrap_or_else(|| "0".to_owned());
                 text.line(format!("{} = {valid};", validity(format, any)));
             }
@@ -312,20 +313,21 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
         kinds(text, messages, index, |text, kind, at| {
             text.line(format!("size = {};", size(messages, kind, index)));
             if in_turn {
-                take(text, written, kind.header, at);
+                take(text, inputs, kind.header, at);
             }
         });
         text.line("seen = seen + size;");
         if !in_turn {
-            match goes_alone(format) {
-                true => text.block("if (run != 0)", |text| take_out(text, messages, index)),
-                false => take_out(text, messages, index),
+            if goes_alone(format) {
+                text.block("if (run != 0)", |text| take_out(text, messages, index))
+            } else {
+                take_out(text, messages, index)
             }
             return;
         }
         text.block("if (full == 0)", |text| {
-            // With nothing before it in this pass, it waits for nobody.
-            match_tables(text, written, index > 0);
+            // The first message of a pass never waits.
+            match_tables(text, inputs, index > 0);
             text.block(format!("if ({IS_FOR_OTHERS})"), |text| text.line("full = 1;"));
         });
         let stays = |text: &mut Text| {
@@ -333,7 +335,7 @@ fn event(text: &mut Text, written: &Written<'_>, messages: &Messages, index: u32
             text.line("kept = kept + 1;");
         };
         let deal = |text: &mut Text| {
-            act(text, written);
+            act(text, inputs);
             text.line("done = done + 1;");
             text.choice("target == 0", |text| take_out(text, messages, index), stays);
         };

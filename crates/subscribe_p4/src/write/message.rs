@@ -1,13 +1,13 @@
-//! What is done with a message, wherever it lies: sizes, taking it out, and the packet's own counts.
+//! Code for single messages: sizes, removal, and updates of the packet's counts.
 
-use crate::format::{Format, Kind, Messages, Path, Piece, Size};
+use crate::format::{MessageKind, Messages, Path, Piece, ProgramFormat, Size};
 
 use super::state::has_clock;
 use super::text::Text;
-use super::{Options, ROUND, Rules, numbers, place};
+use super::{ProgramOptions, ROUND, RuleFormat, numbers, place};
 
-/// What the tables leave for egress, as a type.
-pub(super) fn declaration(format: &Format, rules: &Rules, options: &Options) -> String {
+/// Returns the declaration of the metadata type that carries results from ingress to egress.
+pub(super) fn declaration(format: &ProgramFormat, rules: &RuleFormat, options: &ProgramOptions) -> String {
     let mut text = Text::default();
     text.line("// Added: what the rules' tables leave for egress.");
     text.block("struct subscription_t", |text| {
@@ -40,21 +40,21 @@ pub(super) fn declaration(format: &Format, rules: &Rules, options: &Options) -> 
     text.finish()
 }
 
-/// Whether a packet may go round itself where nobody wants what a pass dealt with. Else a clone does, as it came in: what the
-/// format's own parts did to the packet is for its other messages.
-pub(super) fn goes_alone(format: &Format) -> bool {
+/// Whether the packet itself may be recirculated if a pass has no subscribers. Otherwise a clone of the packet as it
+/// came in is recirculated, because changes by the format's own parts belong to the other messages.
+pub(super) fn goes_alone(format: &ProgramFormat) -> bool {
     format.actions.is_empty() && format.parts.before.is_none()
 }
 
-/// The heading of what is added behind the program.
-pub(super) fn metadata(text: &mut Text, format: &Format) {
+/// Writes the heading of the added code.
+pub(super) fn metadata(text: &mut Text, format: &ProgramFormat) {
     let fields: Vec<&str> = format.fields.iter().map(|field| field.name.as_str()).collect();
     text.line("");
     text.line(format!("// Added: tables for rules over {}.", fields.join(", ")));
 }
 
-/// An element of the stack, or its member.
-pub(super) fn element(messages: &Messages, kind: &Kind, index: u32) -> String {
+/// Returns an element of the stack, or its member, as an expression.
+pub(super) fn element(messages: &Messages, kind: &MessageKind, index: u32) -> String {
     let element = format!("hdr.{}[{index}]", messages.stack);
     match &kind.member {
         Some(member) => format!("{element}.{member}"),
@@ -62,12 +62,12 @@ pub(super) fn element(messages: &Messages, kind: &Kind, index: u32) -> String {
     }
 }
 
-/// A message's bytes as an expression of 32 bits.
-pub(super) fn size(messages: &Messages, kind: &Kind, index: u32) -> String {
+/// Returns the size of a message in bytes as a 32-bit expression.
+pub(super) fn size(messages: &Messages, kind: &MessageKind, index: u32) -> String {
     bytes(&kind.size, &element(messages, kind, index))
 }
 
-/// The bytes of a header, which lies there.
+/// Returns the size in bytes of a header at `element`.
 pub(super) fn bytes(size: &Size, element: &str) -> String {
     match size {
         Size::Fixed(bytes) => format!("32w{bytes}"),
@@ -81,8 +81,13 @@ pub(super) fn bytes(size: &Size, element: &str) -> String {
     }
 }
 
-/// A chain of `if` over the kinds that a message may be, with what `body` writes for each.
-pub(super) fn kinds(text: &mut Text, messages: &Messages, index: u32, mut body: impl FnMut(&mut Text, &Kind, &str)) {
+/// Writes a chain of `if` over the kinds of a message; `body` writes each branch.
+pub(super) fn kinds(
+    text: &mut Text,
+    messages: &Messages,
+    index: u32,
+    mut body: impl FnMut(&mut Text, &MessageKind, &str),
+) {
     for (at, kind) in messages.kinds.iter().enumerate() {
         let element = element(messages, kind, index);
         let head = if at == 0 { "if" } else { "} else if" };
@@ -92,13 +97,13 @@ pub(super) fn kinds(text: &mut Text, messages: &Messages, index: u32, mut body: 
     text.line("}");
 }
 
-/// Whether there is a message at `index`.
+/// Returns the condition that there is a message at `index`.
 pub(super) fn is_there(messages: &Messages, index: u32) -> String {
     let valid = messages.kinds.iter().map(|kind| format!("{}.isValid()", element(messages, kind, index)));
     valid.collect::<Vec<_>>().join(" || ")
 }
 
-/// Makes the packet say that `removed` bytes are gone.
+/// Writes code that subtracts `removed` bytes from the packet's length fields.
 pub(super) fn shorten(text: &mut Text, messages: &Messages, has_compute: bool) {
     for length in &messages.lengths {
         let shorter = format!("{} - (bit<{}>)removed", place(length), length.width);
@@ -107,12 +112,12 @@ pub(super) fn shorten(text: &mut Text, messages: &Messages, has_compute: bool) {
     clear(text, messages, has_compute);
 }
 
-/// Makes checksums nothing that may be nothing.
+/// Writes code that zeroes optional checksums.
 pub(super) fn clear(text: &mut Text, messages: &Messages, has_compute: bool) {
     messages.clear.iter().for_each(|cleared| assign(text, messages, has_compute, cleared, "0"));
 }
 
-/// Makes the packet say that `done` messages from the first on are gone.
+/// Writes code that removes the first `done` messages from the packet's count and sequence number.
 pub(super) fn count_off(text: &mut Text, messages: &Messages, has_compute: bool, done: &str) {
     let count = &messages.count;
     let fewer = format!("{} - (bit<{}>){done}", place(count), count.width);
@@ -123,7 +128,8 @@ pub(super) fn count_off(text: &mut Text, messages: &Messages, has_compute: bool,
     }
 }
 
-/// Gives a field a value, and changes the checksum over it (RFC 1624, equation 3), unless the format computes that itself.
+/// Writes an assignment to a field with an incremental update of the checksum over it (RFC 1624, equation 3), unless
+/// the format computes the checksum itself.
 pub(super) fn assign(text: &mut Text, messages: &Messages, has_compute: bool, path: &Path, value: &str) {
     let at = place(path);
     let Some(checksum) = messages.checksum.as_ref().filter(|_| !has_compute && messages.covers(path)) else {
@@ -144,7 +150,7 @@ pub(super) fn assign(text: &mut Text, messages: &Messages, has_compute: bool, pa
     text.line("}");
 }
 
-/// What a field gives to the words of 16 bits that it lies in, from the last word to the first.
+/// Returns the contributions of a field to its 16-bit words, from the last word to the first.
 fn words(path: &Path) -> Vec<String> {
     let at = place(path);
     let end = path.offset.expect("the reader asks for it") + path.width;

@@ -1,4 +1,4 @@
-//! The whole program, as text.
+//! Generation of the program text.
 
 mod counters;
 mod egress;
@@ -10,10 +10,10 @@ mod stages;
 mod state;
 mod text;
 
-use subscribe::{Layout, Stage, Target};
+use subscribe::{ColumnLayout, Stage, TargetCapabilities};
 
-use crate::Rules;
-use crate::format::{Format, Messages, Path};
+use crate::RuleFormat;
+use crate::format::{Messages, Path, ProgramFormat};
 use crate::groups;
 use text::Text;
 
@@ -23,86 +23,93 @@ pub(crate) use stages::{VALIDITY, codes_table, part_name, to_code, validity, wid
 pub(crate) use state::{COUNTS, cells, place_table};
 pub(crate) use text::identifier;
 
-/// The replication group of all ports that any rule delivers to: heartbeats go there.
+/// Multicast group of all ports that any rule delivers to; heartbeats go there.
 pub const EVERYONE: u16 = 0x7fff;
-/// The mirror session by which what is left of a packet goes round once more.
+/// Mirror session that recirculates the rest of a packet.
 pub const REST_SESSION: u16 = 1;
 
-/// The list of fields that what is left of a packet takes with it as it goes round.
+/// The field list that a recirculated packet preserves.
 const ROUND: u8 = 1;
 
-/// How often Triplane's switch clones a packet, or has it go round, with all that it was before: what it would drop the program
-/// opens a gap for, where messages are numbered. To leave and to go round take two of these, to go round alone takes one.
+/// Maximum number of passes, by clone or recirculation, that Triplane's switch preserves. If messages are numbered, the
+/// program opens a gap for messages beyond the limit. Delivery plus recirculation takes two passes, recirculation alone
+/// takes one.
 pub(crate) const PASSES: u8 = 64;
 
-/// The port for which a packet goes to egress only to go round: any would do.
+/// Egress port of a packet that is only recirculated; any port works.
 const AROUND: u16 = 510;
 
-/// How the program is written.
+/// Options of the generated program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Options {
-    /// What tables can match.
-    pub target: Target,
-    /// How many messages are matched in one pass; what is left goes round. `None` for as many as the stack has. With 1,
-    /// every table is applied in one place, as switches want it whose tables are stages.
+pub struct ProgramOptions {
+    /// Capabilities of the tables.
+    pub target: TargetCapabilities,
+    /// Maximum number of messages matched in one pass; the rest is recirculated. `None` for the size of the stack. With
+    /// 1, every table is applied in one place, as required by switches whose tables are pipeline stages.
     pub messages_per_pass: Option<u32>,
-    /// The size of each table, in entries.
+    /// Size of each table, in entries.
     pub table_size: u32,
-    /// Whether there is a table of pairs of ports between which nothing is copied (`split_horizon`), as switches need it that
+    /// Whether there is a table of port pairs between which nothing is forwarded (`split_horizon`), for switches that
     /// deliver to each other.
     pub split_horizon: bool,
 }
 
-impl Default for Options {
+impl Default for ProgramOptions {
     fn default() -> Self {
-        let target = Target {
+        let target = TargetCapabilities {
             exact_beside: false,
             max_group: groups::COMPILED,
             one_update: true,
             carries: true,
-            ..Target::default()
+            ..TargetCapabilities::default()
         };
-        Options { target, messages_per_pass: None, table_size: 1 << 20, split_horizon: false }
+        ProgramOptions { target, messages_per_pass: None, table_size: 1 << 20, split_horizon: false }
     }
 }
 
-impl Options {
+impl ProgramOptions {
     fn per_pass(&self, messages: &Messages) -> u32 {
         self.messages_per_pass.unwrap_or(messages.most).clamp(1, messages.most)
     }
 }
 
-/// The text of the program that matches rules over `format`: `source`, the main file's text, with a field added to its
-/// metadata, and behind it the controls and the package.
+/// Returns the text of the program that matches rules over `format`: `source`, the text of the main file, with a field
+/// added to its metadata, followed by the controls and the package.
 ///
-/// A message (or a packet, if it has none) goes through the stages in order: the tables of a field take the state and the
-/// field's value to the next state, and the leaf table takes the last state to a port or a group. The tables are called
-/// after the field and its place in the order (`stock_exact_3`, `price_range_5`), and each has one for all other values
-/// (`stock_rest_3`).
+/// A message (or a packet without messages) passes the stages in order: the tables of a field map the state and the
+/// field's value to the next state, and the leaf table maps the last state to a port or a group. Table names contain
+/// the field and its position in the order (`stock_exact_3`, `price_range_5`); each field also has a table for all
+/// other values (`stock_rest_3`).
 ///
 /// # Several messages
 ///
-/// Messages are matched in order. Those that nobody asked for are taken out. The ones before the first whose subscribers
-/// are others than those of the messages before it stay, and leave as one packet for their subscribers; what is left,
-/// from that message on or beyond what one pass can match, goes round once more as a packet of its own (a clone, which is
-/// recirculated). So every subscriber gets the messages that it asked for and no others, in order; a packet with n messages
-/// costs one pass, and one more for each change of subscribers among the messages that anyone wants. Where a pass finds none that
-/// anyone wants, the packet itself goes round, unless the format's own parts may have changed it. Counts, lengths and
-/// checksums are those of the packets that leave.
+/// Messages are matched in order. Messages without subscribers are removed. The others, up to the first with different
+/// subscribers, leave as one packet for their subscribers. The rest, from that message on or beyond the capacity of one
+/// pass, is recirculated as a packet of its own (a clone). Every subscriber thus receives exactly its messages, in
+/// order. A packet with n messages costs one pass, plus one for each change of subscribers among the messages with
+/// subscribers. If a pass finds no subscribers, the packet itself is recirculated, unless the format's own parts may
+/// have changed it. Counts, lengths and checksums are those of the packets that leave.
 ///
-/// Where messages are numbered, each port's are numbered anew without gaps, from 1 on, in a register: a subscriber finds
-/// out by a gap that a packet to it was lost. A gap in what comes in becomes a gap in every subscriber's numbers, since
-/// nobody knows for whom the lost messages were. Gaps are counted apart for each port that packets come in on, from the first
-/// number there on. If packets say which session they belong to, all of that is a session's, and begins anew with another one. Packets without messages (count 0, and all ones) go to everyone. What a switch lets go round
-/// no further (64 passes), or cannot be read, is lost, and a gap in every subscriber's numbers like one that comes in.
-pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, options: &Options) -> String {
+/// If messages are numbered, the messages to each port are renumbered from 1 without gaps, in a register. A gap then
+/// shows the subscriber that a packet to it was lost. A gap in the incoming numbers becomes a gap for every subscriber,
+/// because the subscribers of the lost messages are unknown. Incoming gaps are counted per ingress port, from the first
+/// number on that port. If packets carry a session, all of these numbers are per session, and restart with a new
+/// session. Packets without messages (count 0 or all ones) go to everyone. Messages that exceed the limit of 64 passes
+/// or cannot be parsed are lost; they cause a gap for every subscriber, like an incoming gap.
+pub fn program(
+    source: &str,
+    format: &ProgramFormat,
+    rules: &RuleFormat,
+    layout: &ColumnLayout,
+    options: &ProgramOptions,
+) -> String {
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);
-    let written = Written { format, rules, stages, options };
+    let inputs = ProgramInputs { format, rules, stages, options };
     let (before, behind) = source.split_at(parts.metadata_at);
     let mut text = Text::default();
     message::metadata(&mut text, format);
-    ingress::control(&mut text, &written);
+    ingress::control(&mut text, &inputs);
     egress::control(&mut text, format, options);
     let mut pass = |name: &str, given: &Option<String>, head: &str| -> String {
         given.clone().unwrap_or_else(|| {
@@ -131,25 +138,29 @@ pub fn program(source: &str, format: &Format, rules: &Rules, layout: &Layout, op
     format!("{heading}{}{before}{addition}{behind}\n{}", message::declaration(format, rules, options), text.finish())
 }
 
-/// What entries have to agree with.
-fn heading(rules: &Rules, layout: &Layout) -> String {
+/// Returns the heading comment with the options that entries must agree with.
+fn heading(rules: &RuleFormat, layout: &ColumnLayout) -> String {
     let order = layout.shown(&rules.format).join(",");
     format!(
         "// Made by `triplane subscribe`. Entries for it are compiled with `--order-of` this file, or with\n// --order {order}\n\n"
     )
 }
 
-/// The program's tables for validity and fields in the order in which they are asked, by their full names: the match kind of what
-/// each looks up beside the state, if it does.
-pub fn stage_tables(rules: &Rules, layout: &Layout, options: &Options) -> Vec<(String, Option<&'static str>)> {
+/// Returns the full names of the program's tables for validity and fields in lookup order, each with the match kind of
+/// its key besides the state, if any.
+pub fn stage_tables(
+    rules: &RuleFormat,
+    layout: &ColumnLayout,
+    options: &ProgramOptions,
+) -> Vec<(String, Option<&'static str>)> {
     let stages = subscribe::stages(&rules.format, layout, &options.target);
     let all = stages.iter().enumerate().flat_map(|(number, stage)| stages::tables(stage, number, &rules.format));
     all.map(|(name, kind)| (format!("Subscriptions.{name}"), kind)).collect()
 }
 
-/// The program without tables of rules: its parser, and what it does before the rules. With it a packet can be read as the
-/// whole program reads it.
-pub fn bare(source: &str, format: &Format) -> String {
+/// Returns the program without tables of rules: its parser, and the control before the rules. It parses packets exactly
+/// as the full program does.
+pub fn bare(source: &str, format: &ProgramFormat) -> String {
     let parts = &format.parts;
     let mut text = Text::default();
     let two = format!("inout {} hdr, inout {} meta", parts.headers, parts.metadata);
@@ -166,29 +177,29 @@ pub fn bare(source: &str, format: &Format) -> String {
     format!("{source}\n{}", text.finish())
 }
 
-/// What the program is written from.
-struct Written<'a> {
-    format: &'a Format,
-    rules: &'a Rules,
+/// Inputs of the generator.
+struct ProgramInputs<'a> {
+    format: &'a ProgramFormat,
+    rules: &'a RuleFormat,
     stages: Vec<Stage>,
-    options: &'a Options,
+    options: &'a ProgramOptions,
 }
 
-impl Written<'_> {
+impl ProgramInputs<'_> {
     /// Whether the program has counters or aggregates.
     fn remembers(&self) -> bool {
         !self.format.counters.is_empty() || !self.format.aggregates.is_empty()
     }
 }
 
-/// The table that calls an action of the program.
+/// Returns the name of the table that calls an action of the program.
 pub(crate) fn do_table(action: &str) -> String {
     format!("do_{}", text::identifier(action))
 }
 
-/// The value of a field in 64 bits.
-fn amount(written: &Written<'_>, field: subscribe::FieldId) -> String {
-    let field = &written.format.fields[usize::from(field.0)];
+/// Returns the value of a field, limited to 64 bits, as an expression.
+fn amount(inputs: &ProgramInputs<'_>, field: subscribe::FieldId) -> String {
+    let field = &inputs.format.fields[usize::from(field.0)];
     let value = format!("{}_value", identifier(&field.name));
     match field.width {
         ..=64 => format!("(bit<64>){value}"),
@@ -196,7 +207,7 @@ fn amount(written: &Written<'_>, field: subscribe::FieldId) -> String {
     }
 }
 
-/// `hdr.udp.length`.
+/// Returns the expression of a field: `hdr.udp.length`.
 fn place(path: &Path) -> String {
     format!("hdr.{}.{}", path.header, path.field)
 }

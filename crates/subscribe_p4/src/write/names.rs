@@ -1,11 +1,11 @@
-//! The names that the program takes for itself.
+//! Names that the generated program uses.
 
 use super::stages::validity;
 use super::{do_table, identifier, update_table, with_field};
-use crate::Rules;
-use crate::format::{Field, Format, HeaderId};
+use crate::RuleFormat;
+use crate::format::{FormatField, HeaderId, ProgramFormat};
 
-/// What is added at top level.
+/// Declarations added at top level.
 pub(crate) const TOP_LEVEL: [&str; 6] = [
     "subscription_t",
     "Subscriptions",
@@ -15,11 +15,11 @@ pub(crate) const TOP_LEVEL: [&str; 6] = [
     "SubscriptionsDeparser",
 ];
 
-/// What is added to the metadata.
+/// Member added to the metadata.
 pub(crate) const METADATA: &str = "subscription";
 
-/// What the controls that are added declare, whatever the format (in their scope the format's own parts are called), and what
-/// they call of the architecture.
+/// Names that the added controls declare for every format (the format's own parts are called in their scope), and names
+/// of the architecture that they use.
 const IN_CONTROLS: &str = "
     hdr meta standard_metadata
     target to_state to_port to_group validity leaf
@@ -30,7 +30,8 @@ const IN_CONTROLS: &str = "
     NoAction mark_to_drop truncate hash register V1Switch HashAlgorithm CloneType error
 ";
 
-/// Parameters, members and variables within these: nothing of the format is called in their scope, but a macro changes them, too.
+/// Names of parameters, members and variables within these. No part of the format is called in their scope, but a macro
+/// would change them, too.
 const WITHIN: &str = "
     packet state port group code function number index slots messages done keep passes around missed from now empty first next due
     kept run
@@ -38,23 +39,23 @@ const WITHIN: &str = "
     stream session is_over more mine at_port
 ";
 
-/// Names that end with a number: what is before it.
+/// Prefixes of names that end with a number.
 const NUMBERED: [&str; 4] = ["place_", "to_place_", "cell_", "divide_"];
 
-/// Whether some of these headers are messages and some are not.
-fn is_shared(format: &Format, headers: impl Iterator<Item = HeaderId> + Clone) -> bool {
+/// Whether some of these headers belong to messages and some do not.
+fn is_shared(format: &ProgramFormat, headers: impl Iterator<Item = HeaderId> + Clone) -> bool {
     let in_message = |header: HeaderId| format.headers[header.0].in_message;
     headers.clone().any(in_message) && headers.clone().any(|header| !in_message(header))
 }
 
-/// The variable for what the packet's own headers give to a field that messages have, too, if there are both.
-pub(super) fn value_of_packet(format: &Format, field: &Field) -> Option<String> {
+/// Returns the name of the variable that saves the packet's own value of a field that messages have, too.
+pub(super) fn value_of_packet(format: &ProgramFormat, field: &FormatField) -> Option<String> {
     let is_shared = is_shared(format, field.sources.iter().map(|source| source.header));
     is_shared.then(|| format!("{}_packet", identifier(&field.name)))
 }
 
-/// The same for whether one of these headers is valid.
-pub(super) fn valid_of_packet(format: &Format, any: &[HeaderId]) -> Option<String> {
+/// Returns the name of the variable that saves the packet's own validity of these headers.
+pub(super) fn valid_of_packet(format: &ProgramFormat, any: &[HeaderId]) -> Option<String> {
     is_shared(format, any.iter().copied()).then(|| format!("{}_packet", validity(format, any)))
 }
 
@@ -62,14 +63,14 @@ fn is_among(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|one| one == name)
 }
 
-/// Whether a macro of this name would change what is added.
-pub(crate) fn is_written(name: &str, format: &Format, rules: Option<&Rules>) -> bool {
+/// Whether a macro of this name would change the added code.
+pub(crate) fn is_written(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
     let is_other = name == METADATA || is_among(WITHIN, name) || TOP_LEVEL.contains(&name);
     is_other || is_declared(name, format, rules)
 }
 
-/// Whether the controls that are added declare a name, or call what the architecture has under it.
-pub(crate) fn is_declared(name: &str, format: &Format, rules: Option<&Rules>) -> bool {
+/// Whether the added controls declare this name or use it from the architecture.
+pub(crate) fn is_declared(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_slots = name.strip_prefix("slot_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let is_numbered = || NUMBERED.iter().any(|stem| name.strip_prefix(stem).is_some_and(is_number));

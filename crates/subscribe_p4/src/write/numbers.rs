@@ -1,12 +1,14 @@
-//! Numbers of messages: which ones never came, and which one each port's next message gets.
+//! Sequence numbers: detection of missing messages and renumbering per port.
 //!
-//! Ingress looks for gaps in what comes in at a port, and egress numbers what leaves by one. Where packets say which session they
-//! belong to, each has a stream: a place for what is known of it, by a hash of its name. Another session at the same place takes
-//! it over. So does one that was ended and begins anew with number 1. Which of them cells belong to is told by the stream's turn,
-//! the count of its sessions: nothing has to be cleared when one begins.
+//! Ingress detects gaps in the incoming numbers of a port, and egress renumbers outgoing messages from 1. If packets
+//! carry a session, the session hashes to a stream, a slot with its state. Another session that hashes to the same
+//! stream takes it over, and so does a session that has ended and restarts with number 1. The stream's turn is a
+//! generation counter that increments with each new session. Each cell stores the turn it was written in, so a new
+//! session needs no clearing.
 //!
 //! ```text
-//! arrivals:  session ──hash──> stream: sessions, turns, ended, lost_messages       number: delivered, opened, of numbered
+//! arrivals:  session ──hash──> stream: sessions, turns, ended, lost_messages       number: delivered, opened, of
+//! numbered
 //!                              stream and port: due_message, of due_turn                   for stream and port
 //! ```
 
@@ -15,10 +17,10 @@ use super::place;
 use super::text::Text;
 use crate::format::{Messages, Path, Session};
 
-/// Cells of a register that has one for each port.
+/// Number of cells of a register with one cell per port.
 const PORTS: u32 = 512;
 
-/// What a packet takes with it from pass to pass: whose numbers it has.
+/// Writes the metadata that a packet preserves between passes: its stream and turn.
 pub(super) fn carried(text: &mut Text, messages: &Messages) {
     if messages.session.is_some() {
         text.line(format!(
@@ -29,7 +31,7 @@ pub(super) fn carried(text: &mut Text, messages: &Messages) {
     }
 }
 
-/// Registers and the action that counts messages as lost, if messages are numbered.
+/// Writes the registers, and the action that counts lost messages, if messages are numbered.
 pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
     if messages.sequence.is_none() {
         return;
@@ -74,7 +76,7 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
     });
 }
 
-/// Counts the messages that never came, by the gaps in their numbers.
+/// Writes code that counts missing messages by gaps in their numbers.
 pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
     let count = place(&messages.count);
     text.block("if (standard_metadata.instance_type == 0)", |text| {
@@ -125,7 +127,7 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
             text.line("lost_messages.read(lost, 0);");
             text.line("meta.subscription.missed = lost;");
         }
-        // In this order: while the turn is the packet's, so was what was lost.
+        // The order of reads matters: if the turn is still the packet's, so was the loss count.
         Some(_) => {
             text.line("lost_messages.read(lost, meta.subscription.stream);");
             text.line("turns.read(turn, meta.subscription.stream);");
@@ -134,20 +136,20 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
     }
 }
 
-/// What is behind the number that was due at a port, and which one is due now.
+/// Writes code that counts the gap before this packet and updates the number due at a port.
 fn due(text: &mut Text, at: &str) {
     text.line(format!("due_message.read(due, {at});"));
     text.block("if (due != 0 && first > due)", |text| text.line("lose(first - due);"));
     text.block("if (next > due)", |text| text.line(format!("due_message.write({at}, next);")));
 }
 
-/// The cell of a stream and a port.
+/// Returns the declaration of the cell index of a stream and a port.
 fn at_port(port: &str) -> String {
     let bits = PORTS.ilog2();
     format!("bit<32> at_port = (meta.subscription.stream << {bits}) | (bit<32>)standard_metadata.{port};")
 }
 
-/// Egress' registers, if messages are numbered.
+/// Writes the egress registers, if messages are numbered.
 pub(super) fn declare_delivered(text: &mut Text, messages: &Messages) {
     if messages.sequence.is_none() {
         return;
@@ -169,8 +171,8 @@ pub(super) fn declare_delivered(text: &mut Text, messages: &Messages) {
     text.line("");
 }
 
-/// Numbers the messages as the port's. Packets of several workers may come here in another order than they came in: one that knows
-/// of fewer missing messages than the port was shown gets no number a second time.
+/// Writes code that renumbers messages for the port. Packets of several workers may arrive here out of order; a packet
+/// that knows of fewer missing messages than the port has been notified of must not reuse a number.
 pub(super) fn number(text: &mut Text, messages: &Messages, sequence: &Path, has_compute: bool) {
     text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
         match messages.session {
@@ -184,7 +186,7 @@ pub(super) fn number(text: &mut Text, messages: &Messages, sequence: &Path, has_
     });
 }
 
-/// What the port was given and was shown to miss before these messages: `given`, `gap`.
+/// Writes code that reads the port's delivered and missing counts before these messages: `given`, `gap`.
 fn of_port(text: &mut Text, messages: &Messages) {
     let count = place(&messages.count);
     text.line("bit<32> port = (bit<32>)standard_metadata.egress_port;");
@@ -203,7 +205,7 @@ fn of_port(text: &mut Text, messages: &Messages) {
     });
 }
 
-/// The same of the packet's session.
+/// Writes the same code for the packet's session.
 fn of_session(text: &mut Text, messages: &Messages) {
     let count = place(&messages.count);
     let last = messages.count.all_ones();

@@ -1,27 +1,28 @@
-//! The tables of the stages.
+//! Tables of the stages.
 
-use subscribe::{Key, Stage, StageKey, Wide, state};
+use subscribe::{ColumnKey, Stage, StageKey, Wide, state};
 
 use super::text::{Text, identifier};
-use super::{Options, Written, counters, state as memory};
-use crate::format::{Format, HeaderId};
+use super::{ProgramInputs, ProgramOptions, counters, state as memory};
+use crate::format::{HeaderId, ProgramFormat};
 
-/// The state as a key.
+/// The state as a table key.
 pub(super) const STATE_KEY: &str = "meta.subscription.state: exact @name(\"state\");";
 
-/// Where the tables of stages lead: to a state, or at once to where the message goes.
+/// Actions of stage tables: to the next state, or directly to the destination.
 const LEADS_TO: &str = "to_state; to_port; to_group;";
 
-/// The table that knows which headers are valid, and no state.
+/// Name of the table that matches header validity, independent of the state.
 pub(crate) const VALIDITY: &str = "validity";
 
-/// The variable that says whether one of some headers is valid.
-pub(crate) fn validity(format: &Format, any: &[HeaderId]) -> String {
+/// Returns the name of the variable that holds whether one of some headers is valid.
+pub(crate) fn validity(format: &ProgramFormat, any: &[HeaderId]) -> String {
     let names: Vec<String> = any.iter().map(|header| identifier(&format.headers[header.0].name)).collect();
     format!("{}_valid", names.join("_or_"))
 }
 
-/// The table of a field's codes. Of prefixes it has another name: entries of one kind are not to be taken for those of another.
+/// Returns the name of a field's code table. It depends on the match kind, so that entries for one kind are never
+/// installed in a table of another.
 pub(crate) fn codes_table(column: &str, kind: Wide) -> String {
     match kind {
         Wide::Range => name(column, "codes"),
@@ -29,28 +30,28 @@ pub(crate) fn codes_table(column: &str, kind: Wide) -> String {
     }
 }
 
-/// The action that gives a value its code.
+/// Returns the name of the action that sets a value's code.
 pub(crate) fn to_code(column: &str) -> String {
     name(column, "to_code")
 }
 
-/// The variable for a value's code.
+/// Returns the name of the variable for a value's code.
 fn code(column: &str) -> String {
     name(column, "code")
 }
 
-/// What belongs to a column.
+/// Returns a name derived from a column.
 fn name(column: &str, part: &str) -> String {
     format!("{}_{part}", identifier(column))
 }
 
-/// A table of a stage's, by the stage's place: programs and entries made with different orders have no such table in common, so that
-/// neither runs with the other's.
+/// Returns the name of a stage's table, which contains the stage number. Programs and entries made with different
+/// orders therefore have no such table in common, and cannot be combined by mistake.
 pub(crate) fn part_name(column: &str, part: &str, stage: usize) -> String {
     format!("{}_{stage}", name(column, part))
 }
 
-/// The name of a match kind, which is that of its part of a stage too.
+/// Returns the name of a match kind, which is also the suffix of its table.
 pub(crate) fn wide_name(wide: Wide) -> &'static str {
     match wide {
         Wide::Range => "range",
@@ -59,13 +60,18 @@ pub(crate) fn wide_name(wide: Wide) -> &'static str {
     }
 }
 
-/// The tables of a stage that match values, in the order in which they are asked.
+/// Returns the suffixes of a stage's tables that match values, in lookup order.
 fn matching(stage: &Stage) -> impl Iterator<Item = &'static str> {
     [stage.exact.then_some("exact"), stage.wide.map(wide_name)].into_iter().flatten()
 }
 
-/// Every table of a stage, with the match kind of what it looks up: values, or nothing but the state.
-pub(super) fn tables(stage: &Stage, number: usize, format: &subscribe::Format) -> Vec<(String, Option<&'static str>)> {
+/// Returns the tables of a stage with the match kind of their value key; `None` for a table that matches the state
+/// alone.
+pub(super) fn tables(
+    stage: &Stage,
+    number: usize,
+    format: &subscribe::MessageFormat,
+) -> Vec<(String, Option<&'static str>)> {
     let StageKey::Column(key) = &stage.column else { return vec![(VALIDITY.to_owned(), Some("ternary"))] };
     let column = key.name(format);
     let codes = stage.codes.map(|_| (codes_table(&column, stage.code_table), Some(wide_name(stage.code_table))));
@@ -73,7 +79,7 @@ pub(super) fn tables(stage: &Stage, number: usize, format: &subscribe::Format) -
     codes.into_iter().chain(values).chain([(part_name(&column, "rest", number), None)]).collect()
 }
 
-pub(super) fn table(text: &mut Text, name: &str, keys: &[String], actions: &str, options: &Options) {
+pub(super) fn table(text: &mut Text, name: &str, keys: &[String], actions: &str, options: &ProgramOptions) {
     text.line("");
     text.block(format!("table {name}"), |text| {
         match keys {
@@ -86,108 +92,111 @@ pub(super) fn table(text: &mut Text, name: &str, keys: &[String], actions: &str,
     });
 }
 
-/// The tables of all stages.
-pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
-    for (number, stage) in written.stages.iter().enumerate() {
+/// Writes the tables of all stages.
+pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    for (number, stage) in inputs.stages.iter().enumerate() {
         let StageKey::Column(key) = &stage.column else {
-            let names = written.rules.headers.iter().map(|any| validity(written.format, any));
+            let names = inputs.rules.headers.iter().map(|any| validity(inputs.format, any));
             let keys: Vec<String> = names.map(|name| format!("{name}: ternary @name(\"{name}\");")).collect();
-            table(text, VALIDITY, &keys, LEADS_TO, written.options);
+            table(text, VALIDITY, &keys, LEADS_TO, inputs.options);
             continue;
         };
-        let column = key.name(&written.rules.format);
+        let column = key.name(&inputs.rules.format);
         if let Some(bits) = stage.codes {
-            codes(text, written, &column, *key, bits, stage.code_table);
+            codes(text, inputs, &column, *key, bits, stage.code_table);
         }
-        let looked_up = if stage.codes.is_some() { code(&column) } else { value(written, *key) };
+        let looked_up = if stage.codes.is_some() { code(&column) } else { value(inputs, *key) };
         let named = |part: &str| part_name(&column, part, number);
         let mut part = |part: &str| {
             let value = format!("{looked_up}: {part} @name(\"value\");");
-            table(text, &named(part), &[STATE_KEY.to_owned(), value], LEADS_TO, written.options);
+            table(text, &named(part), &[STATE_KEY.to_owned(), value], LEADS_TO, inputs.options);
         };
         matching(stage).for_each(&mut part);
-        table(text, &named("rest"), &[STATE_KEY.to_owned()], LEADS_TO, written.options);
+        table(text, &named("rest"), &[STATE_KEY.to_owned()], LEADS_TO, inputs.options);
     }
 }
 
-/// What maps a field's values onto its codes. A value without an entry has code 0.
-fn codes(text: &mut Text, written: &Written<'_>, column: &str, key: Key, bits: u32, kind: Wide) {
+/// Writes the code table of a field. A value without an entry has code 0.
+fn codes(text: &mut Text, inputs: &ProgramInputs<'_>, column: &str, key: ColumnKey, bits: u32, kind: Wide) {
     let (variable, action) = (code(column), to_code(column));
     text.line("");
     text.line(format!("bit<{bits}> {variable} = 0;"));
     text.line(format!("action {action}(bit<{bits}> code) {{ {variable} = code; }}"));
-    let value = format!("{}: {} @name(\"value\");", value(written, key), wide_name(kind));
-    // Each code is one range, but may be many prefixes.
+    let value = format!("{}: {} @name(\"value\");", value(inputs, key), wide_name(kind));
+    // A code is one range, but may be many prefixes.
     let most = if kind == Wide::Range { 1u32.checked_shl(bits).unwrap_or(u32::MAX) } else { u32::MAX };
-    let options = Options { table_size: written.options.table_size.min(most), ..*written.options };
+    let options = ProgramOptions { table_size: inputs.options.table_size.min(most), ..*inputs.options };
     table(text, &codes_table(column, kind), &[value], &format!("{action};"), &options);
 }
 
-/// Whether the state is one that a stage asks, or a leaf: its highest bits say so.
+/// Returns the condition that the state has this tag.
 pub(super) fn is_asked(tag: u32) -> String {
     format!("meta.subscription.state[31:{}] == {tag}", state::NUMBER_BITS)
 }
 
-/// Whether the state is a leaf.
-pub(super) fn is_leaf(written: &Written<'_>) -> String {
-    match written.remembers() {
-        true => format!("meta.subscription.state[31:{}] >= {}", state::NUMBER_BITS, state::REMEMBERED),
-        false => is_asked(state::LEAF),
+/// Returns the condition that the state is a leaf.
+pub(super) fn is_leaf(inputs: &ProgramInputs<'_>) -> String {
+    if inputs.remembers() {
+        format!("meta.subscription.state[31:{}] >= {}", state::NUMBER_BITS, state::REMEMBERED)
+    } else {
+        is_asked(state::LEAF)
     }
 }
 
-/// The first stage that asks for what the program remembers of messages before; the number of stages if none does.
-fn first_remembered(written: &Written<'_>) -> usize {
-    let remembers = |stage: &Stage| matches!(stage.column, StageKey::Column(Key::Counter(_) | Key::Slot(_)));
-    written.stages.iter().position(remembers).unwrap_or(written.stages.len())
+/// Returns the first stage that tests a counter or an aggregate, or the number of stages if there is none.
+fn first_remembered(inputs: &ProgramInputs<'_>) -> usize {
+    let remembers =
+        |stage: &Stage| matches!(stage.column, StageKey::Column(ColumnKey::Counter(_) | ColumnKey::Slot(_)));
+    inputs.stages.iter().position(remembers).unwrap_or(inputs.stages.len())
 }
 
-/// Takes the state through the stages that ask for what is in the message.
-pub(super) fn apply(text: &mut Text, written: &Written<'_>) {
-    (0..first_remembered(written)).for_each(|number| stage(text, written, number));
+/// Writes code that passes the state through the stages that test the message itself.
+pub(super) fn apply(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    (0..first_remembered(inputs)).for_each(|number| stage(text, inputs, number));
 }
 
-/// Takes the state through the stages behind these, and writes with `count` what is done for messages that are remembered. All
-/// of it is one step for other packets: a message tests what those before it left, and none between counts for less.
-pub(super) fn remember(text: &mut Text, written: &Written<'_>, count: impl FnOnce(&mut Text)) {
-    let first = first_remembered(written);
+/// Writes code that passes the state through the remaining stages, followed by the state updates that `count` writes.
+/// All of it is one atomic step for other packets: a message reads the results of all messages before it, and no update
+/// is lost.
+pub(super) fn remember(text: &mut Text, inputs: &ProgramInputs<'_>, count: impl FnOnce(&mut Text)) {
+    let first = first_remembered(inputs);
     text.block(format!("if ({})", is_between(first)), |text| {
-        memory::find(text, written);
+        memory::find(text, inputs);
         text.block("@atomic", |text| {
             let first_slot =
-                written.stages.iter().position(|stage| matches!(stage.column, StageKey::Column(Key::Slot(_))));
-            for number in first..written.stages.len() {
+                inputs.stages.iter().position(|stage| matches!(stage.column, StageKey::Column(ColumnKey::Slot(_))));
+            for number in first..inputs.stages.len() {
                 match first_slot {
-                    Some(slot) if slot == number && slot == first => memory::look(text, written),
+                    Some(slot) if slot == number && slot == first => memory::look(text, inputs),
                     Some(slot) if slot == number => {
-                        text.block(format!("if ({})", is_between(slot)), |text| memory::look(text, written));
+                        text.block(format!("if ({})", is_between(slot)), |text| memory::look(text, inputs));
                     }
                     _ => {}
                 }
-                stage(text, written, number);
+                stage(text, inputs, number);
             }
             count(text);
         });
     });
 }
 
-/// Whether the state is one that a stage asks from this one on, or a leaf whose messages are remembered.
+/// Returns the condition that the state belongs to this stage or a later one, or is a leaf with state updates.
 fn is_between(first: usize) -> String {
     let tag = format!("meta.subscription.state[31:{}]", state::NUMBER_BITS);
     format!("{tag} >= {} && {tag} != {}", state::stage_tag(first), state::LEAF)
 }
 
-/// The tables of a stage, for states that ask it.
-fn stage(text: &mut Text, written: &Written<'_>, number: usize) {
-    let stage = &written.stages[number];
+/// Writes the tables of a stage, applied to states that the stage looks up.
+fn stage(text: &mut Text, inputs: &ProgramInputs<'_>, number: usize) {
+    let stage = &inputs.stages[number];
     let StageKey::Column(key) = &stage.column else { return text.line(format!("{VALIDITY}.apply();")) };
-    let column = key.name(&written.rules.format);
+    let column = key.name(&inputs.rules.format);
     let tables: Vec<String> = matching(stage).map(|part| part_name(&column, part, number)).collect();
     let rest = format!("{}.apply();", part_name(&column, "rest", number));
     let missed = |table: &String| format!("if (!{table}.apply().hit) {{ ");
     let opened: String = tables.iter().map(missed).collect();
     text.block(format!("if ({})", is_asked(state::stage_tag(number))), |text| {
-        remembered(text, written, *key);
+        remembered(text, inputs, *key);
         if stage.codes.is_some() {
             text.line(format!("{} = 0;", code(&column)));
             text.line(format!("{}.apply();", codes_table(&column, stage.code_table)));
@@ -196,20 +205,20 @@ fn stage(text: &mut Text, written: &Written<'_>, number: usize) {
     });
 }
 
-/// Reads what the program remembers of messages before, where a stage asks that.
-fn remembered(text: &mut Text, written: &Written<'_>, key: Key) {
+/// Writes code that reads the counter or aggregate that a stage tests.
+fn remembered(text: &mut Text, inputs: &ProgramInputs<'_>, key: ColumnKey) {
     match key {
-        Key::Counter(id) => counters::read(text, &written.format.counters[usize::from(id.0)]),
-        Key::Slot(slot) => memory::value(text, written, slot),
-        Key::Valid(_) | Key::Field(_) => {}
+        ColumnKey::Counter(id) => counters::read(text, &inputs.format.counters[usize::from(id.0)]),
+        ColumnKey::Slot(slot) => memory::value(text, inputs, slot),
+        ColumnKey::Valid(_) | ColumnKey::Field(_) => {}
     }
 }
 
-fn value(written: &Written<'_>, key: Key) -> String {
+fn value(inputs: &ProgramInputs<'_>, key: ColumnKey) -> String {
     match key {
-        Key::Field(id) => format!("{}_value", identifier(&written.format.fields[usize::from(id.0)].name)),
-        Key::Counter(id) => format!("{}_value", written.format.counters[usize::from(id.0)].name),
-        Key::Slot(slot) => memory::value_var(slot),
-        Key::Valid(_) => unreachable!("validity is a stage of its own"),
+        ColumnKey::Field(id) => format!("{}_value", identifier(&inputs.format.fields[usize::from(id.0)].name)),
+        ColumnKey::Counter(id) => format!("{}_value", inputs.format.counters[usize::from(id.0)].name),
+        ColumnKey::Slot(slot) => memory::value_var(slot),
+        ColumnKey::Valid(_) => unreachable!("validity is a stage of its own"),
     }
 }

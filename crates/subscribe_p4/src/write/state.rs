@@ -1,94 +1,95 @@
-//! Aggregates: what the program remembers from message to message, by key.
+//! Aggregates: state between messages, by key.
 //!
-//! A slot of an aggregate is a few registers of the same length; a key has one cell of each. Keys that rules name have
-//! their cells by a table (`place_0`), other keys by a hash, behind those. A cell knows whose it is: a key that finds
-//! another's begins anew there.
+//! A slot of an aggregate consists of a few registers of equal length; a key has one cell in each. Keys that rules name
+//! get their cells from a table (`place_0`), other keys by a hash, in the second half of the registers. A cell stores
+//! its key; a key that finds another key's cell restarts there.
 //!
 //! ```text
-//! find:   place: which cell, by the key's fields
-//! look:   read the slots' cells ──> window over, or another key's? then as if nothing was counted ──> tables
-//! act:    leaf's state ──> counts: which slots ──> add the message, write the cells
+//! find:   place: the cell, by the key's fields
+//! look:   read the slots' cells ──> window over, or another key's? then reset ──> tables
+//! act:    leaf's state ──> counts: the slots ──> add the message, write the cells
 //! ```
 //!
-//! From the look on it is one step (`@atomic`), whatever number of threads a switch has.
+//! From `look` on it is one atomic step (`@atomic`), regardless of the number of threads of a switch.
 //!
-//! Averages are divided by hand, bit by bit: P4 has no division of what is not known before.
+//! Averages use a bit-by-bit division, because P4 has no division of run-time values.
 
 use subscribe::{Aggregate, Function, Window};
 
 use super::stages::{STATE_KEY, table};
 use super::text::{Text, identifier};
-use super::{Written, amount};
-use crate::format::Field;
+use super::{ProgramInputs, amount};
+use crate::format::FormatField;
 
-/// The table that says which slots a leaf's messages count for.
+/// Name of the table that maps a leaf to the slots that its messages count for.
 pub(crate) const COUNTS: &str = "counts";
 
-/// The time of a pass, in microseconds.
+/// Time of a pass, in microseconds.
 pub(super) const NOW: &str = "meta.subscription.now";
 
-/// Whether the program has windows that are over at some time.
-pub(super) fn has_clock(format: &subscribe::Format) -> bool {
+/// Whether the program has time windows.
+pub(super) fn has_clock(format: &subscribe::MessageFormat) -> bool {
     let is_time = |window: &Window| matches!(window, Window::Micros(_));
     format.computed().iter().any(|computed| is_time(&computed.aggregate.window))
         || format.counters().iter().any(|counter| counter.window.as_ref().is_some_and(is_time))
 }
 
-/// Takes the time of a pass. BMv2 stamps a packet when it comes in, and not when it goes round: there its time stays that of
-/// its arrival.
-pub(super) fn take_time(text: &mut Text, written: &Written<'_>) {
+/// Writes code that reads the time of a pass. BMv2 stamps a packet on arrival only; there a recirculated packet keeps
+/// its arrival time.
+pub(super) fn take_time(text: &mut Text, inputs: &ProgramInputs<'_>) {
     const STAMP: &str = "standard_metadata.ingress_global_timestamp";
-    if !has_clock(&written.rules.format) {
+    if !has_clock(&inputs.rules.format) {
         return;
     }
     let take = |text: &mut Text| text.line(format!("{NOW} = {STAMP};"));
-    match written.format.messages {
+    match inputs.format.messages {
         Some(_) => text.block(format!("if ({STAMP} != 0)"), take),
         None => take(text),
     }
 }
 
-/// By how much a packet's time may lie before a window's begin (12 days): workers' clocks differ, and captures are merged.
+/// Maximum number of microseconds (12 days) that a packet's time may precede a window's begin: workers' clocks differ,
+/// and captures are merged.
 const EARLY: u64 = 1 << 40;
 
-/// Whether no window is open that would end at `end`; 0 if there never was one. The clock has 48 bits and goes round: what is left
-/// of a window is its length at most, whatever the clock says.
+/// Returns the condition that no window is open that would end at `end`; 0 if there never was one. The clock has 48
+/// bits and wraps around; the remaining time of a window never exceeds its length.
 pub(super) fn is_over(end: &str, length: u64) -> String {
     format!("{end} == 0 || {end} - {NOW} - 1 >= {}", length + EARLY)
 }
 
-/// The table of the places of an aggregate's keys.
+/// Returns the name of the table that maps an aggregate's keys to cells.
 pub(crate) fn place_table(computed: usize) -> String {
     format!("place_{computed}")
 }
 
-/// The variable for the cell of a message's key.
+/// Returns the name of the variable for the cell of a message's key.
 fn cell(computed: usize) -> String {
     format!("cell_{computed}")
 }
 
-/// A slot: its number, what it computes, and which of the declared aggregates that is.
-struct Slot<'a> {
+/// A slot: its number, its aggregate, and the index of the aggregate's declaration.
+struct AggregateSlot<'a> {
     number: u16,
     computed: usize,
     of: &'a Aggregate,
 }
 
-/// The part of a cell that is a field of its key.
+/// Returns the name of the part of a cell that stores a key field.
 fn of(field: &str) -> String {
     format!("of_{field}")
 }
 
-fn slots<'a>(written: &Written<'a>) -> Vec<Slot<'a>> {
-    let format = &written.rules.format;
+fn slots<'a>(inputs: &ProgramInputs<'a>) -> Vec<AggregateSlot<'a>> {
+    let format = &inputs.rules.format;
     let of = |number: u16| {
         let computed = format.computed_in(number).expect("all slots compute something");
-        Slot { number, computed, of: &format.computed()[computed].aggregate }
+        AggregateSlot { number, computed, of: &format.computed()[computed].aggregate }
     };
     (0..format.slots).map(of).collect()
 }
 
-impl Slot<'_> {
+impl AggregateSlot<'_> {
     fn has_count(&self) -> bool {
         matches!(self.of.function, Function::Count | Function::Avg) || matches!(self.of.window, Window::Packets(_))
     }
@@ -97,7 +98,7 @@ impl Slot<'_> {
         self.of.function != Function::Count
     }
 
-    /// What a cell has besides its key: names of registers, and widths.
+    /// Returns the names and widths of a cell's parts besides its key.
     fn parts(&self) -> Vec<(&'static str, u32)> {
         let end = matches!(self.of.window, Window::Micros(_)).then_some(("end", 48));
         let count = self.has_count().then_some(("count", 64));
@@ -105,10 +106,10 @@ impl Slot<'_> {
         [end, count, amount].into_iter().flatten().collect()
     }
 
-    /// The fields of the key: their names as identifiers, and widths. In registers and variables they begin with `of_`, for a
-    /// field may be called `count`.
-    fn key(&self, written: &Written<'_>) -> Vec<(String, u32)> {
-        key_fields(written, self.of).map(|field| (identifier(&field.name), field.width)).collect()
+    /// Returns the names, as identifiers, and widths of the key fields. Registers and variables prefix them with `of_`,
+    /// because a field may be called `count`.
+    fn key(&self, inputs: &ProgramInputs<'_>) -> Vec<(String, u32)> {
+        key_fields(inputs, self.of).map(|field| (identifier(&field.name), field.width)).collect()
     }
 
     fn var(&self, part: &str) -> String {
@@ -120,47 +121,47 @@ impl Slot<'_> {
     }
 }
 
-/// The fields of an aggregate's key.
-fn key_fields<'w>(written: &'w Written<'_>, of: &'w Aggregate) -> impl Iterator<Item = &'w Field> {
-    of.by.iter().map(|id| &written.format.fields[usize::from(id.0)])
+/// Returns the fields of an aggregate's key.
+fn key_fields<'w>(inputs: &'w ProgramInputs<'_>, of: &'w Aggregate) -> impl Iterator<Item = &'w FormatField> {
+    of.by.iter().map(|id| &inputs.format.fields[usize::from(id.0)])
 }
 
-/// The variable for what a slot's tables look up.
+/// Returns the name of the variable that a slot's tables match.
 pub(super) fn value_var(slot: u16) -> String {
     format!("slot_{slot}_value")
 }
 
-/// Whether the program computes anything.
-fn is_any(written: &Written<'_>) -> bool {
-    written.rules.format.slots > 0
+/// Whether the program computes any aggregate.
+fn is_any(inputs: &ProgramInputs<'_>) -> bool {
+    inputs.rules.format.slots > 0
 }
 
-/// Registers, variables, actions and tables.
-pub(super) fn declare(text: &mut Text, written: &Written<'_>) {
-    if is_any(written) {
-        registers(text, written);
-        tables(text, written);
+/// Writes registers, variables, actions and tables.
+pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    if is_any(inputs) {
+        registers(text, inputs);
+        tables(text, inputs);
     }
 }
 
-/// Places for keys that rules name, and as many for others.
+/// Returns the number of cells per register: one per key that rules can name, and the same number for other keys.
 fn cells_a_register(of: &Aggregate, keys: u32) -> u32 {
     if of.by.is_empty() { 1 } else { 2 * keys }
 }
 
-/// How many cells the registers of one slot have together.
+/// Returns the total number of cells in the registers of one slot.
 pub(crate) fn cells(of: &Aggregate, keys: u32) -> u64 {
-    let slot = Slot { number: 0, computed: 0, of };
+    let slot = AggregateSlot { number: 0, computed: 0, of };
     let evictions = u64::from(!of.by.is_empty());
     let registers = (slot.parts().len() + of.by.len()) as u64;
     registers * u64::from(cells_a_register(of, keys)) + evictions
 }
 
-fn registers(text: &mut Text, written: &Written<'_>) {
-    let format = &written.rules.format;
-    for slot in slots(written) {
+fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let format = &inputs.rules.format;
+    for slot in slots(inputs) {
         let computed = &format.computed()[slot.computed];
-        let key = slot.key(written);
+        let key = slot.key(inputs);
         let cells = cells_a_register(slot.of, computed.keys);
         text.line("");
         text.line(format!("// Slot {}: {}.", slot.number, slot.of.shown(format)));
@@ -181,8 +182,8 @@ fn registers(text: &mut Text, written: &Written<'_>) {
     }
 }
 
-fn tables(text: &mut Text, written: &Written<'_>) {
-    let format = &written.rules.format;
+fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let format = &inputs.rules.format;
     text.line("");
     for computed in 0..format.computed().len() {
         text.line(format!("bit<32> {} = 0;", cell(computed)));
@@ -192,25 +193,22 @@ fn tables(text: &mut Text, written: &Written<'_>) {
         text.line(format!("action to_{}(bit<32> index) {{ {} = index; }}", place_table(number), cell(number)));
     }
     text.line(format!("action count_for(bit<{}> slots) {{ counted = slots; }}", format.slots));
-    averages(text, written);
+    averages(text, inputs);
     for (number, computed) in format.computed().iter().enumerate() {
-        let key = |field: &Field| format!("{}_value: exact @name(\"{}\");", identifier(&field.name), field.name);
-        let keys: Vec<String> = key_fields(written, &computed.aggregate).map(key).collect();
+        let key = |field: &FormatField| format!("{}_value: exact @name(\"{}\");", identifier(&field.name), field.name);
+        let keys: Vec<String> = key_fields(inputs, &computed.aggregate).map(key).collect();
         if !keys.is_empty() {
             let place = place_table(number);
-            table(text, &place, &keys, &format!("to_{place};"), written.options);
+            table(text, &place, &keys, &format!("to_{place};"), inputs.options);
         }
     }
-    table(text, COUNTS, &[STATE_KEY.to_owned()], "count_for;", written.options);
+    table(text, COUNTS, &[STATE_KEY.to_owned()], "count_for;", inputs.options);
 }
 
-/// Divisions, for each width of what is averaged.
-fn averages(text: &mut Text, written: &Written<'_>) {
-    let mut widths: Vec<u32> = slots(written)
-        .iter()
-        .filter(|slot| slot.of.function == Function::Avg)
-        .map(|slot| width(written, slot))
-        .collect();
+/// Writes division actions, one for each width of averaged values.
+fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let mut widths: Vec<u32> =
+        slots(inputs).iter().filter(|slot| slot.of.function == Function::Avg).map(|slot| width(inputs, slot)).collect();
     widths.sort_unstable();
     widths.dedup();
     if widths.is_empty() {
@@ -232,15 +230,15 @@ fn averages(text: &mut Text, written: &Written<'_>) {
     }
 }
 
-/// The width of the values that an aggregate is of; wider ones count as the largest of 64 bits.
-fn width(written: &Written<'_>, slot: &Slot<'_>) -> u32 {
-    slot.of.field.map_or(64, |id| written.format.fields[usize::from(id.0)].width.min(64))
+/// Returns the width of an aggregate's input in bits; wider values saturate at 64 bits.
+fn width(inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) -> u32 {
+    slot.of.field.map_or(64, |id| inputs.format.fields[usize::from(id.0)].width.min(64))
 }
 
-/// Finds the cells of a message's keys.
-pub(super) fn find(text: &mut Text, written: &Written<'_>) {
-    for (number, computed) in written.rules.format.computed().iter().enumerate() {
-        let fields = key_fields(written, &computed.aggregate);
+/// Writes code that finds the cells of a message's keys.
+pub(super) fn find(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    for (number, computed) in inputs.rules.format.computed().iter().enumerate() {
+        let fields = key_fields(inputs, &computed.aggregate);
         let key: Vec<String> = fields.map(|field| format!("{}_value", identifier(&field.name))).collect();
         if !key.is_empty() {
             let (place, cell, keys) = (place_table(number), cell(number), computed.keys);
@@ -252,14 +250,14 @@ pub(super) fn find(text: &mut Text, written: &Written<'_>) {
     }
 }
 
-/// Before the stages of slots: reads these cells, if one of the stages asks for them or anything is counted of the message, in
-/// a slot or a counter.
-pub(super) fn look(text: &mut Text, written: &Written<'_>) {
-    slots(written).iter().for_each(|slot| read(text, written, slot));
+/// Writes code that reads the slots' cells before the stages of slots. It runs if one of these stages tests them, or if
+/// the message is counted in a slot or a counter.
+pub(super) fn look(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    slots(inputs).iter().for_each(|slot| read(text, inputs, slot));
 }
 
-fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
-    let key = slot.key(written);
+fn read(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
+    let key = slot.key(inputs);
     let parts = slot.parts().into_iter().map(|(part, _)| part.to_owned());
     for part in parts.chain(key.iter().map(|(name, _)| of(name))) {
         text.line(format!("{}.read({}, {});", slot.register(&part), slot.var(&part), cell(slot.computed)));
@@ -298,9 +296,9 @@ fn read(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
     text.line("}");
 }
 
-/// In the stage of a slot: what its tables look up.
-pub(super) fn value(text: &mut Text, written: &Written<'_>, number: u16) {
-    let slot = &slots(written)[usize::from(number)];
+/// Writes code that sets the lookup key of a slot's stage.
+pub(super) fn value(text: &mut Text, inputs: &ProgramInputs<'_>, number: u16) {
+    let slot = &slots(inputs)[usize::from(number)];
     let (value, count) = (value_var(number), slot.var("count"));
     match slot.of.function {
         Function::Count => text.line(format!("{value} = {count};")),
@@ -310,34 +308,34 @@ pub(super) fn value(text: &mut Text, written: &Written<'_>, number: u16) {
             text.block(format!("if ({count} != 0)"), |text| {
                 text.line(format!("dividend = {};", slot.var("amount")));
                 text.line(format!("divisor = {count};"));
-                text.line(format!("divide_{}();", width(written, slot)));
+                text.line(format!("divide_{}();", width(inputs, slot)));
                 text.line(format!("{value} = quotient;"));
             });
         }
     }
 }
 
-/// Counts a message whose delivery is known.
-pub(super) fn act(text: &mut Text, written: &Written<'_>) {
-    if !is_any(written) {
+/// Writes code that counts a message whose delivery is known.
+pub(super) fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    if !is_any(inputs) {
         return;
     }
     text.line("counted = 0;");
     text.line(format!("{COUNTS}.apply();"));
-    for slot in slots(written) {
+    for slot in slots(inputs) {
         let number = slot.number;
-        text.block(format!("if (counted[{number}:{number}] == 1)"), |text| count(text, written, &slot));
+        text.block(format!("if (counted[{number}:{number}] == 1)"), |text| count(text, inputs, &slot));
     }
 }
 
-fn count(text: &mut Text, written: &Written<'_>, slot: &Slot<'_>) {
+fn count(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
     let cell = cell(slot.computed);
-    let key = slot.key(written);
+    let key = slot.key(inputs);
     if slot.has_count() {
         text.line(format!("{0} = {0} |+| 1;", slot.var("count")));
     }
     if let Some(field) = slot.of.field.filter(|_| slot.has_amount()) {
-        let (of, value) = (slot.var("amount"), amount(written, field));
+        let (of, value) = (slot.var("amount"), amount(inputs, field));
         match slot.of.function {
             Function::Min => text.line(format!("{of} = {value} < {of} ? {value} : {of};")),
             Function::Max => text.line(format!("{of} = {value} > {of} ? {value} : {of};")),

@@ -1,6 +1,6 @@
-//! Program text, line by line.
+//! Program text with indentation.
 
-/// Text that is being written, with its indentation.
+/// Program text under construction.
 #[derive(Default)]
 pub(super) struct Text {
     out: String,
@@ -8,7 +8,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// A line; an empty one stays empty.
+    /// Appends a line; an empty one stays empty.
     pub(super) fn line(&mut self, line: impl AsRef<str>) {
         let line = line.as_ref();
         if !line.is_empty() {
@@ -18,14 +18,14 @@ impl Text {
         self.out.push('\n');
     }
 
-    /// `head {`, what `body` writes, `}`.
+    /// Appends `head {`, the output of `body`, and `}`.
     pub(super) fn block(&mut self, head: impl AsRef<str>, body: impl FnOnce(&mut Text)) {
         self.line(format!("{} {{", head.as_ref()));
         self.indented(body);
         self.line("}");
     }
 
-    /// `if (condition) {`, what `then` writes, `} else {`, what `otherwise` writes, `}`.
+    /// Appends `if (condition) {`, the output of `then`, `} else {`, the output of `otherwise`, and `}`.
     pub(super) fn choice(
         &mut self,
         condition: impl std::fmt::Display,
@@ -39,7 +39,7 @@ impl Text {
         self.line("}");
     }
 
-    /// What `body` writes, one step further in.
+    /// Indents the output of `body` by one level.
     pub(super) fn indented(&mut self, body: impl FnOnce(&mut Text)) {
         self.depth += 1;
         body(self);
@@ -51,7 +51,7 @@ impl Text {
     }
 }
 
-/// A name of rules as a name of P4: underscores stand for what names cannot have.
+/// Converts a name in rules to a P4 identifier: underscores replace characters that identifiers cannot have.
 pub(crate) fn identifier(name: &str) -> String {
     let of_names = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let parts: Vec<&str> = name.split(|c| !of_names(c)).filter(|part| !part.is_empty()).collect();

@@ -1,5 +1,5 @@
-//! Formats and the programs that are made of them; formats that are wrong, and what is said about them. `UPDATE_EXPECT=1`
-//! writes what is expected anew.
+//! Formats and the programs generated from them; invalid formats and their diagnostics. `UPDATE_EXPECT=1` regenerates
+//! the expectations.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
-use subscribe::Layout;
-use subscribe_p4::{Format, Misfit, Options};
+use subscribe::ColumnLayout;
+use subscribe_p4::{ProgramFormat, ProgramMismatch, ProgramOptions};
 use v1model::V1Model;
 
 const V1MODEL: &str = include_str!("../../../v1model/src/v1model.p4");
 
-/// Checks a program, and gives it with what was found; what is `silent` is not looked for.
+/// Checks a program. Returns it with its diagnostics, except for the code `silent`.
 fn check(name: &str, text: &str, silent: Option<&'static str>) -> (Option<p4::typed::Program>, SourceMap, Diagnostics) {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     silent.into_iter().for_each(|kind| diagnostics.silence(kind));
@@ -21,7 +21,7 @@ fn check(name: &str, text: &str, silent: Option<&'static str>) -> (Option<p4::ty
     (typed, map, diagnostics)
 }
 
-fn read(name: &str, text: &str) -> (Option<Format>, String) {
+fn read(name: &str, text: &str) -> (Option<ProgramFormat>, String) {
     let (typed, map, diagnostics) = check(name, text, Some("unused"));
     let typed = typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
     let mut diagnostics = Diagnostics::new();
@@ -30,11 +30,11 @@ fn read(name: &str, text: &str) -> (Option<Format>, String) {
     (format, diagnostics.render(&map, false))
 }
 
-fn program(text: &str, options: &Options) -> String {
+fn program(text: &str, options: &ProgramOptions) -> String {
     let (format, findings) = read("format.p4", text);
     let format = format.unwrap_or_else(|| panic!("{findings}"));
-    let rules = subscribe_p4::rules(&format).unwrap();
-    let layout = Layout::sensible(&rules.format, &[]);
+    let rules = subscribe_p4::rule_format(&format).unwrap();
+    let layout = ColumnLayout::sensible(&rules.format, &[]);
     let program = subscribe_p4::program(text, &format, &rules, &layout, options);
     let (typed, map, diagnostics) = check("program.p4", &program, None);
     assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
@@ -52,29 +52,30 @@ fn expect(found: &str, name: &str) {
 
 #[test]
 fn a_format_of_single_messages_becomes_this_program() {
-    expect(&program(&data("testdata/reports.p4"), &Options::default()), "testdata/reports.generated.p4");
+    expect(&program(&data("testdata/reports.p4"), &ProgramOptions::default()), "testdata/reports.generated.p4");
 }
 
 #[test]
 fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
     let feed = data("../../examples/market-data/feed.p4");
-    let wide = program(&feed, &Options::default());
-    let narrow = program(&feed, &Options { messages_per_pass: Some(1), ..Options::default() });
-    // Each table is applied once for each message of a pass.
+    let wide = program(&feed, &ProgramOptions::default());
+    let narrow = program(&feed, &ProgramOptions { messages_per_pass: Some(1), ..ProgramOptions::default() });
+    // Each table is applied once per message of a pass.
     assert_eq!((wide.matches("leaf.apply()").count(), narrow.matches("leaf.apply()").count()), (12, 1));
 }
 
-/// BMv2 stamps no packet that goes round, so windows must not ask for the stamp of a pass: it is taken where there is one, and kept.
+/// BMv2 does not stamp recirculated packets, so windows must not require a stamp in each pass: it is read if present,
+/// and preserved.
 #[test]
 fn a_packet_that_goes_round_keeps_its_time_where_it_gets_no_other() {
     const STAMP: &str = "standard_metadata.ingress_global_timestamp";
-    let momentum = program(&data("../../examples/market-data/momentum.p4"), &Options::default());
+    let momentum = program(&data("../../examples/market-data/momentum.p4"), &ProgramOptions::default());
     assert!(momentum.contains("@field_list(1) bit<48> now;"));
     assert!(momentum.contains(&format!("if ({STAMP} != 0) {{\n            meta.subscription.now = {STAMP};")));
     assert_eq!(momentum.matches(STAMP).count(), 2);
 }
 
-/// Formats of all kinds.
+/// Various formats.
 fn formats() -> Vec<String> {
     let market = ["market-data/feed", "market-data/orders", "market-data/momentum"];
     let examples =
@@ -83,7 +84,7 @@ fn formats() -> Vec<String> {
     own.into_iter().chain(examples.map(|name| format!("../../examples/{name}.p4"))).collect()
 }
 
-/// The names and keywords of a text, without those in quotes and comments.
+/// Returns the names and keywords of a text, without strings and comments.
 fn words(text: &str) -> BTreeSet<String> {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let outside = code.flat_map(|line| line.split('"').step_by(2));
@@ -91,7 +92,7 @@ fn words(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).map(str::to_owned).collect()
 }
 
-/// What is found in a format with a macro of this name.
+/// Returns the diagnostics for a format with a macro of this name.
 fn with_macro(format: &str, name: &str) -> String {
     read("format.p4", &format!("#define {name} nothing\n{format}")).1
 }
@@ -104,7 +105,8 @@ fn no_name_of_a_program_may_be_a_macro_of_the_format() {
     for name in formats() {
         let text = data(&name);
         for messages_per_pass in [None, Some(1)] {
-            let made = program(&text, &Options { messages_per_pass, split_horizon: true, ..Options::default() });
+            let made =
+                program(&text, &ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() });
             let own = words(&text);
             let built_in = words(V1MODEL);
             let is_new = |word: &&String| {
@@ -125,7 +127,7 @@ fn no_name_of_a_program_may_be_a_macro_of_the_format() {
 #[test]
 fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
     let text = data("testdata/meter.p4");
-    let made = program(&text, &Options::default());
+    let made = program(&text, &ProgramOptions::default());
     let declared = made.lines().filter_map(|line| {
         let line = line.trim_start();
         let behind = ["table ", "action "].iter().find_map(|word| line.strip_prefix(word));
@@ -139,7 +141,7 @@ fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
     for name in declared {
         let action = format!("@query_action action {name}(inout headers_t hdr) {{ hdr.reading.kind = 1; }}");
         let (format, found) = read("format.p4", &format!("{text}\n{action}\n"));
-        let is_told = found.contains(&format!("`{name}` is a name that the program takes for itself"));
+        let is_told = found.contains(&format!("`{name}` is a name that the generated program uses"));
         assert!(format.is_none() && is_told, "{name}: {found}");
     }
 }
@@ -148,7 +150,10 @@ fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
 fn nothing_in_a_program_is_unused() {
     for name in formats() {
         for messages_per_pass in [None, Some(1)] {
-            program(&data(&name), &Options { messages_per_pass, split_horizon: true, ..Options::default() });
+            program(
+                &data(&name),
+                &ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() },
+            );
         }
     }
 }
@@ -184,9 +189,9 @@ fn an_aggregate_does_not_pass_for_the_one_of_another_version_of_the_format() {
     let text = data("testdata/meter.p4");
     let tables = |text: &str| {
         let format = read("format.p4", text).0.expect("a format");
-        let rules = subscribe_p4::rules(&format).unwrap();
-        let layout = Layout::sensible(&rules.format, &[]);
-        let names = subscribe_p4::stage_tables(&rules, &layout, &Options::default());
+        let rules = subscribe_p4::rule_format(&format).unwrap();
+        let layout = ColumnLayout::sensible(&rules.format, &[]);
+        let names = subscribe_p4::stage_tables(&rules, &layout, &ProgramOptions::default());
         (rules.format, layout, names.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
     };
     let (format, layout, of_program) = tables(&text);
@@ -203,15 +208,18 @@ fn an_aggregate_does_not_pass_for_the_one_of_another_version_of_the_format() {
         assert_ne!(other, text);
         let (format, _, wanted) = tables(&other);
         assert_eq!(subscribe_p4::order(&format, names()), None, "{other}");
-        let misfits = wanted.iter().filter_map(|wanted| subscribe_p4::misfit(wanted, names()));
+        let misfits = wanted.iter().filter_map(|wanted| subscribe_p4::mismatch(wanted, names()));
         let misfits: Vec<_> = misfits.collect();
-        assert!(misfits.iter().all(|misfit| *misfit == Misfit::OtherFormat) && !misfits.is_empty(), "{misfits:?}");
+        assert!(
+            misfits.iter().all(|misfit| *misfit == ProgramMismatch::OtherFormat) && !misfits.is_empty(),
+            "{misfits:?}"
+        );
     }
-    // A field that came since.
+    // A field that was added since.
     let (format, ..) =
         tables(&text.replace("@query_field(\"value\")", "@query_field(\"new\") bit<8> new; @query_field(\"value\")"));
     assert_eq!(subscribe_p4::order(&format, names()), None);
-    // One that went.
+    // A field that was removed since.
     let names: Vec<&str> = names().filter(|name| !name.contains("large_") || name.contains("slot")).collect();
     assert_eq!(subscribe_p4::order(&format, names.into_iter()), None);
 }

@@ -1,8 +1,8 @@
-//! What is said of the messages that there can be: rules that it makes impossible, and that no packet is a message that was
-//! said to be impossible. Packets are made up with the constants of the format's own text, and kept where the parser found
-//! other headers in them than in those before.
+//! Soundness of the analysis of possible messages: rules that it declares impossible, and packets as counterexamples.
+//! Packets are generated from the constants of the format's own text, and kept if the parser finds other headers in
+//! them than in previous ones.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=1000000 cargo test -p subscribe_p4 --test it possible::`.
+//! For more packets: `SUBSCRIBE_FUZZ_COUNT=1000000 cargo test -p subscribe_p4 --test it possible::`.
 
 mod seen;
 
@@ -11,17 +11,17 @@ use std::path::Path;
 
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use rng::SplitMix64;
-use subscribe::{Condition, Layout, Message, NoIncludes, Subject, Subscriptions, Useless};
-use subscribe_p4::{Format, Rules};
+use subscribe::{ColumnLayout, Condition, LintFinding, Message, NoIncludes, Subject, Subscriptions};
+use subscribe_p4::{ProgramFormat, RuleFormat};
 
 use crate::support::checked::checked;
 use seen::Seen;
 
-/// A format, read.
+/// A format with its analysis.
 pub(crate) struct Read {
     pub text: String,
-    pub format: Format,
-    pub rules: Rules,
+    pub format: ProgramFormat,
+    pub rules: RuleFormat,
 }
 
 impl Read {
@@ -34,32 +34,32 @@ impl Read {
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
-        let rules = subscribe_p4::rules(&format).expect("names differ");
+        let rules = subscribe_p4::rule_format(&format).expect("names differ");
         Read { text, format, rules }
     }
 
-    /// What is said of a rule that never matches: the texts that are pointed at. `None` for others.
+    /// Returns the highlighted texts of the diagnostic for a rule that never matches; `None` for other rules.
     fn never(&self, rule: &str) -> Option<Vec<String>> {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let format = &self.rules.format;
         let rules =
             subscribe::parse(&mut map, "r", format!("{rule} : fwd(1)"), format, &mut NoIncludes, &mut diagnostics);
         assert!(!diagnostics.has_errors(), "{}", diagnostics.render(&map, false));
-        let layout = Layout::sensible(format, &rules);
+        let layout = ColumnLayout::sensible(format, &rules);
         let mut all = Subscriptions::new(format.clone(), layout, Default::default());
         all.change(&[], rules).expect("it fits");
-        let never = all.never(&self.rules.possible(&self.format));
+        let never = all.lint_never_matches(&self.rules.possible(&self.format));
         never
             .into_iter()
             .find_map(|useless| match useless {
-                Useless::Never { because, .. } => Some(because),
-                Useless::Covered { .. } | Useless::Veto { .. } => None,
+                LintFinding::NeverMatches { because, .. } => Some(because),
+                LintFinding::Covered { .. } | LintFinding::IneffectiveDrop { .. } => None,
             })
             .map(|because| because.iter().map(|span| rule[span.start as usize..span.end as usize].to_owned()).collect())
     }
 }
 
-/// Formats with rules that no message matches, and some that look so.
+/// Formats with rules that never match, and with rules that only seem so.
 const RULES: [(&str, &[&str], &[&str]); 8] = [
     (
         "testdata/behind.p4",
@@ -77,7 +77,7 @@ const RULES: [(&str, &[&str], &[&str]); 8] = [
             "not valid(ethernet) and valid(ipv4)",
             "valid(ipv4) and not (type == 0x800)",
         ],
-        // A packet may end behind any header.
+        // A packet may end after any header.
         &[
             "kind == 1 and not valid(order)",
             "type == 0x800 and not valid(ipv4)",
@@ -157,7 +157,7 @@ fn rules_that_no_packet_is_for_are_told() {
     }
 }
 
-/// A format of single messages with these states of its parser.
+/// Returns a format of single messages with these parser states.
 fn made(states: &str) -> Read {
     Read::of(format!(
         "#include <v1model.p4>
@@ -211,7 +211,7 @@ fn what_excludes_each_other_is_shown() {
     assert_eq!(mixed.never("price > 5 and kind == 0x43").expect("it never matches"), ["kind == 0x43"]);
 }
 
-/// Whether a message is among those that there can be.
+/// Whether a message is among the possible ones.
 fn holds(possible: &Condition, message: &Message, read: &Read) -> bool {
     let value = |subject| match subject {
         Subject::Field(id) => message.field(&read.rules.format, id),
@@ -220,7 +220,7 @@ fn holds(possible: &Condition, message: &Message, read: &Read) -> bool {
     possible.holds(&|header| message.is_valid(header), &value)
 }
 
-/// The numbers in a text, as bytes.
+/// Returns the numbers in a text as bytes.
 fn numbers(text: &str) -> Vec<Vec<u8>> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let numbers: BTreeSet<u64> = words
@@ -237,7 +237,7 @@ fn numbers(text: &str) -> Vec<Vec<u8>> {
     numbers.into_iter().flat_map(bytes).collect()
 }
 
-/// Packets that the parser finds ever more in; how many sets of headers and of values were seen.
+/// Searches for packets with ever more headers. Returns the number of distinct header and value sets seen.
 fn search(read: &Read, start: &[u8], rounds: u64, seed: u64) -> Result<(usize, usize), String> {
     let mut rng = SplitMix64::new(seed);
     let mut seen = Seen::new(read);
@@ -277,13 +277,13 @@ fn search(read: &Read, start: &[u8], rounds: u64, seed: u64) -> Result<(usize, u
     Ok((sets.len(), messages))
 }
 
-/// A packet of one delete and one other message, and an order that is cut off.
+/// Returns a packet with one delete and one other message, and a truncated order.
 const FEED: &[u8] = b"\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\x45\0\0\0\0\0\0\0\0\x11\0\0\0\0\0\0\0\0\0\0\0\0\x67\x20\0\0\0\0\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x03\
     \0\x13D\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x05Q\0\x01ab\0\x24A\0\x02";
 const MIXED: &[u8] = b"\x11\0\0\x03\x01\x42\x05\x53\x06\x07\x61";
 
-/// Formats, a packet to begin with, and with how many sets of valid headers messages are to be found at least.
+/// Formats with an initial packet and a lower bound on the number of sets of valid headers to be found.
 const SEARCHED: [(&str, &[u8], usize); 11] = [
     ("testdata/behind.p4", &[], 3),
     ("testdata/kinds.p4", &[], 12),
@@ -311,7 +311,7 @@ fn every_packet_is_among_what_there_can_be() {
     }
 }
 
-/// Changes of a format that let packets be more than they were.
+/// Changes to a format that permit more packets than before.
 const CHANGES: [(&str, &str); 7] = [
     ("10 .. 20: inner;", "10 .. 20: twin;"),
     ("1: short;", "1: long;"),
@@ -330,7 +330,7 @@ fn packets_of_another_parser_are_not() {
         let changed = text.replace(is, was);
         assert_ne!(changed, text, "{is}");
         let other = Read::of(changed);
-        // The packets are of the changed parser, what is said of them is of the first.
+        // The packets belong to the changed parser, the analysis to the original one.
         let mixed = Read { text: other.text, format: own.format.clone(), rules: own.rules.clone() };
         let found = (1..4).any(|seed| search(&mixed, &[], rounds(), seed).is_err());
         assert!(found, "`{was}` in the place of `{is}`");

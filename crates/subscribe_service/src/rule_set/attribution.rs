@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use subscribe::{Action, Rule};
+use subscribe::{Rule, RuleAction};
 
 use super::RuleSet;
 use crate::attribution::RejectedUpdate;
@@ -53,8 +53,8 @@ impl RuleSet<'_> {
         let mut ports = Vec::new();
         for action in &rule.actions {
             match action {
-                Action::Forward(to) => ports.extend(to.iter().copied()),
-                Action::ToController => ports.push(self.program.cpu_port),
+                RuleAction::Forward(to) => ports.extend(to.iter().copied()),
+                RuleAction::ToController => ports.push(self.program.cpu_port),
                 _ => {}
             }
         }

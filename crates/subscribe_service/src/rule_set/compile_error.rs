@@ -31,7 +31,7 @@ pub(super) fn render(mut refusal: Refusal, parsed: &ParsedRules) -> RuleSetError
             }
         }
         // Earlier rules are named by their ids.
-        Refusal::Crossing(rules) => {
+        Refusal::StateExplosion(rules) => {
             rules.iter_mut().for_each(|rule| place(&mut rule.span));
             rules.sort_by_key(|rule| rule.span.file == NOWHERE);
         }

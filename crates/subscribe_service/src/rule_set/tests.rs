@@ -1,4 +1,4 @@
-use subscribe::{NoIncludes, TooMuch};
+use subscribe::{ExceededLimit, NoIncludes};
 use subscribe_p4::entries::{Entity, Update};
 
 use super::*;
@@ -21,12 +21,12 @@ fn program() -> Program {
     let ast = p4::parse(&mut map, "format.p4", FORMAT, &options, &p4::DiskLoader, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics).expect("the format is right");
     let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
-    let rules = subscribe_p4::rules(&format).expect("names differ");
-    let layout = Layout::sensible(&rules.format, &[]);
-    let (options, info) = (subscribe_p4::Options::default(), p4runtime_proto::config::P4Info::default());
+    let rules = subscribe_p4::rule_format(&format).expect("names differ");
+    let layout = ColumnLayout::sensible(&rules.format, &[]);
+    let (options, info) = (subscribe_p4::ProgramOptions::default(), p4runtime_proto::config::P4Info::default());
     let written = WrittenProgram { layout, text: String::new(), info };
     let write =
-        |program: &Program, layout: &Layout| WrittenProgram { layout: layout.clone(), ..program.written.clone() };
+        |program: &Program, layout: &ColumnLayout| WrittenProgram { layout: layout.clone(), ..program.written.clone() };
     Program {
         format,
         rules,
@@ -96,7 +96,7 @@ fn a_change_undone_between_phases_keeps_all_numbers() {
     let mut rules = RuleSet::new(&program, 20);
     let text = "a < 9 : fwd(1)\na in 3..20 : fwd(2, 3); to_controller\na == 4 : fwd(7, 8); to_controller";
     change(&mut rules, &[], text, RuleOrigin::File).unwrap();
-    rules.set_update_mode(Writes::InTurn).unwrap();
+    rules.set_update_mode(UpdateMode::PerMessageConsistent).unwrap();
     // Earlier changes give numbers that a compilation from scratch would not give.
     change(&mut rules, &[], "a in 5..12 : fwd(4, 5)\na == 15 : fwd(9); to_controller", RuleOrigin::Added).unwrap();
     change(&mut rules, &[4], "a in 6..30 : fwd(5, 6)", RuleOrigin::Added).unwrap();
@@ -116,18 +116,18 @@ fn a_change_undone_between_phases_keeps_all_numbers() {
 fn a_change_undone_after_a_compilation_from_scratch_has_new_numbers() {
     let program = program();
     let mut rules = RuleSet::new(&program, 20);
-    rules.set_update_mode(Writes::InTurn).unwrap();
+    rules.set_update_mode(UpdateMode::PerMessageConsistent).unwrap();
     change(&mut rules, &[], "a < 9 : fwd(1)\na in 3..20 : fwd(2, 3)\na == 4 : fwd(7, 8)", RuleOrigin::Added).unwrap();
     change(&mut rules, &[1], "a in 5..12 : fwd(4, 5)", RuleOrigin::Added).unwrap();
     let before = held(&rules);
     let changed = change(&mut rules, &[2], "a in 6..30 : fwd(5, 6)", RuleOrigin::Added).unwrap();
-    rules.set_update_mode(Writes::Together).unwrap();
-    rules.set_update_mode(Writes::InTurn).unwrap();
+    rules.set_update_mode(UpdateMode::Atomic).unwrap();
+    rules.set_update_mode(UpdateMode::PerMessageConsistent).unwrap();
     let generation = rules.generation();
     rules.undo(changed).unwrap();
     assert_eq!(held(&rules), before);
     assert_ne!(rules.generation(), generation, "the switch has to be compared again");
-    rules.set_update_mode(Writes::Together).unwrap();
+    rules.set_update_mode(UpdateMode::Atomic).unwrap();
     change(&mut rules, &[2, 3], "", RuleOrigin::Added).unwrap();
     let mut alone = RuleSet::new(&program, 20);
     change(&mut alone, &[], "a in 5..12 : fwd(4, 5)", RuleOrigin::Added).unwrap();
@@ -179,7 +179,7 @@ fn refusals_change_nothing_and_are_rendered_with_carets() {
     // An earlier rule has no place in the text that was just parsed.
     let at = rules.subscriptions.rules().next().expect("the first rule").1.span;
     let parsed = parse(&mut rules, "a == 3 : fwd(1)");
-    let (full, own) = (TooMuch::Steps, parsed.rules[0].rule.span);
+    let (full, own) = (ExceededLimit::Steps, parsed.rules[0].rule.span);
     let refusal =
         |at| Refusal::TooLarge { full: full.clone(), rules: (1, 2), ranges: Vec::new(), values: Vec::new(), at };
     let rendered = |at| render(refusal(at), &parsed).to_string();
@@ -214,7 +214,7 @@ fn rules_keep_their_ids_when_the_update_mode_changes_and_files_are_read_again() 
     change(&mut rules, &[], text, RuleOrigin::File).unwrap();
     change(&mut rules, &[], "a == 1 : fwd(1)", RuleOrigin::Added).unwrap();
     let before = held(&rules);
-    rules.set_update_mode(Writes::InTurn).unwrap();
+    rules.set_update_mode(UpdateMode::PerMessageConsistent).unwrap();
     assert_eq!(held(&rules), before);
     // Of two equal rules the later one is removed. The rule that was added is not in the file.
     let new = parse(&mut rules, "a > 5 : fwd(2, 3)\na == 1 : fwd(1)\na == 4 : drop\n");

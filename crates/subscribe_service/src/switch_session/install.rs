@@ -1,4 +1,4 @@
-//! Writes to the switch: the full set of rules, or one change of it.
+//! UpdateMode to the switch: the full set of rules, or one change of it.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::update::Type;
 use p4runtime_proto::v1::write_request::Atomicity;
-use subscribe::Writes;
-use subscribe_p4::entries::{Steps, Update};
+use subscribe::UpdateMode;
+use subscribe_p4::entries::{Update, UpdatePlan};
 
 use super::{InstallError, LoadedProgram, SwitchSession, repair};
 use crate::attribution::RejectedUpdate;
@@ -39,7 +39,7 @@ impl SwitchSession<'_> {
             return Err(SwitchError::from(Incompatibility::CodesNotAtomic { field }).into());
         }
         let incompatible = |why: String| SwitchError::from(Incompatibility::Compilation(why));
-        let mode = if atomic { Writes::Together } else { Writes::InTurn };
+        let mode = if atomic { UpdateMode::Atomic } else { UpdateMode::PerMessageConsistent };
         rules.set_update_mode(mode).map_err(|error| incompatible(error.to_string()))?;
         let steps = rules.full_install().map_err(|error| incompatible(error.to_string()))?;
         let current = client.read_content(&names.tables())?;
@@ -61,7 +61,7 @@ impl SwitchSession<'_> {
             // Messages may still be on their way past entries that were written earlier.
             std::thread::sleep(DRAIN_TIME);
             self.prepare_and_activate(client, &names, &steps)?;
-            cleanup = encode(&names, &steps.clean)?;
+            cleanup = encode(&names, &steps.cleanup)?;
         } else {
             // The numbers of states may have new meanings, so delivery stops until all entries are written.
             let (entrances, rest) = current
@@ -154,12 +154,12 @@ impl SwitchSession<'_> {
         current: &SwitchContent,
         wanted: &SwitchContent,
         rules: &RuleSet<'_>,
-    ) -> Option<Steps> {
+    ) -> Option<UpdatePlan> {
         repair::steps(names, current, wanted, &self.attempted).filter(|_| self.has_generation_of(rules))
     }
 
-    /// Writes a change.
-    pub fn write(&mut self, steps: &Steps) -> Result<(), InstallError> {
+    /// UpdateMode a change.
+    pub fn write(&mut self, steps: &UpdatePlan) -> Result<(), InstallError> {
         if steps.is_empty() {
             return Ok(());
         }
@@ -175,19 +175,19 @@ impl SwitchSession<'_> {
             write(client, &program.names, updates, Atomicity::DataplaneAtomic)?;
         } else {
             self.prepare_and_activate(client, &program.names, steps)?;
-            let cleanup = encode(&program.names, &steps.clean)?;
+            let cleanup = encode(&program.names, &steps.cleanup)?;
             self.schedule_cleanup(cleanup);
         }
         self.changes += 1;
         Ok(())
     }
 
-    /// Writes the steps of a change except the cleanup, one after the other.
+    /// UpdateMode the steps of a change except the cleanup, one after the other.
     fn prepare_and_activate(
         &self,
         client: &SwitchClient,
         names: &ProgramNames,
-        steps: &Steps,
+        steps: &UpdatePlan,
     ) -> Result<(), InstallError> {
         write_batches(client, names, &encode(names, &steps.prepare)?)?;
         self.activate(client, names, false, steps)
@@ -198,18 +198,18 @@ impl SwitchSession<'_> {
         self.cleanup = (!updates.is_empty()).then(|| (Instant::now() + DRAIN_TIME, updates));
     }
 
-    /// Writes the updates that lead messages to the new rules.
+    /// UpdateMode the updates that lead messages to the new rules.
     fn activate(
         &self,
         client: &SwitchClient,
         names: &ProgramNames,
         atomic: bool,
-        steps: &Steps,
+        steps: &UpdatePlan,
     ) -> Result<(), InstallError> {
         if atomic {
-            return write(client, names, encode(names, &steps.turn.concat())?, Atomicity::DataplaneAtomic);
+            return write(client, names, encode(names, &steps.transition.concat())?, Atomicity::DataplaneAtomic);
         }
-        for (at, phase) in steps.turn.iter().enumerate() {
+        for (at, phase) in steps.transition.iter().enumerate() {
             if at > 0 {
                 std::thread::sleep(DRAIN_TIME);
             }
@@ -232,7 +232,7 @@ impl SwitchSession<'_> {
     }
 }
 
-/// Writes updates. A rejection is described in the names of the program.
+/// UpdateMode updates. A rejection is described in the names of the program.
 fn write(
     client: &SwitchClient,
     names: &ProgramNames,
@@ -245,7 +245,7 @@ fn write(
     })
 }
 
-/// Writes updates that need not be atomic, in batches.
+/// UpdateMode updates that need not be atomic, in batches.
 fn write_batches(client: &SwitchClient, names: &ProgramNames, updates: &[v1::Update]) -> Result<(), InstallError> {
     updates.chunks(BATCH_UPDATES).try_for_each(|batch| write(client, names, batch.to_vec(), Atomicity::ContinueOnError))
 }

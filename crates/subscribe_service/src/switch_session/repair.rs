@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::update::Type;
-use subscribe_p4::entries::{Entity, Steps, Update};
+use subscribe_p4::entries::{Entity, Update, UpdatePlan};
 
 use crate::program_names::ProgramNames;
 use crate::switch_content::SwitchContent;
@@ -17,7 +17,7 @@ use crate::switch_content::SwitchContent;
 fn states<'a>(names: &ProgramNames, entities: impl Iterator<Item = &'a v1::Entity>) -> Option<BTreeSet<u32>> {
     let mut states = BTreeSet::new();
     for entity in entities.filter(|entity| matches!(entity.entity, Some(Kind::TableEntry(_)))) {
-        states.extend(subscribe_p4::state(&names.decode(entity)?));
+        states.extend(subscribe_p4::entity_state(&names.decode(entity)?));
     }
     Some(states)
 }
@@ -29,12 +29,12 @@ pub(super) fn steps(
     current: &SwitchContent,
     wanted: &SwitchContent,
     attempted: &SwitchContent,
-) -> Option<Steps> {
+) -> Option<UpdatePlan> {
     let (held, due) = (states(names, current.entities())?, states(names, wanted.entities())?);
     for unknown in current.difference(wanted).filter(|entity| attempted.lacks(entity)) {
         let is_due = match names.decode(unknown)? {
             // Entries of other states are removed, and no entry that stays leads to them.
-            entity @ Entity::Table(_) => subscribe_p4::state(&entity).is_none_or(|state| due.contains(&state)),
+            entity @ Entity::Table(_) => subscribe_p4::entity_state(&entity).is_none_or(|state| due.contains(&state)),
             Entity::Group(..) | Entity::Session(..) => wanted.has_key_of(unknown),
         };
         if is_due {
@@ -50,7 +50,7 @@ pub(super) fn steps(
             _ => Update::Delete(entity),
         });
     }
-    Some(subscribe_p4::mend(updates, |state| held.contains(&state) && due.contains(&state)))
+    Some(subscribe_p4::repair(updates, |state| held.contains(&state) && due.contains(&state)))
 }
 
 /// Returns the entities that these updates may have written.

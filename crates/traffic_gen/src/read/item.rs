@@ -1,18 +1,18 @@
-//! The parts of a spec between its commas.
+//! The comma-separated items of a specification.
 
 use diagnostics::{FileId, Span};
 
-/// A word, or a key and a value, and where they stand.
+/// A word, or a key with a value, and their locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item<'a> {
+pub struct SpecItem<'a> {
     pub key: &'a str,
     pub key_span: Span,
     pub value: Option<&'a str>,
     pub value_span: Span,
 }
 
-/// The items of a text; white space around them is passed over, and so is a comma at the end.
-pub fn items(text: &str, file: FileId) -> Vec<Item<'_>> {
+/// Splits a text into items. Surrounding white space and a trailing comma are ignored.
+pub fn items(text: &str, file: FileId) -> Vec<SpecItem<'_>> {
     let mut items = Vec::new();
     let mut at = 0;
     for part in text.split(',') {
@@ -33,7 +33,7 @@ pub fn items(text: &str, file: FileId) -> Vec<Item<'_>> {
             }
             None => (None, key_span),
         };
-        items.push(Item { key, key_span, value, value_span });
+        items.push(SpecItem { key, key_span, value, value_span });
     }
     items
 }

@@ -1,4 +1,4 @@
-//! Values of keys. Mistakes are told as what is wrong, and what to do.
+//! Values of keys. An error consists of a message and a remedy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,10 +6,10 @@ use wire::ethernet::Address;
 
 use crate::{Choice, Vary};
 
-/// What is wrong, and what to do.
+/// Message and remedy.
 type Wrong = (String, String);
 
-/// Keys and a value for each.
+/// Keys with an example value each.
 const EXAMPLES: &[(&str, &str)] = &[
     ("size", "size=64"),
     ("flows", "flows=10000"),
@@ -37,16 +37,16 @@ pub fn is_key(word: &str) -> bool {
     EXAMPLES.iter().any(|(key, _)| *key == word)
 }
 
-/// A key with a value, quoted.
+/// Returns a key with an example value, quoted.
 pub fn example(key: &str) -> String {
     let found = EXAMPLES.iter().find(|(name, _)| *name == key);
     format!("`{}`", found.map_or(key, |(_, example)| example))
 }
 
-/// What to say of a word that means nothing.
+/// Returns the error for an unknown word.
 pub fn unknown(word: &str) -> Wrong {
     let words = ["eth", "vlan", "ipv4", "ipv6", "udp", "tcp"];
-    // Short words with two letters swapped are not much alike for `nearest`.
+    // `nearest` does not consider short words with two swapped letters similar.
     let sorted = |text: &str| {
         let mut letters: Vec<u8> = text.bytes().collect();
         letters.sort_unstable();
@@ -82,7 +82,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// A number or two of them with `-` between, from `least` to `most`.
+/// Parses a number, or two numbers with `-` between them, from `least` to `most`.
 pub fn range(key: &str, text: &str, least: u64, most: u64) -> Result<(u64, u64), Wrong> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     let (Some(low), Some(high)) = (number(low.trim()), number(high.trim())) else {
@@ -104,18 +104,18 @@ fn ordered<T: PartialOrd>(low: T, high: T, text: &str) -> Result<(), Wrong> {
     Err((format!("`{text}` ends before it begins"), "write the smaller one first".into()))
 }
 
-/// The number of a range that has to be one.
+/// Returns the number of a range that must be a single number.
 pub fn only(key: &str, (low, high): (u64, u64)) -> Result<u64, Wrong> {
     if low == high { Ok(low) } else { Err(wrong(key, &format!("{low}-{high}"), "one number")) }
 }
 
-/// The exponent of Zipf's law.
+/// Parses the exponent of Zipf's law.
 pub fn exponent(text: &str) -> Result<f64, Wrong> {
     let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value <= 10.0);
     value.ok_or_else(|| wrong("zipf", text, "a number above 0, up to 10"))
 }
 
-/// Ports of the switch: `1-4`, `1+3`, `1-2+7`.
+/// Parses ports of the switch: `1-4`, `1+3`, `1-2+7`.
 pub fn ports(text: &str) -> Result<Vec<u32>, Wrong> {
     let mut ports = Vec::new();
     for part in text.split('+') {
@@ -127,7 +127,7 @@ pub fn ports(text: &str) -> Result<Vec<u32>, Wrong> {
     Ok(ports)
 }
 
-/// Bytes in hexadecimal digits; spaces, colons and dots between them are passed over.
+/// Parses bytes in hexadecimal digits; spaces, colons, dots and underscores between them are ignored.
 pub fn hex(key: &str, text: &str, most: usize) -> Result<Vec<u8>, Wrong> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b' ' | b':' | b'.' | b'_')).collect();
     let expected = "an even number of hexadecimal digits";
@@ -141,7 +141,7 @@ pub fn hex(key: &str, text: &str, most: usize) -> Result<Vec<u8>, Wrong> {
     Ok(digits.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect())
 }
 
-/// `14+2`: two bytes from byte 14 on.
+/// Parses `14+2`: two bytes from byte 14 on.
 pub fn vary(text: &str) -> Result<Vary, Wrong> {
     let expected = "a byte and how many, with + between";
     let (offset, len) = text.split_once('+').ok_or_else(|| wrong("vary", text, expected))?;
@@ -154,9 +154,9 @@ pub fn vary(text: &str) -> Result<Vary, Wrong> {
     Ok(Vary { offset: offset as usize, len: len as usize })
 }
 
-/// What a field holds.
+/// Type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldType {
     /// A number up to this one.
     Number(u64),
     /// An IPv4 or IPv6 address.
@@ -165,14 +165,14 @@ pub enum Kind {
     Mac,
 }
 
-/// Values of a field, and whether they are IPv6 addresses.
-pub fn choice(kind: Kind, key: &str, text: &str) -> Result<(Choice, bool), Wrong> {
+/// Parses values of a field. Returns whether they are IPv6 addresses.
+pub fn choice(kind: FieldType, key: &str, text: &str) -> Result<(Choice, bool), Wrong> {
     match kind {
-        Kind::Number(most) => {
+        FieldType::Number(most) => {
             let (low, high) = range(key, text, 0, most)?;
             Ok((Choice::Range(low.into(), high.into()), false))
         }
-        Kind::Mac => {
+        FieldType::Mac => {
             let (low, high) = text.split_once('-').unwrap_or((text, text));
             let mac = |text: &str| text.trim().parse::<Address>().ok();
             let (Some(low), Some(high)) = (mac(low), mac(high)) else {
@@ -183,7 +183,7 @@ pub fn choice(kind: Kind, key: &str, text: &str) -> Result<(Choice, bool), Wrong
             ordered(low, high, text)?;
             Ok((Choice::Range(value(low), value(high)), false))
         }
-        Kind::Address => address(key, text),
+        FieldType::Address => address(key, text),
     }
 }
 

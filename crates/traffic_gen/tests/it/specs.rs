@@ -1,13 +1,13 @@
-//! Specs as people write them: what they mean, what is wrong with them and where, and the frames they make.
+//! Text specifications: their meaning, their errors with locations, and the frames that they generate.
 
 use std::collections::HashSet;
 
 use diagnostics::{Diagnostics, SourceMap};
-use traffic_gen::{Generator, Given, Spec, tag_of};
+use traffic_gen::{Generator, Spec, TrafficSource, tag_of};
 use wire::{ethernet, ipv4, ipv6, udp, vlan};
 
-/// What a text means; the findings in one line each: `column-column code: message; help`.
-fn read(text: &str) -> Result<Given, Vec<String>> {
+/// Parses a text. Returns findings in one line each: `column-column code: message; help`.
+fn read(text: &str) -> Result<TrafficSource, Vec<String>> {
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
     let file = map.add("--traffic", text);
     let given = traffic_gen::read(&map, file, &mut findings);
@@ -21,12 +21,12 @@ fn read(text: &str) -> Result<Given, Vec<String>> {
 
 fn made(text: &str) -> Spec {
     match read(text) {
-        Ok(Given::Made(spec)) => spec,
+        Ok(TrafficSource::Made(spec)) => spec,
         other => panic!("{text}: {other:?}"),
     }
 }
 
-/// The first frames of a spec and the ports they come in on.
+/// Returns the first frames of a specification and their ingress ports.
 fn frames(text: &str, count: usize) -> Vec<(u32, Vec<u8>)> {
     let mut generator = Generator::new(&made(text));
     let mut one = || {
@@ -60,7 +60,7 @@ fn what_is_meant_is_told() {
     for (text, expected) in told {
         assert_eq!(made(text).to_string(), expected, "{text}");
     }
-    assert_eq!(read("pcap=in.pcap,ports=2"), Ok(Given::Capture { path: "in.pcap".into(), ports: vec![2] }));
+    assert_eq!(read("pcap=in.pcap,ports=2"), Ok(TrafficSource::Capture { path: "in.pcap".into(), ports: vec![2] }));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn mistakes_are_found_at_their_place() {
         ("udp,siez=64", "4-8 traffic-unknown: there is no `siez`; is `size=64` meant?"),
         ("upd", "0-3 traffic-unknown: there is no `upd`; is `udp` meant?"),
         ("udp,size", "4-8 traffic-syntax: `size` has no value; write `size=64`, for example"),
-        ("udp,,size=64", "4-4 traffic-syntax: nothing stands here; leave out the comma"),
+        ("udp,,size=64", "4-4 traffic-syntax: nothing is here; leave out the comma"),
         ("udp,tcp", "4-7 traffic-headers: a frame has either UDP or TCP; keep one of them"),
         ("size=many", "5-9 traffic-value: `many` is not a number; write `size=64`, for example"),
         ("size=", "5-5 traffic-value: `size` has no value; write `size=64`, for example"),

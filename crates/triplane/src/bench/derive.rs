@@ -4,7 +4,7 @@
 //! tables match: fields of Ethernet, VLAN tags, IP, TCP and UDP, found by the layout of the headers they are in and not by
 //! their names.
 
-use ::traffic_gen::{Choice, Field, Layer, Pattern, Size, Spec};
+use ::traffic_gen::{Choice, FieldPattern, FlowField, Layer, Size, Spec};
 use engine::Objects;
 use ir::{Expr, HeaderRef, HeaderTypeId, KeyValue, Op, Program, TableId};
 
@@ -53,7 +53,7 @@ pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
         }
         let mut entries: Vec<_> = objects.entries(table).take(MOST_ENTRIES).map(|installed| installed.entry).collect();
         entries.sort_by_cached_key(|entry| (format!("{:?}", entry.keys), entry.priority));
-        let patterns: Vec<Pattern> = entries.iter().map(|entry| pattern(&keys, &entry.keys)).collect();
+        let patterns: Vec<FieldPattern> = entries.iter().map(|entry| pattern(&keys, &entry.keys)).collect();
         if patterns.iter().all(Vec::is_empty) {
             continue;
         }
@@ -86,13 +86,13 @@ pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
 /// What a key element is in a frame.
 #[derive(Clone, Copy)]
 struct Known {
-    field: Field,
+    field: FlowField,
     layer: Option<Layer>,
 }
 
 /// The values of an entry's fields; what an entry leaves open is left out.
-fn pattern(keys: &[Option<Known>], values: &[KeyValue]) -> Pattern {
-    let mut pattern = Pattern::new();
+fn pattern(keys: &[Option<Known>], values: &[KeyValue]) -> FieldPattern {
+    let mut pattern = FieldPattern::new();
     for (known, value) in keys.iter().zip(values) {
         let Some(Known { field, .. }) = known else { continue };
         let choice = match value {
@@ -122,14 +122,14 @@ fn known(program: &Program, expr: &Expr) -> Option<Known> {
     let width = fields[*index as usize].width;
     let layer = layer(program, ty)?;
     let field = match (layer, offset, width) {
-        (None, 0, 48) => Field::DestinationMac,
-        (None, 48, 48) => Field::SourceMac,
-        (Some(Layer::Vlan), 4, 12) => Field::Vlan(0),
-        (Some(Layer::Ipv4), 64, 8) | (Some(Layer::Ipv6), 56, 8) => Field::Ttl,
-        (Some(Layer::Ipv4), 96, 32) | (Some(Layer::Ipv6), 64, 128) => Field::Source,
-        (Some(Layer::Ipv4), 128, 32) | (Some(Layer::Ipv6), 192, 128) => Field::Destination,
-        (Some(Layer::Udp | Layer::Tcp), 0, 16) => Field::SourcePort,
-        (Some(Layer::Udp | Layer::Tcp), 16, 16) => Field::DestinationPort,
+        (None, 0, 48) => FlowField::DestinationMac,
+        (None, 48, 48) => FlowField::SourceMac,
+        (Some(Layer::Vlan), 4, 12) => FlowField::Vlan(0),
+        (Some(Layer::Ipv4), 64, 8) | (Some(Layer::Ipv6), 56, 8) => FlowField::Ttl,
+        (Some(Layer::Ipv4), 96, 32) | (Some(Layer::Ipv6), 64, 128) => FlowField::Source,
+        (Some(Layer::Ipv4), 128, 32) | (Some(Layer::Ipv6), 192, 128) => FlowField::Destination,
+        (Some(Layer::Udp | Layer::Tcp), 0, 16) => FlowField::SourcePort,
+        (Some(Layer::Udp | Layer::Tcp), 16, 16) => FlowField::DestinationPort,
         _ => return None,
     };
     Some(Known { field, layer })

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::traffic_gen::{Generator, Given, Spec};
+use ::traffic_gen::{Generator, Spec, TrafficSource};
 use anyhow::Context;
 use diagnostics::{Diagnostics, SourceMap};
 use wire::pcap;
@@ -46,7 +46,7 @@ impl Traffic {
             )));
         }
         let given = if Path::new(text).is_file() {
-            Given::Capture { path: text.to_owned(), ports: vec![1] }
+            TrafficSource::Capture { path: text.to_owned(), ports: vec![1] }
         } else {
             let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
             let file = map.add("--traffic", text);
@@ -55,8 +55,8 @@ impl Traffic {
             given.ok_or_else(|| Failure::Usage("--traffic cannot be understood; --help has its words".to_owned()))?
         };
         match given {
-            Given::Made(spec) => Ok(Traffic::Made { spec: Box::new(spec), tables: Vec::new() }),
-            Given::Capture { path, ports } => {
+            TrafficSource::Made(spec) => Ok(Traffic::Made { spec: Box::new(spec), tables: Vec::new() }),
+            TrafficSource::Capture { path, ports } => {
                 let frames = capture(&path, output)?.into();
                 Ok(Traffic::Replayed { path, frames, ports })
             }

@@ -2,7 +2,7 @@
 
 use diagnostics::names::{Endings, NoName, find, listed, nearest};
 pub use p4runtime_client::names::{action, actions, id, match_type, name, needs_priority, tables};
-use subscribe_p4::Misfit;
+use subscribe_p4::ProgramMismatch;
 
 /// Finds the object with this name, in full or by an ending of the name.
 ///
@@ -15,10 +15,14 @@ pub fn look<T: Copy>(kind: &str, wanted: &str, all: &[(T, &str)]) -> Result<T, (
             NoName::Ambiguous(one, other) => {
                 (format!("`{wanted}` may be `{one}` or `{other}`"), "write more of the name".to_owned())
             }
-            NoName::Unknown if let Some(Misfit::OtherOrder(there)) = subscribe_p4::misfit(wanted, names()) => (
-                format!("there is no {kind} `{wanted}`: the program was made with another order of fields"),
-                format!("the field's is `{there}`, and its states are others"),
-            ),
+            NoName::Unknown
+                if let Some(ProgramMismatch::OtherOrder(there)) = subscribe_p4::mismatch(wanted, names()) =>
+            {
+                (
+                    format!("there is no {kind} `{wanted}`: the program was made with another order of fields"),
+                    format!("the field's is `{there}`, and its states are others"),
+                )
+            }
             NoName::Unknown => match nearest(wanted, names()) {
                 Some(name) => (format!("there is no {kind} `{wanted}`"), format!("did you mean `{name}`?")),
                 None => (format!("there is no {kind} `{wanted}`"), format!("there is {}", listed(names()))),

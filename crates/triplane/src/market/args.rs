@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use itch_feed::{Counts, Mix, Rate, Spec, Workload};
+use itch_feed::{DatagramMessages, FeedRate, Mix, Spec, Workload};
 use wire::itch::Symbol;
 
 pub const AFTER_HELP: &str = "\
@@ -73,7 +73,7 @@ pub struct FeedArgs {
     pub others: Option<u16>,
     /// Messages of a datagram: always so many (12), or by Zipf's law (1-12).
     #[arg(long, value_name = "N|1-N", value_parser = counts)]
-    pub messages: Option<Counts>,
+    pub messages: Option<DatagramMessages>,
     /// Which types of message there are.
     #[arg(long, value_enum)]
     pub mix: Option<Types>,
@@ -177,8 +177,8 @@ impl FeedArgs {
 
 impl PublishArgs {
     /// How fast.
-    pub fn pace(&self) -> Rate {
-        self.datagram_rate.map_or(Rate::Messages(self.rate), Rate::Datagrams)
+    pub fn pace(&self) -> FeedRate {
+        self.datagram_rate.map_or(FeedRate::Messages(self.rate), FeedRate::Datagrams)
     }
 }
 
@@ -199,13 +199,13 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share is a number from 0 to 1, such as 0.01".to_owned())
 }
 
-fn counts(text: &str) -> Result<Counts, String> {
+fn counts(text: &str) -> Result<DatagramMessages, String> {
     // An Ethernet frame of the usual 1,500 bytes has room for 31 of the longest messages of a feed.
     let count = |text: &str| text.parse().ok().filter(|count| (1..=31).contains(count));
     let counts = match text.split_once('-') {
-        None => count(text).map(Counts::Exactly),
+        None => count(text).map(DatagramMessages::Exactly),
         Some((least, most)) => {
-            (least == "1").then(|| count(most)).flatten().map(|most| Counts::Zipf { most, exponent: 1.0 })
+            (least == "1").then(|| count(most)).flatten().map(|most| DatagramMessages::Zipf { most, exponent: 1.0 })
         }
     };
     counts

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use subscribe::{Target, Wide};
+use subscribe::{TargetCapabilities, Wide};
 
 pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs, TlsArgs};
 
@@ -217,20 +217,20 @@ pub enum Ranges {
 
 impl ShapeArgs {
     /// What a program's tables take then.
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> TargetCapabilities {
         target(self.ranges, self.exact_tables)
     }
 }
 
 /// What a program's tables take.
-pub fn target(ranges: Ranges, exact_beside: bool) -> Target {
+pub fn target(ranges: Ranges, exact_beside: bool) -> TargetCapabilities {
     let wide = match ranges {
         Ranges::Range => Wide::Range,
         Ranges::Ternary => Wide::Ternary,
         Ranges::Lpm => Wide::Lpm,
     };
-    let target = subscribe_p4::Options::default().target;
-    Target { wide, has_ranges: ranges == Ranges::Range, exact_beside, ..target }
+    let target = subscribe_p4::ProgramOptions::default().target;
+    TargetCapabilities { wide, has_ranges: ranges == Ranges::Range, exact_beside, ..target }
 }
 
 /// Choices of tables, as they are given.

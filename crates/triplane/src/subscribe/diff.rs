@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde_json::json;
-use subscribe::{Chain, Delivery, Difference};
+use subscribe::{Delivery, Difference, TableChain};
 use subscribe_p4::entries::{Installer, Update};
 use subscribe_p4::read_back::{Meaning, read_back};
 
@@ -107,7 +107,7 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
     let [one, other] = &sides;
-    let compare = |one: &Chain, other: &Chain| {
+    let compare = |one: &TableChain, other: &TableChain| {
         subscribe::compare(one, other, format, &possible, loaded.room.limits()).map_err(Failure::Input)
     };
     if let Some(difference) = compare(&one.chain, &other.chain)? {

@@ -1,7 +1,7 @@
 //! Entries as a file that `--entries` reads.
 
 use serde_json::{Map, Value, json};
-use subscribe_p4::entries::{Entity, Matched, TableEntry, Update};
+use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
 /// The entries that these updates leave in a switch that had none: later ones take the place of earlier ones.
 pub fn text(updates: &[Update]) -> String {
@@ -39,7 +39,7 @@ pub fn text(updates: &[Update]) -> String {
     format!("{{\n{}\n}}\n", sections.join(",\n"))
 }
 
-fn table(entry: &TableEntry) -> Value {
+fn table(entry: &ProgramEntry) -> Value {
     let matches: Map<String, Value> = entry
         .keys
         .iter()

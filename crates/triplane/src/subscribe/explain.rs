@@ -5,9 +5,10 @@ use std::fmt::Write;
 use diagnostics::{Diagnostics, SourceMap};
 use serde_json::json;
 use subscribe::{
-    Aggregate, Constant, Explanation, FieldId, HeaderId, Key, Memory, Message, SlotUse, Subject, Verdict, show_value,
+    Aggregate, ColumnKey, Constant, Explanation, FieldId, HeaderId, Memory, Message, SlotUse, Subject, Verdict,
+    show_value,
 };
-use subscribe_p4::Rules;
+use subscribe_p4::RuleFormat;
 
 use super::args::ExplainArgs;
 use super::load::{Compiled, Loaded};
@@ -119,7 +120,7 @@ fn rule(text: &mut String, verdict: &Verdict, compiled: &Compiled, loaded: &Load
 }
 
 /// The fields that a message has, headers that no field tells of, if they are wanted, and what it has of what was before.
-pub fn show(message: &Message, rules: &Rules, with_headers: bool) -> String {
+pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String {
     let format = &rules.format;
     let fields = format.fields().iter().zip(&message.fields);
     let there = fields.filter(|(field, _)| field.header.is_none_or(|header| message.is_valid(header)));
@@ -156,7 +157,7 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
     let (name, value) = (name.trim(), value.trim());
     let value = value.parse::<u64>().map_err(|_| format!("`{value}` is no number of 64 bits"))?.into();
     if let Ok(Subject::Counter(id)) = format.subject(name) {
-        message.put(Key::Counter(id), value);
+        message.put(ColumnKey::Counter(id), value);
         return Ok(());
     }
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
@@ -184,12 +185,12 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
         };
         return Err(format!("no rule tests `{}`; the aggregates that rules test: {known}", asked.shown(format)));
     }
-    used.iter().filter(of).for_each(|slot| message.put(Key::Slot(slot.slot), value));
+    used.iter().filter(of).for_each(|slot| message.put(ColumnKey::Slot(slot.slot), value));
     Ok(())
 }
 
 /// A message as the command line gives it.
-fn message(rules: &Rules, parts: &[String]) -> Result<Message, String> {
+fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
     let format = &rules.format;
     let mut message = Message::empty(format);
     let mut given: Vec<(FieldId, &String)> = Vec::new();

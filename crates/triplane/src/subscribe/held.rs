@@ -11,8 +11,8 @@ use ir::{KeyValue, Program};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
-use subscribe::Layout;
-use subscribe_p4::entries::{Entity, Matched, TableEntry};
+use subscribe::ColumnLayout;
+use subscribe_p4::entries::{Entity, Matched, ProgramEntry};
 use subscribe_p4::read_back::{self, Finding};
 use subscribe_service::ProgramNames;
 
@@ -29,7 +29,7 @@ pub struct Held {
     /// All entities, by the names of the program.
     pub entities: Vec<Entity>,
     /// The order of fields of their program.
-    pub layout: Layout,
+    pub layout: ColumnLayout,
     /// The position of each, if they are from a file.
     places: Option<(SourceMap, Vec<Span>)>,
 }
@@ -71,9 +71,9 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let unfit = |why: String| Failure::Input(format!("{name}: {why}"));
     // Some of these are names of actions, which are not tables of a stage.
     let mentioned = text.split('"').filter(|word| word.starts_with("Subscriptions."));
-    let (layout, target) = read_back::shape(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
+    let (layout, target) = read_back::reconstruct(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
     let has_pairs = text.contains("SubscriptionsEgress.split_horizon");
-    let options = subscribe_p4::Options { target, split_horizon: has_pairs, ..options(None) };
+    let options = subscribe_p4::ProgramOptions { target, split_horizon: has_pairs, ..options(None) };
     let mut made = loaded.made(&layout, &options);
     let program = made.compile();
     made.report(output)?;
@@ -121,7 +121,7 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
 }
 
 /// Translates an entry to names. Returns `None` if it has no action of its own.
-fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Option<TableEntry> {
+fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Option<ProgramEntry> {
     let table = &program.tables[entry.table];
     let EntryAction::Action(call) = &entry.target else { return None };
     let action = &program.actions[call.action];
@@ -136,7 +136,7 @@ fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Optio
         Some((key.name.clone(), key.width, matched))
     });
     let params = action.params.iter().zip(&call.args);
-    Some(TableEntry {
+    Some(ProgramEntry {
         table: table.name.clone(),
         keys: keys.collect(),
         priority: (entry.priority > 0).then_some(entry.priority as u32),
@@ -164,7 +164,7 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
     if !tables.contains(&"Subscriptions.validity") {
         return Err(Failure::Input(format!("{name}: the program there matches no rules")));
     }
-    let shape = read_back::shape(tables.into_iter(), &loaded.rules, options(None).target);
+    let shape = read_back::reconstruct(tables.into_iter(), &loaded.rules, options(None).target);
     let (layout, _) = shape.map_err(|why| Failure::Input(format!("{name}: {why}")))?;
     let program = ProgramNames::new(&info);
     let unknown = || Failure::Input("the switch has an entry that its own program does not explain".to_owned());
@@ -189,7 +189,7 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
 
 impl Held {
     /// Creates the entries that rules compile to.
-    pub fn compiled(path: &Path, entities: Vec<Entity>, layout: Layout) -> Held {
+    pub fn compiled(path: &Path, entities: Vec<Entity>, layout: ColumnLayout) -> Held {
         Held { name: path.display().to_string(), entities, layout, places: None }
     }
 
@@ -237,7 +237,7 @@ impl Held {
 }
 
 /// Formats the key of an entry.
-fn keys(entry: &TableEntry) -> String {
+fn keys(entry: &ProgramEntry) -> String {
     let shown = entry.keys.iter().map(|(name, _, matched)| match matched {
         Matched::Exact(value) => format!("{name}={value:#x}"),
         Matched::Lpm(value, length) => format!("{name}={value:#x}/{length}"),

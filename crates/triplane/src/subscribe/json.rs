@@ -1,8 +1,8 @@
 //! Messages, what is done with them and why, as JSON.
 
 use serde_json::{Map, Value, json};
-use subscribe::{Delivery, Explanation, Format, HeaderId, Key, Kind, Message, Verdict, show_value};
-use subscribe_p4::Rules;
+use subscribe::{ColumnKey, Delivery, Explanation, HeaderId, Message, MessageFormat, ValueKind, Verdict, show_value};
+use subscribe_p4::RuleFormat;
 
 use super::load::{Compiled, Loaded};
 
@@ -10,7 +10,7 @@ use super::load::{Compiled, Loaded};
 const EXACT_BITS: u32 = 53;
 
 /// A message: its headers, its fields, and what was before it where that is not 0.
-pub fn message(message: &Message, rules: &Rules) -> Value {
+pub fn message(message: &Message, rules: &RuleFormat) -> Value {
     let format = &rules.format;
     // Those that stand for several have names that nobody can write.
     let headers = (0..).map(HeaderId).zip(&rules.headers).filter(|(id, of)| of.len() == 1 && message.is_valid(*id));
@@ -19,36 +19,38 @@ pub fn message(message: &Message, rules: &Rules) -> Value {
     let there = fields.filter(|(field, _)| field.header.is_none_or(|header| message.is_valid(header)));
     let fields: Map<String, Value> =
         there.map(|(field, number)| (field.name.clone(), value(*number, field.kind, field.width))).collect();
-    let counters = (0..).map(subscribe::CounterId).zip(&message.counters).map(|(id, value)| (Key::Counter(id), *value));
-    let slots = (0..).zip(&message.slots).map(|(slot, value)| (Key::Slot(slot), *value));
+    let counters =
+        (0..).map(subscribe::CounterId).zip(&message.counters).map(|(id, value)| (ColumnKey::Counter(id), *value));
+    let slots = (0..).zip(&message.slots).map(|(slot, value)| (ColumnKey::Slot(slot), *value));
     let before: Map<String, Value> = counters
         .chain(slots)
         .filter(|(_, value)| *value != 0)
-        .map(|(key, number)| (key.name(format), value(number, Kind::Unsigned, 64)))
+        .map(|(key, number)| (key.name(format), value(number, ValueKind::Unsigned, 64)))
         .collect();
     json!({ "headers": headers, "fields": fields, "before": before })
 }
 
 /// A value as rules write it; text without quotes.
-fn value(number: u128, kind: Kind, width: u32) -> Value {
+fn value(number: u128, kind: ValueKind, width: u32) -> Value {
     match (kind, u64::try_from(number)) {
-        (Kind::Unsigned, Ok(number)) if width <= EXACT_BITS || number >> EXACT_BITS == 0 => number.into(),
+        (ValueKind::Unsigned, Ok(number)) if width <= EXACT_BITS || number >> EXACT_BITS == 0 => number.into(),
         _ => show_value(number, kind, width).trim_matches('"').into(),
     }
 }
 
 /// What is done with a message.
-pub fn delivery(of: &Delivery, format: &Format) -> Value {
+pub fn delivery(of: &Delivery, format: &MessageFormat) -> Value {
     let calls = of.calls.iter().map(|(id, arguments)| {
         let declared = format.get_action(*id);
         let named = declared.parameters.iter().zip(arguments);
         let arguments: Map<String, Value> = named
-            .map(|(parameter, number)| (parameter.name.clone(), value(*number, Kind::Unsigned, parameter.width)))
+            .map(|(parameter, number)| (parameter.name.clone(), value(*number, ValueKind::Unsigned, parameter.width)))
             .collect();
         json!({ "action": declared.name, "arguments": arguments })
     });
-    let updates = of.updates.iter().map(|update| subscribe::Action::Update(update.clone()).shown(format).to_string());
-    let counts = of.slots.iter().map(|slot| Key::Slot(*slot).name(format));
+    let updates =
+        of.updates.iter().map(|update| subscribe::RuleAction::Update(update.clone()).shown(format).to_string());
+    let counts = of.slots.iter().map(|slot| ColumnKey::Slot(*slot).name(format));
     json!({
         "ports": of.ports,
         "to_controller": of.to_controller,

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
-use subscribe::{Layout, Loader as Includes, Refusal, Rule, Subscriptions, Tables, TooMuch};
-use subscribe_p4::{Format, Options, Rules};
+use subscribe::{ColumnLayout, ExceededLimit, Loader as Includes, Refusal, Rule, Subscriptions, Tables};
+use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use super::args::FormatArgs;
 use super::memory::Room;
@@ -18,11 +18,11 @@ pub struct Loaded {
     /// The text of the format.
     pub text: String,
     /// The format.
-    pub format: Format,
+    pub format: ProgramFormat,
     /// What rules may speak of.
-    pub rules: Rules,
+    pub rules: RuleFormat,
     /// The order of the tables.
-    pub layout: Layout,
+    pub layout: ColumnLayout,
     /// Whether the user says which.
     pub is_forced: bool,
     /// The memory that diagrams may take.
@@ -92,7 +92,7 @@ impl Loaded {
         let read = loader.typed().and_then(|typed| {
             let main = diagnostics::FileId(0);
             let format = subscribe_p4::read(&typed, main, &loader.map, &mut loader.diagnostics)?;
-            match subscribe_p4::rules(&format) {
+            match subscribe_p4::rule_format(&format) {
                 Ok(rules) => Some((format, rules)),
                 Err(wrong) => {
                     let span = Span { file: main, ..Span::default() };
@@ -108,7 +108,7 @@ impl Loaded {
         let order: Vec<&str> = args.order.iter().map(String::as_str).collect();
         let layout = match &args.order_of {
             Some(path) => order_of(path, args, &rules, output)?,
-            None => Layout::forced(&rules.format, &order).map_err(|wrong| Failure::Usage(wrong.to_string()))?,
+            None => ColumnLayout::forced(&rules.format, &order).map_err(|wrong| Failure::Usage(wrong.to_string()))?,
         };
         let is_forced = !order.is_empty() || args.order_of.is_some();
         let room = Room::now(args.memory);
@@ -118,22 +118,22 @@ impl Loaded {
     /// Takes the order that suits these rules, unless the user says which.
     pub fn suit<'a>(&mut self, rules: impl IntoIterator<Item = &'a Rule>) {
         if !self.is_forced {
-            self.layout = Layout::sensible(&self.rules.format, rules);
+            self.layout = ColumnLayout::sensible(&self.rules.format, rules);
         }
     }
 
     /// Keeps to an order whatever the rules.
-    pub fn force(&mut self, layout: Layout) {
+    pub fn force(&mut self, layout: ColumnLayout) {
         (self.layout, self.is_forced) = (layout, true);
     }
 
     /// The text of the program that matches rules.
-    pub fn program(&self, options: &Options) -> String {
+    pub fn program(&self, options: &ProgramOptions) -> String {
         subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, options)
     }
 
     /// The same in another order, as a program to be compiled.
-    pub fn made(&self, layout: &Layout, options: &Options) -> Loader {
+    pub fn made(&self, layout: &ColumnLayout, options: &ProgramOptions) -> Loader {
         let text = subscribe_p4::program(&self.text, &self.format, &self.rules, layout, options);
         self.loader.made(text)
     }
@@ -144,7 +144,12 @@ impl Loaded {
     }
 
     /// Reads rules and compiles them in the order that suits them.
-    pub fn compile(&mut self, files: &[PathBuf], options: &Options, output: &Output) -> Result<Compiled, Failure> {
+    pub fn compile(
+        &mut self,
+        files: &[PathBuf],
+        options: &ProgramOptions,
+        output: &Output,
+    ) -> Result<Compiled, Failure> {
         let rules = self.parse(files, output)?;
         self.suit(&rules);
         self.merge(rules, options, output)
@@ -167,20 +172,23 @@ impl Loaded {
     }
 
     /// Compiles rules.
-    pub fn merge(&self, rules: Vec<Rule>, options: &Options, output: &Output) -> Result<Compiled, Failure> {
+    pub fn merge(&self, rules: Vec<Rule>, options: &ProgramOptions, output: &Output) -> Result<Compiled, Failure> {
         let mut diagnostics = Diagnostics::new();
-        let settings =
-            subscribe::Options { target: options.target, limits: self.room.limits(), ..subscribe::Options::default() };
+        let settings = subscribe::CompileOptions {
+            target: options.target,
+            limits: self.room.limits(),
+            ..subscribe::CompileOptions::default()
+        };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             let mut finding = refusal.diagnostic(&self.loader.map);
-            if let Refusal::TooLarge { full: TooMuch::Bytes(_), .. } = refusal {
+            if let Refusal::TooLarge { full: ExceededLimit::Bytes(_), .. } = refusal {
                 finding.message += &format!(" ({})", self.room.told());
             }
             diagnostics.push(finding);
         }
         // Rules that do nothing are no mistakes, but seldom meant.
-        for useless in subscriptions.never(&self.rules.possible(&self.format)) {
+        for useless in subscriptions.lint_never_matches(&self.rules.possible(&self.format)) {
             if let Some(finding) = useless.diagnostic(&subscriptions, &self.loader.map) {
                 diagnostics.push(finding);
             }
@@ -209,7 +217,7 @@ impl Loaded {
 }
 
 /// The order that a program was made with.
-fn order_of(path: &Path, args: &FormatArgs, rules: &Rules, output: &Output) -> Result<Layout, Failure> {
+fn order_of(path: &Path, args: &FormatArgs, rules: &RuleFormat, output: &Output) -> Result<ColumnLayout, Failure> {
     let mut loader = Loader::open(&ProgramArgs {
         program: path.to_owned(),
         include: args.include.clone(),

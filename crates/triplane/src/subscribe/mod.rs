@@ -51,8 +51,8 @@ fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
 /// Shows rules that add nothing to the others, and those that mean to keep messages from them, as far as that is found in bounded time; `most` of them.
 fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Output) {
     let possible = loaded.rules.possible(&loaded.format);
-    let covered = compiled.subscriptions.covered(&possible);
-    let vetoes = compiled.subscriptions.vetoes(&possible);
+    let covered = compiled.subscriptions.lint_covered(&possible);
+    let vetoes = compiled.subscriptions.lint_ineffective_drops(&possible);
     let mut findings = diagnostics::Diagnostics::new();
     let shown = covered.found.iter().take(most).chain(vetoes.iter().take(most));
     for finding in shown.filter_map(|useless| useless.diagnostic(&compiled.subscriptions, loaded.map())) {
@@ -126,9 +126,9 @@ const MOST_COMPILED: usize = 5;
 const MOST_DRAWN: usize = 2_000;
 
 /// How programs are written unless the user says otherwise.
-fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::Options {
-    let default = subscribe_p4::Options::default();
-    subscribe_p4::Options {
+fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
+    let default = subscribe_p4::ProgramOptions::default();
+    subscribe_p4::ProgramOptions {
         target: shape.map_or(default.target, ShapeArgs::target),
         messages_per_pass: shape.and_then(|shape| shape.messages_per_pass),
         ..default

@@ -7,7 +7,7 @@ use anyhow::Context;
 use diagnostics::{Diagnostics, SourceMap, Span};
 use lab::{End, Entries, Node, Program, Topology};
 use subscribe::Rule;
-use subscribe_network::{Far, HostId, Network, NetworkError, Shape, SwitchId, Ways};
+use subscribe_network::{HostId, LinkEnd, Network, NetworkError, Routes, RoutingTopology, SwitchId};
 use subscribe_p4::entries::Installer;
 
 use super::args::{NetworkArgs, Upward};
@@ -50,7 +50,7 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
 
     std::fs::create_dir_all(&args.output)
         .with_context(|| format!("the directory {} cannot be made", args.output.display()))?;
-    let options = subscribe_p4::Options { split_horizon: true, ..options(Some(&args.shape)) };
+    let options = subscribe_p4::ProgramOptions { split_horizon: true, ..options(Some(&args.shape)) };
     deliver(&loaded.program(&options), Some(&args.output.join(PROGRAM)), output)?;
     let mut made = Vec::new();
     for at in 0..topology.switches.len() {
@@ -89,18 +89,18 @@ fn read(path: &Path, output: &Output) -> Result<Topology, Failure> {
 /// The topology without what does not matter here.
 fn graph(topology: &Topology) -> Network {
     let far = |end: End| match end.node {
-        Node::Host(at) => Far::Host(HostId(at as u32)),
-        Node::Switch(at) => Far::Switch(SwitchId(at), end.port),
+        Node::Host(at) => LinkEnd::Host(HostId(at as u32)),
+        Node::Switch(at) => LinkEnd::Switch(SwitchId(at), end.port),
     };
     let ports = |switch| topology.ports(switch).into_iter().map(|(port, end)| (port, far(end)));
     Network { switches: (0..topology.switches.len()).map(|switch| BTreeMap::from_iter(ports(switch))).collect() }
 }
 
-fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Ways, Failure> {
+fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Routes, Failure> {
     let found = match &args.root {
-        None => Ways::new(graph),
+        None => Routes::new(graph),
         Some(name) => match topology.node(name) {
-            Some(Node::Switch(at)) => Ways::tree(graph, SwitchId(at)),
+            Some(Node::Switch(at)) => Routes::tree(graph, SwitchId(at)),
             _ => return Err(Failure::Usage(format!("{} has no switch `{name}`", args.lab.display()))),
         },
     };
@@ -122,7 +122,7 @@ fn entries(
     loaded: &Loaded,
     rules: Vec<Rule>,
     apart: Vec<subscribe_p4::entries::Update>,
-    options: &subscribe_p4::Options,
+    options: &subscribe_p4::ProgramOptions,
     output: &Output,
 ) -> Result<(String, usize, usize), Failure> {
     let compiled = loaded.merge(rules, options, output)?;
@@ -134,14 +134,14 @@ fn entries(
 }
 
 /// What became of the rules: a line for each switch, or one for all where there are many.
-fn report(topology: &Topology, ways: &Ways, rules: usize, made: &[Made], output: &Output) -> Result<(), Failure> {
+fn report(topology: &Topology, ways: &Routes, rules: usize, made: &[Made], output: &Output) -> Result<(), Failure> {
     /// The most switches that get a line each.
     const LINES: usize = 40;
-    let mut text = match ways.shape() {
-        Shape::Layers(layers) => {
+    let mut text = match ways.topology() {
+        RoutingTopology::Layers(layers) => {
             format!("{} in {}", counted(made.len(), "switch", "switches"), counted(layers as usize, "layer", "layers"))
         }
-        Shape::Tree(root) => {
+        RoutingTopology::Tree(root) => {
             format!("{} as a tree below {}", counted(made.len(), "switch", "switches"), topology.switches[root.0].name)
         }
     };

@@ -1,6 +1,6 @@
 //! The order of the fields, and whether another would do much better.
 
-use subscribe::{Layout, Limits, Rule, Subscriptions, Target};
+use subscribe::{ColumnLayout, Limits, Rule, Subscriptions, TargetCapabilities};
 
 use super::load::Loaded;
 use super::report::digits;
@@ -12,7 +12,7 @@ pub fn told(loaded: &Loaded) -> String {
 }
 
 /// Rules in the order that suits them, where tables of another order were asked for.
-pub struct Better(Option<(Layout, Vec<Rule>)>);
+pub struct Better(Option<(ColumnLayout, Vec<Rule>)>);
 
 impl Better {
     /// Looks for a better order than the one that was asked for. Where it was chosen, there is none.
@@ -20,13 +20,20 @@ impl Better {
         if writes_program && !loaded.is_forced {
             return Better(None);
         }
-        let layout = Layout::sensible(&loaded.rules.format, rules);
+        let layout = ColumnLayout::sensible(&loaded.rules.format, rules);
         Better((layout != loaded.layout).then(|| (layout, rules.to_vec())))
     }
 
     /// Tells of the better order, if it takes less than half as many entries. `entries` is what there are now, if they are not too
     /// many; `writes_program` whether the program is written with them.
-    pub fn tell(self, loaded: &Loaded, target: Target, entries: Option<usize>, writes_program: bool, output: &Output) {
+    pub fn tell(
+        self,
+        loaded: &Loaded,
+        target: TargetCapabilities,
+        entries: Option<usize>,
+        writes_program: bool,
+        output: &Output,
+    ) {
         /// What is worth a word.
         const FACTOR: usize = 2;
         let Some((layout, rules)) = self.0 else { return };
@@ -36,7 +43,7 @@ impl Better {
         let limits = Limits { steps: 200_000_000, bytes: limits.bytes / 2, ..limits };
         let most = entries.map_or(limits.entries, |entries| entries / FACTOR);
         let limits = Limits { entries: limits.entries.min(most), ..limits };
-        let options = subscribe::Options { limits, target, ..subscribe::Options::default() };
+        let options = subscribe::CompileOptions { limits, target, ..subscribe::CompileOptions::default() };
         let mut all = Subscriptions::new(loaded.rules.format.clone(), layout, options);
         if all.change(&[], rules).is_err() {
             return;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::support::feed::frame;
 use crate::support::{Directory, run, triplane};
-use itch_feed::{Counts, Feed, Mix, Receiver, Spec, Workload, messages};
+use itch_feed::{DatagramMessages, Feed, Mix, Receiver, Spec, Workload, messages};
 use wire::itch::{Body, Message, Price, Symbol};
 use wire::pcap::{Reader, Writer};
 use wire::{ethernet, ipv4, moldudp64, udp};
@@ -131,7 +131,7 @@ fn subscribers_get_the_messages_that_they_asked_for_and_no_others() {
         ("worst case", Workload::WorstCase.spec(6)),
         ("a whole book", Spec { share: 0.2, others: 9, mix: Mix::BOOK, ..base.clone() }),
         // More messages than the format's stack holds: the rest goes round.
-        ("long", Spec { share: 0.3, others: 3, mix: Mix::BOOK, counts: Counts::Exactly(30), ..base }),
+        ("long", Spec { share: 0.3, others: 3, mix: Mix::BOOK, counts: DatagramMessages::Exactly(30), ..base }),
     ];
     for (name, spec) in feeds {
         let payloads = feed(spec, 300);
@@ -164,7 +164,7 @@ fn rules_that_deliver_to_no_port_are_entries_that_a_switch_takes() {
 
 #[test]
 fn what_is_lost_before_the_switch_is_a_gap_for_everyone_and_heartbeats_reach_everyone() {
-    let mut payloads = feed(Spec { counts: Counts::Exactly(2), ..Workload::WorstCase.spec(1) }, 10);
+    let mut payloads = feed(Spec { counts: DatagramMessages::Exactly(2), ..Workload::WorstCase.spec(1) }, 10);
     payloads.remove(4);
     let next = moldudp64::datagram::<[u8; 0]>(*b"TRIPLANE01", 21, &[]);
     payloads.push(next);
@@ -263,7 +263,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 
 #[test]
 fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
-    let mut feed = Feed::new(Spec { counts: Counts::Exactly(36), ..Workload::WorstCase.spec(1) });
+    let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(36), ..Workload::WorstCase.spec(1) });
     let mut payloads: Vec<Vec<u8>> = (0..2).map(|number| feed.datagram(number)).collect();
     let sent: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()[..33].to_vec()).collect();
     payloads.push(feed.heartbeat());
@@ -288,7 +288,7 @@ fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
 
 #[test]
 fn what_cannot_be_read_once_it_goes_round_opens_a_gap() {
-    let mut feed = Feed::new(Spec { counts: Counts::Exactly(14), ..Workload::WorstCase.spec(1) });
+    let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(14), ..Workload::WorstCase.spec(1) });
     let mut cut = feed.datagram(0);
     // The last message says that it is longer than the datagram. A pass reads twelve, and the first two leave by themselves,
     // since only the second is dear: the third pass cannot read what is left.

@@ -3,7 +3,7 @@
 use crate::support::feed::frame;
 use crate::support::rig::Rig;
 use crate::support::{self, Directory, Done, Running, run, triplane};
-use itch_feed::{Counts, Feed, Mix, Spec, Workload, messages};
+use itch_feed::{DatagramMessages, Feed, Mix, Spec, Workload, messages};
 use testing::port::reserved_address;
 use wire::itch::{Body, Message};
 use wire::pcap::Writer;
@@ -169,7 +169,7 @@ fn is_traded(message: &Message) -> bool {
 fn every_message_of_a_packet_is_explained_those_behind_the_stack_too() {
     let directory = Directory::new();
     let rules = directory.write("tape.sub", "rule tape: kind in {\"E\", \"P\"} : fwd(4)\n");
-    let spec = Spec { mix: Mix::BOOK, counts: Counts::Exactly(30), ..Workload::Synthetic.spec(5) };
+    let spec = Spec { mix: Mix::BOOK, counts: DatagramMessages::Exactly(30), ..Workload::Synthetic.spec(5) };
     let payloads = feed(spec, 6);
     let mut capture = Writer::new(Vec::new()).unwrap();
     for (number, payload) in (0..).zip(&payloads) {
@@ -216,7 +216,7 @@ fn messages_of_a_packet_see_what_those_before_them_changed() {
     assert!(format.contains("@query_aggregate"));
     let format = directory.write("counted.p4", format);
     let rules = directory.write("counted.sub", format!("{rules}valid(add_order) and count() by stock >= 2 : fwd(3)\n"));
-    let spec = Spec { share: 1.0, counts: Counts::Exactly(4), ..Workload::WorstCase.spec(3) };
+    let spec = Spec { share: 1.0, counts: DatagramMessages::Exactly(4), ..Workload::WorstCase.spec(3) };
     let payload = frame(&feed(spec, 1)[0]);
     let digits: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
     let explained = subscribe(&["explain", &format, &rules, "--packet", &digits]).ok().stdout;

@@ -271,7 +271,12 @@ impl Switch {
     }
 
     /// Runs one packet in two units, with a check of the queues between ingress and egress.
-    fn pass_in_two(&mut self, lent: &mut InPlacePacket<'_>, came: ReceivedPacket<'_>, made: &mut Vec<Frame>) -> PacketResult {
+    fn pass_in_two(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        came: ReceivedPacket<'_>,
+        made: &mut Vec<Frame>,
+    ) -> PacketResult {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         let outcome = lent.run(unit::INGRESS, &mut self.objects, now);

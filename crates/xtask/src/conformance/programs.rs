@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use p4runtime_proto::config::P4Info;
-use subscribe::{Layout, Target, Wide};
-use subscribe_p4::{Format, Options, Rules};
+use subscribe::{ColumnLayout, TargetCapabilities, Wide};
+use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use super::cases::{Fault, programs};
 use super::{Request, Row, checked, errors, p4info};
@@ -48,21 +48,22 @@ const VARIANTS: [Variant; 6] = [
 ];
 
 impl Variant {
-    fn options(&self, messages_per_pass: Option<u32>) -> Options {
-        let defaults = Options::default();
+    fn options(&self, messages_per_pass: Option<u32>) -> ProgramOptions {
+        let defaults = ProgramOptions::default();
         let has_ranges = self.wide == Wide::Range;
-        let target = Target { wide: self.wide, has_ranges, exact_beside: self.exact_beside, ..defaults.target };
-        Options { target, messages_per_pass, split_horizon: self.split_horizon, ..defaults }
+        let target =
+            TargetCapabilities { wide: self.wide, has_ranges, exact_beside: self.exact_beside, ..defaults.target };
+        ProgramOptions { target, messages_per_pass, split_horizon: self.split_horizon, ..defaults }
     }
 
-    fn layout(&self, rules: &Rules) -> Result<Layout, String> {
-        let layout = Layout::sensible(&rules.format, &[]);
+    fn layout(&self, rules: &RuleFormat) -> Result<ColumnLayout, String> {
+        let layout = ColumnLayout::sensible(&rules.format, &[]);
         if !self.is_reversed {
             return Ok(layout);
         }
         let names = layout.shown(&rules.format);
         let names: Vec<&str> = names.iter().rev().map(String::as_str).collect();
-        Layout::forced(&rules.format, &names).map_err(|error| error.to_string())
+        ColumnLayout::forced(&rules.format, &names).map_err(|error| error.to_string())
     }
 }
 
@@ -146,8 +147,8 @@ fn formats() -> Result<Vec<PathBuf>> {
 /// A format, read.
 struct Source {
     text: String,
-    format: Format,
-    rules: Rules,
+    format: ProgramFormat,
+    rules: RuleFormat,
 }
 
 impl Source {
@@ -156,7 +157,7 @@ impl Source {
         let typed = checked(request, path, &mut map)?;
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.ok_or_else(|| errors(&map, &diagnostics))?;
-        let rules = subscribe_p4::rules(&format).map_err(|error| error.to_string())?;
+        let rules = subscribe_p4::rule_format(&format).map_err(|error| error.to_string())?;
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         Ok(Source { text, format, rules })
     }

@@ -1,28 +1,28 @@
-//! A format of small fields, random rules about it as text, and random messages.
+//! A format with small fields, random rules over it as text, and random messages.
 
 use diagnostics::{Diagnostics, SourceMap};
 use rng::SplitMix64;
 use subscribe::{
-    ActionDeclaration, Counter, Field, Format, Kind, Layout, Match, Message, NoIncludes, Options, Padding, Parameter,
-    Rule, Subscriptions, Target, Wide, Window, parse,
+    ActionDeclaration, ColumnLayout, CompileOptions, Counter, FieldDeclaration, Match, Message, MessageFormat,
+    NoIncludes, Padding, Parameter, Rule, Subscriptions, TargetCapabilities, ValueKind, Wide, Window, parse,
 };
 
-/// Two headers and metadata; every way to match, in fields so small that everything happens.
-pub fn format() -> Format {
-    let mut format = Format::new();
+/// Two headers and metadata, with every match kind and fields so small that all cases occur.
+pub fn format() -> MessageFormat {
+    let mut format = MessageFormat::new();
     let order = format.header("add_order").expect("new");
     let trade = format.header("trade").expect("new");
     let mut field = |name: &str, width, kind, matching, header| {
-        let field = Field { name: name.to_owned(), width, kind, matching, header };
+        let field = FieldDeclaration { name: name.to_owned(), width, kind, matching, header };
         format.field(field).expect("a new field of a right width");
     };
-    let text = Kind::Text(Padding::SPACES);
-    field("add_order.price", 5, Kind::Unsigned, Match::Range, Some(order));
+    let text = ValueKind::Text(Padding::SPACES);
+    field("add_order.price", 5, ValueKind::Unsigned, Match::Range, Some(order));
     field("add_order.stock", 24, text, Match::Exact, Some(order));
-    field("add_order.shares", 4, Kind::Unsigned, Match::Any, Some(order));
-    field("trade.dst", 6, Kind::Unsigned, Match::Lpm, Some(trade));
-    field("trade.price", 4, Kind::Unsigned, Match::Any, Some(trade));
-    field("meta.port", 3, Kind::Unsigned, Match::Exact, None);
+    field("add_order.shares", 4, ValueKind::Unsigned, Match::Any, Some(order));
+    field("trade.dst", 6, ValueKind::Unsigned, Match::Lpm, Some(trade));
+    field("trade.price", 4, ValueKind::Unsigned, Match::Any, Some(trade));
+    field("meta.port", 3, ValueKind::Unsigned, Match::Exact, None);
     let window = Some(Window::Packets(100));
     format.counter(Counter { name: "seen".to_owned(), width: 3, window }).expect("new");
     let parameters = vec![Parameter { name: "class".to_owned(), width: 4 }];
@@ -32,8 +32,8 @@ pub fn format() -> Format {
     format
 }
 
-/// That, with codes for three fields that rules may ask ranges or prefixes of.
-pub fn compressed() -> Format {
+/// Returns the same format with codes for three fields that rules can test for ranges or prefixes.
+pub fn compressed() -> MessageFormat {
     let mut format = format();
     for (name, bits) in [("add_order.price", 4), ("shares", 3), ("dst", 5)] {
         match format.subject(name).expect("a field") {
@@ -44,11 +44,11 @@ pub fn compressed() -> Format {
     format
 }
 
-/// A set of options for each target there is.
-pub fn targets() -> Vec<Options> {
-    let target = |wide, exact_beside, has_ranges| Options {
-        target: Target { wide, exact_beside, has_ranges, ..Target::default() },
-        ..Options::default()
+/// Returns options for every kind of target.
+pub fn targets() -> Vec<CompileOptions> {
+    let target = |wide, exact_beside, has_ranges| CompileOptions {
+        target: TargetCapabilities { wide, exact_beside, has_ranges, ..TargetCapabilities::default() },
+        ..CompileOptions::default()
     };
     vec![
         target(Wide::Range, true, true),
@@ -65,7 +65,7 @@ fn one<'a>(rng: &mut SplitMix64, list: &[&'a str]) -> &'a str {
 
 const STOCKS: [&str; 5] = ["A", "B", "\"C D\"", "GO", "\"\""];
 
-/// A test as text; without aggregates if the rule has an action that may run once only.
+/// Returns a random test as text.
 pub fn test(rng: &mut SplitMix64) -> String {
     let n = |rng: &mut SplitMix64, end: u64| rng.below(end);
     match rng.below(12) {
@@ -98,7 +98,7 @@ pub fn test(rng: &mut SplitMix64) -> String {
     }
 }
 
-/// A condition as text.
+/// Returns a random condition as text.
 pub fn condition(rng: &mut SplitMix64, depth: u32) -> String {
     if depth == 0 || rng.percent(30) {
         return test(rng);
@@ -117,7 +117,7 @@ pub fn condition(rng: &mut SplitMix64, depth: u32) -> String {
     }
 }
 
-/// A rule as text.
+/// Returns a random rule as text.
 pub fn rule(rng: &mut SplitMix64) -> String {
     let action = match rng.below(9) {
         0 => "drop".to_owned(),
@@ -131,7 +131,7 @@ pub fn rule(rng: &mut SplitMix64) -> String {
     format!("{} : {action}", condition(rng, 2))
 }
 
-/// A rule as text, without aggregates.
+/// Returns a random rule without aggregates as text.
 pub fn plain_rule(rng: &mut SplitMix64) -> String {
     loop {
         let text = rule(rng);
@@ -141,16 +141,16 @@ pub fn plain_rule(rng: &mut SplitMix64) -> String {
     }
 }
 
-/// Rules of a text without mistakes.
-pub fn rules(text: &str, format: &Format) -> Vec<Rule> {
+/// Parses rules from a text without mistakes.
+pub fn rules(text: &str, format: &MessageFormat) -> Vec<Rule> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let rules = parse(&mut map, "test.rules", text, format, &mut NoIncludes, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{}", diagnostics.render(&map, false));
     rules
 }
 
-/// A random message.
-pub fn message(rng: &mut SplitMix64, format: &Format) -> Message {
+/// Returns a random message.
+pub fn message(rng: &mut SplitMix64, format: &MessageFormat) -> Message {
     let mut message = Message::empty(format);
     message.valid.iter_mut().for_each(|valid| *valid = rng.percent(75));
     for (field, value) in format.fields().iter().zip(&mut message.fields) {
@@ -171,7 +171,7 @@ pub fn message(rng: &mut SplitMix64, format: &Format) -> Message {
     message
 }
 
-/// Subscriptions without rules, in the sensible order.
-pub fn empty(format: &Format, options: Options) -> Subscriptions {
-    Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options)
+/// Creates an empty set of rules in the default order.
+pub fn empty(format: &MessageFormat, options: CompileOptions) -> Subscriptions {
+    Subscriptions::new(format.clone(), ColumnLayout::sensible(format, &[]), options)
 }

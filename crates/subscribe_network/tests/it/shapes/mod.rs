@@ -1,11 +1,11 @@
-//! Networks of the usual shapes.
+//! Networks with common topologies.
 
 use std::collections::BTreeMap;
 
 use rng::SplitMix64;
-use subscribe_network::{Far, HostId, Network, SwitchId};
+use subscribe_network::{HostId, LinkEnd, Network, SwitchId};
 
-/// A network of so many switches without links.
+/// Returns a network of this many switches without links.
 fn switches(count: usize) -> Network {
     Network { switches: vec![BTreeMap::new(); count] }
 }
@@ -16,15 +16,15 @@ fn free_port(network: &Network, switch: usize) -> u32 {
 
 fn link(network: &mut Network, one: usize, other: usize) {
     let (here, there) = (free_port(network, one), free_port(network, other));
-    network.switches[one].insert(here, Far::Switch(SwitchId(other), there));
-    network.switches[other].insert(there, Far::Switch(SwitchId(one), here));
+    network.switches[one].insert(here, LinkEnd::Switch(SwitchId(other), there));
+    network.switches[other].insert(there, LinkEnd::Switch(SwitchId(one), here));
 }
 
-/// Connects the next host to a switch.
+/// Connects a new host to a switch.
 fn host(network: &mut Network, switch: usize) {
     let host = network.hosts().expect("one connection each").len() as u32;
     let port = free_port(network, switch);
-    network.switches[switch].insert(port, Far::Host(HostId(host)));
+    network.switches[switch].insert(port, LinkEnd::Host(HostId(host)));
 }
 
 pub fn star(hosts: usize) -> Network {
@@ -33,7 +33,7 @@ pub fn star(hosts: usize) -> Network {
     network
 }
 
-/// A switch after the other, a host at each.
+/// Returns a line of switches with one host each.
 pub fn line(count: usize) -> Network {
     let mut network = switches(count);
     (0..count).for_each(|at| host(&mut network, at));
@@ -56,7 +56,7 @@ pub fn leaf_spine(leaves: usize, spines: usize, hosts: usize) -> Network {
     network
 }
 
-/// Edges, then aggregation switches, then cores, of a fat tree of switches with `k` ports.
+/// Returns a fat tree of switches with `k` ports: edge switches, then aggregation switches, then cores.
 pub fn fat_tree(k: usize) -> Network {
     let (half, edges) = (k / 2, k * k / 2);
     let mut network = switches(2 * edges + half * half);
@@ -71,7 +71,7 @@ pub fn fat_tree(k: usize) -> Network {
     network
 }
 
-/// A random tree of switches with a host each, and some links more.
+/// Returns a random tree of switches with one host each, with some additional links.
 pub fn random(rng: &mut SplitMix64, count: usize) -> Network {
     let mut network = switches(count);
     (0..count).for_each(|at| host(&mut network, at));

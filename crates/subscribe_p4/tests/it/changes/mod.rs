@@ -1,5 +1,5 @@
-//! Rules come and go at random: what the writes of each change lead to is what a fresh compilation gives, and where they
-//! are made one after the other each message sees the old rules or the new ones.
+//! Random sequences of rule changes: the writes of each change lead to the result of a fresh compilation, and if they
+//! are applied one after the other, each message sees either the old rules or the new ones.
 
 mod program;
 mod read_back;
@@ -9,49 +9,55 @@ mod target;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rng::SplitMix64;
-use subscribe::{Layout, Limits, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
-use subscribe_p4::Options;
-use subscribe_p4::entries::{Installer, Steps};
+use subscribe::{ColumnLayout, Limits, Refusal, RuleId, Subscriptions, TargetCapabilities, UpdateMode, Wide};
+use subscribe_p4::ProgramOptions;
+use subscribe_p4::entries::{Installer, UpdatePlan};
 
 use program::{CODED, CPU_PORT, FEED, METER, Program, REPORTS};
 use target::{Outcome, Switch};
 
-fn targets() -> [Target; 5] {
-    let of = Options::default().target;
-    let [ternary, lpm] = [Wide::Ternary, Wide::Lpm].map(|wide| Target { wide, has_ranges: false, ..of });
-    let beside = |of: Target| Target { exact_beside: true, ..of };
-    [of, Target { carries: false, ..beside(of) }, ternary, beside(ternary), beside(lpm)]
+fn targets() -> [TargetCapabilities; 5] {
+    let of = ProgramOptions::default().target;
+    let [ternary, lpm] = [Wide::Ternary, Wide::Lpm].map(|wide| TargetCapabilities { wide, has_ranges: false, ..of });
+    let beside = |of: TargetCapabilities| TargetCapabilities { exact_beside: true, ..of };
+    [of, TargetCapabilities { carries: false, ..beside(of) }, ternary, beside(ternary), beside(lpm)]
 }
 
-fn installer<'a>(program: &'a Program, layout: &Layout, target: Target, writes: Writes) -> Installer<'a> {
-    let options = Options { target, ..Options::default() };
+fn installer<'a>(
+    program: &'a Program,
+    layout: &ColumnLayout,
+    target: TargetCapabilities,
+    writes: UpdateMode,
+) -> Installer<'a> {
+    let options = ProgramOptions { target, ..ProgramOptions::default() };
     let installer = Installer::new(&program.format, &program.rules, layout, &options, CPU_PORT);
-    if writes == Writes::InTurn { installer.in_turn() } else { installer }
+    if writes == UpdateMode::PerMessageConsistent { installer.per_message_consistent() } else { installer }
 }
 
-fn compiler(program: &Program, layout: &Layout, target: Target, writes: Writes) -> Subscriptions {
-    let options = subscribe::Options { target, limits: Limits::default(), writes };
+fn compiler(program: &Program, layout: &ColumnLayout, target: TargetCapabilities, writes: UpdateMode) -> Subscriptions {
+    let options = subscribe::CompileOptions { target, limits: Limits::default(), update_mode: writes };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 
-/// How many walks each target has: more where most users are.
+/// Number of walks per target: more for the most common one.
 fn rounds(target: usize) -> u64 {
     if target == 0 { 2 } else { 1 }
 }
 
-/// So many states of a switch between the writes of a change are looked into: each is a whole switch.
+/// Maximum number of intermediate switch states to check per change, because each is a copy of the switch.
 const MOST_TIMES: usize = 64;
 
-/// A walk of rules that come and go; `check` is told of each change: the switch before it, its steps, the rules after it.
+/// A random sequence of rule changes. `check` is called for each change with the switch before it, its plan, and the
+/// rules after it.
 fn walk(
     seed: u64,
     program: &Program,
-    target: Target,
-    writes: Writes,
-    mut check: impl FnMut(&mut SplitMix64, &Switch, Steps, &Subscriptions) -> Switch,
+    target: TargetCapabilities,
+    writes: UpdateMode,
+    mut check: impl FnMut(&mut SplitMix64, &Switch, UpdatePlan, &Subscriptions) -> Switch,
 ) {
     let mut rng = SplitMix64::new(seed);
-    let layout = Layout::sensible(&program.rules.format, &[]);
+    let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     let mut all = compiler(program, &layout, target, writes);
     let mut installer = installer(program, &layout, target, writes);
     let mut switch = Switch::default();
@@ -67,7 +73,7 @@ fn walk(
             (0..rng.pick(&[(2, 0), (5, 1), (1, 6)])).map(|_| program.random_rule(&mut rng)).collect();
         let applied = match all.change(&remove, program.parse(&text.join("\n"))) {
             Ok(applied) => applied,
-            // Of aggregates with other conditions there are few, and of codes.
+            // The program has few slots for aggregates under other conditions, and few codes.
             Err(Refusal::Slots { .. } | Refusal::Codes(..)) => {
                 ids.extend(remove);
                 continue;
@@ -80,7 +86,7 @@ fn walk(
         let mut anew = Switch::default();
         let fresh = self::installer(program, &layout, target, writes).install(&all.tables()).expect("few groups");
         fresh.iter().for_each(|update| anew.apply(update));
-        if writes == Writes::Together {
+        if writes == UpdateMode::Atomic {
             assert_eq!(switch.without_group_numbers(), anew.without_group_numbers(), "bit for bit, seed {seed}");
         } else {
             assert_eq!(switch.size(), anew.size(), "nothing is left behind, seed {seed}");
@@ -91,10 +97,10 @@ fn walk(
     assert_eq!(switch.tables.len() + switch.groups.values().map(Vec::len).sum::<usize>(), 0, "nothing is left");
 }
 
-/// What the switch does with a message, and what the rules say.
+/// Returns the delivery by the switch and by the rules.
 fn agree(
     program: &Program,
-    target: Target,
+    target: TargetCapabilities,
     switch: &Switch,
     rules: &Subscriptions,
     rng: &mut SplitMix64,
@@ -118,16 +124,17 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
                 let seed = 100 * number as u64 + 10 * at as u64 + round;
-                walk(seed, &program, target, Writes::Together, |rng, before, steps, rules| {
+                walk(seed, &program, target, UpdateMode::Atomic, |rng, before, steps, rules| {
                     let mut switch = before.clone();
                     steps.all().iter().for_each(|update| switch.apply(update));
                     let layout = rules.layout().clone();
-                    let mut anew = compiler(&program, &layout, target, Writes::Together);
+                    let mut anew = compiler(&program, &layout, target, UpdateMode::Atomic);
                     anew.change(&[], rules.rules().map(|(_, rule)| rule.clone()).collect()).expect("it fits");
                     let mut fresh = Switch::default();
-                    let install = installer(&program, &layout, target, Writes::Together).install(&anew.tables());
+                    let install = installer(&program, &layout, target, UpdateMode::Atomic).install(&anew.tables());
                     install.expect("few groups").iter().for_each(|update| fresh.apply(update));
-                    // Slots are given in the order of their first use, so the order of columns has a history; so have codes.
+                    // Slots are assigned in the order of first use, so the column order depends on history, and so do
+                    // codes.
                     let has_history = !program.format.aggregates.is_empty() || program.has_codes();
                     if target.wide == Wide::Range && !has_history {
                         assert_eq!(switch.size(), fresh.size(), "as many entries, seed {seed}");
@@ -144,28 +151,30 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
 
 #[test]
 fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() {
-    // How many messages told the two apart, switches had raised priorities, changes took pauses within.
+    // Number of messages that distinguish old from new rules, of switches with raised priorities, and of changes with
+    // pauses.
     let (mut apart, mut raised, mut paused) = (0, 0, 0);
     for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
                 let seed = 1000 + 100 * number as u64 + 10 * at as u64 + round;
-                walk(seed, &program, target, Writes::InTurn, |rng, before, steps, rules| {
-                    // Where the pauses are, by how many writes were made.
+                walk(seed, &program, target, UpdateMode::PerMessageConsistent, |rng, before, steps, rules| {
+                    // Positions of the pauses, as numbers of writes.
                     let mut pauses = vec![steps.prepare.len()];
-                    pauses.extend(steps.turn.iter().map(Vec::len));
+                    pauses.extend(steps.transition.iter().map(Vec::len));
                     (1..pauses.len()).for_each(|at| pauses[at] += pauses[at - 1]);
-                    // None before the first round.
+                    // No pause is needed before the first phase.
                     if pauses.len() > 1 {
                         pauses.remove(0);
                     }
                     let turned = *pauses.last().expect("the preparation's");
-                    // After each write, or some of them where there are many; at every pause in any case.
+                    // Checks after each write, or a sample of them; always at a pause.
                     let all = steps.all();
                     let mut times: BTreeSet<usize> = pauses.iter().copied().chain([0, all.len()]).collect();
-                    match all.len() < MOST_TIMES {
-                        true => times.extend(0..all.len()),
-                        false => times.extend((0..MOST_TIMES).map(|_| rng.below(all.len() as u64) as usize)),
+                    if all.len() < MOST_TIMES {
+                        times.extend(0..all.len())
+                    } else {
+                        times.extend((0..MOST_TIMES).map(|_| rng.below(all.len() as u64) as usize))
                     }
                     let mut now = before.clone();
                     let mut seen = Vec::new();
@@ -173,7 +182,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                         seen.extend(times.contains(&time).then(|| now.clone()));
                         update.into_iter().for_each(|update| now.apply(update));
                     }
-                    // From here on times are places in `seen`.
+                    // From here on, times are indices into `seen`.
                     let place = |time: usize| times.range(..time).count();
                     let (pauses, turned) = (pauses.into_iter().map(place).collect::<Vec<_>>(), place(turned));
                     let last = seen.len() - 1;
@@ -184,7 +193,8 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                         let old = program.run(target, &message, &mut |_| &seen[0]);
                         let new = Outcome::of(&rules.evaluate(&message), program.format.counters.len());
                         apart += usize::from(old != new);
-                        // A message on its way reads later tables at later times; none is on its way for a pause.
+                        // A message in flight reads later tables at later times; no message is in flight across a
+                        // pause.
                         let mut now = rng.below(last as u64 + 1) as usize;
                         let end = pauses.iter().copied().find(|pause| now <= *pause).unwrap_or(last);
                         let is_late = now >= turned;

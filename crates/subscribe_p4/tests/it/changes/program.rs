@@ -1,14 +1,14 @@
-//! A generated program, as far as its tables go: random rules and messages for it, and what its tables do.
+//! Model of a generated program's tables, with random rules and messages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use rng::SplitMix64;
-use subscribe::{Kind, Layout, Match, Message, NoIncludes, Rule, StageKey, Target, Wide};
+use subscribe::{ColumnLayout, Match, Message, NoIncludes, Rule, StageKey, TargetCapabilities, ValueKind, Wide};
 use subscribe_p4::format::HeaderId;
 use subscribe_p4::possible::Values;
-use subscribe_p4::{Format, Rules};
+use subscribe_p4::{ProgramFormat, RuleFormat};
 
 use crate::changes::target::{Outcome, Switch};
 use crate::support::checked::checked;
@@ -22,11 +22,11 @@ pub const FEED: &str = "../../examples/market-data/feed.p4";
 pub const CPU_PORT: u32 = 510;
 
 pub struct Program {
-    pub format: Format,
-    pub rules: Rules,
+    pub format: ProgramFormat,
+    pub rules: RuleFormat,
 }
 
-/// Values that rules and messages have, so few that everything meets.
+/// Values of rules and messages; they are few, so that all combinations occur.
 const VALUES: u64 = 12;
 
 impl Program {
@@ -35,7 +35,7 @@ impl Program {
         let (typed, map) = checked("format.p4", &text);
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
-        let rules = subscribe_p4::rules(&format).expect("the format is right");
+        let rules = subscribe_p4::rule_format(&format).expect("the format is right");
         Program { format, rules }
     }
 
@@ -50,7 +50,7 @@ impl Program {
         rules
     }
 
-    /// A test of a counter or an aggregate.
+    /// Returns a test of a counter or an aggregate.
     fn random_memory(&self, rng: &mut SplitMix64) -> String {
         let format = &self.rules.format;
         let computed = rng.below(format.computed().len() as u64 + 1) as usize;
@@ -76,7 +76,9 @@ impl Program {
             return format!("valid({})", names[rng.below(names.len() as u64) as usize]);
         }
         match (field.kind, field.matching) {
-            (Kind::Text(_), _) => format!("{name} {} \"{}\"", one(rng, &["==", "!="]), one(rng, &["A", "B", "C"])),
+            (ValueKind::Text(_), _) => {
+                format!("{name} {} \"{}\"", one(rng, &["==", "!="]), one(rng, &["A", "B", "C"]))
+            }
             (_, Match::Lpm) => {
                 let length = 28 + rng.below(4) as u32;
                 let value = rng.below(VALUES) >> (32 - length) << (32 - length);
@@ -98,7 +100,7 @@ impl Program {
             let not = if rng.percent(15) { "not " } else { "" };
             condition = format!("({condition}) {word} {not}({})", self.random_test(rng));
         }
-        // At times all messages are meant, and no table of a field is asked.
+        // Some rules match all messages, so that no table of a field is looked up.
         if rng.percent(4) {
             condition = "true".to_owned();
         }
@@ -113,13 +115,13 @@ impl Program {
         format!("{condition} : {action}")
     }
 
-    /// Any message with one header.
+    /// Returns a random message with one header.
     pub fn random_message(&self, rng: &mut SplitMix64) -> Message {
         let there = rng.below(self.format.headers.len() as u64) as usize;
         self.message(rng, &|header| header == there)
     }
 
-    /// A message such as the parser finds in packets.
+    /// Returns a message as the parser finds it in packets.
     pub fn possible_message(&self, rng: &mut SplitMix64) -> Message {
         let possible = &self.format.possible;
         let packets = possible.packets.as_ref().expect("the parser is understood");
@@ -145,7 +147,7 @@ impl Program {
     fn message(&self, rng: &mut SplitMix64, is_there: &dyn Fn(usize) -> bool) -> Message {
         let format = &self.rules.format;
         let mut message = Message::empty(format);
-        // Those that stand for several are there if one of these is.
+        // A combined header is valid if one of its headers is.
         for (valid, of) in message.valid.iter_mut().zip(&self.rules.headers) {
             *valid = of.iter().any(|header| is_there(header.0));
         }
@@ -153,7 +155,7 @@ impl Program {
         for (field, value) in format.fields().iter().zip(&mut message.fields) {
             if field.header.is_none_or(|header| valid[usize::from(header.0)]) {
                 *value = match field.kind {
-                    Kind::Text(_) => {
+                    ValueKind::Text(_) => {
                         let letter = b"ABCD"[rng.below(4) as usize];
                         let text = std::iter::once(letter).chain(std::iter::repeat(b' '));
                         text.take(field.width as usize / 8).fold(0, |value, byte| value << 8 | u128::from(byte))
@@ -168,10 +170,16 @@ impl Program {
         message
     }
 
-    /// What the generated program's tables do with a message. `at` gives the switch in which a table is looked up.
-    pub fn run<'a>(&self, target: Target, message: &Message, at: &mut dyn FnMut(String) -> &'a Switch) -> Outcome {
+    /// Returns the delivery of a message by the program's tables. `at` returns the switch in which a table is looked
+    /// up.
+    pub fn run<'a>(
+        &self,
+        target: TargetCapabilities,
+        message: &Message,
+        at: &mut dyn FnMut(String) -> &'a Switch,
+    ) -> Outcome {
         let format = &self.rules.format;
-        let layout = Layout::sensible(format, &[]);
+        let layout = ColumnLayout::sensible(format, &[]);
         let (mut state, mut carried) = (0, None);
         let mut look = |table: String, mut values: BTreeMap<String, u128>, state: u128| {
             values.insert("state".to_owned(), state);

@@ -1,13 +1,14 @@
-//! Entries are compared as what they do: those of other orders, those with a history, and those in which one was changed,
-//! removed or added. What is said to differ does, with the message that is shown; what is said to be the same is.
+//! Comparison of entries by their meaning: entries of other column orders, entries with a history, and entries after
+//! one of them was changed, removed or added. A reported difference is real, as the reported message shows, and equal
+//! entries are reported as equal.
 
 use std::collections::BTreeMap;
 
 use rng::SplitMix64;
-use subscribe::{Layout, Limits, Message, Subject, Subscriptions, Target, Writes, compare};
-use subscribe_p4::Options;
+use subscribe::{ColumnLayout, Limits, Message, Subject, Subscriptions, TargetCapabilities, UpdateMode, compare};
+use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::{Entity, Matched};
-use subscribe_p4::read_back::{Finding, Meaning, read_back, shape};
+use subscribe_p4::read_back::{Finding, Meaning, read_back, reconstruct};
 
 use crate::changes::program::{CODED, FEED, METER, Program, REPORTS};
 use crate::changes::target::{Outcome, Switch};
@@ -20,17 +21,17 @@ fn entities(switch: &Switch) -> Vec<Entity> {
     tables.chain(groups).chain(sessions).collect()
 }
 
-fn read(program: &Program, switch: &Switch, layout: &Layout) -> (Meaning, Vec<Finding>) {
+fn read(program: &Program, switch: &Switch, layout: &ColumnLayout) -> (Meaning, Vec<Finding>) {
     read_back(&entities(switch), &program.format, &program.rules, layout)
 }
 
-/// A switch with rules, and the rules.
-fn compiled(program: &Program, layout: &Layout, target: Target, text: &[String]) -> Option<Switch> {
-    let mut all = compiler(program, layout, target, Writes::Together);
-    // Of aggregates with other conditions there are few, and of codes.
+/// Returns a switch with rules, and the rules.
+fn compiled(program: &Program, layout: &ColumnLayout, target: TargetCapabilities, text: &[String]) -> Option<Switch> {
+    let mut all = compiler(program, layout, target, UpdateMode::Atomic);
+    // The program has few slots for aggregates under other conditions, and few codes.
     all.change(&[], program.parse(&text.join("\n"))).ok()?;
     let mut switch = Switch::default();
-    let updates = installer(program, layout, target, Writes::Together).install(&all.tables()).expect("few groups");
+    let updates = installer(program, layout, target, UpdateMode::Atomic).install(&all.tables()).expect("few groups");
     updates.iter().for_each(|update| switch.apply(update));
     Some(switch)
 }
@@ -53,7 +54,7 @@ fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
     let is_stage = |table: &str| table != "Subscriptions.leaf" && !table.contains("do_") && !table.contains("codes");
     match rng.below(4) {
         0 => drop(all.remove(at)),
-        // It leads where another leads.
+        // Redirects the entry to the target of another one.
         1 if is_stage(&all[at].1.table)
             && is_stage(&other.table)
             && all[at].1.action.starts_with("Subscriptions.to_")
@@ -62,7 +63,7 @@ fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
         {
             (all[at].1.action, all[at].1.params) = (other.action, other.params);
         }
-        // It is about other values.
+        // Changes the values that the entry matches.
         2 | 3 => {
             let is_added = rng.percent(50);
             let (mut key, mut entry) = all[at].clone();
@@ -78,10 +79,7 @@ fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
             }
             entry.priority = entry.priority.map(|priority| priority + 1);
             (key.1, key.2) = (format!("{:?}", entry.keys), entry.priority);
-            match is_added {
-                true => all.push((key, entry)),
-                false => all[at] = (key, entry),
-            }
+            if is_added { all.push((key, entry)) } else { all[at] = (key, entry) }
         }
         _ => match all[at].1.params.first_mut() {
             Some((name, _, port)) if name == "port" => *port = (*port + 1) % 5,
@@ -95,7 +93,7 @@ fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
 fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
     let (mut same, mut different) = (0, 0);
     for (number, program) in [REPORTS, FEED, METER, CODED].map(Program::read).into_iter().enumerate() {
-        let layout = Layout::sensible(&program.rules.format, &[]);
+        let layout = ColumnLayout::sensible(&program.rules.format, &[]);
         let possible = program.rules.possible(&program.format);
         for (at, target) in targets().into_iter().enumerate() {
             let mut rng = SplitMix64::new(1000 * number as u64 + at as u64);
@@ -114,7 +112,7 @@ fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
                 }
                 let both = |message: &Message| {
                     let [one, other] = [&switch, &after].map(|switch| program.run(target, message, &mut |_| switch));
-                    // The tables that were read do what those do that are looked up.
+                    // The decoded tables must agree with a lookup in the original ones.
                     let read = meaning.chain.run(&program.rules.format, message);
                     assert_eq!(Outcome::of(&read, program.format.counters.len()), one, "{message:?}");
                     (one, other)
@@ -150,14 +148,14 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
     let (mut same, mut different) = (0, 0);
     for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         let format = &program.rules.format;
-        let sensible = Layout::sensible(format, &[]);
+        let sensible = ColumnLayout::sensible(format, &[]);
         let mut rng = SplitMix64::new(77 + number as u64);
         for round in 0..40 {
             let mut names: Vec<&str> = format.fields().iter().map(|field| field.name.as_str()).collect();
             let from = rng.below(names.len() as u64) as usize;
             names.rotate_left(from);
             names.reverse();
-            let layout = Layout::forced(format, &names).expect("each field once");
+            let layout = ColumnLayout::forced(format, &names).expect("each field once");
             let text = random_rules(&program, &mut rng);
             let less: Vec<String> = text.iter().skip(1).cloned().collect();
             let [target, other] = [targets()[0], targets()[round % 3]];
@@ -167,18 +165,19 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
             else {
                 continue;
             };
-            // Tables without entries may be anywhere.
+            // Tables without entries may be in any position.
             let tables = || two.tables.values().map(|entry| entry.table.as_str());
-            let (told, wide) = shape(tables(), &program.rules, Options::default().target).expect("one order");
+            let (told, wide) =
+                reconstruct(tables(), &program.rules, ProgramOptions::default().target).expect("one order");
             assert!(!tables().any(|table| table.contains("ternary")) || wide.wide == subscribe::Wide::Ternary);
             let (one, two) = (read(&program, &one, &sensible).0, read(&program, &two, &told).0);
             assert_eq!(difference(&program, &one, &two), None, "{text:?}");
             assert_eq!(difference(&program, &two, &one), None, "{text:?}");
             same += 1;
-            // Aggregates that are not tested any more make way for others.
+            // Aggregates that are no longer tested free their slots for others.
             if program.format.aggregates.is_empty() {
                 let fewer = read(&program, &less, &layout).0;
-                let rules = compiler(&program, &sensible, target, Writes::Together);
+                let rules = compiler(&program, &sensible, target, UpdateMode::Atomic);
                 let does = |text: &[String], message: &Message| {
                     let mut all = Subscriptions::new(rules.format().clone(), sensible.clone(), Default::default());
                     all.change(&[], program.parse(&text.join("\n"))).expect("they fit");
@@ -194,25 +193,25 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
     assert!(same > 60 && different > 20, "{same} the same, {different} not");
 }
 
-/// Entries of a program with exact tables, and what their tables' names tell.
+/// Entries of a program with exact tables, and the layout reconstructed from its table names.
 #[test]
 fn exact_tables_of_fields_with_prefixes_are_told_by_their_names() {
     let program = Program::read("testdata/behind.p4");
-    let layout = Layout::sensible(&program.rules.format, &[]);
+    let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     for wide in [subscribe::Wide::Range, subscribe::Wide::Ternary, subscribe::Wide::Lpm] {
-        let default = Options::default().target;
+        let default = ProgramOptions::default().target;
         let has_ranges = wide == subscribe::Wide::Range;
-        let target = Target { exact_beside: true, wide, has_ranges, ..default };
+        let target = TargetCapabilities { exact_beside: true, wide, has_ranges, ..default };
         let rules = ["b == 3 : fwd(1)", "b in 0/2 : fwd(2)", "a in 3..9 : fwd(3)"].map(str::to_owned);
         let switch = compiled(&program, &layout, target, &rules).expect("they fit");
         let tables = || switch.tables.values().map(|entry| entry.table.as_str());
         assert!(tables().any(|table| table.contains("b_exact")), "{:?}", tables().collect::<Vec<_>>());
-        let (own, told) = shape(tables(), &program.rules, default).expect("one order");
+        let (own, told) = reconstruct(tables(), &program.rules, default).expect("one order");
         assert_eq!((own.keys(), told), (layout.keys(), target));
         let of_b = [rules[0].clone()];
         let one = compiled(&program, &layout, target, &of_b).expect("they fit");
-        let (_, told) =
-            shape(one.tables.values().map(|entry| entry.table.as_str()), &program.rules, default).expect("one order");
+        let (_, told) = reconstruct(one.tables.values().map(|entry| entry.table.as_str()), &program.rules, default)
+            .expect("one order");
         assert!(told.exact_beside, "an exact table of a field with prefixes says so by itself");
     }
 }
@@ -221,21 +220,21 @@ fn exact_tables_of_fields_with_prefixes_are_told_by_their_names() {
 fn entries_with_a_history_are_those_made_from_scratch() {
     let mut compared = 0;
     for (number, program) in [REPORTS, FEED, CODED].map(Program::read).into_iter().enumerate() {
-        for (at, writes) in [Writes::Together, Writes::InTurn].into_iter().enumerate() {
-            // Codes cannot change one after the other.
-            if program.has_codes() && writes == Writes::InTurn {
+        for (at, writes) in [UpdateMode::Atomic, UpdateMode::PerMessageConsistent].into_iter().enumerate() {
+            // Code changes require atomic writes.
+            if program.has_codes() && writes == UpdateMode::PerMessageConsistent {
                 continue;
             }
             let target = targets()[at];
-            let layout = Layout::sensible(&program.rules.format, &[]);
+            let layout = ColumnLayout::sensible(&program.rules.format, &[]);
             walk(500 + number as u64, &program, target, writes, |_, before, steps, rules| {
                 let mut switch = before.clone();
                 steps.all().iter().for_each(|update| switch.apply(update));
                 let text: Vec<_> = rules.rules().map(|(_, rule)| rule.clone()).collect();
-                let mut anew = compiler(&program, &layout, target, Writes::Together);
+                let mut anew = compiler(&program, &layout, target, UpdateMode::Atomic);
                 anew.change(&[], text).expect("it fits");
                 let mut fresh = Switch::default();
-                let install = installer(&program, &layout, target, Writes::Together).install(&anew.tables());
+                let install = installer(&program, &layout, target, UpdateMode::Atomic).install(&anew.tables());
                 install.expect("few groups").iter().for_each(|update| fresh.apply(update));
                 let (one, other) = (read(&program, &switch, &layout), read(&program, &fresh, &layout));
                 assert_eq!((one.1, other.1), (Vec::new(), Vec::new()));
@@ -252,9 +251,9 @@ fn entries_with_a_history_are_those_made_from_scratch() {
 #[test]
 fn entries_that_are_no_tables_of_rules_are_told() {
     let program = Program::read(REPORTS);
-    let layout = Layout::sensible(&program.rules.format, &[]);
+    let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     let rules = ["switch_id == 3 and hop_latency in 5..9 : fwd(1, 2)", "switch_id == 4 : mark(2)"].map(str::to_owned);
-    let switch = compiled(&program, &layout, Options::default().target, &rules).expect("they fit");
+    let switch = compiled(&program, &layout, ProgramOptions::default().target, &rules).expect("they fit");
     let all = entities(&switch);
     let told = |change: &dyn Fn(&mut Vec<Entity>)| {
         let mut all = all.clone();
@@ -263,7 +262,7 @@ fn entries_that_are_no_tables_of_rules_are_told() {
         let told = findings.into_iter().map(|finding| (finding.is_error, finding.message));
         told.collect::<Vec<_>>()
     };
-    let edit = |table: &'static str, edit: &dyn Fn(&mut subscribe_p4::entries::TableEntry)| {
+    let edit = |table: &'static str, edit: &dyn Fn(&mut subscribe_p4::entries::ProgramEntry)| {
         told(&|all| {
             let entry = all.iter_mut().find_map(|entity| match entity {
                 Entity::Table(entry) if entry.table.contains(table) => Some(entry),
@@ -302,21 +301,22 @@ fn entries_that_are_no_tables_of_rules_are_told() {
     let mark = edit("do_mark", &|entry| entry.params.clear());
     assert!(mark[0].0 && mark[0].1.contains("`mark` has no value for"), "{mark:?}");
     let names = ["Subscriptions.source_lpm_1", "Subscriptions.report_switch_id_exact_1"];
-    let of = |names: &[&'static str]| shape(names.iter().copied(), &program.rules, Options::default().target);
+    let of =
+        |names: &[&'static str]| reconstruct(names.iter().copied(), &program.rules, ProgramOptions::default().target);
     assert!(of(&names).is_err_and(|why| why.contains("another order")));
     let keys = of(&names[..1]).expect("an order").0.keys()[layout.validities()].name(&program.rules.format);
     assert_eq!(keys, "source");
 }
 
-/// The errors that are found in the entries of a switch once one of a table is changed.
+/// Returns the errors reported for the entries of a switch after an entry of one table is changed.
 fn errors_of(
     program: &Program,
     rules: &[&str],
-    target: Target,
+    target: TargetCapabilities,
     table: &str,
-    edit: &dyn Fn(&mut subscribe_p4::entries::TableEntry),
+    edit: &dyn Fn(&mut subscribe_p4::entries::ProgramEntry),
 ) -> Vec<String> {
-    let layout = Layout::sensible(&program.rules.format, &[]);
+    let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
     let switch = compiled(program, &layout, target, &rules).expect("they fit");
     let mut all = entities(&switch);
@@ -332,7 +332,7 @@ fn errors_of(
 #[test]
 fn entries_without_their_parameters_are_told() {
     let meter = Program::read(METER);
-    let target = Options::default().target;
+    let target = ProgramOptions::default().target;
     let rules = [
         "site == 3 and avg(value) by site over 60us > 9 : fwd(1)",
         "site == 4 : total += 7; fwd(2)",
@@ -358,9 +358,9 @@ fn entries_without_their_parameters_are_told() {
 #[test]
 fn codes_are_read_as_switches_look_them_up() {
     let coded = Program::read(CODED);
-    let layout = Layout::sensible(&coded.rules.format, &[]);
+    let layout = ColumnLayout::sensible(&coded.rules.format, &[]);
     let ternary = targets().into_iter().find(|target| target.wide == subscribe::Wide::Ternary).expect("one of them");
-    let lpm = Target { wide: subscribe::Wide::Lpm, has_ranges: false, ..ternary };
+    let lpm = TargetCapabilities { wide: subscribe::Wide::Lpm, has_ranges: false, ..ternary };
     let rules = ["level in 3..9 : fwd(1)"];
     let found = errors_of(&coded, &rules, lpm, "codes", &|entry| entry.params.clear());
     assert!(found.iter().any(|found| found.contains("no value for `code`")), "{found:?}");
@@ -368,7 +368,7 @@ fn codes_are_read_as_switches_look_them_up() {
         entry.keys[0].2 = Matched::Ternary(1, 0x1001);
     });
     assert!(holes.iter().any(|found| found.contains("more stretches of values")), "{holes:?}");
-    // One prefix within another is no mistake: the longer one counts.
+    // A prefix within another is valid: the longer one wins.
     let switch = compiled(&coded, &layout, lpm, &rules.map(str::to_owned)).expect("they fit");
     let mut all = entities(&switch);
     let known = all.iter().find_map(|entity| match entity {
@@ -382,6 +382,6 @@ fn codes_are_read_as_switches_look_them_up() {
     all.push(Entity::Table(whole));
     let after = read_back(&all, &coded.format, &coded.rules, &layout);
     assert_eq!((before.1, after.1), (Vec::new(), Vec::new()));
-    // Values without an entry have code 0 anyway.
+    // Values without an entry have code 0 in any case.
     assert_eq!(difference(&coded, &before.0, &after.0), None);
 }

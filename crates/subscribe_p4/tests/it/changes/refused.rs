@@ -1,21 +1,21 @@
-//! A target that takes writes one after the other takes a part of a change, and refuses the rest: the way back shows each message the
-//! old rules or the new ones, too, and ends where the change began.
+//! Rollback on a target without atomic writes that applies a part of a change and refuses the rest: during the rollback
+//! each message sees either the old rules or the new ones, and the rollback restores the state before the change.
 
 use std::collections::BTreeSet;
 
-use subscribe::{State, Writes};
+use subscribe::{StateId, UpdateMode};
 use subscribe_p4::entries::{Entity, Update};
-use subscribe_p4::{mend, state};
+use subscribe_p4::{entity_state, repair};
 
 use crate::changes::program::{FEED, METER, Program, REPORTS};
 use crate::changes::target::{Outcome, Switch};
 use crate::changes::{targets, walk};
 
-fn states(switch: &Switch) -> BTreeSet<State> {
-    switch.tables.values().filter_map(|entry| state(&Entity::Table(entry.clone()))).collect()
+fn states(switch: &Switch) -> BTreeSet<StateId> {
+    switch.tables.values().filter_map(|entry| entity_state(&Entity::Table(entry.clone()))).collect()
 }
 
-/// What takes a switch with this content to another, in no useful order.
+/// Returns the updates from one switch content to another, in arbitrary order.
 fn difference(from: &Switch, to: &Switch) -> Vec<Update> {
     let mut updates = Vec::new();
     for (key, entry) in &from.tables {
@@ -44,33 +44,36 @@ fn difference(from: &Switch, to: &Switch) -> Vec<Update> {
     updates
 }
 
-/// So many writes of a change are refused, and so many states on the way back are looked into: each is a whole switch.
+/// Maximum number of refused writes per change, and of intermediate states to check per rollback, because each is a
+/// copy of the switch.
 const MOST: usize = 2;
 
 #[test]
 fn the_way_back_from_a_part_of_a_change_shows_each_message_the_old_rules_or_the_new_ones() {
-    // How many ways back there were, and how many took pauses within; messages that told old and new apart while on one.
+    // Number of rollbacks, of rollbacks with pauses, and of messages that distinguish old from new rules during one.
     let (mut ways, mut paused, mut apart) = (0, 0, 0);
     for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate().step_by(2) {
             let seed = 7000 + 100 * number as u64 + 10 * at as u64;
-            walk(seed, &program, target, Writes::InTurn, |rng, before, steps, rules| {
-                let first: Vec<Update> = [&steps.prepare[..], &steps.turn.concat()].concat();
+            walk(seed, &program, target, UpdateMode::PerMessageConsistent, |rng, before, steps, rules| {
+                let first: Vec<Update> = [&steps.prepare[..], &steps.transition.concat()].concat();
                 let all = steps.all();
-                // What is deleted last is not taken back: the change is made then. Every write is refused, or some of many.
+                // Deletions at the end are not rolled back, because the change is then complete. Every write is
+                // refused, or a sample.
                 let mut refused: BTreeSet<usize> = [0, first.len()].into();
-                match first.len() < MOST {
-                    true => refused.extend(0..first.len()),
-                    false => refused.extend((0..MOST).map(|_| rng.below(first.len() as u64) as usize)),
+                if first.len() < MOST {
+                    refused.extend(0..first.len())
+                } else {
+                    refused.extend((0..MOST).map(|_| rng.below(first.len() as u64) as usize))
                 }
                 for made in refused {
                     let mut now = before.clone();
                     all[..made].iter().for_each(|update| now.apply(update));
-                    let stay: BTreeSet<State> = states(&now).intersection(&states(before)).copied().collect();
-                    let back = mend(difference(&now, before), |state| stay.contains(&state));
-                    // Where messages have to have left: before each round, and before the end.
+                    let stay: BTreeSet<StateId> = states(&now).intersection(&states(before)).copied().collect();
+                    let back = repair(difference(&now, before), |state| stay.contains(&state));
+                    // Points at which all messages must have left: before each phase, and before the end.
                     let mut pauses = vec![back.prepare.len()];
-                    back.turn.iter().for_each(|round| pauses.push(pauses[pauses.len() - 1] + round.len()));
+                    back.transition.iter().for_each(|round| pauses.push(pauses[pauses.len() - 1] + round.len()));
                     let turned = pauses[pauses.len() - 1];
                     (ways, paused) = (ways + 1, paused + usize::from(pauses.len() > 2));
                     let back = back.all();
@@ -81,7 +84,7 @@ fn the_way_back_from_a_part_of_a_change_shows_each_message_the_old_rules_or_the_
                         seen.extend(times.contains(&time).then(|| now.clone()));
                         update.into_iter().for_each(|update| now.apply(update));
                     }
-                    // From here on times are places in `seen`.
+                    // From here on, times are indices into `seen`.
                     let place = |time: usize| times.range(..time).count();
                     let (pauses, turned) = (pauses.into_iter().map(place).collect::<Vec<_>>(), place(turned));
                     let last = seen.len() - 1;

@@ -1,25 +1,25 @@
-//! A switch that is told updates, strictly.
+//! A model of a switch that applies updates strictly.
 
 use std::collections::BTreeMap;
 
 use subscribe::Delivery;
-use subscribe_p4::entries::{Entity, Matched, TableEntry, Update};
+use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
 use crate::changes::program::CPU_PORT;
 
-/// Where a message went, and the actions of the program that were called.
+/// Destination of a message, and the actions of the program that it calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub ports: Vec<u32>,
     pub calls: Vec<Vec<u128>>,
-    /// The slots that it counts for, if any.
+    /// Slots that count the message, if any.
     pub counts: Option<Vec<u128>>,
-    /// By counter: the function and its number, if it is updated.
+    /// By counter, the function and its operand, if it is updated.
     pub updates: Vec<Option<Vec<u128>>>,
 }
 
 impl Outcome {
-    /// What a delivery is at the ports.
+    /// Returns the effect of a delivery at the ports.
     pub fn of(delivery: &Delivery, counters: usize) -> Outcome {
         let controller = delivery.to_controller.then_some(CPU_PORT);
         let mut ports: Vec<u32> = delivery.ports.iter().copied().chain(controller).collect();
@@ -41,24 +41,24 @@ impl Outcome {
 
 type Key = (String, String, Option<u32>);
 
-/// All that a switch was told.
+/// Contents of the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Switch {
-    pub tables: BTreeMap<Key, TableEntry>,
+    pub tables: BTreeMap<Key, ProgramEntry>,
     pub groups: BTreeMap<u32, Vec<u32>>,
     pub sessions: BTreeMap<u32, u32>,
 }
 
-fn key(entry: &TableEntry) -> Key {
+fn key(entry: &ProgramEntry) -> Key {
     (entry.table.clone(), format!("{:?}", entry.keys), entry.priority)
 }
 
 impl Switch {
-    /// Does what it is told, if P4Runtime allows it.
+    /// Applies an update if P4Runtime permits it.
     pub fn apply(&mut self, update: &Update) {
         let is_possible = match update {
             Update::Insert(Entity::Table(entry)) => self.tables.insert(key(entry), entry.clone()).is_none(),
-            // A write for nothing is one too many.
+            // A write without effect is an error.
             Update::Modify(Entity::Table(entry)) => {
                 self.tables.insert(key(entry), entry.clone()).is_some_and(|old| old != *entry)
             }
@@ -67,7 +67,7 @@ impl Switch {
             Update::Modify(Entity::Group(id, ports)) => self.groups.insert(*id, ports.clone()).is_some(),
             Update::Delete(Entity::Group(id, _)) => {
                 let id = *id;
-                let uses = |entry: &TableEntry| {
+                let uses = |entry: &ProgramEntry| {
                     entry.params.iter().any(|(name, _, value)| name == "group" && *value == id.into())
                 };
                 self.groups.remove(&id).is_some() && !self.tables.values().any(uses)
@@ -83,9 +83,9 @@ impl Switch {
         (self.tables.len(), self.groups.len())
     }
 
-    /// The same with groups named by their ports: numbers of groups have a history.
+    /// Returns the same contents with groups named by their ports, because group numbers depend on history.
     pub fn without_group_numbers(&self) -> (Vec<(Key, String)>, Vec<Vec<u32>>) {
-        let action = |entry: &TableEntry| match entry.params.first() {
+        let action = |entry: &ProgramEntry| match entry.params.first() {
             Some((name, _, id)) if name == "group" => format!("{:?}", self.groups[&(*id as u32)]),
             _ => format!("{} {:?}", entry.action, entry.params),
         };
@@ -96,15 +96,15 @@ impl Switch {
     }
 
     pub fn has_raised_priority(&self) -> bool {
-        let is_range = |entry: &TableEntry| entry.keys.iter().any(|key| matches!(key.2, Matched::Range(..)));
+        let is_range = |entry: &ProgramEntry| entry.keys.iter().any(|key| matches!(key.2, Matched::Range(..)));
         self.tables.values().any(|entry| is_range(entry) && entry.priority > Some(1))
     }
 
-    /// The entry of a table that these values hit.
-    pub fn look_up(&self, table: &str, values: &BTreeMap<String, u128>) -> Option<&TableEntry> {
+    /// Returns the entry of a table that these values match.
+    pub fn look_up(&self, table: &str, values: &BTreeMap<String, u128>) -> Option<&ProgramEntry> {
         let table = format!("Subscriptions.{table}");
         let of_table = self.tables.values().filter(|entry| entry.table == table);
-        let hit = |entry: &&TableEntry| {
+        let hit = |entry: &&ProgramEntry| {
             entry.keys.iter().all(|(name, width, matched)| {
                 let value = values[name];
                 match matched {
@@ -117,12 +117,12 @@ impl Switch {
                 }
             })
         };
-        let rank = |entry: &TableEntry| {
+        let rank = |entry: &ProgramEntry| {
             let longest =
                 entry.keys.iter().map(|key| if let Matched::Lpm(_, length) = key.2 { length } else { 0 }).max();
             (entry.priority, longest)
         };
-        let hits: Vec<&TableEntry> = of_table.filter(hit).collect();
+        let hits: Vec<&ProgramEntry> = of_table.filter(hit).collect();
         let best = hits.iter().map(|entry| rank(entry)).max()?;
         let mut of_best = hits.into_iter().filter(|entry| rank(entry) == best);
         let first = of_best.next();

@@ -1,4 +1,4 @@
-//! What a switch's parser and the control before the rules make of packets.
+//! Results of a switch's parser and of the control before the rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use subscribe::Message;
 
 use crate::possible::Read;
 
-/// A format that reads packets.
+/// A format that parses packets.
 pub struct Seen<'a> {
     read: &'a Read,
     program: Arc<Program>,
@@ -33,7 +33,7 @@ impl<'a> Seen<'a> {
         Seen { read, program, objects, parser, before, headers }
     }
 
-    /// Which headers the parser finds and how it ends, and what the rules see.
+    /// Returns the headers that the parser finds, its result, and the message that rules see.
     pub fn packet(&mut self, bytes: &[u8]) -> ((Vec<bool>, bool), Vec<Message>) {
         let mut state = PacketState::new(&self.program, bytes.to_vec());
         let ending =
@@ -47,14 +47,14 @@ impl<'a> Seen<'a> {
             self.run(&mut state);
             return (way, vec![self.message(&state, &|_| None)]);
         };
-        // What the program asks of a packet before it looks for messages.
+        // Conditions that the program checks before it looks for messages.
         if !is_read || !self.is_valid(&state, &messages.count.header) {
             return (way, Vec::new());
         }
         self.run(&mut state);
         let mut found = Vec::new();
         for index in 0..messages.most {
-            let of = |kind: &subscribe_p4::format::Kind| match &kind.member {
+            let of = |kind: &subscribe_p4::format::MessageKind| match &kind.member {
                 Some(member) => format!("{}[{index}].{member}", messages.stack),
                 None => format!("{}[{index}]", messages.stack),
             };
@@ -74,7 +74,7 @@ impl<'a> Seen<'a> {
         state.header(self.headers[name]).valid
     }
 
-    /// A message whose headers have these names besides those of the packet.
+    /// Returns a message with these valid headers besides those of the packet.
     fn message(&self, state: &PacketState, of_message: &dyn Fn(usize) -> Option<String>) -> Message {
         let format = &self.read.format;
         let instance = |at: usize| {

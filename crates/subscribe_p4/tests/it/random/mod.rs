@@ -1,8 +1,8 @@
-//! Random rules of the whole language (but for messages before, which the module `state` has) over fields of every kind, in random
-//! orders and for every target, come and go; the generated program, interpreted and as machine code, does with random packets
-//! what the rules say of them. What they say is computed by this test, from its own tree of each rule.
+//! Random rules of the whole language (except state, which the module `state` covers) over fields of every kind, in
+//! random orders and for every target. The generated program, interpreted and as machine code, must treat random
+//! packets as the rules specify. The test computes the expected result from its own tree of each rule.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=1000 SUBSCRIBE_FUZZ_FROM=12 cargo test -p subscribe_p4 --test it random::`.
+//! For more rounds: `SUBSCRIBE_FUZZ_COUNT=1000 SUBSCRIBE_FUZZ_FROM=12 cargo test -p subscribe_p4 --test it random::`.
 
 mod packet;
 mod rule;
@@ -11,8 +11,8 @@ mod switch;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rng::SplitMix64;
-use subscribe::{Layout, Refusal, RuleId, Subscriptions, Target, Wide, Writes};
-use subscribe_p4::Options;
+use subscribe::{ColumnLayout, Refusal, RuleId, Subscriptions, TargetCapabilities, UpdateMode, Wide};
+use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::Installer;
 use v1model::Executor;
 
@@ -21,26 +21,26 @@ use rule::Rule;
 use switch::{Read, Switch};
 
 const KINDS: &str = include_str!("../../../testdata/kinds.p4");
-/// Ports that rules deliver to, from 1 on.
+/// Number of ports that rules deliver to, from 1.
 const PORTS: u32 = 5;
 const CONTROLLER: u32 = v1model::CPU_PORT;
 const BOTH: [Executor; 2] = [Executor::Interpreter, Executor::Jit];
 
-/// Every choice that users have.
-fn target(number: u64) -> Target {
+/// Returns a combination of all options of users.
+fn target(number: u64) -> TargetCapabilities {
     let wide = [Wide::Range, Wide::Ternary, Wide::Lpm][number as usize % 3];
     let (has_ranges, exact_beside) = (wide == Wide::Range, number / 3 % 2 == 1);
-    Target { wide, has_ranges, exact_beside, ..Options::default().target }
+    TargetCapabilities { wide, has_ranges, exact_beside, ..ProgramOptions::default().target }
 }
 
-/// Some fields first, or none.
-fn order(rng: &mut SplitMix64, read: &Read) -> Layout {
+/// Returns some fields for the beginning of the order, or none.
+fn order(rng: &mut SplitMix64, read: &Read) -> ColumnLayout {
     let mut names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
     let some = (0..rng.below(6)).map(|_| names.swap_remove(rng.below(names.len() as u64) as usize)).collect::<Vec<_>>();
-    Layout::forced(&read.rules.format, &some).expect("they are fields")
+    ColumnLayout::forced(&read.rules.format, &some).expect("they are fields")
 }
 
-/// What leaves of a packet, by port, as the rules say; `None` if two of them would write different marks.
+/// Returns the outgoing packets by port, as the rules specify; `None` if two rules would write different marks.
 fn expected(rules: &BTreeMap<RuleId, Rule>, packet: &Packet) -> Option<Vec<(u32, Vec<u8>)>> {
     let matching: Vec<&Rule> = rules.values().filter(|rule| rule.when.holds(packet)).collect();
     let marks: BTreeSet<u8> = matching.iter().filter_map(|rule| rule.mark).collect();
@@ -53,7 +53,7 @@ fn expected(rules: &BTreeMap<RuleId, Rule>, packet: &Packet) -> Option<Vec<(u32,
     Some(ports.into_iter().map(|port| (port, bytes.clone())).collect())
 }
 
-/// What a round saw.
+/// Statistics of a round.
 #[derive(Default)]
 struct Tally {
     delivered: usize,
@@ -62,18 +62,23 @@ struct Tally {
     between: usize,
 }
 
-/// One program with rules that come and go: the first thing that is not as it should be.
+/// Runs one program with changing rules. Returns the first discrepancy.
 fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) -> String) -> Result<(), String> {
     let mut rng = SplitMix64::new(seed);
-    let options = Options { target: target(seed), ..Options::default() };
-    // Codes change with the entries that match them, so not where writes come one after the other.
-    let writes = if has_codes(seed) || seed.is_multiple_of(2) { Writes::Together } else { Writes::InTurn };
+    let options = ProgramOptions { target: target(seed), ..ProgramOptions::default() };
+    // Codes change together with the entries that match them, which requires atomic writes.
+    let writes =
+        if has_codes(seed) || seed.is_multiple_of(2) { UpdateMode::Atomic } else { UpdateMode::PerMessageConsistent };
     let layout = order(&mut rng, read);
     let program = read.program(&layout, &options, change);
-    let settings = subscribe::Options { target: options.target, writes, ..subscribe::Options::default() };
+    let settings = subscribe::CompileOptions {
+        target: options.target,
+        update_mode: writes,
+        ..subscribe::CompileOptions::default()
+    };
     let installer = || {
         let of = Installer::new(&read.format, &read.rules, &layout, &options, CONTROLLER);
-        if writes == Writes::InTurn { of.in_turn() } else { of }
+        if writes == UpdateMode::PerMessageConsistent { of.per_message_consistent() } else { of }
     };
     let compiler = || Subscriptions::new(read.rules.format.clone(), layout.clone(), settings);
     let mut all = compiler();
@@ -88,7 +93,7 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
         let text: Vec<&str> = new.iter().map(|rule| rule.text.as_str()).collect();
         let applied = match all.change(&gone, read.parse(&text.join("\n"))) {
             Ok(applied) => applied,
-            // Two rules may want different marks of one packet, and codes are few.
+            // Two rules may write different marks to one packet, and codes are few.
             Err(Refusal::Conflict { .. } | Refusal::Codes(..)) => {
                 tally.refused += 1;
                 continue;
@@ -117,7 +122,7 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
             for (switch, executor) in switches.iter_mut().zip(BOTH) {
                 switch.apply(update);
                 let at = number % packets.len();
-                if writes == Writes::InTurn && number % 3 == 0 {
+                if writes == UpdateMode::PerMessageConsistent && number % 3 == 0 {
                     let got = switch.packet(&packets[at].bytes, CONTROLLER);
                     tally.between += 1;
                     if before[at].as_ref() != Some(&got) && after[at].as_ref() != Some(&got) {
@@ -126,7 +131,7 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
                 }
             }
         }
-        // The same rules from the beginning.
+        // The same rules, compiled from scratch.
         let mut anew = compiler();
         let own: Vec<subscribe::Rule> = all.rules().map(|(_, rule)| rule.clone()).collect();
         anew.change(&[], own).map_err(|error| format!("seed {seed}: {error:?}"))?;
@@ -159,7 +164,8 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
     Ok(())
 }
 
-/// The format of a seed's round. Half of them are without codes, so that changes write after write are tried too.
+/// Returns the format of a seed's round. Half of them have no codes, so that writes one after the other are tested,
+/// too.
 fn read(seed: u64) -> Read {
     let bare = ["@query_codes(6) ", "@query_codes(7) ", "@query_codes(9) "];
     let without = || bare.iter().fold(KINDS.to_owned(), |text, codes| text.replace(codes, ""));
@@ -185,7 +191,7 @@ fn programs_do_with_packets_what_random_rules_say() {
     assert!(refused < changes, "{refused} changes were refused, {changes} made");
 }
 
-/// Mistakes that a program might have, as texts and what they become.
+/// Possible bugs of a program, as text replacements.
 const MISTAKES: [(&str, &str); 5] = [
     ("ipv4_valid: ternary", "ipv6_valid: ternary"),
     ("dst6_value = hdr.ipv6.dst;", "dst6_value = hdr.ipv6.src;"),

@@ -1,8 +1,8 @@
-//! Packets of `testdata/kinds.p4`: made at random, as bytes, and as what rules may ask of them.
+//! Packets of `testdata/kinds.p4`: random bytes, with the values that rules can test.
 
 use rng::SplitMix64;
 
-/// How a field is written and what rules may ask of it.
+/// Notation and match kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Number,
@@ -12,7 +12,7 @@ pub enum Kind {
     Ipv6,
 }
 
-/// What may be asked.
+/// Match kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Values,
@@ -20,10 +20,10 @@ pub enum Asked {
     Ranges,
 }
 
-/// A field as the format declares it; said here once more, so that its reader is tested too.
+/// A field as the format declares it. The declaration is repeated here so that the format's reader is tested, too.
 pub struct Field {
     pub name: &'static str,
-    /// Headers that it may lie in.
+    /// Headers that may contain it.
     pub headers: &'static [usize],
     pub width: u32,
     pub kind: Kind,
@@ -42,7 +42,7 @@ const fn field(name: &'static str, headers: &'static [usize], width: u32, kind: 
     Field { name, headers, width, kind, asked }
 }
 
-/// In the order in which they stand in a packet, `shares` of the two headers once.
+/// Fields in packet order; `shares`, which two headers have, is listed once.
 pub const FIELDS: [Field; 17] = [
     field("mac", &[ETHERNET], 48, Kind::Mac, Asked::Values),
     field("maker", &[ETHERNET], 48, Kind::Mac, Asked::Ranges),
@@ -63,19 +63,20 @@ pub const FIELDS: [Field; 17] = [
     field("odd", &[TRADE], 3, Kind::Number, Asked::Values),
 ];
 
-/// Texts that rules name.
+/// Texts that rules use.
 pub const NAMES: [&str; 4] = ["A", "BB", "GOOGL", "X1234567"];
 
 pub fn text(of: &str) -> u128 {
     of.bytes().chain(std::iter::repeat(b' ')).take(8).fold(0, |value, byte| value << 8 | u128::from(byte))
 }
 
-/// The largest value of a field.
+/// Returns the largest value of a field.
 pub fn max(width: u32) -> u128 {
     u128::MAX >> (128 - width)
 }
 
-/// A value that rules and packets may both have: so few that everything meets, the bounds of the domain among them.
+/// Returns a value for rules and packets. Values are few, so that all combinations occur, and include the bounds of the
+/// domain.
 pub fn value(rng: &mut SplitMix64, field: &Field) -> u128 {
     let max = max(field.width);
     match (field.name, field.kind) {
@@ -102,7 +103,7 @@ impl Packet {
         let mut values = [0; 17];
         for (value, field) in values.iter_mut().zip(&FIELDS) {
             *value = self::value(rng, field);
-            // Beside what rules ask for, too.
+            // Includes values that no rule tests.
             if field.kind != Kind::Text && field.width > 3 && rng.percent(20) && !["type", "kind"].contains(&field.name)
             {
                 *value ^= 1 << rng.below(field.width.into());
@@ -119,7 +120,7 @@ impl Packet {
                 .filter(|(field, _)| field.headers.contains(&header))
                 .map(|(field, value)| (value, field.width))
                 .collect();
-            // Room for the mark.
+            // Space for the mark.
             shown.extend((header == KIND).then_some((0, 8)));
             let each =
                 shown.into_iter().flat_map(|(value, width)| (0..width).rev().map(move |at| value >> at & 1 == 1));
@@ -132,7 +133,7 @@ impl Packet {
         Packet { valid, values, bytes }
     }
 
-    /// The bytes once `mark` has written.
+    /// Returns the bytes after `mark` has written to them.
     pub fn marked(&self, mark: u8) -> Vec<u8> {
         let at = 14 + 8 * usize::from(self.valid[IPV4]) + 32 * usize::from(self.valid[IPV6]) + 1;
         let mut bytes = self.bytes.clone();

@@ -1,4 +1,4 @@
-//! Random rules: their text, and what they mean, said apart from each other.
+//! Random rules: their text, and separately their meaning.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,11 +7,11 @@ use rng::SplitMix64;
 
 use crate::random::packet::{Asked, FIELDS, Field, HEADERS, Kind, NAMES, Packet, max, text, value};
 
-/// What a condition means.
+/// Meaning of a condition.
 pub enum Meaning {
     Constant(bool),
     Valid(usize),
-    /// The field (by number) is there, and in one of the stretches (or, if not `is`, in none).
+    /// The field (by number) is present, and in one of the ranges (or, if not `is`, in none).
     In(usize, Vec<(u128, u128)>, bool),
     Not(Box<Meaning>),
     Both(Box<[Meaning; 2]>),
@@ -35,7 +35,7 @@ impl Meaning {
     }
 }
 
-/// A rule as text, when it matches and what it does then.
+/// A rule as text, with its condition and actions.
 pub struct Rule {
     pub text: String,
     pub when: Meaning,
@@ -47,7 +47,7 @@ fn one(rng: &mut SplitMix64, list: &[&'static str]) -> &'static str {
     list[rng.below(list.len() as u64) as usize]
 }
 
-/// A constant of a field, in one of the ways in which it may be written.
+/// Returns a constant of a field in one of its notations.
 fn constant(rng: &mut SplitMix64, field: &Field, value: u128) -> String {
     match field.kind {
         Kind::Mac => value.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"),
@@ -136,14 +136,15 @@ fn condition(rng: &mut SplitMix64, depth: u32) -> (String, Meaning) {
     }
     let ((left, one_side), (right, other)) = (condition(rng, depth - 1), condition(rng, depth - 1));
     let sides = Box::new([one_side, other]);
-    match rng.percent(55) {
-        true => (format!("({left}) {} ({right})", one(rng, &["and", "&&", "∧"])), Meaning::Both(sides)),
-        false => (format!("({left}) {} ({right})", one(rng, &["or", "||", "∨"])), Meaning::Either(sides)),
+    if rng.percent(55) {
+        (format!("({left}) {} ({right})", one(rng, &["and", "&&", "∧"])), Meaning::Both(sides))
+    } else {
+        (format!("({left}) {} ({right})", one(rng, &["or", "||", "∨"])), Meaning::Either(sides))
     }
 }
 
 impl Rule {
-    /// One that delivers to some of so many ports from 1 on, or to `controller`.
+    /// Returns a rule that delivers to some of `ports` ports, numbered from 1, or to `controller`.
     pub fn random(rng: &mut SplitMix64, ports: u32, controller: u32) -> Rule {
         let depth = rng.below(4) as u32;
         let (condition, when) = condition(rng, depth);

@@ -1,29 +1,29 @@
-//! Generated programs on switches that are told what comes and goes.
+//! Generated programs on switches with changing entries.
 
 use std::sync::Arc;
 
 use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
-use subscribe::{Layout, NoIncludes};
+use subscribe::{ColumnLayout, NoIncludes};
 use subscribe_p4::entries::{Entity, Update};
-use subscribe_p4::{Format, Options, Rules};
+use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 use switch::{Device, Frame, MulticastGroup, Notification, Time};
 use v1model::{Config, Executor};
 
 use crate::support::checked::checked;
 use crate::support::entry;
 
-/// Where packets come in.
+/// Ingress port of packets.
 const IN: u32 = 7;
-/// Ports of the switch.
+/// Number of ports of the switch.
 const PORTS: u32 = 8;
 
-/// A format, read.
+/// A format with its analysis.
 pub struct Read {
     text: String,
-    pub format: Format,
-    pub rules: Rules,
+    pub format: ProgramFormat,
+    pub rules: RuleFormat,
 }
 
 impl Read {
@@ -32,12 +32,17 @@ impl Read {
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
-        let rules = subscribe_p4::rules(&format).expect("names differ");
+        let rules = subscribe_p4::rule_format(&format).expect("names differ");
         Read { text: text.to_owned(), format, rules }
     }
 
-    /// The program; `change` does something to its text.
-    pub fn program(&self, layout: &Layout, options: &Options, change: impl FnOnce(String) -> String) -> Arc<Program> {
+    /// Generates the program; `change` modifies its text.
+    pub fn program(
+        &self,
+        layout: &ColumnLayout,
+        options: &ProgramOptions,
+        change: impl FnOnce(String) -> String,
+    ) -> Arc<Program> {
         let text = change(subscribe_p4::program(&self.text, &self.format, &self.rules, layout, options));
         let source = Source::new("program.p4", &text);
         Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir)
@@ -81,7 +86,7 @@ impl Switch {
         }
     }
 
-    /// What leaves of a packet, by port; `controller` for what the controller gets.
+    /// Returns the outgoing packets by port; `controller` stands for the controller.
     pub fn packet(&mut self, bytes: &[u8], controller: u32) -> Vec<(u32, Vec<u8>)> {
         let mut out = Vec::new();
         self.0.step(Time::ZERO, &mut vec![Frame::new(IN, bytes.to_vec())], &mut out);
@@ -95,7 +100,7 @@ impl Switch {
         all
     }
 
-    /// Entries of all tables.
+    /// Returns the number of entries of all tables.
     pub fn entries(&self) -> usize {
         let program = self.0.program().clone();
         program.tables.keys().map(|table| self.0.objects().entries(table).count()).sum()

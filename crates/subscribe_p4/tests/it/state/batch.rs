@@ -1,4 +1,4 @@
-//! Several messages a packet: each counts for the ones behind it, in its packet and in those that follow.
+//! Several messages per packet: each is counted before the following ones, in its packet and in later packets.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::state::switch::{Made, Switch};
 use crate::state::{BOTH, PORTS, one, rules};
 
 const BATCH: &str = include_str!("../../../testdata/batch.p4");
-/// Bytes before the messages.
+/// Number of bytes before the messages.
 const HEAD: usize = 3;
 
 fn rule(rng: &mut SplitMix64) -> String {
@@ -36,7 +36,7 @@ fn rule(rng: &mut SplitMix64) -> String {
     format!("{also}{test} : {action}")
 }
 
-/// The messages that each port got: key and value.
+/// Returns the messages that each port received: key and value.
 type Got = BTreeMap<u32, Vec<[u8; 2]>>;
 
 fn add(got: &mut Got, port: u32, packet: &[u8]) {

@@ -1,4 +1,4 @@
-//! The most packets that may come of one, each to all ports of a switch.
+//! Maximum number of packets that one packet may cause, each to all ports of a switch.
 
 use switch::{Device, Frame, Time};
 use v1model::Executor;
@@ -6,7 +6,7 @@ use v1model::Executor;
 use crate::state::workers::{numbered, prepared};
 
 const PORTS: u32 = 510;
-/// Packets that come of one at most.
+/// Maximum number of packets caused by one packet.
 const PACKETS: usize = 33;
 const MESSAGES: u8 = 40;
 
@@ -28,7 +28,7 @@ fn no_copy_is_lost_of_as_many_packets_as_come_of_one() {
     for (port, expected) in [(0, PACKETS), (PORTS - 2, PACKETS), (PORTS - 1, PACKETS.div_ceil(2))] {
         assert_eq!(out.iter().filter(|frame| frame.port.0 == port).count(), expected, "port {port}");
     }
-    // What is left is a gap that the next packet shows.
+    // The rest is a gap that the next packet reveals.
     let end = send(MESSAGES + 1, 0);
     let first = end.iter().find(|frame| frame.port.0 == 0).expect("everyone gets it");
     assert_eq!(first.data[3..7], [0, 0, 0, MESSAGES + 1]);

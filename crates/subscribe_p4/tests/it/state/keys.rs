@@ -1,18 +1,18 @@
-//! Where keys have their cells.
+//! Cells of keys.
 
 use subscribe_p4::entries::Installer;
 
 use crate::state::switch::{Made, Switch};
 use crate::state::{BOTH, METER, PORTS, compiled};
 
-/// A reading of 1 at a site, in a unit.
+/// Returns a frame with a reading of 1 at a site, in a unit.
 fn reading(site: u8, unit: u8) -> Vec<u8> {
     let value = [0, 0, 0, 1];
     let large = [0; 9];
     [&[1, 0, site][..], &value, &large, &[unit, 0]].concat()
 }
 
-/// For each of some messages a microsecond apart, whether it went anywhere; and how many keys lost their cells.
+/// Returns for each of some messages, 1 µs apart, whether it was delivered; and the number of evicted keys.
 fn told(made: &Made, rules: &str, messages: &[(u8, u8)]) -> Vec<(Vec<bool>, u128)> {
     let all = compiled(made, rules);
     let run = |executor| {
@@ -28,13 +28,13 @@ fn told(made: &Made, rules: &str, messages: &[(u8, u8)]) -> Vec<(Vec<bool>, u128
 
 #[test]
 fn keys_that_no_rule_names_share_cells_and_take_them_from_each_other() {
-    // Of the two cells one is for a key that a rule names, the other for all the rest.
+    // One of the two cells is for a key that a rule names, the other for all other keys.
     let made = Made::new(&METER.replace("over 4 packets\", 64", "over 4 packets\", 1"), PORTS, None, |program| program);
     let messages = [(1, b'A'), (1, b'A'), (2, b'A'), (1, b'A'), (1, b'A'), (1, b'B'), (1, b'A')];
     let rule = "count() by site, unit >= 1 : fwd(0)";
     let expected = (vec![false, true, false, false, true, false, false], 4);
     assert_eq!(told(&made, rule, &messages), [expected.clone(), expected]);
-    // A key that is named keeps its own.
+    // A named key keeps its cell.
     let rules = format!("{rule}\nsite == 1 and unit == \"A\" and count() by site, unit >= 1 : fwd(1)");
     let expected = (vec![false, true, false, true, true, false, false], 1);
     assert_eq!(told(&made, &rules, &messages), [expected.clone(), expected]);

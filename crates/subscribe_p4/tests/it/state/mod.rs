@@ -1,5 +1,5 @@
-//! Rules about messages before: the generated program's registers, interpreted and as machine code, hold what the language
-//! says of the same sequence of messages.
+//! Rules with state: the registers of the generated program, interpreted and as machine code, agree with the reference
+//! semantics on the same sequence of messages.
 
 mod batch;
 mod copies;
@@ -8,7 +8,7 @@ mod switch;
 mod workers;
 
 use rng::SplitMix64;
-use subscribe::{Layout, Memory, Message, Options, Subscriptions};
+use subscribe::{ColumnLayout, CompileOptions, Memory, Message, Subscriptions};
 use subscribe_p4::entries::Installer;
 use v1model::Executor;
 
@@ -22,7 +22,7 @@ fn one(rng: &mut SplitMix64, list: &[&'static str]) -> &'static str {
     list[rng.below(list.len() as u64) as usize]
 }
 
-/// A test of what messages before left. Of some aggregates there are few slots, so that rules have few conditions beside.
+/// Returns a test of state. Some aggregates have few slots, so that their rules use few other conditions.
 fn remembered(rng: &mut SplitMix64) -> String {
     let compare = one(rng, &["<", "<=", ">", ">=", "==", "!="]);
     let subject = match rng.below(9) {
@@ -71,7 +71,7 @@ fn rule(rng: &mut SplitMix64) -> String {
     format!("{condition} : {action}")
 }
 
-/// A message and its bytes. Values are small, and at times the largest.
+/// Returns a message and its bytes. Values are small, and sometimes the largest.
 fn message(rng: &mut SplitMix64, made: &Made) -> (Message, Vec<u8>) {
     let format = &made.rules.format;
     let mut message = Message::empty(format);
@@ -92,24 +92,25 @@ fn message(rng: &mut SplitMix64, made: &Made) -> (Message, Vec<u8>) {
     (message, bytes)
 }
 
-/// The tables of rules as text.
+/// Formats the tables of rules as text.
 fn compiled(made: &Made, rules: &str) -> Subscriptions {
     let format = &made.rules.format;
-    let options = Options { target: made.options.target, ..Options::default() };
-    let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+    let options = CompileOptions { target: made.options.target, ..CompileOptions::default() };
+    let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(format, &[]), options);
     all.change(&[], made.parse(rules)).expect("it fits");
     all
 }
 
-/// Rules that fit, of several tried, and their tables.
+/// Returns rules that fit, out of several attempts, and their tables.
 fn rules(
     rng: &mut SplitMix64,
     made: &Made,
     rule: fn(&mut SplitMix64) -> String,
 ) -> (Vec<String>, Subscriptions, Memory) {
     let format = &made.rules.format;
-    let options = Options { target: subscribe_p4::Options::default().target, ..Options::default() };
-    let mut all = Subscriptions::new(format.clone(), Layout::sensible(format, &[]), options);
+    let options =
+        CompileOptions { target: subscribe_p4::ProgramOptions::default().target, ..CompileOptions::default() };
+    let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(format, &[]), options);
     let mut memory = Memory::new(format);
     let mut kept = Vec::new();
     for _ in 0..12 {
@@ -122,18 +123,19 @@ fn rules(
     (kept, all, memory)
 }
 
-/// What was compared.
+/// Statistics of the comparison.
 #[derive(Default)]
 struct Tally {
-    /// Messages that saw what others left.
+    /// Number of messages that read state left by others.
     stateful: usize,
-    /// By slot, how many sets of rules used it.
+    /// By slot, the number of rule sets that used it.
     used: Vec<usize>,
-    /// Rules that needed more than there is.
+    /// Number of rules that exceeded the available state.
     refused: usize,
 }
 
-/// Sends sequences of messages to a program, and has the language say where each goes: the first that goes elsewhere.
+/// Sends sequences of messages to a program and compares each destination with the reference semantics. Returns the
+/// first discrepancy.
 fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> Result<Tally, String> {
     let format = &made.rules.format;
     let mut tally = Tally { used: vec![0; usize::from(format.slots)], ..Tally::default() };
@@ -148,7 +150,7 @@ fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> 
             let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
             installer.install(&tables).expect("few groups").iter().for_each(|update| switch.apply(update));
             let (mut rng, mut memory) = (SplitMix64::new(1000 + seed), memory.clone());
-            // The program's clock has 48 bits: of some sequences it goes round in the middle.
+            // The program's 48-bit clock wraps around in the middle of some sequences.
             let mut micros = if seed % 3 == 0 { (1 << 48) - 1_000 } else { 0 };
             for step in 0..150 {
                 micros += rng.pick(&[(3, 5), (3, 10), (2, 1), (1, 45), (1, 200)]);
@@ -191,20 +193,20 @@ fn codes_take_the_place_of_values() {
     });
     let tally = compare(&made, &BOTH, 200..220).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(tally.stateful > 1000);
-    // One that never asks for a code.
+    // A program that never looks a code up.
     let never = "if (value_code == 1) { value_codes.apply(); }";
     let made = Made::new(&coded, PORTS, None, |program| program.replace("value_codes.apply();", never));
     assert!(compare(&made, &[Executor::Interpreter], 200..220).is_err());
 }
 
-/// Mistakes that a program might have, as texts and what they become.
+/// Possible bugs of a program, as text replacements.
 const MISTAKES: [(&str, &str); 16] = [
-    // Arithmetic that does not saturate.
+    // Arithmetic without saturation.
     ("slot_3_amount |+|", "slot_3_amount +"),
     ("total_value |-| operand", "total_value - operand"),
     // Windows that end too late or too early.
     ("slot_0_end - meta.subscription.now - 1", "slot_0_end - meta.subscription.now"),
-    // A clock that must not go round, and windows that nobody opened.
+    // Clocks without wrap-around, and windows that were never opened.
     (
         "slot_0_end == 0 || slot_0_end - meta.subscription.now - 1 >= 1099511627836",
         "meta.subscription.now >= slot_0_end",
@@ -213,20 +215,20 @@ const MISTAKES: [(&str, &str); 16] = [
     ("slot_2_count >= 4", "slot_2_count >= 5"),
     ("few_count >= 3", "few_count >= 4"),
     ("lately_end = meta.subscription.now + 40", "lately_end = meta.subscription.now + 35"),
-    // A smallest value of nothing that is 0.
+    // A minimum over no messages that is 0.
     ("slot_5_amount = 0xffffffffffffffff", "slot_5_amount = 0"),
-    // Cells that do not know whose they are, or that are not found again.
+    // Cells that do not store their key, or are not found again.
     ("slot_0_kept_of_site.write(cell_0, site_value);", ""),
     (
         "action to_place_0(bit<32> index) { cell_0 = index; }",
         "action to_place_0(bit<32> index) { cell_0 = index + 8; }",
     ),
-    // Another slot's messages.
+    // Messages counted for another slot.
     ("counted[1:1] == 1", "counted[0:0] == 1"),
-    // A division that misses the last bit, and one that rounds up.
+    // A division that omits the last bit, and one that rounds up.
     ("quotient + 64w0x1 : quotient", "quotient : quotient"),
     ("(dividend >> 0) >= divisor", "(dividend >> 0) + 1 >= divisor"),
-    // The larger where the smaller is meant; a field that is not there.
+    // Maximum instead of minimum; a field of an invalid header.
     ("operand < few_value", "operand > few_value"),
     ("(extra_valid ++ extra_valid ++ extra_valid)", "(reading_valid ++ reading_valid ++ reading_valid)"),
 ];

@@ -1,41 +1,41 @@
-//! A generated program on a switch, told updates and sent single messages.
+//! A generated program on a switch that receives updates and single messages.
 
 use std::sync::Arc;
 
 use compiler::Source;
 use diagnostics::{Diagnostics, FileId, SourceMap};
 use ir::Program;
-use subscribe::{Layout, NoIncludes, Rule};
+use subscribe::{ColumnLayout, NoIncludes, Rule};
 use subscribe_p4::entries::{Entity, Update};
-use subscribe_p4::{Format, Options, Rules};
+use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 use switch::{Device, Frame, MirrorSession, MulticastGroup, Time};
 use v1model::{Config, Executor};
 
 use crate::support::checked::checked;
 use crate::support::entry;
 
-/// Where packets come in.
+/// Ingress port of packets.
 const IN: u32 = 3;
 
-/// A format, and the program that is made of it.
+/// A format with the program generated from it.
 pub struct Made {
-    pub format: Format,
-    pub rules: Rules,
-    pub options: Options,
+    pub format: ProgramFormat,
+    pub rules: RuleFormat,
+    pub options: ProgramOptions,
     program: Arc<Program>,
     ports: u32,
 }
 
 impl Made {
-    /// For a switch of so many ports, with so many messages a pass; `change` does something to the program's text.
+    /// Generates a program for a switch with this number of ports and messages per pass; `change` modifies its text.
     pub fn new(text: &str, ports: u32, messages_per_pass: Option<u32>, change: impl FnOnce(String) -> String) -> Made {
         let (typed, map) = checked("format.p4", text);
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
-        let rules = subscribe_p4::rules(&format).expect("names differ");
-        let options = Options { messages_per_pass, ..Options::default() };
-        let layout = Layout::sensible(&rules.format, &[]);
+        let rules = subscribe_p4::rule_format(&format).expect("names differ");
+        let options = ProgramOptions { messages_per_pass, ..ProgramOptions::default() };
+        let layout = ColumnLayout::sensible(&rules.format, &[]);
         let text = change(subscribe_p4::program(text, &format, &rules, &layout, &options));
         let source = Source::new("program.p4", &text);
         let program = Arc::new(compiler::expect_program(&source, &v1model::V1Model).ir);
@@ -58,7 +58,7 @@ impl Switch {
     pub fn new(made: &Made, executor: Executor) -> Switch {
         let config = Config { executor, ..Config::with_ports(made.ports) };
         let mut switch = v1model::Switch::new(made.program.clone(), config).expect("a v1model program");
-        // The clock of a program begins with the first frame.
+        // The clock of a program starts with the first frame.
         switch.step(Time::ZERO, &mut Vec::new(), &mut Vec::new());
         Switch { switch }
     }
@@ -79,26 +79,26 @@ impl Switch {
         }
     }
 
-    /// The ports that a message at a time goes to, ascending.
+    /// Returns the destination ports, ascending, of a message at a given time.
     pub fn message(&mut self, micros: u64, bytes: Vec<u8>) -> Vec<u32> {
         let mut ports: Vec<u32> = self.packet(micros, bytes).iter().map(|(port, _)| *port).collect();
         ports.sort_unstable();
         ports
     }
 
-    /// What leaves of a packet at a time.
+    /// Returns the outgoing packets at a given time.
     pub fn packet(&mut self, micros: u64, bytes: Vec<u8>) -> Vec<(u32, Vec<u8>)> {
         let mut out = Vec::new();
         self.switch.step(Time::from_us(micros), &mut vec![Frame::new(IN, bytes)], &mut out);
         out.into_iter().map(|frame| (frame.port.0, frame.data)).collect()
     }
 
-    /// So many workers, for threads of their own; this is what they share.
+    /// Returns workers for separate threads, which share the switch's state.
     pub fn workers(&mut self, count: u32) -> Vec<v1model::Switch> {
         self.switch.workers(count)
     }
 
-    /// A cell of a register.
+    /// Reads a cell of a register.
     pub fn register(&self, name: &str, index: u64) -> u128 {
         let program = self.switch.program();
         let name = format!("Subscriptions.{name}");

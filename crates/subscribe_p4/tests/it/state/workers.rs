@@ -1,4 +1,4 @@
-//! Several workers: what a message tests and what it leaves are one step, and no number is given twice.
+//! Several workers: the test and the update of state by a message are atomic, and no sequence number is used twice.
 
 use std::sync::{Arc, Barrier};
 
@@ -11,10 +11,10 @@ use crate::state::{BOTH, PORTS, compiled};
 
 const BATCH: &str = include_str!("../../../testdata/batch.p4");
 const WORKERS: u32 = 3;
-/// Frames of a step.
+/// Number of frames per step.
 const FRAMES: u64 = 32;
 
-/// A switch with the program and the tables of rules.
+/// Creates a switch with the program and the tables of rules.
 pub fn prepared(made: &Made, rules: &str, executor: Executor) -> Switch {
     let all = compiled(made, rules);
     let mut switch = Switch::new(made, executor);
@@ -23,13 +23,14 @@ pub fn prepared(made: &Made, rules: &str, executor: Executor) -> Switch {
     switch
 }
 
-/// The format of several messages, which are numbered.
+/// Returns the format with several numbered messages per packet.
 pub fn numbered(ports: u32, change: impl FnOnce(String) -> String) -> Made {
     let numbered = BATCH.replace("bit<8>  count;", "bit<8>  count;\n    bit<32> number;");
     Made::new(&numbered.replace("lengths =", "sequence = \"head.number\", lengths ="), ports, None, change)
 }
 
-/// What leaves as several workers take steps at once, `frames` giving what comes to one at one step; and the switch, and a worker.
+/// Returns the outgoing packets while several workers step concurrently, where `frames` returns the input of one worker
+/// at one step; also the switch and a worker.
 fn together(
     made: &Made,
     rules: &str,
@@ -57,12 +58,12 @@ fn together(
     (out.concat(), switch, workers.pop().expect("there are several"))
 }
 
-/// How often, by executor: enough for the workers to meet.
+/// Number of repetitions by executor: enough for the workers to interleave.
 fn steps(executor: Executor) -> u64 {
     if executor == Executor::Jit { 3000 } else { 300 }
 }
 
-/// Within a second, of which nothing passes here.
+/// A duration within a window of one second; time does not advance here.
 const MEMORY: &str = "
 @query_counter(total)
 @query_counter(few, \"1000000 packets\")
@@ -89,7 +90,7 @@ fn each_message_of_several_workers_counts_once() {
             let (out, switch, _) = together(&made, &rules, executor, steps, frames);
             let packets = u128::from(WORKERS) * u128::from(steps * FRAMES);
             assert_eq!(switch.register("kept_total_value", 0), 6 * packets, "{executor:?}");
-            // The messages of one key; those of a sum of twos.
+            // Messages of one key, and messages that add 2 to a sum.
             let went = [LIMIT / 2, LIMIT, LIMIT];
             let got = [0, 1, 2].map(|port| out.iter().filter(|frame| frame.port.0 == port).count());
             assert_eq!(got, went, "{executor:?}, {per_pass:?} a pass");
@@ -105,7 +106,7 @@ fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
     const TO: u32 = 3;
     for executor in BOTH {
         let steps = steps(executor);
-        // Each worker has a port with numbers of its own, of which every fourth is lost.
+        // Each worker has a port with separate sequence numbers; every fourth packet is lost.
         let number = |step: u64, frame: u64| (step * FRAMES + frame) * 4 + 1;
         let packet = |number: u64, count: u8| {
             let head = [&[0, 7 + 2 * count, count][..], &(number as u32).to_be_bytes()].concat();
@@ -120,7 +121,7 @@ fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
         assert_eq!(given.len() as u64, packets, "{executor:?}");
         let twice = given.windows(2).find(|two| two[1] - two[0] < 3);
         assert_eq!(twice, None, "{executor:?}: packets of three messages with these numbers");
-        // One that has no messages says what comes next.
+        // A packet without messages carries the next sequence number.
         let mut end = Vec::new();
         worker.step(Time::ZERO, &mut vec![Frame::new(0u32, packet(number_after(steps), 0))], &mut end);
         let last = end.iter().find(|frame| frame.port.0 == TO).map(number);
@@ -129,7 +130,7 @@ fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
     }
 }
 
-/// The number that comes next where a worker's last packet was the last but one.
+/// Returns the next sequence number after a worker's second to last packet.
 fn number_after(steps: u64) -> u64 {
     steps * FRAMES * 4 + 1
 }

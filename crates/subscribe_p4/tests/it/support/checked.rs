@@ -4,7 +4,7 @@ use compiler::Source;
 use diagnostics::{Diagnostics, SourceMap};
 use v1model::V1Model;
 
-/// A program for v1model that must be right.
+/// Checks a v1model program, which must be valid.
 pub fn checked(name: &str, text: &str) -> (p4::typed::Program, SourceMap) {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let typed = compiler::check(&Source::new(name, text), &V1Model, &mut map, &mut diagnostics);

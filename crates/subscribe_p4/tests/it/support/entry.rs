@@ -1,12 +1,12 @@
-//! Entries of generated programs as those of the engine's tables.
+//! Conversion of entries of generated programs to the engine's tables.
 
 use bits::Bits;
 use engine::TableEntry;
 use ir::{KeyValue, Program, TableId};
 use subscribe_p4::entries::Matched;
 
-/// The table of an entry and what it is told. Keys that the entry does not name match anything.
-pub fn entry(program: &Program, entry: &subscribe_p4::entries::TableEntry) -> (TableId, TableEntry) {
+/// Converts an entry. Keys that the entry does not name match any value.
+pub fn entry(program: &Program, entry: &subscribe_p4::entries::ProgramEntry) -> (TableId, TableEntry) {
     let id = program.table_named(&entry.table).unwrap_or_else(|| panic!("there is no {}", entry.table));
     let table = &program.tables[id];
     let key = |key: &ir::Key| {

@@ -1,4 +1,4 @@
-//! The helpers that several tests share.
+//! Helpers shared by several tests.
 
 pub mod checked;
 pub mod entry;

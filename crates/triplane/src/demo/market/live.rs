@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use itch_feed::{Feed, Pace, Rate, Receiver, Subscriber};
+use itch_feed::{Feed, FeedRate, Pace, Receiver, Subscriber};
 use ports::AfPacketPort;
 use ports::namespace::{Namespace, NamespaceError, veth};
 use runtime::{PortDrivers, RunConfig};
@@ -84,7 +84,7 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
         &socket,
         SocketAddrV4::new(GROUP, itch_feed::PORT),
         &mut Feed::new(super::spec()),
-        Pace::new(Rate::Messages(RATE)),
+        Pace::new(FeedRate::Messages(RATE)),
         Limit { seconds: Some(SENDS_S), datagrams: None },
         &AtomicBool::new(false),
     );

@@ -1,6 +1,6 @@
 //! The second act without namespaces: the feed comes from a capture, and what subscribers get goes to others.
 
-use itch_feed::{Feed, Pace, Rate, Receiver, Subscriber};
+use itch_feed::{Feed, FeedRate, Pace, Receiver, Subscriber};
 use ports::PcapPort;
 use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
@@ -18,7 +18,7 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
     let directory = Directory::new()?;
     let feed = directory.0.join("feed.pcap");
     let limit = Limit { seconds: Some(SENDS_S), datagrams: None };
-    let pace = Pace::new(Rate::Messages(RATE));
+    let pace = Pace::new(FeedRate::Messages(RATE));
     let published = capture::write(&feed, &mut Feed::new(super::spec()), pace, limit)?;
 
     let subscriptions = super::subscriptions();

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use subscribe::Layout;
+use subscribe::ColumnLayout;
 use subscribe_service::{Program, ServiceEvent, Settings, StartError, WrittenProgram};
 
 use super::args::ServeArgs;
@@ -27,7 +27,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let written =
         WrittenProgram { text: loaded.program(&options), layout: loaded.layout.clone(), info: compiled.p4info };
     let Loaded { format, rules, is_forced, room, text: source, .. } = loaded;
-    let write = move |of: &Program, layout: &Layout| {
+    let write = move |of: &Program, layout: &ColumnLayout| {
         let text = subscribe_p4::program(&source, &of.format, &of.rules, layout, &of.options);
         let compiled = Loader::builtin(&name, &text).compile().expect("a valid program is valid in any order");
         WrittenProgram { layout: layout.clone(), text, info: compiled.p4info }

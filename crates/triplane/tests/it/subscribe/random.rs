@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use itch_feed::{Counts, Filter, Mix, Receiver, Spec, Workload, messages};
+use itch_feed::{DatagramMessages, Filter, Mix, Receiver, Spec, Workload, messages};
 use rng::SplitMix64;
 use wire::itch::Message;
 
@@ -61,7 +61,7 @@ fn each_port_gets_just_the_messages_that_random_rules_ask_for() {
         let filters: Vec<(Filter, &BTreeSet<u32>)> =
             rules.iter().map(|(condition, ports)| (Filter::parse(condition).expect("a condition"), ports)).collect();
         let counts = if seed % 2 == 0 {
-            Counts::Exactly(1 + rng.below(20) as u16)
+            DatagramMessages::Exactly(1 + rng.below(20) as u16)
         } else {
             Workload::Synthetic.spec(seed).counts
         };

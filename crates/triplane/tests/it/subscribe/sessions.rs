@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use itch_feed::{Counts, Feed, Mix, Spec, Workload, messages};
+use itch_feed::{DatagramMessages, Feed, Mix, Spec, Workload, messages};
 use rng::SplitMix64;
 use wire::moldudp64::{self, END_OF_SESSION};
 
@@ -99,7 +99,7 @@ fn publish(rng: &mut SplitMix64) -> Vec<(u32, Vec<u8>)> {
             // The same one again, too, behind its end or without one.
             let session = *format!("S{:09}", rng.below(6)).as_bytes().first_chunk().unwrap();
             let base = Workload::Synthetic.spec(rng.below(1_000));
-            let spec = Spec { session, share: 0.3, mix: Mix::BOOK, counts: Counts::Exactly(3), ..base };
+            let spec = Spec { session, share: 0.3, mix: Mix::BOOK, counts: DatagramMessages::Exactly(3), ..base };
             let mut feed = Feed::new(spec);
             for _ in 0..5 + rng.below(20) {
                 datagrams.push_back(feed.datagram(0));
@@ -200,7 +200,7 @@ fn sessions_have_numbers_of_their_own_at_each_port() {
 fn a_new_session_shows_what_it_lost_and_begins_with_number_1() {
     let sessions = [b"000000001 ", b"000000002 "].map(|session| {
         let base = Workload::WorstCase.spec(1);
-        feed(Spec { session: *session, counts: Counts::Exactly(1), ..base }, 100)
+        feed(Spec { session: *session, counts: DatagramMessages::Exactly(1), ..base }, 100)
     });
     let [first, mut second] = sessions;
     second.drain(9..19);

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use itch_feed::{Counts, Filter, Mix, Receiver, Spec, Workload};
+use itch_feed::{DatagramMessages, Filter, Mix, Receiver, Spec, Workload};
 use wire::ethernet;
 
 pub fn payload(frame: &[u8]) -> &[u8] {
@@ -13,7 +13,7 @@ pub fn payload(frame: &[u8]) -> &[u8] {
 }
 
 pub fn spec() -> Spec {
-    Spec { share: 0.3, others: 4, mix: Mix::BOOK, counts: Counts::Exactly(4), ..Workload::Synthetic.spec(7) }
+    Spec { share: 0.3, others: 4, mix: Mix::BOOK, counts: DatagramMessages::Exactly(4), ..Workload::Synthetic.spec(7) }
 }
 
 pub fn bytes(message: &wire::itch::Message) -> Vec<u8> {

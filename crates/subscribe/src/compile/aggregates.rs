@@ -1,0 +1,157 @@
+//! Aggregates that a program declares, and register cells for their keys.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::format::{MessageFormat, Window};
+use crate::rule::Aggregate;
+
+/// An aggregate that a program computes, with its capacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComputedAggregate {
+    /// The aggregate.
+    pub aggregate: Aggregate,
+    /// Number of slots that compute it. Each distinct condition on the counted messages needs one slot; tests of the
+    /// aggregate's key do not count.
+    pub slots: u16,
+    /// Maximum number of key values that rules may name; 1 if there is no key.
+    pub keys: u32,
+}
+
+impl MessageFormat {
+    /// Adds an aggregate that the program computes. From the first one on, rules may use only declared aggregates. Its
+    /// slots follow those of the previous ones.
+    ///
+    /// # Panics
+    /// If there are more than 65,535 slots.
+    pub fn compute(&mut self, computed: ComputedAggregate) {
+        if self.computed.is_empty() {
+            self.slots = 0;
+        }
+        self.slots = self.slots.checked_add(computed.slots).expect("a program has few slots");
+        self.computed.push(computed);
+    }
+
+    /// Returns the declared aggregates; empty if each slot takes any aggregate.
+    pub fn computed(&self) -> &[ComputedAggregate] {
+        &self.computed
+    }
+
+    /// Returns the index into [`MessageFormat::computed`] of the aggregate that a slot computes; `None` if the slot
+    /// takes any aggregate.
+    pub fn computed_in(&self, slot: u16) -> Option<usize> {
+        let mut behind = 0;
+        self.computed.iter().position(|computed| {
+            behind += computed.slots;
+            slot < behind
+        })
+    }
+
+    /// Whether a rule may use an aggregate.
+    pub(crate) fn computes(&self, aggregate: &Aggregate) -> bool {
+        if self.computed.is_empty() {
+            self.slots > 0
+        } else {
+            self.computed.iter().any(|computed| computed.aggregate == *aggregate)
+        }
+    }
+
+    /// Returns the window of an aggregate that names none: the window of the only declared aggregate of its kind, or
+    /// the format's default.
+    pub(crate) fn window_of(&self, like: &Aggregate) -> Window {
+        let same =
+            |computed: &&ComputedAggregate| Aggregate { window: like.window, ..computed.aggregate.clone() } == *like;
+        let mut of_kind = self.computed.iter().filter(same);
+        match (of_kind.next(), of_kind.next()) {
+            (Some(only), None) => only.aggregate.window,
+            _ => self.window,
+        }
+    }
+}
+
+/// The register cell of a key that rules name, in all slots of one aggregate. Keys that no rule names have no cell
+/// here; if they are counted at all, the program allocates their cells.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyCell {
+    /// The aggregate, as an index into [`MessageFormat::computed`].
+    pub computed: u16,
+    /// The key: one value per field of [`Aggregate::by`].
+    pub key: Vec<u128>,
+    /// Index of the cell, below [`ComputedAggregate::keys`].
+    pub index: u32,
+}
+
+type AggregateKey = (u16, Vec<u128>);
+
+/// Keys that rules name, with reference counts and cells.
+#[derive(Clone, Default)]
+pub(crate) struct KeyCells {
+    wanted: BTreeMap<AggregateKey, usize>,
+    /// Number of distinct wanted keys per aggregate.
+    counts: BTreeMap<u16, usize>,
+    assigned: BTreeMap<AggregateKey, u32>,
+    free: BTreeMap<u16, BTreeSet<u32>>,
+    /// Keys wanted or released since cells were last assigned.
+    touched: BTreeSet<AggregateKey>,
+}
+
+impl KeyCells {
+    pub fn hold(&mut self, computed: u16, key: &[u128]) {
+        let key = (computed, key.to_vec());
+        let uses = self.wanted.entry(key.clone()).or_default();
+        *uses += 1;
+        if *uses == 1 {
+            *self.counts.entry(computed).or_default() += 1;
+            self.touched.insert(key);
+        }
+    }
+
+    pub fn release(&mut self, computed: u16, key: &[u128]) {
+        let key = (computed, key.to_vec());
+        let uses = self.wanted.get_mut(&key).expect("what is released was held");
+        *uses -= 1;
+        if *uses == 0 {
+            self.wanted.remove(&key);
+            *self.counts.get_mut(&computed).expect("it was counted") -= 1;
+            self.touched.insert(key);
+        }
+    }
+
+    /// Returns an aggregate with more wanted keys than cells.
+    pub fn crowded(&self, format: &MessageFormat) -> Option<u16> {
+        let too_many =
+            |(computed, count): &(&u16, &usize)| **count > format.computed()[usize::from(**computed)].keys as usize;
+        self.counts.iter().find(too_many).map(|(computed, _)| *computed)
+    }
+
+    /// Assigns cells to wanted keys and frees the cells of others. Returns the assigned and the freed cells.
+    pub fn settle(&mut self, format: &MessageFormat) -> (Vec<KeyCell>, Vec<KeyCell>) {
+        let (mut come, mut go) = (Vec::new(), Vec::new());
+        let touched = std::mem::take(&mut self.touched);
+        for key in touched.iter().filter(|key| !self.wanted.contains_key(key)) {
+            if let Some(index) = self.assigned.remove(key) {
+                self.free.entry(key.0).or_default().insert(index);
+                go.push(key_cell(key, index));
+            }
+        }
+        for key in touched.into_iter().filter(|key| self.wanted.contains_key(key)) {
+            if self.assigned.contains_key(&key) {
+                continue;
+            }
+            let keys = format.computed()[usize::from(key.0)].keys;
+            let free = self.free.entry(key.0).or_insert_with(|| (0..keys).collect());
+            let index = free.pop_first().expect("no more keys are wanted than have room");
+            come.push(key_cell(&key, index));
+            self.assigned.insert(key, index);
+        }
+        (come, go)
+    }
+
+    /// Returns all cells, by aggregate and key.
+    pub fn list(&self) -> Vec<KeyCell> {
+        self.assigned.iter().map(|(key, index)| key_cell(key, *index)).collect()
+    }
+}
+
+fn key_cell((computed, key): &AggregateKey, index: u32) -> KeyCell {
+    KeyCell { computed: *computed, key: key.clone(), index }
+}

@@ -1,0 +1,191 @@
+//! Parsing of subjects: fields, counters, aggregates.
+
+use diagnostics::{Diagnostic, Span};
+
+use super::{ParseResult, RuleParser};
+use crate::format::{FieldId, NameError, Subject, ValueKind, Window};
+use crate::rule::{Aggregate, Function};
+use crate::syntax::lex::RuleToken;
+use crate::syntax::value::Constant;
+
+impl RuleParser<'_> {
+    pub(super) fn subject(&mut self) -> ParseResult<Subject> {
+        let RuleToken::Word(name) = self.next.token else {
+            let error = self.unexpected("a field");
+            return self.fail(error);
+        };
+        if *self.peek_second() == RuleToken::Sign("(") {
+            return self.aggregate();
+        }
+        let span = self.take().span;
+        self.named(name, span)
+    }
+
+    /// Resolves a name to a field or counter.
+    pub(super) fn named(&mut self, name: &str, span: Span) -> ParseResult<Subject> {
+        let format = self.format;
+        format.subject(name).or_else(|why| {
+            let shown: String = name.chars().take(60).collect();
+            let message = match why {
+                NameError::Unknown => format!("there is no field or counter `{shown}`"),
+                NameError::Ambiguous(one, other) => {
+                    format!("`{shown}` may be `{}` or `{}`", format.name(one), format.name(other))
+                }
+            };
+            let names = || {
+                let fields = format.fields().iter().map(|field| &*field.name);
+                fields.chain(format.counters().iter().map(|counter| &*counter.name))
+            };
+            let error = Diagnostic::error("unknown-field", span, message);
+            let error = error.help(format!("rules may test {}", diagnostics::names::listed(names())));
+            self.fail(match diagnostics::names::nearest(&shown, names()) {
+                Some(near) if why == NameError::Unknown => error.label(format!("did you mean `{near}`?")),
+                _ => error,
+            })
+        })
+    }
+
+    fn field(&mut self) -> ParseResult<FieldId> {
+        let RuleToken::Word(name) = self.next.token else {
+            let error = self.unexpected("a field");
+            return self.fail(error);
+        };
+        let span = self.take().span;
+        match self.named(name, span)? {
+            Subject::Field(id) => Ok(id),
+            _ => {
+                let error = Diagnostic::error("rule-type", span, format!("`{name}` is a counter, not a field"));
+                self.fail(error)
+            }
+        }
+    }
+
+    fn aggregate(&mut self) -> ParseResult<Subject> {
+        let start = self.take();
+        let RuleToken::Word(name) = start.token else { unreachable!("the caller saw a word") };
+        let Some((_, function)) = Function::ALL.into_iter().find(|(other, _)| *other == name) else {
+            let names = Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
+            let error = Diagnostic::error("rule-syntax", start.span, format!("there is no function `{name}`"));
+            return self.fail(error.help(format!("conditions may use {}", diagnostics::names::listed(names))));
+        };
+        self.take();
+        let is_clause =
+            matches!(self.next.token, RuleToken::Word("by" | "over")) && *self.peek_second() != RuleToken::Sign(")");
+        let field = if self.is(")") || is_clause { None } else { Some((self.next.span, self.field()?)) };
+        let (mut by, mut window) = (Vec::new(), None);
+        self.clauses(&mut by, &mut window)?;
+        self.expect(")", "the parenthesis is not closed")?;
+        self.clauses(&mut by, &mut window)?;
+        match field {
+            None if function != Function::Count => {
+                let error = Diagnostic::error("rule-type", start.span, format!("`{name}` needs a field"));
+                return self.fail(error.help(format!("write `{name}(field)`; only `count()` may have none")));
+            }
+            Some((span, id)) if function != Function::Count && self.format.get(id).kind != ValueKind::Unsigned => {
+                let message = format!("`{}` is not a number, so it cannot be aggregated", self.format.get(id).name);
+                return self.fail(Diagnostic::error("rule-type", span, message));
+            }
+            _ => {}
+        }
+        // A count does not depend on the field's value but on its presence.
+        let field = field.map(|(_, id)| id);
+        let mut aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
+        if window.is_none() && !self.declares {
+            aggregate.window = self.format.window_of(&aggregate);
+        }
+        if !self.declares && !self.format.computes(&aggregate) {
+            return self.not_computed(start.span.to(self.end), &aggregate);
+        }
+        let at = self.aggregates.iter().position(|other| *other == aggregate).unwrap_or_else(|| {
+            self.aggregates.push(aggregate);
+            self.aggregates.len() - 1
+        });
+        if at >= usize::from(u16::MAX) {
+            let error = Diagnostic::error("rule-size", start.span, "a rule has too many aggregates");
+            return self.fail(error);
+        }
+        Ok(Subject::Aggregate(at as u16))
+    }
+
+    /// Reports an aggregate that the program does not compute.
+    fn not_computed<T>(&mut self, span: Span, aggregate: &Aggregate) -> ParseResult<T> {
+        let format = self.format;
+        let shown = aggregate.shown(format).to_string();
+        let error = Diagnostic::error("aggregates", span, format!("the program does not compute `{shown}`"));
+        let computed: Vec<String> =
+            format.computed().iter().map(|computed| computed.aggregate.shown(format).to_string()).collect();
+        let error = if computed.is_empty() {
+            error.label("it computes no aggregates")
+        } else {
+            error.label(format!("it computes {}", diagnostics::names::listed(computed.iter().map(String::as_str))))
+        };
+        self.fail(error.help(format!(
+            "write `@query_aggregate(\"{shown}\")` before the format's struct of headers, and regenerate the program (`triplane subscribe program`)"
+        )))
+    }
+
+    /// Parses `by field, field` and `over window`, in any order, each at most once.
+    fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<Window>) -> ParseResult<()> {
+        loop {
+            self.count(self.next.span)?;
+            match self.next.token {
+                RuleToken::Word("by") if by.is_empty() => {
+                    self.take();
+                    by.push(self.field()?);
+                    while self.accept(",") {
+                        self.count(self.next.span)?;
+                        by.push(self.field()?);
+                    }
+                    by.sort_unstable();
+                    by.dedup();
+                }
+                RuleToken::Word("over") if window.is_none() => {
+                    self.take();
+                    *window = Some(self.window()?);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    pub(super) fn window(&mut self) -> ParseResult<Window> {
+        let start = self.next.span;
+        let parts = match self.next.token.clone() {
+            RuleToken::Odd(text) => {
+                let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+                self.take();
+                text[..digits].parse::<u64>().ok().map(|number| (number, &text[digits..]))
+            }
+            RuleToken::Constant(Constant::Number(number)) => {
+                self.take();
+                match (u64::try_from(number), &self.next.token) {
+                    (Ok(number), RuleToken::Word(unit)) => {
+                        let unit = *unit;
+                        self.take();
+                        Some((number, unit))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let window = parts.and_then(|(number, unit)| {
+            let micros = |factor: u64| number.checked_mul(factor).map(Window::Micros);
+            match unit {
+                "us" | "µs" => micros(1),
+                "ms" => micros(1000),
+                "s" => micros(1_000_000),
+                "min" => micros(60_000_000),
+                "packets" | "packet" => Some(Window::Packets(number)),
+                _ => None,
+            }
+        });
+        match window {
+            Some(Window::Micros(0) | Window::Packets(0)) | None => {
+                let error = Diagnostic::error("rule-syntax", start.to(self.end), "this is not a window");
+                self.fail(error.help("windows are written `100ms`, `5 s`, `10 min`, `1000 packets`"))
+            }
+            Some(window) => Ok(window),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Parsing of the values of a comparison.
+
+use diagnostics::{Diagnostic, Span};
+
+use super::{ParseResult, RuleParser};
+use crate::format::{NameError, Subject, ValueKind, max_of};
+use crate::ranges::Ranges;
+use crate::syntax::lex::RuleToken;
+use crate::syntax::value::{Constant, expected};
+
+impl RuleParser<'_> {
+    pub(super) fn kind(&self, subject: Subject) -> (ValueKind, u32) {
+        match subject {
+            Subject::Field(id) => (self.format.get(id).kind, self.format.get(id).width),
+            _ => (ValueKind::Unsigned, self.format.width(subject)),
+        }
+    }
+
+    /// Parses a constant; a word is text.
+    pub(super) fn constant(&mut self, what: &str) -> ParseResult<(Constant, Span)> {
+        match self.next.token.clone() {
+            RuleToken::Constant(constant) => Ok((constant, self.take().span)),
+            RuleToken::Word(word) => Ok((Constant::Text(word.to_owned()), self.take().span)),
+            RuleToken::Odd(_) => {
+                let error =
+                    self.unexpected(what).help("numbers are written `42`, `0x2a`, `0b101010`; put text in quotes");
+                self.fail(error)
+            }
+            RuleToken::Sign("-") => {
+                let error = self.unexpected(what).help("fields hold no numbers below 0");
+                self.fail(error)
+            }
+            _ => {
+                let error = self.unexpected(what);
+                self.fail(error)
+            }
+        }
+    }
+
+    /// Converts a constant to a value of a subject.
+    pub(super) fn fitting(&mut self, subject: Subject, constant: &Constant, span: Span) -> ParseResult<u128> {
+        let (kind, width) = self.kind(subject);
+        constant.value(kind, width).or_else(|why| {
+            let is_name =
+                matches!(constant, Constant::Text(name) if !matches!(self.format.subject(name), Err(NameError::Unknown)));
+            let what: String = self.lexer.text_at(span).unwrap_or("this").chars().take(60).collect();
+            let mut error = Diagnostic::error("rule-type", span, format!("`{what}` {why}"));
+            if is_name {
+                error = error.help("a field is compared with constants, not with other fields");
+            }
+            self.fail(error)
+        })
+    }
+
+    pub(super) fn value(&mut self, subject: Subject) -> ParseResult<(u128, Span)> {
+        let (kind, width) = self.kind(subject);
+        let word = self.next.token.clone();
+        let (constant, span) = self.constant(&expected(kind, width))?;
+        let value = self.fitting(subject, &constant, span)?;
+        if let (RuleToken::Word(word), ValueKind::Text(_)) = (word, kind) {
+            self.tell_of_field(word, span);
+        }
+        Ok((value, span))
+    }
+
+    /// Warns about a word that is taken as text although a field has this name.
+    fn tell_of_field(&mut self, word: &str, span: Span) {
+        let what = match self.format.subject(word) {
+            Ok(Subject::Counter(_)) => "counter",
+            Ok(_) | Err(NameError::Ambiguous(..)) => "field",
+            Err(NameError::Unknown) => return,
+        };
+        let message = format!("`{word}` is text here, not the {what} of this name");
+        let help =
+            format!("put it in quotes if the text is meant (`\"{word}\"`); fields are compared with constants only");
+        self.diagnostics.push(Diagnostic::warning("word-is-text", span, message).help(help));
+    }
+
+    /// Parses a value, a range or a prefix.
+    pub(super) fn element(&mut self, subject: Subject) -> ParseResult<Ranges> {
+        self.count(self.next.span)?;
+        let (first, span) = self.value(subject)?;
+        if self.accept("..") {
+            self.stretches.0 = true;
+            let (last, end) = self.value(subject)?;
+            if first > last {
+                let error = Diagnostic::error("rule-type", span.to(end), "the range ends before it begins");
+                return self.fail(error.help("ranges include both ends: `10..20`"));
+            }
+            return Ok(Ranges::span(first, last));
+        }
+        if self.accept("/") {
+            self.stretches.1 = true;
+            return self.prefix(subject, first, span);
+        }
+        Ok(Ranges::span(first, first))
+    }
+
+    fn prefix(&mut self, subject: Subject, value: u128, start: Span) -> ParseResult<Ranges> {
+        let (kind, width) = self.kind(subject);
+        if let ValueKind::Text(_) = kind {
+            let error = Diagnostic::error("rule-type", self.end, "text has no prefixes in bits");
+            return self.fail(error);
+        }
+        let length = match self.next.token {
+            RuleToken::Constant(Constant::Number(length)) if length <= u128::from(width) => length as u32,
+            _ => {
+                let error = self.unexpected("a prefix length").help(format!("the field has {width} bits"));
+                return self.fail(error);
+            }
+        };
+        self.take();
+        let below = max_of(width).checked_shr(length).unwrap_or(0);
+        let below = if length == 0 { max_of(width) } else { below };
+        if value & below != 0 {
+            let span = start.to(self.end);
+            let error = Diagnostic::error("rule-type", span, format!("bits are set after the first {length}"));
+            let clean = crate::syntax::value::show(value & !below, kind, width);
+            return self.fail(error.help(format!("write `{clean}/{length}`, or `in` a range")));
+        }
+        Ok(Ranges::span(value, value | below))
+    }
+
+    /// Parses the operand of `in`.
+    pub(super) fn elements(&mut self, subject: Subject) -> ParseResult<Ranges> {
+        let close = match self.next.token {
+            RuleToken::Sign("{") => "}",
+            RuleToken::Sign("(") => ")",
+            RuleToken::Sign("[") => "]",
+            _ => return self.element(subject),
+        };
+        self.take();
+        let mut list = Vec::new();
+        while !self.is(close) {
+            list.extend_from_slice(self.element(subject)?.list());
+            if !self.accept(",") {
+                break;
+            }
+        }
+        self.expect(close, "the set is not closed")?;
+        Ok(Ranges::of(list))
+    }
+}

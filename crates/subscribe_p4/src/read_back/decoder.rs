@@ -1,0 +1,245 @@
+//! Decoding of single entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use subscribe::chain::{CodeRow, Row, RowKey, RowResult, StageTable};
+use subscribe::{Delivery, FieldId, Operand, StateId, Update, UpdateFunction, state};
+
+use super::keys::{exactly, intervals, is_nothing, param, value};
+use super::roles::Role;
+use super::{CONTROL, Finding, Meaning};
+use crate::entries::{Matched, ProgramEntry};
+use crate::format::ProgramFormat;
+use crate::rule_format::RuleFormat;
+use crate::write::{validity, with_field};
+
+/// Decodes entries one after the other.
+pub(super) struct EntryDecoder<'a> {
+    pub format: &'a ProgramFormat,
+    pub rules: &'a RuleFormat,
+    pub roles: BTreeMap<String, Role>,
+    pub groups: BTreeMap<u32, Vec<u32>>,
+    pub findings: Vec<Finding>,
+    pub meaning: Meaning,
+    /// Cells of keys, by aggregate.
+    pub taken: BTreeMap<(usize, u128), usize>,
+    /// Tables that do not belong to rules.
+    pub strangers: BTreeSet<String>,
+}
+
+impl EntryDecoder<'_> {
+    fn find(&mut self, at: usize, is_error: bool, message: impl Into<String>) {
+        self.findings.push(Finding { at, also: None, is_error, message: message.into() });
+    }
+
+    pub fn entry(&mut self, at: usize, entry: &ProgramEntry) {
+        let Some(role) = self.roles.get(&entry.table).copied() else {
+            let is_ours = entry.table.starts_with(CONTROL);
+            if is_ours {
+                self.find(at, true, format!("a program of this format and order has no table `{}`", entry.table));
+            } else if self.strangers.insert(entry.table.clone()) {
+                self.find(at, false, format!("`{}` is no table of rules: its entries are not compared", entry.table));
+            }
+            return;
+        };
+        let has_state = !matches!(role, Role::Validity | Role::Codes(_) | Role::Place(_) | Role::SplitHorizon);
+        let state = if has_state { self.key(at, entry, "state") } else { Some(0) };
+        let Some(state) = state.map(|state| state as StateId) else { return };
+        // Prefixes have no priority; the longest wins.
+        let rank = match value(entry) {
+            Some(Matched::Lpm(_, length)) => *length,
+            _ => entry.priority.unwrap_or(0),
+        };
+        match role {
+            Role::Validity => {
+                let pattern = self.rules.headers.iter().map(|any| {
+                    let name = validity(self.format, any);
+                    let matched = entry.keys.iter().find(|(key, ..)| *key == name).map(|(_, _, matched)| matched);
+                    match matched {
+                        Some(Matched::Exact(value)) => Some(*value != 0),
+                        Some(Matched::Ternary(value, mask)) => (*mask != 0).then_some(*value != 0),
+                        _ => None,
+                    }
+                });
+                let matches = RowKey::Validity(pattern.collect());
+                let Some(then) = self.then(at, entry) else { return };
+                self.meaning.chain.rows.push(Row {
+                    stage: 0,
+                    state: 0,
+                    part: StageTable::Wide,
+                    rank,
+                    matches,
+                    then,
+                    at,
+                });
+            }
+            Role::Stage(stage, part, width) => {
+                let Some(then) = self.then(at, entry) else { return };
+                let Some(intervals) = self.intervals(at, entry, width) else { return };
+                self.meaning.chain.rows.extend(intervals.into_iter().map(|(first, last)| {
+                    let matches = RowKey::Stretch(first, last);
+                    Row { stage, state, part, rank, matches, then: then.clone(), at }
+                }));
+            }
+            Role::Codes(stage) => {
+                // A value without a code has code 0.
+                let code = if is_nothing(entry) { Some(0) } else { self.param(at, entry, "code") };
+                let width = self.meaning.chain.column(stage).width(&self.rules.format);
+                let (Some(code), Some(intervals)) = (code, self.intervals(at, entry, width)) else { return };
+                let row = |(first, last)| CodeRow { stage, first, last, rank, code, at };
+                self.meaning.chain.codes.extend(intervals.into_iter().map(row));
+            }
+            Role::Leaf => {
+                if let Some(RowResult::Ports(ports)) = self.then(at, entry) {
+                    self.at_leaf(at, state, false, |leaf| leaf.ports = ports);
+                }
+            }
+            Role::Do(_) | Role::Counts | Role::Update(_) | Role::Place(_) if is_nothing(entry) => {}
+            Role::Do(action) => {
+                let declared = &self.format.actions[action];
+                if entry.action != declared.name {
+                    return self.no_action(at, &entry.action);
+                }
+                let values = declared.params.iter().map(|(name, _)| self.param(at, entry, name));
+                if let Some(values) = values.collect() {
+                    let call = (subscribe::ActionId(action as u16), values);
+                    self.at_leaf(at, state, false, |leaf| leaf.calls.push(call));
+                }
+            }
+            Role::Counts => {
+                let Some(slots) = self.param(at, entry, "slots") else { return };
+                let slots = (0..self.rules.format.slots).filter(|slot| slots >> slot & 1 == 1).collect();
+                self.at_leaf(at, state, true, |leaf| leaf.slots = slots);
+            }
+            Role::Update(counter) => self.update(at, entry, state, counter),
+            Role::Place(computed) => self.place(at, entry, computed),
+            Role::SplitHorizon => {
+                let ports = ["from", "to"].map(|name| self.key(at, entry, name).map(|port| port as u32));
+                if let [Some(from), Some(to)] = ports {
+                    self.meaning.split_horizon.insert((from, to));
+                }
+            }
+        }
+    }
+
+    /// Returns the value of a parameter; reports its absence.
+    fn param(&mut self, at: usize, entry: &ProgramEntry, name: &str) -> Option<u128> {
+        let found = param(entry, name);
+        if found.is_none() {
+            let action = entry.action.strip_prefix(CONTROL).unwrap_or(&entry.action);
+            self.find(at, true, format!("`{action}` has no value for `{name}` here"));
+        }
+        found
+    }
+
+    /// Returns the value of an exact key; reports its absence.
+    fn key(&mut self, at: usize, entry: &ProgramEntry, name: &str) -> Option<u128> {
+        let found = exactly(entry, name);
+        if found.is_none() {
+            self.find(at, true, format!("this entry says no value for `{name}`, which its table matches exactly"));
+        }
+        found
+    }
+
+    /// Returns the intervals that an entry matches; reports if there are too many.
+    fn intervals(&mut self, at: usize, entry: &ProgramEntry, width: u32) -> Option<Vec<(u128, u128)>> {
+        let found = match value(entry) {
+            None => Some(vec![(0, subscribe::max_of(width))]),
+            Some(matched) => intervals(matched, width),
+        };
+        if found.is_none() {
+            self.find(at, true, "this mask leaves more stretches of values than are compared");
+        }
+        found
+    }
+
+    fn no_action(&mut self, at: usize, action: &str) {
+        self.find(at, true, format!("tables of rules have no action `{action}`"));
+    }
+
+    /// Returns the result of an entry of a stage or leaf table; `None` after a reported error.
+    fn then(&mut self, at: usize, entry: &ProgramEntry) -> Option<RowResult> {
+        let action = entry.action.strip_prefix(CONTROL).unwrap_or(&entry.action);
+        let ports = match action {
+            "to_state" => return Some(RowResult::State(self.param(at, entry, "state")? as StateId)),
+            "NoAction" => return Some(RowResult::Nothing),
+            "to_port" => vec![self.param(at, entry, "port")? as u32],
+            "to_group" => {
+                let group = self.param(at, entry, "group")? as u32;
+                match self.groups.get(&group) {
+                    Some(ports) => ports.clone(),
+                    // Group 0 means no group.
+                    None if group == 0 => Vec::new(),
+                    None => {
+                        let message = format!("there is no multicast group {group}: its messages go nowhere");
+                        self.find(at, false, message);
+                        Vec::new()
+                    }
+                }
+            }
+            other => {
+                self.no_action(at, other);
+                return None;
+            }
+        };
+        Some(if ports.is_empty() { RowResult::Nothing } else { RowResult::Ports(ports) })
+    }
+
+    /// Extends the delivery of a state, if it is a leaf, or for state updates, a leaf with state.
+    fn at_leaf(&mut self, at: usize, state: StateId, is_memory: bool, add: impl FnOnce(&mut Delivery)) {
+        let remembers = !self.format.counters.is_empty() || !self.format.aggregates.is_empty();
+        let is_asked = match state::tag(state) {
+            state::REMEMBERED => remembers,
+            state::LEAF => !is_memory,
+            _ => false,
+        };
+        if is_asked {
+            add(self.meaning.chain.leaves.entry(state).or_default())
+        } else {
+            self.find(at, false, format!("no message comes here in state {state:#010x}"))
+        }
+    }
+
+    fn update(&mut self, at: usize, entry: &ProgramEntry, state: StateId, counter: usize) {
+        let Some(function) = self.param(at, entry, "function") else { return };
+        let function = match function {
+            0 => return,
+            1 => UpdateFunction::Set,
+            2 => UpdateFunction::Add,
+            3 => UpdateFunction::Subtract,
+            4 => UpdateFunction::Min,
+            5 => UpdateFunction::Max,
+            other => return self.find(at, true, format!("there is no function {other} of a counter")),
+        };
+        let action = entry.action.strip_prefix(CONTROL).unwrap_or(&entry.action);
+        let with = |name: &str| self.format.fields.iter().position(|field| with_field(&field.name) == name);
+        let operand = match action {
+            "by_number" => match self.param(at, entry, "number") {
+                Some(number) => Operand::Number(number),
+                None => return,
+            },
+            other => match with(other) {
+                Some(field) => Operand::Field(FieldId(field as u16)),
+                None => return self.no_action(at, other),
+            },
+        };
+        let counter = subscribe::CounterId(counter as u16);
+        self.at_leaf(at, state, true, |leaf| leaf.updates.push(Update { counter, function, operand }));
+    }
+
+    fn place(&mut self, at: usize, entry: &ProgramEntry, computed: usize) {
+        let format = self.format;
+        let by = &format.aggregates[computed].computes.by;
+        let names = by.iter().map(|id| &format.fields[usize::from(id.0)].name);
+        let key: Option<Vec<u128>> = names.map(|name| self.key(at, entry, name)).collect();
+        let (Some(key), Some(index)) = (key, self.param(at, entry, "index")) else { return };
+        if index >= u128::from(self.format.aggregates[computed].keys) {
+            self.find(at, true, format!("cell {index} is none of those for keys that rules name"));
+        }
+        if let Some(other) = self.taken.insert((computed, index), at) {
+            let message = format!("two keys have cell {index}: each would lose what it counted to the other");
+            self.findings.push(Finding { at, also: Some(other), is_error: true, message });
+        }
+        self.meaning.places.insert((computed, key));
+    }
+}

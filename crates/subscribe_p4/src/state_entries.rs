@@ -1,0 +1,60 @@
+//! Entries of the tables that update counters and aggregates.
+
+use subscribe::{Delivery, KeyCell, Operand, Update, UpdateFunction};
+
+use crate::entries::{Entity, Matched, Params, ProgramEntry};
+use crate::format::ProgramFormat;
+use crate::rule_format::RuleFormat;
+use crate::write::{COUNTS, place_table, update_table, with_field};
+
+/// A table, and the action of its entry for a leaf.
+type LeafEntry = (String, (String, Params));
+
+/// Returns the entry that makes a leaf count for aggregates.
+pub(crate) fn counts(delivery: &Delivery, rules: &RuleFormat) -> Option<LeafEntry> {
+    let slots = delivery.slots.iter().fold(0u128, |slots, slot| slots | 1 << slot);
+    let params = vec![("slots".to_owned(), u32::from(rules.format.slots), slots)];
+    (slots != 0).then(|| (COUNTS.to_owned(), ("Subscriptions.count_for".to_owned(), params)))
+}
+
+/// Returns the entry that makes a leaf update a counter.
+pub(crate) fn update(delivery: &Delivery, counter: usize, format: &ProgramFormat) -> Option<LeafEntry> {
+    let mut updates = delivery.updates.iter().filter(|update| usize::from(update.counter.0) == counter);
+    let Update { function, operand, .. } = updates.next()?;
+    assert!(updates.next().is_none(), "the target takes one update of a counter");
+    let mut params = vec![("function".to_owned(), 3, number(*function))];
+    let action = match operand {
+        Operand::Number(number) => {
+            params.push(("number".to_owned(), 64, *number));
+            "by_number".to_owned()
+        }
+        Operand::Field(id) => with_field(&format.fields[usize::from(id.0)].name),
+    };
+    Some((update_table(&format.counters[counter].name), (format!("Subscriptions.{action}"), params)))
+}
+
+/// Returns the number of a function in the program.
+fn number(function: UpdateFunction) -> u128 {
+    match function {
+        UpdateFunction::Set => 1,
+        UpdateFunction::Add => 2,
+        UpdateFunction::Subtract => 3,
+        UpdateFunction::Min => 4,
+        UpdateFunction::Max => 5,
+    }
+}
+
+/// Returns the entry for the cell of a key.
+pub(crate) fn key_cell(key_cell: &KeyCell, format: &ProgramFormat) -> Entity {
+    let by = &format.aggregates[usize::from(key_cell.computed)].computes.by;
+    let fields = by.iter().map(|id| &format.fields[usize::from(id.0)]);
+    let keys =
+        fields.zip(&key_cell.key).map(|(field, value)| (field.name.clone(), field.width, Matched::Exact(*value)));
+    Entity::Table(ProgramEntry {
+        table: format!("Subscriptions.{}", place_table(key_cell.computed.into())),
+        keys: keys.collect(),
+        priority: None,
+        action: format!("Subscriptions.to_{}", place_table(key_cell.computed.into())),
+        params: vec![("index".to_owned(), 32, key_cell.index.into())],
+    })
+}
