@@ -7,6 +7,9 @@ use p4runtime_proto::config::P4Info;
 
 use crate::{Architecture, Source};
 
+/// Codes of errors after which the declarations of an included file are missing.
+const LACKS_FILE: [&str; 2] = ["include-not-found", "include-unreadable"];
+
 /// A valid program: its pipeline IR for switches, and its P4Info for control planes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompiledProgram {
@@ -48,7 +51,7 @@ pub fn check(
     let errors_before = diagnostics.error_count();
     let tokens = tokenize(source, architecture, map, diagnostics);
     let ast = p4::parse_tokens(map, &tokens, diagnostics);
-    if diagnostics.iter().any(|finding| finding.code == "include-not-found") {
+    if diagnostics.iter().any(|finding| LACKS_FILE.contains(&finding.code)) {
         return None;
     }
     let program = p4::check(&ast, map, diagnostics);
