@@ -28,6 +28,7 @@ mod digests;
 mod entity_key;
 mod exchange;
 mod framing;
+mod hook;
 mod key;
 mod listen;
 mod memory_budget;
@@ -53,6 +54,7 @@ pub use data_plane::{
     OperationReceiver, SwitchBuilder, WakeFn, switch_builder,
 };
 pub use grpc_admission::Tls;
+pub use hook::{OperationHook, RunChannels};
 pub use listen::{ListenError, Listening, listen, listen_on, listen_with_store};
 pub use pipeline::Pipeline;
 #[cfg(any(test, feature = "testing"))]

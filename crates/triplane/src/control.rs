@@ -1,20 +1,12 @@
-//! The P4Runtime server beside a switch that runs: its options, and the hook that runs its operations.
+//! The P4Runtime server beside a switch that runs: its options and its start.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueHint};
-use ir::Program;
 use p4runtime_server::store::Store;
-use p4runtime_server::{
-    DataPlane, DataPlaneChannels, DataPlaneHandle, Listening, NotificationReceiver, NotificationSender,
-    OperationReceiver, Pipeline, Server, Settings, Tls,
-};
-use runtime::{Hook, HookContext, NotificationSink, Waker};
-use switch::{Notification, PacketSwitch};
+use p4runtime_server::{Listening, NotificationSender, OperationHook, Pipeline, RunChannels, Server, Settings, Tls};
 use v1model::{CPU_PORT, Switch};
 
 use crate::load::{self, ARCHITECTURE, Pem};
@@ -63,38 +55,9 @@ pub struct Served {
     /// The server; it stops when this is dropped.
     pub listening: Listening,
     /// The sink of the switch's notifications.
-    pub sink: ServerSink,
+    pub sink: NotificationSender,
     /// The hook that runs the server's operations.
     pub hook: OperationHook,
-}
-
-/// The channels between a server and a switch.
-pub struct Channels {
-    /// The server's end of the channel to the switch.
-    pub handle: DataPlaneHandle,
-    /// The switch's end of the channel to the server.
-    pub sink: ServerSink,
-    /// The server's end of the channel from the switch.
-    pub notifications: NotificationReceiver,
-}
-
-/// Passes a switch's notifications to a P4Runtime server.
-#[derive(Clone)]
-pub struct ServerSink(NotificationSender);
-
-impl NotificationSink for ServerSink {
-    fn receive(&self, program: &Arc<Program>, notifications: &[Notification]) {
-        self.0.send(program, notifications.to_vec());
-    }
-}
-
-/// Runs the operations of a P4Runtime server on the switch, between two batches of packets.
-pub struct OperationHook {
-    operations: OperationReceiver,
-    /// Armed while no operation waits.
-    waker: Waker,
-    /// Whether the last poll left operations in the queue.
-    has_more: bool,
 }
 
 /// Starts a server for a switch that is about to run. What was kept is written to it.
@@ -118,7 +81,7 @@ pub fn serve(
         builder_output.note_if_interpreted(switch.why_interpreted());
         Ok::<_, v1model::LoadError>(switch)
     });
-    let (channels, hook) = connect(builder.clone())?;
+    let channels = RunChannels::new(builder.clone()).context("cannot make a pair of sockets")?;
     let server = Server::new(settings);
     let server = match &state {
         Some(state) => state.restore(server, pipeline, switch, &builder, output),
@@ -140,59 +103,7 @@ pub fn serve(
             args.device_id
         ),
     });
-    Ok(Served { listening, sink: channels.sink, hook })
-}
-
-/// Creates the channels between a server and a switch, and the hook that runs the server's operations.
-///
-/// # Errors
-/// If the process can open no more descriptors.
-pub fn connect(builder: p4runtime_server::SwitchBuilder) -> Result<(Channels, OperationHook), Failure> {
-    let waker = Waker::new().context("cannot make a pair of sockets")?;
-    waker.arm();
-    let server_waker = waker.clone();
-    let DataPlaneChannels { handle, operations, notifier, notifications } =
-        DataPlaneChannels::new(builder, Arc::new(move || server_waker.wake()));
-    let hook = OperationHook { operations, waker, has_more: false };
-    Ok((Channels { handle, sink: ServerSink(notifier), notifications }, hook))
-}
-
-impl OperationHook {
-    /// Whether an operation waits.
-    pub fn is_due(&self) -> bool {
-        self.has_more || !self.waker.is_armed()
-    }
-
-    /// Returns the descriptor that is readable when an operation waits.
-    pub fn poll_fd(&self) -> RawFd {
-        self.waker.fd()
-    }
-}
-
-impl<S: PacketSwitch> Hook<S> for OperationHook {
-    fn poll(&mut self, context: &mut HookContext<'_, S>) {
-        if !OperationHook::is_due(self) {
-            return;
-        }
-        // From here on, an operation that is queued makes the hook due again.
-        self.waker.disarm();
-        self.waker.arm();
-        let HookContext { now, switch, output, stop_others, .. } = context;
-        self.has_more = self.operations.poll(&mut DataPlane {
-            switch: &mut **switch,
-            now: *now,
-            output,
-            stop_others: *stop_others,
-        });
-    }
-
-    fn is_due(&self) -> bool {
-        OperationHook::is_due(self)
-    }
-
-    fn poll_fd(&self) -> Option<RawFd> {
-        Some(OperationHook::poll_fd(self))
-    }
+    Ok(Served { listening, sink: channels.notifier, hook: channels.hook })
 }
 
 /// What `--p4runtime` says.

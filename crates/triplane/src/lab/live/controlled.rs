@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use ir::Program;
-use p4runtime_server::{Listening, Server, Settings};
+use p4runtime_server::{Listening, NotificationSender, OperationHook, RunChannels, Server, Settings};
 use runtime::{Hook, HookContext, NotificationSink};
 use switch::{Frame, Notification, PacketSwitch, SwitchControl, Time};
 
 use super::super::endpoints::Served;
 use super::super::network::Network;
-use crate::control::{OperationHook, ServerSink};
 use crate::load::ARCHITECTURE;
 use crate::output::Failure;
 
@@ -31,7 +30,7 @@ pub struct Door {
 /// The server of a switch that runs; its clients are cut off when this is dropped.
 pub struct Controlled {
     _listening: Listening,
-    sink: ServerSink,
+    sink: NotificationSender,
     hook: OperationHook,
 }
 
@@ -55,7 +54,7 @@ impl Door {
     pub fn open(&self, switch: &dyn SwitchControl) -> Result<Controlled, Failure> {
         let (network, at, seed) = (Arc::clone(&self.network), self.at, self.seed);
         let builder = p4runtime_server::switch_builder(move |program| network.switch_for(at, seed, program));
-        let (channels, hook) = crate::control::connect(builder)?;
+        let channels = RunChannels::new(builder).context("cannot make a pair of sockets")?;
         let settings = Settings {
             device_id: self.served.device_id,
             ..Settings::new(ARCHITECTURE, switch.ports().ids().map(|port| port.0), switch.cpu_port().map(|port| port.0))
@@ -67,7 +66,7 @@ impl Door {
         let listener = self.listener.try_clone().context("cannot share a socket")?;
         let listening = p4runtime_server::listen_on(server, channels.handle, channels.notifications, listener);
         let listening = listening.map_err(anyhow::Error::from)?;
-        Ok(Controlled { _listening: listening, sink: channels.sink, hook })
+        Ok(Controlled { _listening: listening, sink: channels.notifier, hook: channels.hook })
     }
 
     /// Turns whoever waits away: the switch is down.
