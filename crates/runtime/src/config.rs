@@ -33,7 +33,7 @@ impl PortDrivers {
 
 /// The description of a run. Fields that [`RunConfig::new`] leaves empty may be set.
 ///
-/// ```ignore
+/// ```text
 /// let report = RunConfig { hooks: vec![Box::new(hook)], ..RunConfig::new(switch, ports) }.run_live(&stop)?;
 /// ```
 pub struct RunConfig<S> {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn symmetric_directions_are_one_flow_and_flows_spread() {
+    fn both_directions_are_one_flow_and_flows_spread() {
         for tags in 0..2 {
             let there = udp((1, 1000), (2, 53), tags);
             assert_eq!(flow_hash(&there), flow_hash(&udp((2, 53), (1, 1000), tags)));
