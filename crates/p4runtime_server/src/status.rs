@@ -274,7 +274,7 @@ mod tests {
         let status = Status::of_batch("updates", &results).expect_err("two failed");
         assert!(status.details.len() > 90 && status.details.len() < 700, "{}", status.details.len());
         let expected = format!(
-            "2 of 5000 updates failed; there is room for the details of the first {}. \
+            "2 of 5000 updates failed; only the first {} have details. \
              Failed: [700]: there is no 700; [4999]: there is no 4999",
             status.details.len()
         );

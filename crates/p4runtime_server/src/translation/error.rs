@@ -40,7 +40,7 @@ pub enum TranslationError {
         width: u32,
     },
     /// The number would map to itself, but that value of the data plane belongs to another pair.
-    #[error("{sdn} is not available; its value in the data plane is {name}")]
+    #[error("{sdn} is not available; its value in the data plane belongs to {name}")]
     Taken {
         /// The value.
         sdn: String,

@@ -48,8 +48,11 @@ fn numbers_stand_for_themselves_unless_they_have_a_pair() {
     assert_eq!(translator.to_sdn("port_t", &[1, 0xfe]), [0xff, 0xff, 0xff, 0xfd]);
     let error =
         |translator: &mut ValueTranslator, sdn: &[u8]| translator.to_data("port_t", sdn, 9).unwrap_err().to_string();
-    assert_eq!(error(&mut translator, &[2, 0]), "0x0200 stands for itself, and the data plane's type has 9 bits only");
-    assert_eq!(error(&mut translator, &[1, 0xfe]), "0x01fe is written 0xfffffffd here");
+    assert_eq!(error(&mut translator, &[2, 0]), "0x0200 maps to itself, but the data plane's type has only 9 bits");
+    assert_eq!(
+        error(&mut translator, &[1, 0xfe]),
+        "0x01fe is not available; its value in the data plane belongs to 0xfffffffd"
+    );
     assert_eq!(error(&mut translator, &[1, 0, 0, 0, 0]), "0x0100000000 is not a number of 32 bits");
     assert_eq!(error(&mut translator, &[]), "0x is not a number of 32 bits");
 }
@@ -66,7 +69,7 @@ fn a_closed_mapping_has_no_other_pairs() {
     assert_eq!(translator.to_data("name_t", b"eth0", 9), Ok(vec![1]));
     assert_eq!(
         translator.to_data("name_t", b"eth1", 9).unwrap_err().to_string(),
-        "\"eth1\" stands for nothing in this switch"
+        "\"eth1\" has no counterpart in this switch"
     );
 }
 
