@@ -15,12 +15,15 @@
 //! # Order and stop rules
 //! One run reports as many mistakes as possible, but none that only follows from another. The steps, in their order:
 //!
-//! 1. *Preprocess, parse* run always. Both recover from mistakes. 2. *Check* runs unless an included file was not found
-//! or not readable: it would report every name that the file declares. A syntax error does not stop it. 3. *Lower* runs
-//! if no step before reported an error, since only then there is a typed program. 4. *Describe* (P4Info) runs if
-//! *lower* ran and `main` is an instance of the architecture's package; externs of another architecture have no
-//! description. Both steps read the typed program, so errors of *lower* do not stop it. 5. *Restrictions* are checked
-//! if *describe* reported no error: they name tables and fields, and an incomplete P4Info lacks some.
+//! 1. *Preprocess, parse* run always. Both recover from mistakes.
+//! 2. *Check* runs unless an included file was not found or not readable: it would report every name that the file
+//!    declares. A syntax error does not stop it.
+//! 3. *Lower* runs if no step before reported an error, since only then there is a typed program.
+//! 4. *Describe* (P4Info) runs if *lower* ran and `main` is an instance of the architecture's package; externs of
+//!    another architecture have no description. Both steps read the typed program, so errors of *lower* do not stop
+//!    it.
+//! 5. *Restrictions* are checked if *describe* reported no error: they name tables and fields, and an incomplete P4Info
+//!    lacks some.
 //!
 //! Restrictions are `@entry_restriction`, `@action_restriction` and `@refers_to` (crate `p4_constraints`). The result
 //! is a program if and only if no step reported an error; warnings never change that. [`check_restrictions`] is also
@@ -30,9 +33,10 @@
 //! Callers that accept libraries ask [`is_for`] between [`check`] and [`compile_checked`], as `triplane check` does.
 //!
 //! # One architecture
-//! An [`Architecture`] is a value that callers hand in. It is the sum of the files that programs include, the lowering
-//! of its constructs ([`lower::TargetLowering`]) and its view for control planes ([`p4info::ControlPlaneModel`]). This
-//! crate knows no architecture by name, no switch, and no file but by the [`p4::Loader`] of a [`Source`].
+//! An [`Architecture`] is a value that callers hand in. It is the sum of the files that programs include, the
+//! lowering of its constructs ([`lower::TargetLowering`]) and its view for control planes
+//! ([`p4info::ControlPlaneModel`]). This crate knows no architecture by name, no switch, and no file but by the
+//! [`p4::Loader`] of a [`Source`].
 
 #![forbid(unsafe_code)]
 

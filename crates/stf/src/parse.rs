@@ -177,7 +177,7 @@ fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
         "port_down" => CommandKind::PortUp { port: port(line)?, up: false },
         other => {
             let error = wrong(verb.span, format!("`{other}` is not a command of packet tests"));
-            return Err(match nearest(other, COMMANDS.into_iter()) {
+            return Err(match nearest(other, COMMANDS) {
                 Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),
                 None => error,
             });

@@ -38,9 +38,9 @@ fn workers_with_a_driver_each_receive_by_their_own() {
     }
     let (report, ()) =
         run_while(RunConfig { workers: 2, ..RunConfig::new(Repeater::new(program("a")), ports) }, || {
-            for worker in 0..2 {
-                cables[0][worker].send(&frame(7, 1));
-                assert_eq!(cables[1][worker].receive(), Some(frame(7, 1)), "it leaves by the same worker's driver");
+            for (input, output) in cables[0].iter().zip(&cables[1]) {
+                input.send(&frame(7, 1));
+                assert_eq!(output.receive(), Some(frame(7, 1)), "it leaves by the same worker's driver");
             }
         });
     let received: Vec<_> = report.ports.iter().map(|port| (port.stats.rx_packets, port.stats.tx_packets)).collect();

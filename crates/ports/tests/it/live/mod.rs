@@ -20,6 +20,9 @@ pub const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// A test: its name and the function that runs it, with the namespace of the router.
 pub type Test = (&'static str, fn(&Namespace));
 
+/// A test under its whole name, `suite::test`.
+type NamedTest = (String, fn(&Namespace));
+
 /// The namespaces in which a suite runs.
 #[derive(Clone, Copy)]
 pub enum Place {
@@ -38,7 +41,7 @@ pub struct Suite {
 
 impl Suite {
     /// Returns the tests whose whole name, `suite::test`, contains `filter`, each with that name.
-    fn matching(&self, filter: &str) -> Vec<(String, fn(&Namespace))> {
+    fn matching(&self, filter: &str) -> Vec<NamedTest> {
         let named = self.tests.iter().map(|(name, test)| (format!("{}::{name}", self.name), *test));
         named.filter(|(name, _)| name.contains(filter)).collect()
     }
