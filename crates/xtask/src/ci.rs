@@ -14,7 +14,6 @@ of the steps and the totals of the tests, and fails if any step did. With STEPs,
 
 Steps, in order:
   fmt      formatting (`cargo fmt --all` repairs it)
-  tidy     line width, file length, words, names and commit subjects (`cargo xtask tidy`)
   clippy   lints of every target, warnings denied
   features what is built only if it is asked for compiles (Parquet)
   test     every test of the workspace; those that need root or a tool skip without it
@@ -34,7 +33,7 @@ Environment:
 /// The fuzz targets of the `fuzz` package.
 const FUZZ_TARGETS: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
-const STEPS: [&str; 9] = ["fmt", "tidy", "clippy", "features", "test", "doc", "build", "demo", "fuzz"];
+const STEPS: [&str; 8] = ["fmt", "clippy", "features", "test", "doc", "build", "demo", "fuzz"];
 
 struct Options {
     steps: Vec<&'static str>,
@@ -76,7 +75,6 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     for name in STEPS.iter().filter(|step| options.steps.contains(step)) {
         let outcome = match *name {
             "fmt" => Step::cargo("fmt", &["fmt", "--all", "--check"]).run(),
-            "tidy" => Step::cargo("tidy", &["xtask", "tidy"]).run(),
             "clippy" => {
                 let arguments = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
                 Step::cargo("clippy", &arguments).run()

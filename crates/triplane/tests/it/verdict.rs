@@ -39,31 +39,38 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 
 /// A table with annotations.
 fn table(annotations: &str) -> String {
+    table_of(annotations, "NoAction;")
+}
+
+/// A table with annotations and these actions.
+fn table_of(annotations: &str, actions: &str) -> String {
     format!(
-        "{annotations} table t {{ key = {{ hdr.h.key : exact; }} actions = {{ NoAction; }} }} apply {{ t.apply(); }}"
+        "{annotations} table t {{ key = {{ hdr.h.key : exact; }} actions = {{ {actions} }} }} apply {{ t.apply(); }}"
     )
 }
 
 /// Programs that are wrong at each step, and at several.
 fn wrong() -> Vec<(&'static str, String)> {
     let unsupported = "register<bit<8>>(0x1000001) r; apply { r.write(0, m.a); }";
+    // Only actions of tables are part of the P4Info.
     let twice = "@id(1) action a() { } @id(1) action b() { }";
-    let restricted = table("@entry_restriction(\"nothing > 1\")");
+    let (restriction, both) = ("@entry_restriction(\"nothing > 1\")", "a; b;");
+    let (restricted, restricted_twice) = (table(restriction), table_of(restriction, both));
     vec![
         ("a file that is not there", program("#include \"nowhere.p4\"", "apply { from_nowhere(); }")),
         ("syntax", program("struct s { bit<8> }", "apply { }")),
         ("syntax and types", program("struct s { bit<8> }", "apply { m.b = 1; }")),
         ("types, with a warning", program("struct s { bit<8> a; }", "bit<8> unused; apply { m.b = 1; m.c = 2; }")),
         ("lowering", program("", unsupported)),
-        ("P4Info", program("", &format!("{twice} {}", table("")))),
+        ("P4Info", program("", &format!("{twice} {}", table_of("", both)))),
         ("a restriction", program("", &restricted)),
         ("a reference", program("", &table("@refers_to(nowhere, key)"))),
         ("lowering and a restriction", program("", &format!("register<bit<8>>(0x1000001) r; {restricted}"))),
         (
             "lowering, P4Info and a restriction",
-            program("", &format!("{twice} register<bit<8>>(0x1000001) r; {restricted}")),
+            program("", &format!("{twice} register<bit<8>>(0x1000001) r; {restricted_twice}")),
         ),
-        ("P4Info and a restriction", program("", &format!("{twice} {restricted}"))),
+        ("P4Info and a restriction", program("", &format!("{twice} {restricted_twice}"))),
         ("errors of which not all are shown", program("", &format!("apply {{ {} }}", "m.b = 1; ".repeat(300)))),
     ]
 }

@@ -58,7 +58,7 @@ fn what_is_wrong_is_refused_in_words() {
     );
     router.refused(
         &["insert", "ipv4_lpm", "dts=10.0.0.0/8 -> forward(mac=1, prot=2)"],
-        &["no key field `dts`", "there is `hdr.ipv4.dst`", "no parameter `prot`", "nothing was written"],
+        &["no key field `dts`", "did you mean `hdr.ipv4.dst`", "no parameter `prot`", "nothing was written"],
     );
     // By the server, for this one update.
     router.refused(&["insert", "ipv4_lpm", ROUTE], &["ALREADY_EXISTS", "MODIFY changes it"]);
