@@ -64,7 +64,7 @@ fn wrong() -> Vec<(&'static str, String)> {
         ("lowering", program("", unsupported)),
         ("P4Info", program("", &format!("{twice} {}", table_of("", both)))),
         ("a restriction", program("", &restricted)),
-        ("a reference", program("", &table("@refers_to(nowhere, key)"))),
+        ("a reference", program("", &table("").replace(": exact;", ": exact @refers_to(nowhere, key);"))),
         ("lowering and a restriction", program("", &format!("register<bit<8>>(0x1000001) r; {restricted}"))),
         (
             "lowering, P4Info and a restriction",
@@ -157,7 +157,7 @@ fn what_only_follows_from_another_error_is_not_reported() {
     };
     assert_eq!(codes("a file that is not there"), ["include-not-found"]);
     assert_eq!(codes("P4Info and a restriction"), ["id"]);
-    assert_eq!(codes("lowering and a restriction"), ["too-large", "restriction"]);
+    assert_eq!(codes("lowering and a restriction"), ["too-large", "restriction-name"]);
     assert_eq!(codes("lowering, P4Info and a restriction"), ["id", "too-large"]);
     assert_eq!(codes("syntax and types").len(), 2, "types are checked in spite of the syntax");
 }
