@@ -330,7 +330,7 @@ impl FinishedPacket<'_> {
     /// Returns the low 64 bits of a result, by the index of its slot in the unit's list.
     ///
     /// # Panics
-    /// Panics if the index is [`RESULTS`] or more.
+    /// Panics if the index is [`RESULTS`](crate::RESULTS) or more.
     #[inline(always)]
     pub fn result(&self, result: usize) -> u64 {
         self.row.results[result]
