@@ -1,13 +1,13 @@
-//! Fuzzers for everything that reads what others wrote: programs, IR, entries files, captures, packets, controllers' calls,
-//! and rules of packet subscriptions.
+//! Fuzzers for every reader of foreign input: programs, IR, entries files, captures, packets, controllers' calls, and
+//! rules of packet subscriptions.
 //!
 //! They run on a stable compiler, from a seed: the same seed and number of rounds give the same inputs. A supervisor
 //! ([`supervise`]) runs rounds in a child process, so that a stack overflow, an endless loop or an exhausted memory is
-//! a finding like a panic is; the child ([`worker`]) makes inputs from a corpus by mutation, keeps those that reached
-//! something new, and leaves the input of the current round where the supervisor finds it. What fails is made small
+//! a finding, as a panic is. The child ([`worker`]) makes inputs from a corpus by mutation, keeps those that reached
+//! something new, and leaves the input of the current round in a file for the supervisor. A failing input is minimized
 //! ([`shrink`]) and written to `fuzz/artifacts`, with the command that runs it again.
 //!
-//! An input that once failed belongs into `fuzz/regressions/TARGET`: every run begins with those.
+//! An input that once failed belongs in `fuzz/regressions/TARGET`: every run begins with those.
 
 mod corpus;
 mod mutate;
@@ -49,32 +49,32 @@ Options:
 A failure is made small, written to fuzz/artifacts/, and shown with the command that replays it; the exit code is 1.
 ";
 
-/// What the command line asks for.
+/// The parsed command line.
 pub struct Options {
     /// One of [`targets::NAMES`].
     pub target: String,
-    /// Where the random numbers begin.
+    /// Seed of the random number generator.
     pub seed: u64,
-    /// When to stop.
+    /// Condition on which the run stops.
     pub until: Until,
-    /// What to do.
+    /// Mode of operation.
     pub mode: Mode,
 }
 
-/// When to stop.
+/// A condition on which a run stops.
 #[derive(Clone, Copy)]
 pub enum Until {
-    /// After so long.
+    /// After this time.
     Elapsed(Duration),
-    /// After so many inputs.
+    /// After this number of inputs.
     Rounds(u64),
 }
 
-/// What to do.
+/// A mode of operation.
 pub enum Mode {
-    /// Run rounds in a child, and look after it.
+    /// Run rounds in a child process, and supervise it.
     Supervise,
-    /// Be the child: the input of each round is written to this file first.
+    /// Act as the child: the input of each round is written to this file first.
     Work(PathBuf),
     /// Run one input.
     Replay(PathBuf),

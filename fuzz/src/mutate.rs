@@ -2,7 +2,7 @@
 
 use crate::random::Random;
 
-/// Inputs do not grow beyond this many bytes by mutation.
+/// Maximum size of a mutated input, in bytes.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Words and signs that mean something in P4, in IR text and in JSON. Putting one where it does not belong reaches

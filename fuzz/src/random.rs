@@ -1,4 +1,4 @@
-//! Random numbers from a seed, and the choices that inputs are made with.
+//! Random numbers from a seed, and the choices that make inputs.
 
 use rng::SplitMix64;
 
@@ -32,7 +32,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of these, of which there is at least one.
+    /// Picks one element. `from` must not be empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

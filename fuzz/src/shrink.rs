@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::Options;
 use crate::supervise::{Failure, run_once};
 
-/// How long an input is worked on.
+/// Maximum time spent on shrinking one input.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Cuts an input into pieces.
@@ -22,7 +22,7 @@ pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> 
         std::fs::write(scratch, candidate).with_context(|| format!("cannot write {}", scratch.display()))?;
         Ok(run_once(target, scratch)?.is_some_and(|found| found.kind == failure.kind))
     };
-    // Lines first, then tokens, then bytes: large pieces go while there are few of them to try.
+    // Lines first, then tokens, then bytes: large pieces are removed while there are few of them to try.
     let splits: [Split; 3] = [
         |data| data.split_inclusive(|byte| *byte == b'\n').collect(),
         crate::mutate::split,

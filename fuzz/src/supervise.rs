@@ -1,4 +1,4 @@
-//! The parent: starts the worker, shows how far it is, and turns its death into a finding.
+//! The parent: starts the worker, shows its progress, and turns its death into a finding.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,14 +11,14 @@ use anyhow::{Context, Result};
 
 use crate::{Options, Until, corpus, shrink};
 
-/// The most address space a worker may have, in KiB: an input that asks for more is a finding.
+/// Maximum address space of a worker, in KiB: an input that needs more is a finding.
 const MEMORY_KIB: u32 = 4 << 20;
 
-/// How a run failed.
+/// A failed run.
 pub struct Failure {
-    /// What tells this failure from others: the place of the panic, or the signal.
+    /// The place of the panic, or the signal. Failures with the same kind count as the same failure.
     pub kind: String,
-    /// What the worker wrote to standard error.
+    /// The worker's standard error.
     pub text: String,
 }
 
@@ -37,7 +37,7 @@ impl Failure {
     }
 }
 
-/// This program with `arguments`, under a limit of memory. The shell sets the limit, which takes no unsafe code here.
+/// This program with `arguments`, under a memory limit. The shell sets the limit, so that no unsafe code is needed.
 fn limited(arguments: &[&str]) -> Result<Command> {
     let program = std::env::current_exe().context("cannot find the fuzzer's own program")?;
     let mut command = Command::new("sh");
@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let mut stderr = child.stderr.take().expect("standard error is piped");
     let errors = std::thread::spawn(move || {
         let mut text = Vec::new();
-        // What a worker says is short; if it is not, the beginning is enough, and the rest has to go somewhere.
+        // A worker's output is short. If it is not, the beginning is enough, and the rest is drained.
         let _ = stderr.by_ref().take(1 << 20).read_to_end(&mut text);
         let _ = std::io::copy(&mut stderr, &mut std::io::sink());
         text
@@ -122,7 +122,7 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(false)
 }
 
-/// Makes the input small, writes it under a name of its own, and says where.
+/// Minimizes the input, writes it under a name of its own, and prints the path.
 fn keep(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> Result<PathBuf> {
     let alone = if input.is_empty() { None } else { run_once(target, scratch)? };
     let small = match &alone {

@@ -1,4 +1,4 @@
-//! The child: makes inputs and runs them, one after the other, and watches that none takes too long.
+//! The child: makes inputs, runs them one after the other, and ends if one takes too long.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,23 +14,23 @@ use crate::random::Random;
 use crate::targets;
 use crate::{Options, Until, corpus};
 
-/// The stack a round has: what a thread gets by default. Whatever recurses too deeply for it is a finding.
+/// Stack size of a round, in bytes: a thread's default. A recursion too deep for it is a finding.
 const STACK_BYTES: usize = 2 << 20;
-/// How long one round may take.
+/// Maximum time of one round.
 const ROUND_LIMIT: Duration = Duration::from_secs(5);
 /// Exit code of a worker whose round hangs.
 const HUNG: i32 = 70;
 
-/// What a worker's two threads tell each other.
+/// State that a worker's two threads share.
 #[derive(Default)]
 struct Clock {
-    /// The round that runs; it changes with each.
+    /// Number of the current round.
     round: AtomicU64,
     /// Inputs that reached something new.
     kept: AtomicU64,
 }
 
-/// Runs rounds until it is time to stop. Fails by dying.
+/// Runs rounds until it is time to stop. A failure ends the process.
 pub fn run(options: &Options, current: &Path) -> Result<bool> {
     let mut file = File::create(current).with_context(|| format!("cannot write {}", current.display()))?;
     let (name, seed, until) = (options.target.clone(), options.seed, options.until);
@@ -89,8 +89,8 @@ pub fn print(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Runs `work` on a thread of its own, ends the process if a round takes too long, and tells the supervisor how far
-/// the work is. A panic's message has been printed when this returns false.
+/// Runs `work` on a thread of its own, ends the process if a round takes too long, and reports progress to the
+/// supervisor. A panic's message has been printed when this returns false.
 fn watched(tell: bool, work: impl FnOnce(Arc<Clock>) + Send + 'static) -> Result<bool> {
     let clock = Arc::new(Clock::default());
     let theirs = clock.clone();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::read::UNLIMITED;
 use crate::topology::{Endpoint, Entries, Program, Shape, Topology};
 
-/// Writes a topology so that [`crate::read`] reads the same again (but for places).
+/// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
     let mut text = String::new();
     let uniform = topology.links.first().map(|link| link.shape);
@@ -74,7 +74,7 @@ pub fn emit(topology: &Topology) -> String {
     text
 }
 
-/// What a shape says otherwise than `or`.
+/// The lines of the fields in which `shape` differs from `or`.
 fn fields(shape: &Shape, or: &Shape) -> Vec<String> {
     let mut fields = Vec::new();
     if shape.rate != or.rate {
@@ -103,14 +103,14 @@ fn fields(shape: &Shape, or: &Shape) -> Vec<String> {
     fields
 }
 
-/// A name as a key: bare if it can be.
+/// A name as a TOML key: bare if its characters allow it, quoted if not.
 fn key(name: &str) -> String {
     let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if bare { name.to_owned() } else { string(name) }
 }
 
-/// A text in quotes.
+/// A TOML string in quotes.
 fn string(text: &str) -> String {
-    // JSON's escapes are TOML's.
+    // JSON's escapes are valid in TOML.
     serde_json::Value::from(text).to_string()
 }

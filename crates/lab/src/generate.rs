@@ -1,7 +1,7 @@
 //! Topologies that need no file: line, ring, star, leaf-spine, fat tree, dumbbell, random.
 //!
 //! Switches run the built-in router with shortest paths. Host `n` has the address `10.a.b.c/8`, where `a.b.c` is `n`
-//! counted from 1; everyone is in one network, and routers answer ARP for everyone, so hosts need no gateway.
+//! counted from 1. All hosts are in one network and routers answer ARP for all of them, so hosts need no gateway.
 
 use std::net::Ipv4Addr;
 
@@ -11,89 +11,89 @@ use wire::ethernet::Address;
 use crate::random::Random;
 use crate::topology::{End, Entries, Host, Link, MAX_NODES, MAX_PORT, Node, Program, Shape, Switch, Topology};
 
-/// What to generate.
+/// A kind of topology and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `switches` one after the other, `hosts` on each.
+    /// `switches` in a row, with `hosts` on each.
     Line {
-        /// How many switches.
+        /// Number of switches.
         switches: u32,
-        /// Hosts on each switch.
+        /// Number of hosts on each switch.
         hosts: u32,
     },
     /// A line whose ends are joined.
     Ring {
-        /// How many switches, 3 at least.
+        /// Number of switches, at least 3.
         switches: u32,
-        /// Hosts on each switch.
+        /// Number of hosts on each switch.
         hosts: u32,
     },
     /// One switch and its hosts.
     Star {
-        /// How many hosts.
+        /// Number of hosts.
         hosts: u32,
     },
-    /// Every leaf joined with every spine, hosts on the leaves.
+    /// Every leaf linked to every spine, with hosts on the leaves.
     LeafSpine {
-        /// How many leaves.
+        /// Number of leaves.
         leaves: u32,
-        /// How many spines.
+        /// Number of spines.
         spines: u32,
-        /// Hosts on each leaf.
+        /// Number of hosts on each leaf.
         hosts: u32,
     },
     /// The fat tree of `k`-port switches: `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` cores,
     /// `k^3/4` hosts.
     FatTree {
-        /// Ports of a switch: even, 2 to 48.
+        /// Number of ports of a switch: even, 2 to 48.
         k: u32,
     },
     /// Two switches with a link between them, `hosts` on each.
     Dumbbell {
-        /// Hosts on each side.
+        /// Number of hosts on each side.
         hosts: u32,
     },
-    /// A tree of `switches` at random and `extra` links more, `hosts` on each.
+    /// A random tree of `switches` with `extra` additional links and `hosts` on each switch.
     Random {
-        /// How many switches.
+        /// Number of switches.
         switches: u32,
-        /// Links beyond a tree's.
+        /// Number of links in addition to those of the tree.
         extra: u32,
-        /// Hosts on each switch.
+        /// Number of hosts on each switch.
         hosts: u32,
-        /// What the links come from.
+        /// Seed from which the links are drawn.
         seed: u64,
     },
 }
 
-/// Why there is no such topology.
+/// The reason that a topology cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
     /// A number is out of its range.
     #[error("{what} is {value}, and has to be {range}")]
     OutOfRange {
-        /// Which number.
+        /// Name of the parameter.
         what: &'static str,
-        /// What was asked for.
+        /// Value that was requested.
         value: u32,
-        /// What could be.
+        /// Range of valid values.
         range: &'static str,
     },
     /// A switch would have too many links.
     #[error("a switch would have {0} links, and has {MAX_PORT} ports")]
     Ports(u32),
-    /// Too many nodes.
+    /// The topology would have too many hosts and switches.
     #[error("this would be {0} hosts and switches, and the most is {MAX_NODES}")]
     Nodes(u64),
 }
 
-/// The most links beyond a tree's.
+/// Maximum number of links in addition to those of the tree.
 const MOST_EXTRA: u32 = 100_000;
 
-/// Makes a topology; its links have `shape`, but for the middle one of a dumbbell, which has `middle`.
+/// Generates a topology. Its links have `shape`, except the middle link of a dumbbell, which has `middle`.
 ///
 /// # Errors
-/// If there is no such topology.
+/// Returns an error if the topology cannot be generated.
 pub fn generate(kind: Kind, shape: Shape, middle: Shape) -> Result<Topology, Impossible> {
     check(kind)?;
     let mut build = Build { topology: Topology::default(), next_port: Vec::new(), shape };

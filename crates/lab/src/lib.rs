@@ -1,8 +1,8 @@
 //! A whole network on one machine: the same topology in virtual time, exact and repeatable, or as namespaces and links.
 //!
 //! A [`Topology`] says which hosts and switches there are and how links join them. It is read from a file
-//! ([`read`]), or made ([`generate`]). [`sim`] runs it in virtual time, faster than the real thing, the same to the
-//! byte for the same seed. [`routes`] has a router for those who bring no program of their own.
+//! ([`read`]) or generated ([`generate`]). [`sim`] runs it in virtual time, faster than real time, and the same to the
+//! byte for the same seed. [`routes`] has a built-in router for switches without a program of their own.
 //!
 //! ```text
 //! lab.toml ── read ──┐                 ┌── sim: virtual time, programs on simulated hosts
@@ -10,7 +10,7 @@
 //! topology.json ─ read ─┘              └── emit: back to a file
 //! ```
 //!
-//! The crate knows neither P4 nor how switches are made: whoever runs a network hands in [`sim::Element`]s, the same
+//! The crate knows neither P4 nor how switches are made: the caller passes in [`sim::Element`]s, the same
 //! devices that forward real frames. It reads no clock, opens no socket and prints nothing.
 
 #![forbid(unsafe_code)]

@@ -4,44 +4,44 @@ use rng::SplitMix64;
 
 /// A stream of random numbers.
 ///
-/// Everything random in a simulation has a stream of its own, made from the seed and from what it is for, so that what
-/// one part draws never changes what another part sees.
+/// Each random part of a simulation has its own stream, derived from the seed and the purpose of the stream. Numbers
+/// that one part draws therefore never change those that another part sees.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 
-/// What spreads the numbers of streams.
+/// Multiplier that spreads the stream numbers.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// The stream number `stream` of a seed.
+    /// Creates stream number `stream` of a seed.
     pub fn new(seed: u64, stream: u64) -> Random {
         let stream = stream.wrapping_mul(STEP).wrapping_add(1).wrapping_sub(STEP);
         Random(SplitMix64::new(SplitMix64::new(seed).next_u64() ^ SplitMix64::new(stream).next_u64()))
     }
 
-    /// Any number.
+    /// Returns a number from the full 64-bit range.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number less than `end`, which is not 0; the bias is below 2^-64 times `end`.
+    /// Returns a number less than `end`, which is not 0; the bias is below 2^-64 times `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
 
-    /// A number from 0 up to, but not, 1.
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         self.0.fraction()
     }
 
-    /// True with a chance of 0 to 1. Draws nothing where the chance is 0.
+    /// Returns true with the probability `chance`, 0 to 1. Draws nothing if it is 0.
     pub fn chance(&mut self, chance: f64) -> bool {
         chance > 0.0 && self.unit() < chance
     }
 
-    /// Nanoseconds to the next event of a Poisson process with this mean between events.
+    /// Returns the nanoseconds to the next event of a Poisson process with this mean time between events.
     pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
-        // `ln_1p` differs between C libraries by the last bit; rounding to a nanosecond hides it but at ties.
+        // `ln_1p` differs between C libraries in the last bit; rounding to a nanosecond hides that except at ties.
         let ns = -libm::log1p(-self.unit()) * mean_ns;
         ns.min(1e18) as u64
     }

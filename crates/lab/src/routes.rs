@@ -1,7 +1,7 @@
 //! Shortest paths to every host, as entries of the built-in router.
 //!
-//! Every switch gets a route to each host that can be reached: to all neighbours that are nearest to it, by links; flows
-//! spread over them. Ties are kept in the order of ports, so that the same topology gives the same entries.
+//! Every switch gets a route to each reachable host, through all neighbours that are nearest to the host in number of
+//! links; flows spread over them. Ties keep the order of ports, so that the same topology gives the same entries.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -14,16 +14,16 @@ use crate::topology::{End, Node, Topology};
 /// The built-in router: `builtin:router`.
 pub const ROUTER: &str = include_str!("../programs/router.p4");
 
-/// Most paths that a route spreads over.
+/// Maximum number of paths that a route spreads over.
 const MAX_PATHS: usize = 32;
 
-/// The Ethernet address of a switch's port: locally administered, unlike those of hosts.
+/// Returns the Ethernet address of a switch's port: locally administered, and distinct from those of hosts.
 pub fn port_mac(switch: usize, port: u32) -> Address {
     let ([.., a, b], [.., c, d]) = ((switch as u32 + 1).to_be_bytes(), port.to_be_bytes());
     Address([0x06, 0x00, a, b, c, d])
 }
 
-/// Links from every switch to the switch `from`; `None` where there is no way.
+/// Number of links from every switch to the switch `from`; `None` where there is no path.
 fn distances_to(topology: &Topology, neighbours: &[Vec<(u32, End)>], from: usize) -> Vec<Option<u32>> {
     let mut distance = vec![None; topology.switches.len()];
     distance[from] = Some(0);
@@ -41,19 +41,19 @@ fn distances_to(topology: &Topology, neighbours: &[Vec<(u32, End)>], from: usize
     distance
 }
 
-/// The ways through a topology, from which the entries of one switch after the other are made: those of a large network
-/// together would be gigabytes.
+/// The shortest paths through a topology. The entries are made from them one switch at a time, because those of a whole
+/// large network would take gigabytes.
 pub struct ShortestPaths<'a> {
     topology: &'a Topology,
     neighbours: Vec<Vec<(u32, End)>>,
-    /// The switch, the place and the address of every host that has a link to a switch, and an address.
+    /// The switch, the index and the address of every host that has an address and a link to a switch.
     edges: Vec<(usize, usize, Ipv4Addr)>,
-    /// Links to each switch that has hosts, from every switch.
+    /// Number of links to each switch that has hosts, from every switch.
     distances: BTreeMap<usize, Vec<Option<u32>>>,
 }
 
 impl<'a> ShortestPaths<'a> {
-    /// Finds the ways to all hosts.
+    /// Finds the shortest paths to all hosts.
     pub fn new(topology: &'a Topology) -> ShortestPaths<'a> {
         let neighbours: Vec<_> = (0..topology.switches.len()).map(|switch| topology.ports(switch)).collect();
         let edges = edges(topology);
@@ -64,7 +64,7 @@ impl<'a> ShortestPaths<'a> {
         ShortestPaths { topology, neighbours, edges, distances }
     }
 
-    /// A switch's entries of the built-in router: an entries file, as JSON.
+    /// Returns a switch's entries for the built-in router: an entries file, as JSON.
     pub fn entries(&self, switch: usize) -> Value {
         let own_neighbours = &self.neighbours[switch];
         let mut entries = own(switch, own_neighbours);
@@ -89,7 +89,7 @@ impl<'a> ShortestPaths<'a> {
     }
 }
 
-/// What [`ShortestPaths::edges`] has, in the order of hosts.
+/// Returns the content of [`ShortestPaths::edges`], in the order of hosts.
 fn edges(topology: &Topology) -> Vec<(usize, usize, Ipv4Addr)> {
     let mut edges: Vec<Option<usize>> = vec![None; topology.hosts.len()];
     for link in &topology.links {
@@ -103,7 +103,7 @@ fn edges(topology: &Topology) -> Vec<(usize, usize, Ipv4Addr)> {
     hosts.filter_map(|(at, host)| Some((edges[at]?, at, host.address?.0))).collect()
 }
 
-/// What a router says of itself on each port.
+/// The entries for a router's own Ethernet address on each port: ARP replies and source addresses.
 fn own(switch: usize, ports: &[(u32, End)]) -> Vec<Value> {
     let mut entries = Vec::new();
     for (port, _) in ports {

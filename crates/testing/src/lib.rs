@@ -8,7 +8,8 @@
 //! | [`lock`](mod@lock) | tests of one binary that must not run at the same time |
 //! | [`seed`] | the seeds of random tests, from the environment |
 //!
-//! The crate knows nothing of P4 or switches, so that crates low in the stack can use it without compiling the workspace.
+//! The crate knows nothing of P4 or switches, so that crates low in the stack can use it without compiling the
+//! workspace.
 
 pub mod golden;
 pub mod lock;

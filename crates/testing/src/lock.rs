@@ -1,7 +1,7 @@
 //! Locks with names, for tests of one binary that must not run at the same time.
 //!
-//! The tests of a binary are threads of one process. Tests that load the machine or measure time disturb each other; such
-//! tests hold the lock of their resource, for example [`LIVE_TRAFFIC`].
+//! The tests of a binary are threads of one process. Tests that load the machine or measure time disturb each other;
+//! such tests hold the lock of their resource, for example [`LIVE_TRAFFIC`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,9 +3,10 @@
 //! A server that can be asked for its address listens on port 0. These functions are for the other cases: a server that
 //! starts late, one that stops and starts again, or none at all.
 //!
-//! A reserved port belongs to a socket of this process that is bound and does not listen. The kernel gives such a port to
-//! nobody who binds port 0 or connects. A server can still listen on it: Linux lets a socket with `SO_REUSEADDR`, which
-//! servers set, bind a port whose other sockets have that option and do not listen. A connection is refused until then.
+//! A reserved port belongs to a socket of this process that is bound and does not listen. The kernel never assigns such
+//! a port to a socket that binds port 0 or connects. A server can still listen on it: Linux lets a socket with
+//! `SO_REUSEADDR`, which servers set, bind a port whose other sockets have that option and do not listen. A connection
+//! is refused until then.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;

@@ -10,10 +10,10 @@
 //! }
 //! ```
 //!
-//! The test harness knows no skipped tests: one that returns early has passed. So a skip is reported in three ways. It is
-//! printed. It is a line of the file that `TRIPLANE_SKIP_LOG` names, which `cargo xtask ci` counts. And it is a failure
-//! where `TRIPLANE_NO_SKIP` is `1`, because a machine that is meant to run every test must not silently run fewer. For a
-//! feature that cannot be installed, such as one that the kernel was built without, there is [`optional`].
+//! The test harness knows no skipped tests: one that returns early has passed. So a skip is reported in three ways. It
+//! is printed. It is a line of the file that `TRIPLANE_SKIP_LOG` names, which `cargo xtask ci` counts. And it is a
+//! failure where `TRIPLANE_NO_SKIP` is `1`, because a machine that is meant to run every test must not silently run
+//! fewer. For a feature that cannot be installed, such as one that the kernel was built without, there is [`optional`].
 
 use std::io::Write;
 

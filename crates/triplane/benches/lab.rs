@@ -1,14 +1,15 @@
-//! How fast labs are simulated: `cargo bench -p triplane --bench lab`.
+//! Measures the speed of lab simulation: `cargo bench -p triplane --bench lab`.
 //!
-//! Each network is simulated three times by the command, as a user would; the fastest counts. The time is that of the
-//! whole process, with reading, compiling the program and making the switches. Memory is the most that the process had.
+//! Each network is simulated three times with the command, as a user would run it; the fastest run counts. The time is
+//! that of the whole process, including reading, compiling the program and creating the switches. Memory is the peak of
+//! the process.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A network, what is sent through it, and on how many threads.
+/// A network, its traffic, and the number of threads.
 struct Case {
     name: &'static str,
     shape: &'static [&'static str],
@@ -16,7 +17,8 @@ struct Case {
     threads: u32,
 }
 
-/// Datagrams from each host of the first list to the host at its place in the second, for a second.
+/// Returns a scenario that sends datagrams from each host of the first list to the host at the same place in the
+/// second, for one second.
 fn datagrams(from: &[u32], to: &[u32], rate: &str, size: u32, timing: &str) -> String {
     let list = |hosts: &[u32]| hosts.iter().map(|host| format!("\"h{host}\"")).collect::<Vec<_>>().join(", ");
     let mut text = "duration = \"1s\"\nsample = \"10ms\"\n[[traffic]]\nkind = \"udp\"\n".to_owned();
@@ -25,7 +27,7 @@ fn datagrams(from: &[u32], to: &[u32], rate: &str, size: u32, timing: &str) -> S
     text
 }
 
-/// What a run took: switch hops, time, and the most memory in bytes.
+/// Simulates a case once and returns the number of switch hops, the time, and the peak memory in bytes.
 fn run(folder: &Path, case: &Case) -> (u64, Duration, u64) {
     let command = || Command::new(env!("CARGO_BIN_EXE_triplane"));
     let (lab, scenario) = (folder.join("lab.toml"), folder.join("scenario.toml"));

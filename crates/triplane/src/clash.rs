@@ -1,17 +1,17 @@
-//! Ports that cannot be had together: one file written while another port reads or writes it, one interface twice.
+//! Conflicts between ports: a file that one port writes while another reads or writes it, or an interface used twice.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ports::{PortKind, PortSpec};
 
-/// The first two ports that are in each other's way, as a sentence. Nothing has been opened or created yet: an output
-/// that is another port's input would be emptied by being opened.
+/// Describes the first two ports that conflict, in a sentence. Nothing has been opened or created yet: opening an
+/// output that is another port's input would empty it.
 pub fn clash(specs: &[PortSpec]) -> Option<String> {
     specs.iter().enumerate().find_map(|(at, one)| specs[..at].iter().find_map(|other| between(other, one)))
 }
 
-/// The first of these files that a port would overwrite with its capture, as a sentence.
+/// Describes the first of these files that a port would overwrite with its capture, in a sentence.
 pub fn overwrites<'a>(specs: &[PortSpec], files: impl IntoIterator<Item = &'a Path>) -> Option<String> {
     let outputs = specs.iter().filter_map(|spec| match &spec.kind {
         PortKind::Pcap { output: Some(output), .. } => Some((spec.number, output)),
@@ -61,16 +61,16 @@ fn interface(kind: &PortKind) -> Option<&str> {
     }
 }
 
-/// What tells a file from others.
+/// The identity of a file.
 #[derive(PartialEq)]
 enum Real {
-    /// A file that is there, by device and inode: it may have several names.
+    /// An existing file, by device and inode: it may have several names.
     There(u64, u64),
-    /// A file that is not there yet, by its path.
+    /// A file that does not exist yet, by its path.
     ToBe(PathBuf),
 }
 
-/// Which file a path means. Nothing for what is no file: two ports may well write to `/dev/null`.
+/// Returns the file that a path names; `None` if it is not a regular file: two ports may well write to `/dev/null`.
 fn real(path: &Path) -> Option<Real> {
     if let Ok(there) = path.metadata() {
         return there.is_file().then(|| Real::There(there.dev(), there.ino()));

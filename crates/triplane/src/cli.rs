@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The grammar of the command line.
 
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ Live:
 #[derive(Parser, Debug)]
 #[command(name = "triplane", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 
@@ -173,11 +173,11 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Stop after so many seconds (live ports run until Ctrl-C otherwise).
+    /// Stop after this time (live ports run until Ctrl-C otherwise).
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
 
-    /// Forward on so many threads: a number, or `auto` for one a core. All frames of a flow take one.
+    /// Number of forwarding threads, or `auto` for one per core. All frames of a flow take the same thread.
     #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
     pub workers: usize,
 
@@ -202,7 +202,7 @@ pub struct RunArgs {
     pub json: bool,
 }
 
-/// The most workers there can be.
+/// Maximum number of workers.
 const MAX_WORKERS: usize = 64;
 
 fn workers(text: &str) -> Result<usize, String> {
@@ -256,16 +256,16 @@ pub struct BenchArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
-    /// What frames there are: a line of words (below) or a capture, whose frames come over and over. By default frames
+    /// Traffic to send: a line of words (below) or a capture, whose frames come over and over. By default frames
     /// match the entries of the program's tables.
     #[arg(short, long, value_name = "SPEC|PCAP", value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
 
-    /// Measure so many packets, rounded up to whole batches in each of seven rounds.
+    /// Number of packets to measure, rounded up to whole batches in each of seven rounds.
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     pub packets: Option<u64>,
 
-    /// Measure for so many seconds.
+    /// Duration of the measurement, in seconds.
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     pub seconds: f64,
 
@@ -277,13 +277,13 @@ pub struct BenchArgs {
     #[arg(long, value_name = "WHAT")]
     pub against: Option<Against>,
 
-    /// Offer frames to interface A and count them on B: the highest rate without loss, and latency, of whatever forwards
-    /// between them. A may be xdp:NAME. Needs root.
+    /// Offer frames to interface A and count them on B: the highest rate without loss, and latency, of whatever
+    /// forwards between them. A may be xdp:NAME. Needs root.
     #[arg(help_heading = "Live", long, value_name = "A:B", conflicts_with_all = ["packets", "seconds", "against"])]
     pub live: Option<String>,
 
-    /// With --live: run the program on this port, as `triplane run` does; may be repeated. Without ports, something else
-    /// forwards.
+    /// With --live: run the program on this port, as `triplane run` does; may be repeated. Without ports, something
+    /// else forwards.
     #[arg(help_heading = "Live", short, long = "port", value_name = "N=WHAT", requires_all = ["live", "program"])]
     pub ports: Vec<String>,
 
@@ -300,7 +300,7 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// What machine code is compared with.
+/// The executor that machine code is compared with.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
     /// The interpreter.
@@ -314,12 +314,12 @@ pub struct DumpArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// What to print.
+    /// The form to print.
     #[command(flatten)]
     pub what: DumpWhat,
 }
 
-/// What `triplane dump` prints.
+/// The forms that `triplane dump` prints.
 #[derive(Args, Debug, Clone, Copy)]
 #[group(required = true, multiple = false)]
 pub struct DumpWhat {
@@ -341,7 +341,7 @@ pub struct P4InfoArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// How to write it; by default as the name of FILE tells (.json, .bin, .txtpb), or as text.
+    /// Output format; by default from the name of FILE (.json, .bin, .txtpb), or text.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<InfoFormat>,
 
@@ -350,7 +350,7 @@ pub struct P4InfoArgs {
     pub output: Option<PathBuf>,
 }
 
-/// How P4Info is written.
+/// The format of P4Info.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InfoFormat {
     /// Protobuf's text format.

@@ -13,12 +13,12 @@ use crate::load::{self, ARCHITECTURE, Pem};
 use crate::output::{Failure, Output};
 use crate::state::State;
 
-/// The port that IANA gave P4Runtime.
+/// The port that IANA assigned to P4Runtime.
 const P4RUNTIME_PORT: u16 = 9559;
-/// Nobody else reaches this.
+/// The loopback address, which only this machine can reach.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What a switch is told of its control plane.
+/// The options of a switch's control plane.
 #[derive(Args, Debug, Clone)]
 pub struct ControlArgs {
     /// Serve P4Runtime, on 127.0.0.1:9559 or on this address: ADDRESS:PORT, or PORT alone for this machine only.
@@ -50,7 +50,7 @@ pub struct ControlArgs {
     pub tls_ca: Option<PathBuf>,
 }
 
-/// A server beside a switch.
+/// A P4Runtime server beside a switch.
 pub struct Served {
     /// The server; it stops when this is dropped.
     pub listening: Listening,
@@ -60,7 +60,7 @@ pub struct Served {
     pub hook: OperationHook,
 }
 
-/// Starts a server for a switch that is about to run. What was kept is written to it.
+/// Starts a server for a switch that is about to run. The stored state is written to the switch.
 pub fn serve(
     args: &ControlArgs,
     pipeline: Pipeline,
@@ -106,12 +106,12 @@ pub fn serve(
     Ok(Served { listening, sink: channels.notifier, hook: channels.hook })
 }
 
-/// What `--p4runtime` says.
+/// Parses the value of `--p4runtime`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     address_or(text, P4RUNTIME_PORT)
 }
 
-/// An address and a port, of which either may be left out.
+/// Parses an address and a port; either may be left out.
 pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
     if text.is_empty() {
         return Ok(SocketAddr::new(HERE, port));
@@ -126,7 +126,7 @@ pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
     found.ok_or_else(|| "give ADDRESS:PORT or PORT, or put --p4runtime behind the program".to_owned())
 }
 
-/// What `--tls-cert`, `--tls-key` and `--tls-ca` of a server say.
+/// Reads the files of a server's `--tls-cert`, `--tls-key` and `--tls-ca`.
 ///
 /// # Errors
 /// If a file is not what it should be.

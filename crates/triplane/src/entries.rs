@@ -1,11 +1,11 @@
-//! Entries files, and those among them that were compiled from rules for another program than the one they are given to.
+//! Parses entries files, and detects those that were compiled from rules for a different program.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
 use entries_file::Entries;
 use ir::Program;
 
-/// As [`entries_file::parse`]. Entries of rules that belong to another program are one finding that says so, and no finding for each
-/// table that follows from that.
+/// Parses like [`entries_file::parse`]. If the entries were compiled from rules for another program, reports one
+/// finding that says so, instead of one finding for each table.
 pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
     let before = diagnostics.clone();
     let parsed = entries_file::parse(map, file, program, diagnostics);

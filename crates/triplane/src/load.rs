@@ -298,7 +298,7 @@ pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
     to_text(path, &read_bytes(path, limit)?)
 }
 
-/// What a file in PEM form is to hold.
+/// The expected content of a file in PEM form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pem {
     /// One or more certificates.
@@ -324,14 +324,14 @@ fn too_long(path: &Path, limit: u64) -> Failure {
     anyhow!("{} has more than {limit} bytes, which is the most that is read", path.display()).into()
 }
 
-/// The content of a file of at most `limit` bytes.
-/// How a command ends that found mistakes, which have been printed.
+/// Returns the final sentence of a command that found mistakes, which have been printed.
 pub fn mistakes(count: usize) -> String {
     let found = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
     found + " found; nothing was run"
 }
 
-/// The text of a file; what has no end of its own (a pipe, a device) is refused, since nobody would know who waits.
+/// Reads the text of a file. A pipe or a device is refused, since it may have no end and the command would wait
+/// forever.
 pub fn read_regular(path: &Path, limit: u64) -> Result<String, Failure> {
     expect_regular(path)?;
     read(path, limit)
@@ -358,13 +358,14 @@ fn is_directory(path: &Path) -> Failure {
     anyhow!("{} is a directory; name a file", path.display()).into()
 }
 
+/// Returns the content of a file of at most `limit` bytes.
 fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     if path.is_dir() {
         return Err(is_directory(path));
     }
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    // The size that the system tells is no limit: devices and pipes say 0 and may have no end.
+    // The size that the system reports is no limit: devices and pipes report 0 and may have no end.
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {shown}"))?;
     if bytes.len() as u64 > limit {

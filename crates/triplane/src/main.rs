@@ -34,7 +34,7 @@ use output::{Failure, Output};
 
 fn main() -> ExitCode {
     if let Some(asked) = ctl::complete::asked() {
-        // A shell that is told nothing goes by the command line's grammar.
+        // A shell that receives no candidates completes by the command line's grammar.
         let _ = ctl::complete::run(&asked, &Output::new(output::Color::Never));
         return ExitCode::SUCCESS;
     }

@@ -1,4 +1,4 @@
-//! Where text goes: standard output for what was asked for, standard error for everything else.
+//! Output: the requested results go to standard output, everything else goes to standard error.
 
 use std::io::{IsTerminal, Write};
 
@@ -12,7 +12,7 @@ pub mod exit {
     pub const INPUT: u8 = 1;
     /// The command line is wrong; clap uses it too.
     pub const USAGE: u8 = 2;
-    /// The environment said no: a missing interface, a missing permission, a full disk.
+    /// The environment refused: a missing interface, a missing permission, a full disk.
     pub const ENVIRONMENT: u8 = 3;
     /// Of a command that compares, as diff(1) has it: both sides are well, and differ.
     pub const DIFFERENT: u8 = 1;
@@ -20,10 +20,10 @@ pub mod exit {
     pub const TROUBLE: u8 = 2;
 }
 
-/// When to print colours.
+/// The condition for printing colours.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
-    /// When the output is a terminal and `NO_COLOR` is not set.
+    /// If the output is a terminal and `NO_COLOR` is not set.
     Auto,
     /// Always.
     Always,
@@ -31,10 +31,10 @@ pub enum Color {
     Never,
 }
 
-/// Why a command did not do what it was asked.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something the user wrote is wrong. The findings have been printed; this is the line below them.
+    /// The user's input is wrong. The findings have been printed; this is the line below them.
     Input(String),
     /// The command line asks for something that cannot be.
     Usage(String),
@@ -49,7 +49,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The exit code that tells it.
+    /// Returns the exit code.
     pub fn code(&self) -> u8 {
         match self {
             Failure::Input(_) => exit::INPUT,
@@ -63,14 +63,14 @@ impl Failure {
 }
 
 impl Failure {
-    /// Why, in one sentence; `None` if nobody is there to read it.
+    /// Returns the reason in one sentence; `None` if nobody is there to read it.
     pub fn sentence(&self) -> Option<String> {
         match self {
             Failure::Input(text) | Failure::Usage(text) | Failure::Different(text) | Failure::Trouble(text) => {
                 Some(text.clone())
             }
             Failure::Environment(error) => {
-                // The causes an error already tells in its own sentence are not told again.
+                // Causes that the error's own sentence already contains are not repeated.
                 let mut text = error.to_string();
                 for cause in error.chain().skip(1).map(ToString::to_string) {
                     if !text.contains(&cause) {
@@ -99,8 +99,8 @@ impl From<ports::PortError> for Failure {
     }
 }
 
-/// Whether what is wrong is in a capture that the user gave: damaged, or none at all. One that cannot be read is the
-/// environment's.
+/// Whether the fault is in a capture that the user gave: it is damaged, or no capture at all. A capture that cannot be
+/// read is a fault of the environment.
 pub fn is_damaged_capture(error: &ports::PortError) -> bool {
     matches!(error, ports::PortError::Capture { source, .. } if !matches!(source, wire::pcap::PcapError::Io(_)))
 }
@@ -119,7 +119,7 @@ impl From<std::io::Error> for Failure {
 pub struct Output {
     stdout_color: bool,
     stderr_color: bool,
-    /// Whether findings were shown before and are not again.
+    /// Whether findings are suppressed, since they were shown before.
     is_quiet: bool,
 }
 
@@ -138,7 +138,7 @@ impl Output {
         }
     }
 
-    /// The same without findings, for reading what was read before.
+    /// Returns the same output without findings, for reading a file again.
     pub fn quiet(self) -> Output {
         Output { is_quiet: true, ..self }
     }
@@ -156,7 +156,7 @@ impl Output {
         Ok(())
     }
 
-    /// Says something on the side. A closed standard error is nobody's concern.
+    /// Prints a note on standard error. Errors are ignored, since it may be closed.
     pub fn note(&self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }

@@ -1,17 +1,17 @@
-//! A line on standard error that says how far it has got, where someone sees it.
+//! A progress line on standard error, shown only on a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often the line changes.
+/// Interval between changes of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Work that is done sooner goes without a line.
+/// Minimum duration of work that gets a line.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// Makes a switch, or what it runs. How far machine code has got nobody knows, so a line says how long it has been made, if
-/// that is long.
+/// Creates a switch or its program. The progress of machine code generation is unknown, so a line shows the elapsed
+/// time if it is long.
 pub fn compiling<T>(make: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
         let (done, is_done) = channel::<()>();
@@ -29,7 +29,7 @@ pub fn compiling<T>(make: impl FnOnce() -> T) -> T {
     })
 }
 
-/// The line. It is gone when this is dropped.
+/// The progress line. It disappears when this value is dropped.
 pub struct Progress {
     shown: bool,
     terminal: bool,
@@ -37,12 +37,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A line, if standard error is a terminal.
+    /// Creates a line, which is shown only if standard error is a terminal.
     pub fn new() -> Progress {
         Progress { shown: false, terminal: std::io::stderr().is_terminal(), last: None }
     }
 
-    /// Says something, unless it is too soon.
+    /// Shows a text, unless the last one is too recent.
     pub fn say(&mut self, text: impl FnOnce() -> String) {
         if self.terminal && self.last.is_none_or(|last| last.elapsed() >= INTERVAL) {
             self.last = Some(Instant::now());
@@ -52,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");

@@ -1,8 +1,8 @@
-//! `--state-dir`: pipeline and entries outlive the switch.
+//! `--state-dir`: the pipeline and its entries outlive the switch.
 //!
-//! The pipeline that is kept wins over the program of the command line, since a controller may have set another one. The
-//! command line may leave the program out; if it names one, it has to be the one that it named first, lest somebody who
-//! changed a program wonders why the old one runs.
+//! The stored pipeline takes precedence over the program of the command line, since a controller may have set another
+//! one. The command line may leave the program out. If it names one, it must be the program that it named first;
+//! otherwise a user who changed the program would not see why the old one runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use v1model::Switch;
 use crate::load::{ARCHITECTURE, Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 
-/// The name under which the text of the command line's program is kept.
+/// The name under which the text of the command line's program is stored.
 const PROGRAM: &str = "program";
 
-/// A state directory that was opened.
+/// An open state directory.
 pub struct State {
-    /// Where what is written is kept.
+    /// The store of the switch's writes.
     pub store: DiskStore,
-    /// What was kept before.
+    /// The state that was stored before.
     pub kept: Option<StoredState>,
     directory: PathBuf,
 }
 
-/// What a switch is to run.
+/// The program that a switch runs.
 pub struct Program {
     /// As the switch runs it.
     pub program: Arc<ir::Program>,
@@ -39,7 +39,7 @@ pub struct Program {
 }
 
 impl State {
-    /// Opens a directory, or makes it.
+    /// Opens a directory, or creates it.
     pub fn open(directory: &Path) -> Result<State, Failure> {
         let opened = DiskStore::open(directory).map_err(|error| match error {
             DiskError::Format(_) => Failure::Input(error.to_string()),
@@ -50,7 +50,7 @@ impl State {
         Ok(State { store, kept, directory: directory.to_owned() })
     }
 
-    /// Holds the text of the command line's program against the one that it had first, or keeps it as the first.
+    /// Compares the text of the command line's program with the first one, or stores it as the first.
     fn check(&self, text: &[u8]) -> Result<(), Failure> {
         let directory = self.directory.display();
         let fail = |error: StoreError| broken(&self.directory, &error);
@@ -66,8 +66,8 @@ impl State {
         }
     }
 
-    /// The server with everything that was kept, which is written to `switch`; what is saved and not committed gets a
-    /// switch of its own. Says what became of it.
+    /// Returns the server with the stored state, which is written to `switch`. A pipeline that was saved but not
+    /// committed gets its own switch. Notes report the outcome.
     pub fn restore(
         &self,
         mut server: Server,
@@ -103,7 +103,7 @@ impl State {
         server
     }
 
-    /// Says what was written again.
+    /// Notes the number of updates that were restored, and those that were lost.
     fn tell(&self, what: &str, count: usize, lost: &LostUpdates, output: &Output) {
         let written = count.saturating_sub(lost.count);
         output.note(&format!("{what}, and {written} things that were written to it"));
@@ -122,7 +122,7 @@ fn broken(directory: &Path, error: &StoreError) -> Failure {
     Failure::Environment(anyhow::anyhow!("cannot use the state directory {}: {error}", directory.display()))
 }
 
-/// The program to run: what is kept, or what the command line says.
+/// Returns the program to run: the stored one, or the one of the command line.
 pub fn program(
     args: Option<&ProgramArgs>,
     state: Option<&State>,
@@ -165,7 +165,7 @@ pub fn program(
     }
 }
 
-/// What a controller had sent.
+/// Compiles the pipeline that a controller had sent.
 fn compile(state: &State, kept: &StoredState) -> Result<Program, Failure> {
     let directory = state.directory.display();
     let pipeline = Pipeline::compile(kept.committed.config.clone(), ARCHITECTURE).map_err(|refusal| {

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use crate::step::{Outcome, Step, clock};
 use crate::totals::{SkipLog, Totals};
 
-/// What `cargo xtask ci --help` prints below the first line.
+/// The output of `cargo xtask ci --help` below the first line.
 pub const HELP: &str = "\
 Usage: cargo xtask ci [OPTIONS] [STEP...]
 

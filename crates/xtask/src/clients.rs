@@ -1,4 +1,4 @@
-//! `cargo xtask clients`: controllers that others wrote drive a switch.
+//! `cargo xtask clients`: third-party controllers drive a switch.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// What `cargo xtask clients --help` prints below the first line.
+/// The output of `cargo xtask clients --help` below the first line.
 pub const HELP: &str = "\
 Usage: cargo xtask clients [OPTIONS] [CLIENT...]
 
@@ -28,14 +28,14 @@ Environment:
   TRIPLANE_NO_SKIP=1   What would be skipped fails instead. CI sets it.
 ";
 
-/// A client: its name, what pip installs for it, and what it cannot live without in the environment.
+/// A client: its name, the packages that pip installs for it, and the environment variables that it requires.
 struct Client {
     name: &'static str,
     packages: &'static [&'static str],
     environment: &'static [(&'static str, &'static str)],
 }
 
-/// Each in an environment of its own: shell and finsy want different versions of protobuf.
+/// The clients, each with an environment of its own: shell and finsy need different versions of protobuf.
 const CLIENTS: [Client; 3] = [
     Client { name: "shell", packages: &["p4runtime-shell==0.0.6"], environment: &[PURE_PYTHON] },
     Client { name: "finsy", packages: &["finsy==0.30.0"], environment: &[] },
@@ -46,14 +46,14 @@ const CLIENTS: [Client; 3] = [
     },
 ];
 
-/// Generated code of older versions is refused by protobuf's own extension.
+/// The setting for generated code of older versions, which protobuf's own extension refuses.
 const PURE_PYTHON: (&str, &str) = ("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python");
 
-/// The ports of the switch.
+/// Number of ports of the switch.
 const PORTS: u32 = 4;
-/// How long the checks of one client may take.
+/// Maximum time for the checks of one client.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How long the server may take until it listens.
+/// Maximum time until the server listens.
 const START: Duration = Duration::from_secs(20);
 
 /// The argument behind which this chore runs inside the namespace.
@@ -91,7 +91,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
             return skip(&format!("{}: {error:#}", client.name));
         }
     }
-    // TAP devices are made where nobody else sees them; they go with the namespace.
+    // The TAP devices are visible in this namespace only, and are removed with it.
     let status = Command::new("unshare")
         .args(["--net", "--"])
         .arg(std::env::current_exe().context("this program has no path")?)
@@ -109,7 +109,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     }
 }
 
-/// What cannot be run is no failure, unless it was asked not to be skipped.
+/// Reports clients that cannot be run. This is a failure only if `TRIPLANE_NO_SKIP` is `1`.
 fn skip(why: &str) -> Result<bool> {
     let strict = std::env::var_os("TRIPLANE_NO_SKIP").is_some_and(|value| value == "1");
     println!("{}: {why}", if strict { "FAILED" } else { "skipped" });
@@ -137,7 +137,7 @@ fn environment(client: &Client, work: &Path) -> Result<()> {
 }
 
 fn all(chosen: &[&Client], triplane: &Path, work: &Path) -> Result<bool> {
-    // Devices of this namespace say nothing of their own accord.
+    // Devices of this namespace send nothing of their own accord.
     let _ = fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
     if !up.is_ok_and(|status| status.success()) {
@@ -214,7 +214,7 @@ fn one(client: &Client, triplane: &Path, work: &Path) -> Result<(usize, usize)> 
     };
     checks.env("PYTHONDONTWRITEBYTECODE", "1").envs(client.environment.iter().copied());
     let ptf = client.name == "ptf";
-    // ptf tells how its tests went on the other stream.
+    // ptf reports the results of its tests on the other stream.
     let (stdout, stderr) = if ptf { (Stdio::inherit(), Stdio::piped()) } else { (Stdio::piped(), Stdio::inherit()) };
     let mut checks = Server(checks.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn().context("python")?);
     let output: Box<dyn std::io::Read> = match (checks.0.stdout.take(), checks.0.stderr.take()) {
@@ -226,7 +226,7 @@ fn one(client: &Client, triplane: &Path, work: &Path) -> Result<(usize, usize)> 
     let (mut passed, mut failed) = (0, 0);
     for line in BufReader::new(output).lines() {
         let line = line?;
-        // Some clients print whatever they do.
+        // Some clients print every step.
         if ptf || line.starts_with("ok      ") || line.starts_with("FAILED  ") {
             println!("{line}");
         }
@@ -243,7 +243,7 @@ fn one(client: &Client, triplane: &Path, work: &Path) -> Result<(usize, usize)> 
     Ok((passed, failed))
 }
 
-/// Ends a client that takes too long, so that a hang is a failure and not a hang.
+/// Ends a client that takes too long, so that a hang counts as a failure.
 fn watch(process: u32) {
     std::thread::spawn(move || {
         std::thread::sleep(LIMIT);

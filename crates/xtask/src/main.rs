@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-/// A chore: its name, what it is for, its help and what it does with the arguments behind its name. `Ok(false)` means
-/// that it ran, and that what it looked at is not in order; it has said why.
+/// A chore: its name, its purpose, its help, and its function, which gets the arguments behind the name. `Ok(false)`
+/// means that the chore ran and found something wrong; it has printed the reason.
 struct Chore {
     name: &'static str,
     about: &'static str,
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What `cargo xtask --help` prints.
+/// Returns the output of `cargo xtask --help`.
 fn overview() -> String {
     let mut text = String::from("Chores of the Triplane project.\n\nUsage: cargo xtask CHORE [OPTIONS]\n\nChores:\n");
     for chore in CHORES {

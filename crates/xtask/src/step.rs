@@ -5,20 +5,20 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A command that is to run.
+/// A command to run.
 pub struct Step {
     name: String,
     command: Command,
     shown: String,
 }
 
-/// How a step went.
+/// The outcome of a step.
 pub struct Outcome {
     /// The step's name.
     pub name: String,
-    /// How long it took.
+    /// The time that the step took.
     pub time: Duration,
-    /// What there is to say about it: why it failed, totals.
+    /// Notes for the table: the reason of a failure, totals.
     pub notes: Vec<String>,
     failed: bool,
 }
@@ -26,12 +26,13 @@ pub struct Outcome {
 impl Step {
     /// A cargo command, run in the root of the workspace.
     pub fn cargo(name: &str, arguments: &[&str]) -> Step {
-        // Cargo tells the programs it runs which cargo it is; the same one is right for the steps.
+        // Cargo sets `CARGO` to its own path for the programs that it runs; the steps use the same cargo.
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(arguments).current_dir(crate::root()).stdin(Stdio::null());
-        // What cargo told this program of its package: build scripts (ring's) that ask for it would run again for every change
-        // between a step and the same command by hand, and all that depends on them would be compiled twice.
+        // Cargo sets variables about this program's package. Build scripts (ring's) that depend on them would run again
+        // for every change between a step and the same command by hand, and all that depends on those scripts would be
+        // compiled twice.
         let of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(of_package)) {
             command.env_remove(name);
@@ -40,7 +41,7 @@ impl Step {
         Step { name: name.to_owned(), command, shown }
     }
 
-    /// The same with this in the environment.
+    /// Adds a variable to the step's environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Step {
         self.shown = format!("{name}={:?} {}", value.as_ref(), self.shown);
         self.command.env(name, value);
@@ -92,28 +93,28 @@ impl Step {
 }
 
 impl Outcome {
-    /// A step that did nothing yet.
+    /// The outcome of a step that has done nothing yet.
     pub fn empty(name: &str) -> Outcome {
         Outcome { name: name.to_owned(), time: Duration::ZERO, notes: Vec::new(), failed: false }
     }
 
-    /// Whether all of it went well.
+    /// Whether all parts succeeded.
     pub fn passed(&self) -> bool {
         !self.failed
     }
 
-    /// It did not go well.
+    /// Marks the step as failed.
     pub fn fail(&mut self, why: String) {
         self.failed = true;
         self.notes.push(why);
     }
 
-    /// Something to say in the table.
+    /// Adds a note to the table.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// Takes in a part of this step.
+    /// Adds the outcome of a part of this step.
     pub fn join(&mut self, part: Outcome) {
         self.time += part.time;
         self.notes.extend(part.notes);

@@ -1,4 +1,4 @@
-//! How many tests passed, failed and were skipped, read off what `cargo test` prints and what the tests record.
+//! Numbers of tests that passed, failed and were skipped, from the output of `cargo test` and the log of skipped tests.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Takes in a line of `cargo test`: `test result: ok. 12 passed; 0 failed; 1 ignored; ...`. Others are not looked at.
+    /// Adds a line of `cargo test`: `test result: ok. 12 passed; 0 failed; 1 ignored; ...`. Other lines are ignored.
     pub fn read(&mut self, line: &str) {
         let Some(counts) = line.strip_prefix("test result: ") else { return };
         let words: Vec<&str> = counts.split_whitespace().collect();
@@ -30,7 +30,7 @@ impl Totals {
         }
     }
 
-    /// So many tests recorded that they did not run; the test harness counted them as passed.
+    /// Adds `count` tests that recorded that they did not run; the test harness counted them as passed.
     pub fn skip(&mut self, count: usize) {
         self.skipped += count;
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Totals {
 pub struct SkipLog(PathBuf);
 
 impl SkipLog {
-    /// An empty one, in the target directory.
+    /// Creates an empty log, in the target directory.
     pub fn new() -> Result<SkipLog> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
         let path = crate::root().join(target).join("skipped-tests");
@@ -68,12 +68,12 @@ impl SkipLog {
         }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// What was recorded.
+    /// Returns the recorded lines; none if the file does not exist.
     pub fn lines(&self) -> Result<Vec<String>> {
         match std::fs::read_to_string(&self.0) {
             Ok(text) => Ok(text.lines().map(str::to_owned).collect()),

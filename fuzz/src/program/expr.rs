@@ -43,7 +43,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Something in scope of this type.
+    /// A place in scope of this type.
     pub(super) fn place(&mut self, ty: Ty, writable: bool) -> Option<Place> {
         let fit = |place: &&Place| place.ty == ty && (place.writable || !writable);
         let count = self.places.iter().filter(fit).count();

@@ -1,7 +1,7 @@
-//! Random P4 programs, mostly right: every name is declared, every type fits, and every construct of the language that
+//! Random P4 programs, mostly valid: every name is declared, every type fits, and every construct of the language that
 //! packets can reach turns up sooner or later.
 //!
-//! A program is made for v1model from a seed alone. It is text: what is fuzzed is the way from text on.
+//! A program is made for v1model from a seed alone. It is text, so that every stage of the compiler is fuzzed.
 
 mod control;
 mod expr;
@@ -46,7 +46,7 @@ fn width(random: &mut Random) -> u32 {
     }
 }
 
-/// Something that can be read, and perhaps written.
+/// A place that can be read, and perhaps written.
 #[derive(Clone, Debug)]
 struct Place {
     text: String,
@@ -76,7 +76,7 @@ struct Callable {
     returns: Option<Ty>,
 }
 
-/// What statements may do where they stand.
+/// The context of a statement, which restricts the kinds of statements that may occur.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Where {
     Function,
@@ -89,7 +89,7 @@ struct Generator<'a> {
     random: &'a mut Random,
     out: String,
     indent: usize,
-    /// What can be named at this point; scopes are cut off again at their end.
+    /// Places in scope at this point; the list is truncated at the end of each scope.
     places: Vec<Place>,
     types: Vec<HeaderType>,
     headers: Vec<HeaderPlace>,
@@ -276,7 +276,7 @@ impl Generator<'_> {
         self.close("}");
     }
 
-    /// Puts what `hdr` and `meta` have into scope.
+    /// Puts the members of `hdr` and `meta` into scope.
     fn packet_places(&mut self, writable: bool) {
         for header in &self.headers {
             let elements = match header.stack {
@@ -298,7 +298,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Puts the fields of `standard_metadata` into scope that programs use.
+    /// Puts those fields of `standard_metadata` into scope that programs use.
     fn standard_places(&mut self) {
         for (name, width, writable) in [
             ("ingress_port", 9, false),

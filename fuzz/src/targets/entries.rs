@@ -43,7 +43,7 @@ impl Format for EntriesFile {
 }
 
 impl EntriesFile {
-    /// What the reader let through, a switch takes; only a full table may refuse.
+    /// Asserts that a switch accepts every entry that the reader accepted; only a full table may refuse one.
     fn apply(&self, entries: &::entries_file::Entries) {
         let mut switch = v1model::Switch::new(self.program.clone(), v1model::Config::with_ports(4)).expect("a router");
         let call = |call: &::entries_file::ActionInvocation| engine::ActionCall {

@@ -8,15 +8,15 @@ use super::{Reached, Target};
 use crate::random::Random;
 use crate::{corpus, program, worker};
 
-/// What became of a program.
+/// The result of compiling a program.
 pub struct Compiled {
     /// The IR, if there was no mistake.
     pub program: Option<::ir::Program>,
-    /// What was found.
+    /// Findings of all stages.
     pub diagnostics: Diagnostics,
-    /// Its text.
+    /// The program's text.
     pub map: SourceMap,
-    /// How far it came: 0 for syntax, 1 for types, 2 for the compiler, 3 for all of it.
+    /// The last stage that was reached: 0 for syntax, 1 for types, 2 for the compiler, 3 for all of it.
     pub stage: u32,
 }
 
@@ -27,7 +27,7 @@ pub fn compile(text: &str) -> Compiled {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let ast = p4::parse(&mut map, "fuzz.p4", text, &options, &NoFiles, &mut diagnostics);
     let syntax = diagnostics.error_count();
-    // Even what is not right is checked: the checker has to live with what the parser could understand.
+    // Programs with syntax errors are checked, too: the checker must cope with the result of the parser's recovery.
     let typed = p4::check(&ast, &map, &mut diagnostics);
     let types = diagnostics.error_count();
     assert!(typed.is_some() || types > 0, "the checker gave no program and no reason");

@@ -1,4 +1,4 @@
-//! What can be fuzzed: how inputs are made, and what must hold for every one.
+//! Fuzz targets. Each makes inputs and checks the properties that must hold for every input.
 
 mod entries;
 mod frontend;
@@ -51,25 +51,25 @@ pub fn open(name: &str) -> Box<dyn Target> {
     }
 }
 
-/// What an input reached, collected.
+/// The set of things that an input reached, as hashes.
 #[derive(Default)]
 pub struct Reached(BTreeSet<u64>);
 
 impl Reached {
-    /// It reached this.
+    /// Records that the input reached `what`.
     fn add(&mut self, what: impl Hash) {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
         self.0.insert(hasher.finish());
     }
 
-    /// It led to these findings. They can be shown: every place in them exists.
+    /// Records the findings of an input, and asserts that they can be rendered: every place in them exists.
     fn findings(&mut self, map: &SourceMap, diagnostics: &Diagnostics) {
         let shown = diagnostics.render(map, false);
         assert!(diagnostics.is_empty() || !shown.is_empty(), "findings are shown");
         diagnostics.render(map, true);
         for diagnostic in diagnostics.iter() {
-            // Messages differ in names and numbers; which sentence it is, the words without those tell.
+            // Messages differ in names and numbers; the lower-case words identify the sentence.
             let words =
                 diagnostic.message.split_whitespace().filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
             self.add((diagnostic.code, words.collect::<Vec<_>>()));

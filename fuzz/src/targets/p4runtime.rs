@@ -1,5 +1,5 @@
-//! Calls of controllers, as scripts of messages: the server refuses or does what it is asked, and what it has is what it
-//! says. What must hold is in `p4runtime_server::testing`.
+//! Calls of controllers, as scripts of messages: the server executes or refuses each request, and its state is what it
+//! reports. The properties that must hold are in `p4runtime_server::testing`.
 
 use std::sync::{Arc, OnceLock};
 

@@ -26,9 +26,10 @@ use super::{Reached, Target, frontend};
 use crate::random::Random;
 use crate::{corpus, program};
 
-/// The ports of the switch; packets come to one more.
+/// Number of ports of the switch; packets arrive at one more.
 const PORTS: u32 = 4;
-/// Copies of each multicast group: with groups of one size, copies tell how many packets were replicated.
+/// Copies of each multicast group. Groups have one size, so that the number of replicated packets follows from the
+/// number of copies.
 const REPLICAS: u32 = 3;
 
 /// A switch that is run, with everything needed to account for its packets.
@@ -95,7 +96,7 @@ impl Run {
         }
     }
 
-    /// Hands a packet in and lets the switch do what it has to do now.
+    /// Hands a packet in and lets the switch do all work that is due.
     pub fn packet(&mut self, port: u32, data: Vec<u8>) {
         self.received += 1;
         let mut output = Vec::new();
@@ -122,7 +123,7 @@ impl Run {
         self.account();
     }
 
-    /// Every packet that came in or was made is sent, waiting, or counted as dropped.
+    /// Asserts that every packet that came in or was made is sent, waiting, or counted as dropped.
     fn account(&self) {
         let registry = self.switch.registry();
         let count = |name: &str| registry.get(name).unwrap_or_else(|| panic!("there is no number `{name}`"));
@@ -157,7 +158,7 @@ fn value(width: u32, random: &mut Random) -> Bits {
     }
 }
 
-/// A key value as the kind wants it: nothing behind a mask, ranges that begin before they end.
+/// A key value that is valid for the kind: no bits outside a mask, ranges that begin before they end.
 fn key_value(kind: MatchKind, width: u32, signed: bool, random: &mut Random) -> KeyValue {
     let bits = value(width, random);
     let masked = |value: &Bits, mask: &Bits| Bits::from_big(&(value.to_big() & mask.to_big()), width);

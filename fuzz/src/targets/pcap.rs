@@ -84,7 +84,7 @@ impl Target for Captures {
     }
 }
 
-/// What was read, written and read again, is the same.
+/// Asserts that frames that were read, written and read again are the same.
 fn rewrites(frames: &[::wire::pcap::Captured]) {
     let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
     let mut written = Vec::new();

@@ -30,7 +30,7 @@ count(stock by src over 7 packets)
 /// Rule files.
 pub struct Rules {
     format: MessageFormat,
-    /// The same of a program that computes some aggregates.
+    /// The same format, of a program that computes some aggregates.
     computing: MessageFormat,
     inputs: Vec<Vec<u8>>,
 }
@@ -58,7 +58,7 @@ fn format() -> MessageFormat {
     format
 }
 
-/// What a program computes, the numbers of slots and of keys.
+/// Aggregates that the program computes, each with its numbers of slots and of keys.
 const COMPUTED: [(&str, u16, u32); 4] = [
     ("avg(price) by stock over 100ms", 2, 3),
     ("count() over 50 packets", 1, 1),
@@ -85,7 +85,7 @@ impl Rules {
         subscribe::parse(map, "fuzz.rules", text, &self.format, &mut NoIncludes, diagnostics)
     }
 
-    /// What is printed reads back as what prints the same.
+    /// Asserts that a printed rule reads back as a rule that prints the same.
     fn reads_back(&self, rule: &Rule) {
         let text = rule.shown(&self.format).to_string();
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
@@ -182,7 +182,7 @@ impl Rules {
         assert_eq!(all.tables(), subscribe::Tables::default(), "without rules nothing is left");
     }
 
-    /// An aggregate as programs declare it prints as what reads back the same.
+    /// Asserts that an aggregate, as programs declare it, prints as text that reads back the same.
     fn declares(&self, text: &str, reached: &mut Reached) {
         let read =
             |text: &str| subscribe::aggregate(&mut SourceMap::new(), text, &self.format, &mut Diagnostics::new());
@@ -192,7 +192,7 @@ impl Rules {
         reached.add(shown.split('(').next().map(str::to_owned));
     }
 
-    /// A message with values that the rules speak of, and others near them.
+    /// A message with values that the rules mention, and others near them.
     fn message(&self, rules: &[Rule], random: &mut Random) -> Message {
         let mut message = Message::empty(&self.format);
         message.valid.iter_mut().for_each(|valid| *valid = !random.one_in(4));

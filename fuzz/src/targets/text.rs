@@ -1,5 +1,5 @@
-//! What targets whose inputs are texts in a format have in common: inputs come from mutation, a reader gives either a
-//! value or findings, and findings can be shown.
+//! The common part of targets whose inputs are texts in a format: inputs come from mutation, a reader returns either a
+//! value or findings, and findings can be rendered.
 
 use diagnostics::{Diagnostics, FileId, SourceMap};
 
@@ -9,16 +9,16 @@ use crate::worker;
 
 /// A format.
 pub trait Format {
-    /// What a text of this format is.
+    /// The value that a valid text of this format stands for.
     type Value;
 
-    /// What the files of this format are called.
+    /// Name of files of this format.
     fn file_name(&self) -> &'static str;
 
     /// Reads a text.
     fn read(&self, map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<Self::Value>;
 
-    /// Panics if anything does not hold of a value that was read.
+    /// Panics if a property does not hold for a value that was read.
     fn hold(&self, value: Self::Value, reached: &mut Reached);
 }
 

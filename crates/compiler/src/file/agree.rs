@@ -56,7 +56,7 @@ fn name(preamble: &Option<Preamble>) -> &str {
     preamble.as_ref().map_or("", |preamble| &preamble.name)
 }
 
-/// What is at this place, by its preamble.
+/// Returns the object with the id `wanted`, found by its preamble.
 fn by_id<T>(all: &[T], preamble: impl Fn(&T) -> &Option<Preamble>, wanted: u32) -> Option<&T> {
     all.iter().find(|it| id(preamble(it)) == wanted)
 }
@@ -261,7 +261,7 @@ fn controller_header(header: &config::ControllerPacketMetadata) -> Result<(), St
     }
 }
 
-/// How a kind of match is called in P4Info.
+/// Returns P4Info's name of a match kind.
 fn match_type(kind: MatchKind) -> MatchType {
     match kind {
         MatchKind::Exact => MatchType::Exact,

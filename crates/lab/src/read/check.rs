@@ -1,4 +1,4 @@
-//! What is wrong with a topology as a whole.
+//! Checks of a topology as a whole.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -7,8 +7,8 @@ use diagnostics::{Diagnostic, Diagnostics};
 
 use crate::topology::{End, Entries, MAX_NODES, MOST_ON_A_LINK, Node, Program, Rate, Topology};
 
-/// Reports names, ports, addresses that are used twice, hosts without a link, links that lead back to where they began,
-/// gateways out of reach, and entries that cannot be computed.
+/// Reports names, ports and addresses that are used twice, hosts without a link, links from a node to itself,
+/// unreachable gateways, and entries that cannot be computed.
 pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
     sizes(topology, diagnostics);
     names(topology, diagnostics);
@@ -19,10 +19,10 @@ pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
     programs(topology, diagnostics);
 }
 
-/// The most routes that are computed: hosts times switches.
+/// Maximum number of routes that are computed: hosts times switches.
 const MOST_ROUTES: usize = 1_000_000;
 
-/// What would take more memory than anyone can have meant.
+/// Reports sizes that would take an unreasonable amount of memory.
 fn sizes(topology: &Topology, diagnostics: &mut Diagnostics) {
     let (hosts, switches) = (topology.hosts.len(), topology.switches.len());
     let last = topology.hosts.last().map(|host| host.span).or(topology.switches.last().map(|switch| switch.span));
@@ -125,7 +125,8 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What an address is that no host has (RFC 6890, and the network's own two where it has more); `None` for others.
+/// Describes an address that no host can have: special-purpose addresses (RFC 6890), and the network and broadcast
+/// addresses of a network with more than two addresses. `None` for all others.
 fn unusable(address: Ipv4Addr, bits: u8) -> Option<&'static str> {
     let of_host = !mask(bits);
     let own = u32::from(address) & of_host;
@@ -140,17 +141,17 @@ fn unusable(address: Ipv4Addr, bits: u8) -> Option<&'static str> {
     }
 }
 
-/// The bits of a network of so many.
+/// The netmask of a prefix of `bits` bits.
 fn mask(bits: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
 }
 
-/// The network of an address.
+/// The network part of an address.
 fn network(address: Ipv4Addr, bits: u8) -> u32 {
     u32::from(address) & mask(bits)
 }
 
-/// Gateways that are in no network of their host.
+/// Reports gateways outside their host's network.
 fn gateways(topology: &Topology, diagnostics: &mut Diagnostics) {
     for host in &topology.hosts {
         let (Some((address, bits)), Some(gateway)) = (host.address, host.gateway) else { continue };
@@ -162,9 +163,9 @@ fn gateways(topology: &Topology, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Hosts that reach only their own network, where there are others.
+/// Warns of hosts that reach only their own network while other networks exist.
 fn networks(topology: &Topology, diagnostics: &mut Diagnostics) {
-    // The least and the greatest address tell whether any host is elsewhere.
+    // The lowest and the highest address show whether any host is in another network.
     let addresses = || topology.hosts.iter().filter_map(|host| host.address.map(|(address, _)| address));
     let (Some(least), Some(most)) = (addresses().min(), addresses().max()) else { return };
     for host in topology.hosts.iter().filter(|host| host.gateway.is_none() && host.neighbours.is_empty()) {
@@ -182,7 +183,7 @@ fn networks(topology: &Topology, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// An address in a network that is usually its router's: the last but the broadcast address.
+/// The address in a network that its router usually has: the last one before the broadcast address.
 fn last(network: Ipv4Addr, bits: u8) -> Ipv4Addr {
     let hosts = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
     Ipv4Addr::from(u32::from(network) | hosts.saturating_sub(1))

@@ -1,4 +1,4 @@
-//! Values of a TOML document and their places, with what is wrong with them.
+//! Values of a TOML document with their locations, and the diagnostics about them.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and its place.
+/// A value and its location.
 pub(crate) type Value<'a> = (&'a DeValue<'a>, Span);
 
-/// Reads values; what is wrong becomes a diagnostic.
+/// Reads values and turns every mistake into a diagnostic.
 pub(crate) struct Reader<'d> {
     pub(crate) file: FileId,
     pub(crate) diagnostics: &'d mut Diagnostics,
 }
 
-/// The document; `None`, and every mistake in its syntax reported, if it is not TOML.
+/// Parses the document. If it is not TOML, reports every syntax error and returns `None`.
 pub(crate) fn parse<'t>(file: FileId, text: &'t str, diagnostics: &mut Diagnostics) -> Option<Spanned<DeTable<'t>>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -36,7 +36,7 @@ impl Reader<'_> {
         self.diagnostics.push(Diagnostic::error("topology", span, message));
     }
 
-    /// Reports the keys that nobody reads.
+    /// Reports the unknown keys of a table.
     pub(crate) fn known(&mut self, table: &DeTable<'_>, what: &str, keys: &[&str]) {
         for (key, _) in table.iter() {
             let name: &str = key.get_ref();
@@ -72,7 +72,7 @@ impl Reader<'_> {
         value.as_str().map(|text| (text, span))
     }
 
-    /// Reports a name that would do things to the terminal on which it is shown.
+    /// Reports a name with control characters, which would act on the terminal that shows it.
     pub(crate) fn showable(&mut self, name: &str, span: Span) {
         if name.chars().any(char::is_control) {
             self.wrong(span, format!("the name {name:?} has control characters"));
@@ -121,7 +121,7 @@ impl Reader<'_> {
     }
 }
 
-/// A number, whole or not; neither infinite nor none.
+/// An integer or a float; neither infinite nor NaN.
 pub(crate) fn number(value: &DeValue<'_>) -> Option<f64> {
     let number = match value {
         DeValue::Float(float) => float.as_str().parse().ok()?,

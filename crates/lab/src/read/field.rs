@@ -1,8 +1,8 @@
-//! Forms of names and values that the readers share: ends and networks.
+//! Forms of names and values that the readers share, such as ends and networks.
 
 use std::net::Ipv4Addr;
 
-/// What is wrong with a name of a host or switch; it becomes the name of a namespace and of files.
+/// Returns the problem with a name of a host or switch, if there is one. Namespaces and files are named after it.
 pub fn wrong_name(name: &str) -> Option<&'static str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if name.is_empty() {
@@ -18,14 +18,14 @@ pub fn wrong_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// An address and the bits of its network: `10.0.1.1/24`.
+/// Parses an address with the prefix length of its network: `10.0.1.1/24`.
 pub fn network(text: &str) -> Option<(Ipv4Addr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let bits: u8 = bits.parse().ok().filter(|bits| *bits <= 32)?;
     Some((address.parse().ok()?, bits))
 }
 
-/// A name and a port: `s1:2`, or `h1` alone.
+/// Splits a name and a port: `s1:2`, or `h1` alone.
 pub fn end(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         Some((name, port)) => (name, Some(port)),

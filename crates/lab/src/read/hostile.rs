@@ -1,4 +1,4 @@
-//! Files that are wrong on purpose: all are told of, none panics, hangs or takes memory.
+//! Files that are wrong on purpose: each mistake is reported, and none panics, hangs or exhausts memory.
 
 use diagnostics::{Diagnostics, SourceMap};
 
@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::topology::{Shape, Topology};
 use crate::{emit, scenario};
 
-/// What is found in a topology, and in a scenario for it.
+/// Returns the rendered diagnostics of a topology and of a scenario for it.
 fn findings(topology: &str, scenario: Option<&str>) -> String {
     let mut map = SourceMap::new();
     let mut diagnostics = Diagnostics::new();

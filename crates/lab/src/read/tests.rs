@@ -3,7 +3,7 @@ use diagnostics::{Diagnostics, SourceMap};
 use crate::generate::{Kind, generate};
 use crate::topology::{Endpoint, Entries, Program, Rate, Shape, Topology};
 
-/// Reads a text; the findings as they are shown.
+/// Reads a text; returns the topology and the rendered diagnostics.
 fn read(text: &str) -> (Option<Topology>, String) {
     let mut map = SourceMap::new();
     let file = map.add("lab.toml", text);

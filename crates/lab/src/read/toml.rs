@@ -1,14 +1,14 @@
 //! `lab.toml`.
 //!
 //! ```toml
-//! [defaults]                        # for what follows, where it says nothing else
+//! [defaults]                        # apply where a host, switch or link does not override them
 //! program = "router.p4"             # or "builtin:router"
 //! entries = "shortest-paths"        # or a file's name
 //! link = { rate = "1Gbps", delay = "10us" }
 //!
 //! [hosts.h1]
 //! ip = "10.0.1.1/24"
-//! mac = "02:00:00:00:01:01"         # one is made if it is left out
+//! mac = "02:00:00:00:01:01"         # generated if left out
 //! gateway = "10.0.1.254"
 //! neighbours = { "10.0.1.254" = "02:00:00:00:01:fe" }
 //! commands = ["sysctl -q -w net.ipv6.conf.all.disable_ipv6=1"]
@@ -17,15 +17,15 @@
 //! program = "firewall.p4"
 //! entries = "s1.json"
 //! cpu_port = 510
-//! p4runtime = true                  # controllers are served; or "127.0.0.1:50051"
+//! p4runtime = true                  # serve controllers; or an address: "127.0.0.1:50051"
 //! device_id = 7
 //!
 //! [[links]]
 //! ends = ["h1", "s1:1"]
-//! rate = "10Mbps"                   # bits a second; "unlimited": no time to serialise
+//! rate = "10Mbps"                   # bits per second; "unlimited": no serialisation time
 //! delay = "1ms"
 //! queue = 64                        # frames that wait at each end
-//! loss = 0.01                       # chances, 0 to 1; also corruption, duplication, reordering
+//! loss = 0.01                       # probability, 0 to 1; also corruption, duplication, reordering
 //! reorder_by = "1ms"
 //! mtu = 1500
 //! ```
@@ -37,19 +37,19 @@ use super::document::{self, Reader};
 use super::{default_mac, field};
 use crate::topology::{End, Endpoint, Entries, Host, Link, Node, Program, Rate, Shape, Switch, Topology};
 
-/// What the built-in router is called in a file.
+/// The name of the built-in router in a file.
 const ROUTER: &str = "builtin:router";
 
-/// What computed entries are called in a file.
+/// The name of computed entries in a file.
 const SHORTEST_PATHS: &str = "shortest-paths";
 
-/// How a file says that a link takes no time to serialise.
+/// The rate in a file of a link without serialisation time.
 pub(crate) const UNLIMITED: &str = "unlimited";
 
 const LINK_KEYS: [&str; 9] =
     ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
 
-/// Reads what can be read; what cannot is among the diagnostics.
+/// Reads as much as possible; every mistake becomes a diagnostic.
 pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
     let mut topology = Topology::default();
     let Some(document) = document::parse(file, text, diagnostics) else { return topology };
@@ -91,7 +91,7 @@ impl Reader<'_> {
         defaults
     }
 
-    /// The tables of a table of named things, in the order of the file.
+    /// The named tables inside the table `key`, in the order of the file.
     fn named<'a>(&mut self, top: &'a DeTable<'a>, key: &str) -> Vec<(&'a str, Span, &'a DeTable<'a>)> {
         let Some(things) = self.table(top, key) else { return Vec::new() };
         let mut found = Vec::new();

@@ -1,12 +1,12 @@
 //! `topology.json` of the public P4 tutorials.
 //!
-//! Hosts have `ip`, `mac` and `commands`; switches `runtime_json` and, where they run another program than the rest,
-//! `program` (of the JSON that BMv2 takes: `build/basic.json` is taken for `basic.p4`); a link is
-//! `[end, end, delay, bandwidth]`, of which the last two may be left out: a delay in milliseconds (a number, or a text
-//! with its unit), a bandwidth in Mbit/s. A switch's end is `s1-p2`.
+//! Hosts have `ip`, `mac` and `commands`. Switches have `runtime_json` and, if they run another program than the rest,
+//! `program`. It names the JSON that BMv2 loads: `build/basic.json` stands for `basic.p4`. A link is
+//! `[end, end, delay, bandwidth]`; the last two may be left out. The delay is in milliseconds (a number, or a text with
+//! its unit), the bandwidth in Mbit/s. A switch's end is `s1-p2`.
 //!
-//! Of the commands that hosts run, `route add default gw` and `arp -i eth0 -s` are understood, so that simulated hosts,
-//! which have no shell, behave the same.
+//! The host commands `route add default gw` and `arp -i eth0 -s` are interpreted, so that simulated hosts, which have
+//! no shell, behave the same.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
 use jsonc_parser::ast::{Array, Object, Value};
@@ -15,7 +15,7 @@ use jsonc_parser::common::Ranged;
 use super::{default_mac, field};
 use crate::topology::{Delay, End, Entries, Host, Link, MAX_PORT, Node, Program, Rate, Shape, Switch, Topology};
 
-/// Reads what can be read; what cannot is among the diagnostics.
+/// Reads as much as possible; every mistake becomes a diagnostic.
 pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
     let mut topology = Topology::default();
     let mut reader = Reader { file, diagnostics };
@@ -59,7 +59,7 @@ impl Reader<'_> {
         self.diagnostics.push(Diagnostic::error("topology", span, message));
     }
 
-    /// The objects of an object of named things, in the order of the file.
+    /// The named objects inside the object `key`, in the order of the file.
     fn named<'a>(&mut self, root: &'a Object<'a>, key: &str) -> Vec<(&'a str, Span, &'a Object<'a>)> {
         let Some(property) = root.get(key) else { return Vec::new() };
         let Value::Object(things) = &property.value else {
@@ -170,7 +170,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A delay; the tutorials take numbers without a unit for milliseconds.
+    /// Reads a delay; numbers without a unit are milliseconds in the tutorials.
     fn delay(&mut self, value: &Value<'_>) -> Option<Delay> {
         let text = match value {
             Value::StringLit(text) => text.value.to_string(),
@@ -239,14 +239,14 @@ fn source_of(json: &str) -> String {
     }
 }
 
-/// `route add default gw 10.0.1.10 dev eth0`, or `ip route add default via 10.0.1.10`.
+/// Parses `route add default gw 10.0.1.10 dev eth0` or `ip route add default via 10.0.1.10`.
 fn gateway(command: &str) -> Option<std::net::Ipv4Addr> {
     let mut words = command.split_whitespace().skip_while(|word| *word != "default").skip(1);
     let via = words.next().filter(|word| matches!(*word, "gw" | "via"));
     via.and(words.next())?.parse().ok()
 }
 
-/// `arp -i eth0 -s 10.0.1.10 08:00:00:00:01:00`.
+/// Parses `arp -i eth0 -s 10.0.1.10 08:00:00:00:01:00`.
 fn neighbour(command: &str) -> Option<(std::net::Ipv4Addr, wire::ethernet::Address)> {
     let mut words = command.strip_prefix("arp ")?.split_whitespace().skip_while(|word| *word != "-s").skip(1);
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))

@@ -1,4 +1,4 @@
-//! What has to come of a scenario: how files say it, and whether it came.
+//! Expected results of a scenario: reading them from a file, and checking them.
 
 use diagnostics::Span;
 use switch::Time;
@@ -8,60 +8,60 @@ use super::{Results, Scenario};
 use crate::read::document::{self, Reader};
 use crate::topology::{Delay, End, Rate, Topology};
 
-/// Something that has to hold in the end.
+/// A condition that must hold at the end of the simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expectation {
-    /// Which number.
+    /// The quantity that is bounded.
     pub what: Quantity,
-    /// At least this.
+    /// Lower bound.
     pub at_least: Option<f64>,
-    /// At most this.
+    /// Upper bound.
     pub at_most: Option<f64>,
-    /// Where the file says so.
+    /// Location in the file.
     pub span: Span,
 }
 
-/// A number that a simulation ends with. Traffic is meant by its place in the scenario.
+/// A number that results from a simulation. Traffic is identified by its index in the scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Quantity {
-    /// The share of what some traffic sent that arrived, was answered or completed: 0 to 1.
+    /// The fraction of what some traffic sent that arrived, was answered or completed: 0 to 1.
     Delivered(usize),
-    /// Bits of payload a second of some traffic.
+    /// Goodput of some traffic: bits of payload per second.
     Rate(usize),
-    /// The median latency of some traffic, in nanoseconds.
+    /// Median latency of some traffic, in nanoseconds.
     LatencyP50(usize),
-    /// The latency that 99 of 100 do not exceed, in nanoseconds.
+    /// 99th percentile of the latency of some traffic, in nanoseconds.
     LatencyP99(usize),
-    /// The share of its packets capable of ECN that arrived with a mark: 0 to 1.
+    /// The fraction of its ECN-capable packets that arrived with a mark: 0 to 1.
     Marked(usize),
     /// A value that probes read.
     Value {
         /// The probes.
         traffic: usize,
-        /// Which of their readings, by its place.
+        /// Index of the reading among those of the probes.
         reading: usize,
-        /// What of its values.
+        /// Statistic over its values.
         statistic: Statistic,
-        /// Values that arrived from this time on.
+        /// Only values that arrived at this time or later.
         after: Delay,
-        /// Values that arrived before this time.
+        /// Only values that arrived before this time.
         before: Delay,
     },
     /// Frames that an end sent.
     Frames(End),
-    /// Bits of frames that an end sent, a second of the scenario.
+    /// Bits of frames that an end sent, per second of the scenario.
     Carried(End),
-    /// The most frames that waited at an end.
+    /// Maximum number of frames that waited at an end.
     Queue(End),
-    /// How many frames waited at an end, on average.
+    /// Mean number of frames that waited at an end.
     MeanQueue(End),
     /// Frames that found the queue of an end full.
     Drops(End),
-    /// The share of an end in the frames that several ends sent: 0 to 1.
+    /// The fraction of the frames sent by several ends that one end sent: 0 to 1.
     Share(End, Vec<End>),
 }
 
-/// What is asked of many values.
+/// A statistic over many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
     /// The smallest.
@@ -74,16 +74,16 @@ pub enum Statistic {
     Last,
 }
 
-/// Something that was expected and did not come.
+/// An expectation that was not met.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unmet {
-    /// What was expected of which traffic, and what came.
+    /// Text with the quantity, the expected bound and the actual value.
     pub message: String,
-    /// Where the scenario says so.
+    /// Location in the scenario file.
     pub span: Span,
 }
 
-/// What a single number bounds; a list of two bounds both ways.
+/// The direction in which a single number bounds a quantity; a list of two bounds it in both.
 #[derive(Clone, Copy, PartialEq)]
 enum Bound {
     Least,
@@ -95,7 +95,7 @@ const VALUE: [&str; 8] = ["traffic", "value", "least", "mean", "most", "last", "
 const LINK: [&str; 8] = ["link", "frames", "rate", "queue", "queue_mean", "drops", "share", "among"];
 
 impl Reader<'_> {
-    /// What one table expects.
+    /// Reads the expectations of one table.
     pub(super) fn expectations(
         &mut self,
         table: &DeTable<'_>,
@@ -173,7 +173,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Bounds of a number, and where they stand: one number that bounds it one way, or a list of both.
+    /// Reads the bounds of a number, with their location: a single bound, or a list of the lower and the upper one.
     fn bounds(
         &mut self,
         table: &DeTable<'_>,
@@ -200,7 +200,7 @@ impl Reader<'_> {
         found.map(|bounds| (bounds, span))
     }
 
-    /// The end that sends: `s1:2`, or a host.
+    /// Parses the end that sends: `s1:2`, or a host.
     fn sending_end(&mut self, text: (&str, Span), topology: &Topology) -> Option<End> {
         let end = self.end(text, topology)?;
         let linked = topology.links.iter().any(|link| link.ends.contains(&end));
@@ -220,7 +220,7 @@ fn share(value: &DeValue<'_>) -> Option<f64> {
     document::number(value).filter(|share| (0.0..=1.0).contains(share))
 }
 
-/// What was expected and did not come.
+/// Returns the expectations that were not met.
 pub fn unmet(scenario: &Scenario, topology: &Topology, results: &Results) -> Vec<Unmet> {
     let one = |expected: &Expectation| {
         let (what, value) = value(&expected.what, topology, results);
@@ -233,7 +233,8 @@ pub fn unmet(scenario: &Scenario, topology: &Topology, results: &Results) -> Vec
     scenario.expect.iter().filter_map(one).collect()
 }
 
-/// A value to four digits behind the point, or to all where fewer would look as if they met what is expected.
+/// Formats a value to four digits after the decimal point, or to all digits if the rounded value would seem to meet the
+/// expectation.
 fn shown(value: f64, expected: &Expectation) -> String {
     let short = (value * 1e4).round() / 1e4;
     let meets =
@@ -241,7 +242,7 @@ fn shown(value: f64, expected: &Expectation) -> String {
     if meets { value.to_string() } else { short.to_string() }
 }
 
-/// What a quantity is called and what it came to; not a number if nothing was measured.
+/// Returns the name of a quantity and its actual value; NaN if nothing was measured.
 fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f64) {
     let named = |what: &str, traffic: usize| format!("{what} of `{}`", results.traffic[traffic].name);
     let at = |what: &str, end: End| format!("{what} at {}", topology.end_name(end));

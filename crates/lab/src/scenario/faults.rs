@@ -1,4 +1,4 @@
-//! Faults, as a file asks for them and as the seed draws them.
+//! Faults, as a file describes them and as they are drawn from the seed.
 
 use diagnostics::{Diagnostic, Span};
 use toml::de::DeTable;
@@ -25,11 +25,11 @@ const KEYS: [&str; 13] = [
     "drift_ppm",
 ];
 
-/// What each end of some links is told.
+/// A fault of a host or switch, with its time.
 type Told = (Delay, Node, Fault);
 
 impl Reader<'_> {
-    /// The faults of one table.
+    /// Reads the faults of one table.
     pub(super) fn fault(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Vec<Planned> {
         self.known(table, "a fault", &KEYS);
         for (word, of) in [("by", "slow"), ("offset", "skew"), ("behind", "skew"), ("drift_ppm", "skew")] {
@@ -86,7 +86,7 @@ impl Reader<'_> {
         told.into_iter().map(|(at, node, fault)| Planned { at, node, fault, span }).collect()
     }
 
-    /// A host to which something happens that happens to no switch.
+    /// Resolves the host of a fault that only hosts can have.
     fn host(&mut self, (name, span): (&str, Span), what: &str, topology: &Topology) -> Option<Node> {
         let node = self.place((name, span), topology)?;
         if let Node::Switch(_) = node {
@@ -95,7 +95,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// Tells of something that is to happen when everything is over.
+    /// Warns of an event at or after the end of the scenario.
     pub(super) fn in_time(&mut self, table: &DeTable<'_>, at: Delay, duration: Delay) {
         if at >= duration
             && let Some((_, span)) = self.get(table, "at")
@@ -106,14 +106,14 @@ impl Reader<'_> {
     }
 }
 
-/// Both ends of the links that are meant, told that the link goes up or down.
+/// Returns the link-up or link-down faults for both ends of the links that `meant` selects.
 fn links(topology: &Topology, at: Delay, up: bool, meant: impl Fn([Node; 2]) -> bool) -> Vec<Told> {
     let links = topology.links.iter().filter(|link| meant(link.ends.map(|end| end.node)));
     let told = |port| if up { Fault::LinkUp(port) } else { Fault::LinkDown(port) };
     links.flat_map(|link| link.ends.map(|end| (at, end.node, told(end.port)))).collect()
 }
 
-/// What a seed draws of random faults, in the order of time. A switch or link that is down is let be.
+/// Draws random faults from a seed, in the order of time. A switch or link that is already down is skipped.
 pub fn draw(faults: RandomFaults, topology: &Topology, duration: Delay, seed: u64) -> Vec<Planned> {
     let mut random = Random::new(seed, 3);
     let mut told: Vec<Told> = Vec::new();

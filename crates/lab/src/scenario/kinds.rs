@@ -1,4 +1,4 @@
-//! Kinds of traffic, as a file asks for them.
+//! Kinds of traffic, as a file describes them.
 
 use std::net::Ipv4Addr;
 
@@ -12,11 +12,11 @@ use crate::sim::traffic::{Field, Reading, SizeDistribution};
 use crate::sim::transport::Law;
 use crate::topology::{Delay, Rate};
 
-/// The control whose senders take marks as RFC 8257 says.
+/// The congestion control whose senders react to ECN marks as in RFC 8257.
 const DCTCP: &str = "dctcp";
 
 impl TrafficKind {
-    /// What is read from probes; nothing from other traffic.
+    /// Returns the readings of probes; empty for other traffic.
     pub fn readings(&self) -> &[Reading] {
         match self {
             TrafficKind::Probe { readings, .. } => readings,
@@ -24,7 +24,7 @@ impl TrafficKind {
         }
     }
 
-    /// How its connections avoid congestion; `None` if it has none.
+    /// Returns the congestion control of its connections; `None` if it has no connections.
     pub fn control(&self) -> Option<CongestionControl> {
         match self {
             TrafficKind::Tcp { control, .. }
@@ -118,13 +118,13 @@ impl Reader<'_> {
             ("reno", CongestionControl::Reno),
             ("cubic", CongestionControl::Cubic),
             ("none", CongestionControl::None),
-            // Losses are Reno's; marks are not.
+            // DCTCP reacts to losses as Reno does; only its reaction to marks differs.
             (DCTCP, CongestionControl::Reno),
         ];
         self.one_of(table, "control", &controls).unwrap_or_default()
     }
 
-    /// Whether packets are capable of ECN, and what marks do.
+    /// Reads the reaction to ECN marks; `None` if packets are not ECN-capable.
     pub(super) fn ecn(&mut self, table: &DeTable<'_>) -> Option<Law> {
         let on = self.get(table, "ecn").is_some_and(|(value, span)| match value {
             DeValue::Boolean(on) => *on,
@@ -137,7 +137,7 @@ impl Reader<'_> {
         if dctcp { Some(Law::Dctcp) } else { on.then_some(Law::Classic) }
     }
 
-    /// The address that receivers stand behind.
+    /// Reads the virtual address that the receivers share.
     pub(super) fn behind(&mut self, table: &DeTable<'_>) -> Option<Ipv4Addr> {
         let (text, span) = self.text(table, "address")?;
         let address = text.parse().ok();
@@ -147,7 +147,7 @@ impl Reader<'_> {
         address
     }
 
-    /// The bytes of a probe.
+    /// Reads the bytes of a probe.
     fn frame(&mut self, table: &DeTable<'_>, span: Span) -> Option<Vec<u8>> {
         let Some((text, span)) = self.text(table, "frame") else {
             self.wrong(span, "a probe needs a frame, from Ethernet on: frame = \"ffffffffffff 020000000001 88b5 00\"");
@@ -172,7 +172,7 @@ impl Reader<'_> {
         Some(frame)
     }
 
-    /// What is read from probes.
+    /// Reads the readings of probes.
     fn readings(&mut self, table: &DeTable<'_>) -> Vec<Reading> {
         let Some(values) = self.table(table, "values") else { return Vec::new() };
         let mut readings = Vec::new();
@@ -200,7 +200,7 @@ impl Reader<'_> {
         readings
     }
 
-    /// A field that another is divided by: where, and how many bytes.
+    /// Reads the field by which another one is divided: its offset and its length in bytes.
     fn over(&mut self, table: &DeTable<'_>) -> Option<Field> {
         let (value, span) = self.get(table, "over")?;
         let list = value.as_array();

@@ -1,4 +1,4 @@
-//! What would take more memory or time than anyone can have meant, told before it is run.
+//! Limits on scenarios: an unreasonable need of memory or time is reported before the run.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,29 @@ use super::{Scenario, Traffic, TrafficKind};
 use crate::read::document::Reader;
 use crate::topology::{Delay, MOST_ON_A_LINK, Topology};
 
-/// The most samples of queues: some 400 MB.
+/// Maximum number of queue samples: about 400 MB.
 const MOST_SAMPLES: u64 = 10_000_000;
 
-/// Samples that a scenario has at most if it does not say how often they are taken.
+/// Maximum number of queue samples if the scenario sets no sampling interval.
 const USUAL_SAMPLES: u64 = 1_000_000;
 
-/// The most pairs that ping each other: each has a socket and a histogram.
+/// Maximum number of pairs that ping each other: each has a socket and a histogram.
 const MOST_PINGS: usize = 20_000;
 
-/// The most frames that some traffic sends by itself: hours of simulation.
+/// Maximum number of frames that some traffic sends by itself: hours of simulation.
 const MOST_FRAMES: u128 = 1_000_000_000;
 
-/// The most flows that some traffic begins.
+/// Maximum number of flows that some traffic begins.
 const MOST_FLOWS: f64 = 10_000_000.0;
 
-/// The most faults that are drawn, about.
+/// Approximate maximum number of random faults.
 const MOST_DRAWN: u64 = 100_000;
 
 fn lasts_ns(traffic: &Traffic) -> u64 {
     traffic.stop.as_ns().saturating_sub(traffic.start.as_ns())
 }
 
-/// About how many frames some traffic sends by itself, whatever the network does.
+/// Approximate number of frames that some traffic sends by itself, independently of the network.
 fn frames(traffic: &Traffic) -> u128 {
     let lasts_ns = u128::from(lasts_ns(traffic));
     let receivers: usize = traffic.pairs.iter().map(|(_, to)| to.len()).sum();
@@ -49,7 +49,7 @@ fn frames(traffic: &Traffic) -> u128 {
 }
 
 impl Reader<'_> {
-    /// How often queues are sampled.
+    /// Returns the time between two samples of the queues.
     pub(super) fn sample(&mut self, top: &DeTable<'_>, duration: Delay, topology: &Topology) -> Delay {
         let ends = 2 * topology.links.len() as u64;
         let fits = |samples: u64| Delay::from_ns(duration.as_ns() / (samples / ends.max(1)).max(1));
@@ -69,7 +69,7 @@ impl Reader<'_> {
         asked.max(Delay::from_ns(1_000))
     }
 
-    /// Probes of one EtherType that arrive at one host cannot be told from each other.
+    /// Reports probes with the same EtherType that arrive at the same host, because they cannot be distinguished.
     fn probes(&mut self, scenario: &Scenario, topology: &Topology) {
         let mut seen: BTreeMap<(u16, usize), &Traffic> = BTreeMap::new();
         for traffic in &scenario.traffic {
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a scenario asks for as a whole.
+    /// Checks the limits of a scenario as a whole.
     pub(super) fn limits(&mut self, top: &DeTable<'_>, scenario: &Scenario, topology: &Topology) {
         if let (Some(faults), Some((_, span))) = (scenario.random_faults, self.get(top, "random-faults"))
             && scenario.duration.as_ns() / faults.every.as_ns().max(1) > MOST_DRAWN

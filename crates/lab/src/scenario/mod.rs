@@ -1,4 +1,4 @@
-//! What happens in a simulated network: who sends what to whom, what goes wrong, and what is expected.
+//! Scenarios of a simulated network: the traffic between its hosts, the faults, and the expected results.
 
 mod expect;
 mod faults;
@@ -25,166 +25,166 @@ pub use read::read;
 pub use results::{FlowResult, LinkResult, Results, Values};
 pub use run::{Run, prepare};
 
-/// A scenario.
+/// A scenario: traffic, faults, changes of entries, captures and expectations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// How long it lasts.
+    /// Duration of the simulation, in virtual time.
     pub duration: Delay,
-    /// What everything random comes from, unless whoever runs it says otherwise.
+    /// Default seed of all random numbers; the caller may choose another one.
     pub seed: u64,
-    /// How often queues are sampled.
+    /// Time between two samples of the queues.
     pub sample: Delay,
-    /// Who sends.
+    /// Traffic between the hosts.
     pub traffic: Vec<Traffic>,
-    /// What goes wrong, and when.
+    /// Faults at fixed times.
     pub faults: Vec<Planned>,
-    /// What goes wrong at random.
+    /// Faults at random times.
     pub random_faults: Option<RandomFaults>,
-    /// How entries change.
+    /// Changes of table entries.
     pub writes: Vec<Write>,
-    /// What is recorded, and in which file.
+    /// Ends whose frames are captured, each with the name of its capture file.
     pub captures: Vec<(End, String)>,
-    /// What has to come of it.
+    /// Expected results.
     pub expect: Vec<Expectation>,
 }
 
-/// Hosts that send, hosts that receive, and how.
+/// Senders, their receivers, and the kind of traffic between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traffic {
     /// Its name, unique in the scenario.
     pub name: String,
-    /// The senders and whom each sends to, by their places in the topology.
+    /// The senders, each with its receivers, by their indices in the topology.
     pub pairs: Vec<(usize, Vec<usize>)>,
-    /// When it begins.
+    /// Time at which it begins.
     pub start: Delay,
-    /// When it ends.
+    /// Time at which it ends.
     pub stop: Delay,
-    /// Where it is sent to, if that is not the receivers' own address: they stand behind it.
+    /// Destination address, if it is not the receivers' own: a virtual address that the receivers share.
     pub address: Option<Ipv4Addr>,
-    /// Whether its packets are capable of ECN, and how senders take marks.
+    /// Reaction of senders to ECN marks; `None` if packets are not ECN-capable.
     pub ecn: Option<Law>,
-    /// What is sent.
+    /// Kind of traffic and its parameters.
     pub kind: TrafficKind,
-    /// Where the file says so.
+    /// Location in the file.
     pub span: Span,
 }
 
-/// Something that goes wrong at a time.
+/// A fault at a fixed time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planned {
-    /// When.
+    /// Time at which it happens.
     pub at: Delay,
-    /// With what.
+    /// Host or switch to which it happens.
     pub node: Node,
-    /// What.
+    /// The fault.
     pub fault: Fault,
-    /// Where the file says so.
+    /// Location in the file.
     pub span: Span,
 }
 
-/// Entries of a switch that change at a time, as a controller would change them.
+/// A change of a switch's entries at a fixed time, made as a controller would make it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// When.
+    /// Time at which it happens.
     pub at: Delay,
-    /// Which switch, by its place in the topology.
+    /// Index of the switch in the topology.
     pub switch: usize,
-    /// The file of what is taken away first.
+    /// File of the entries that are deleted first.
     pub delete: Option<String>,
-    /// The file of what is written then.
+    /// File of the entries that are written after that.
     pub entries: Option<String>,
-    /// Where the scenario says so.
+    /// Location in the scenario file.
     pub span: Span,
 }
 
-/// What is sent.
+/// A kind of traffic and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrafficKind {
-    /// Datagrams in frames of `size` bytes, `rate_bps` bits of frames a second.
+    /// Datagrams in frames of `size` bytes, at `rate_bps` bits of frames per second.
     Udp {
-        /// Bytes of a frame.
+        /// Size of a frame, in bytes.
         size: u32,
-        /// Bits of frames a second, on average while sending.
+        /// Bits of frames per second, on average while sending.
         rate_bps: u64,
-        /// When each is sent.
+        /// Spacing of the datagrams in time.
         timing: Timing,
     },
-    /// One flow of so many bytes; without end if `None`.
+    /// One flow of `bytes` bytes.
     Tcp {
-        /// Bytes of the flow.
+        /// Size of the flow, in bytes; `None` for a flow without end.
         bytes: Option<u64>,
-        /// Bytes of buffers.
+        /// Size of the buffers, in bytes.
         window: u32,
-        /// How it avoids congestion.
+        /// Congestion control of the flow.
         control: CongestionControl,
     },
-    /// Flows that come and go.
+    /// Flows that begin and end throughout the run.
     Flows {
-        /// How large they are.
+        /// Distribution of the sizes of the flows.
         sizes: SizeDistribution,
-        /// Bits a second that each sender offers, on average.
+        /// Offered load of each sender, in bits per second on average.
         rate_bps: u64,
-        /// How they avoid congestion.
+        /// Congestion control of the connections.
         control: CongestionControl,
     },
-    /// Requests, each when the last is answered.
+    /// Requests, each sent after the previous one is answered.
     Requests {
-        /// Bytes of a request.
+        /// Size of a request, in bytes.
         request: u32,
-        /// Bytes of an answer.
+        /// Size of a response, in bytes.
         response: u32,
-        /// The mean of the time between an answer and the next request.
+        /// Mean time between a response and the next request.
         think: Delay,
-        /// How they avoid congestion.
+        /// Congestion control of the connections.
         control: CongestionControl,
     },
     /// Echo requests.
     Ping {
-        /// How many.
+        /// Number of echo requests.
         count: u32,
-        /// One every so long.
+        /// Time from one to the next.
         interval: Delay,
     },
-    /// Frames of one's own making, from which values are read where they arrive.
+    /// Custom frames, from which values are read where they arrive.
     Probe {
-        /// The frame.
+        /// Bytes of the frame, from the Ethernet header on.
         frame: Vec<u8>,
-        /// How many.
+        /// Number of frames.
         count: u32,
-        /// One every so long.
+        /// Time from one to the next.
         interval: Delay,
-        /// What is read from those that arrive.
+        /// Values that are read from the frames that arrive.
         readings: Vec<Reading>,
     },
-    /// The frames of a capture file, at their times, once.
+    /// The frames of a capture file, sent once, at their times.
     Replay(
         /// The file; relative names are relative to the scenario's.
         String,
     ),
 }
 
-/// When datagrams are sent.
+/// The spacing of datagrams in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timing {
-    /// Evenly.
+    /// At constant intervals.
     Constant,
-    /// Independently of each other.
+    /// As a Poisson process: independently of each other.
     Poisson,
-    /// Evenly for a time, not at all for a time; both exponential with these means.
+    /// Alternately on, at constant intervals, and off; both times are exponential with these means.
     OnOff {
-        /// The mean of the time on.
+        /// Mean time on.
         on: Delay,
-        /// The mean of the time off.
+        /// Mean time off.
         off: Delay,
     },
 }
 
-/// Faults drawn from the seed: each happens to a switch or link at random.
+/// Faults drawn from the seed; each happens to a random switch or link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RandomFaults {
-    /// Time from one to the next, on average.
+    /// Mean time from one fault to the next.
     pub every: Delay,
-    /// How long one lasts, on average.
+    /// Mean duration of a fault.
     pub lasts: Delay,
     /// Whether switches crash.
     pub crashes: bool,
@@ -193,7 +193,7 @@ pub struct RandomFaults {
 }
 
 impl Scenario {
-    /// Everything that goes wrong, in the order of time: what was planned, and what is drawn from a seed.
+    /// Returns all faults in the order of time: the planned ones and those drawn from a seed.
     pub fn schedule(&self, topology: &Topology, seed: u64) -> Vec<Planned> {
         let drawn = self.random_faults.map(|random| faults::draw(random, topology, self.duration, seed));
         let mut all: Vec<Planned> = self.faults.iter().copied().chain(drawn.into_iter().flatten()).collect();
@@ -201,7 +201,7 @@ impl Scenario {
         all
     }
 
-    /// A scenario for those who have none: every host pings every other (each its successor, where there are many).
+    /// Returns the default scenario: every host pings every other, or only its successor if there are many hosts.
     pub fn all_ping(hosts: usize) -> Scenario {
         const ALL_PAIRS_UP_TO: usize = 16;
         let others = |host: usize| match hosts {

@@ -3,7 +3,7 @@
 //! ```toml
 //! duration = "2s"
 //! seed = 1
-//! sample = "1ms"                    # how often queues are sampled
+//! sample = "1ms"                    # time between two samples of the queues
 //!
 //! [[traffic]]
 //! name = "voice"
@@ -21,23 +21,23 @@
 //! kind = "tcp"
 //! from = ["h1", "h3"]
 //! to = "h2"
-//! bytes = 1000000                   # none: without end
+//! bytes = 1000000                   # if left out: without end
 //! control = "reno"                  # reno, cubic, none; dctcp
-//! ecn = true                        # packets are capable of ECN; with dctcp they always are
+//! ecn = true                        # packets are ECN-capable; with dctcp they always are
 //!
 //! [[traffic]]
 //! name = "web"
 //! kind = "requests"
 //! from = "h1"
-//! to = ["h3", "h4"]                 # stand behind
-//! address = "10.0.0.100"            # which is what is sent to
+//! to = ["h3", "h4"]                 # share a virtual address,
+//! address = "10.0.0.100"            # the destination of the requests
 //!
 //! [[traffic]]
 //! name = "load"
 //! kind = "probe"
 //! from = "h1"
 //! to = "h2"
-//! frame = "ffffffffffff 020000000001 88b5 00000000"       # digits of 16, from Ethernet on
+//! frame = "ffffffffffff 020000000001 88b5 00000000"       # hexadecimal, from the Ethernet header on
 //! interval = "10ms"
 //! values = { s1 = { at = 14, bytes = 4, over = [18, 4], scale = 8.0 } }
 //!
@@ -47,13 +47,14 @@
 //! from = "all"
 //! to = "all"
 //! sizes = "web-search"              # web-search, data-mining, or a number of bytes
-//! rate = "100Mbps"                  # that each sender offers
+//! rate = "100Mbps"                  # offered load of each sender
 //!
 //! [[faults]]
 //! at = "500ms"
 //! crash = "s1"                      # or restart = "s1", down = ["s1", "s2"], up = ["s1", "s2"],
 //!                                   # partition = ["s1", "h1"], heal = ["s1", "h1"],
-//!                                   # slow = "h1" with by = "10us", skew = "h1" with offset = "1ms" and drift_ppm = 50
+//!                                   # slow = "h1" with by = "10us",
+//!                                   # skew = "h1" with offset = "1ms" and drift_ppm = 50
 //! [random-faults]
 //! every = "200ms"
 //! lasts = "50ms"
@@ -62,8 +63,8 @@
 //! [[writes]]
 //! at = "1s"
 //! switch = "s1"
-//! delete = "old.json"               # entries files: what is taken away, and then
-//! entries = "new.json"              # what is written; one of them may be left out
+//! delete = "old.json"               # entries file to delete first, then
+//! entries = "new.json"              # the one to write; one of them may be left out
 //!
 //! [[captures]]
 //! at = "s1:2"
@@ -71,8 +72,9 @@
 //!
 //! [[expect]]
 //! traffic = "voice"
-//! delivered = 0.99                  # at least; also rate = "1Mbps", latency_p50 = "1ms", latency_p99 = "5ms" (at most)
-//!                                   # a list is least and most: delivered = [0.0, 0.0], marked = [0.01, 0.5]
+//! delivered = 0.99                  # at least; also rate = "1Mbps" (at least),
+//!                                   # latency_p50 = "1ms", latency_p99 = "5ms" (at most)
+//!                                   # a list is minimum and maximum: delivered = [0.0, 0.0], marked = [0.01, 0.5]
 //! [[expect]]
 //! traffic = "load"
 //! value = "s1"
@@ -81,7 +83,7 @@
 //! before = "2s"
 //!
 //! [[expect]]
-//! link = "s1:2"                     # what a port, or a host, sends
+//! link = "s1:2"                     # the sending port, or a host
 //! queue = 40                        # at most; also queue_mean, drops; frames, rate (at least)
 //! share = [0.4, 0.6]
 //! among = ["s1:2", "s1:3"]
@@ -94,13 +96,13 @@ use super::{RandomFaults, Scenario, Traffic, TrafficKind};
 use crate::read::document::{self, Reader};
 use crate::topology::{Delay, Node, Topology};
 
-/// The most tables of traffic: each has a port of its own.
+/// Maximum number of traffic tables: each has its own port.
 const MOST_TRAFFIC: usize = 4_096;
 
-/// The most pairs of senders and receivers of one table of traffic.
+/// Maximum number of pairs of senders and receivers in one traffic table.
 const MOST_PAIRS: usize = 1_000_000;
 
-/// Reads a scenario for a topology. `None` if there was an error.
+/// Reads a scenario for a topology. Returns `None` if there was an error.
 pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Diagnostics) -> Option<Scenario> {
     let document = document::parse(file, text, diagnostics)?;
     let top = document.get_ref();
@@ -162,14 +164,14 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
     (!diagnostics.has_errors()).then_some(scenario)
 }
 
-/// Whether a capture's name leads nowhere else, and is not that of another output.
+/// Whether a capture's name stays in the output directory and is not the name of another output.
 fn is_plain(name: &str) -> bool {
     let ends = [".pcap", ".pcapng", ".cap"].iter().any(|end| name.len() > end.len() && name.ends_with(end));
     ends && !name.starts_with('.') && !name.contains(['/', '\\', '\0'])
 }
 
 impl Reader<'_> {
-    /// The tables of a list of tables.
+    /// Returns the tables of an array of tables.
     fn list<'a>(&mut self, top: &'a DeTable<'a>, key: &str) -> Vec<(&'a DeTable<'a>, Span)> {
         let Some((value, span)) = self.get(top, key) else { return Vec::new() };
         let Some(items) = value.as_array() else {
@@ -187,7 +189,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Texts that are one or a list.
+    /// Reads a string or a list of strings.
     fn texts<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<Vec<(&'a str, Span)>> {
         let (value, span) = self.get(table, key)?;
         let texts = match value {
@@ -289,7 +291,7 @@ impl Reader<'_> {
         Some(Traffic { name, pairs, start, stop, address, ecn, kind, span })
     }
 
-    /// Who sends to whom.
+    /// Returns each sender with its receivers.
     fn pairs(
         &mut self,
         span: Span,
@@ -318,7 +320,7 @@ impl Reader<'_> {
             self.wrong(span, format!("{from} senders and {to} receivers: name one receiver, or as many as senders"));
             return None;
         }
-        // A probe may come back to where it began.
+        // A probe may return to its sender.
         let itself = matches!(kind, TrafficKind::Probe { .. });
         let pairs = from.into_iter().enumerate().map(|(at, host)| {
             let receivers = if any || !several { &to[..] } else { &to[at..=at] };
@@ -327,7 +329,7 @@ impl Reader<'_> {
         Some(pairs.filter(|(_, receivers)| !receivers.is_empty()).collect())
     }
 
-    /// Hosts without an address neither send IP nor are sent any.
+    /// Reports hosts without an address, which can neither send nor receive IP packets.
     fn addressed(
         &mut self,
         span: Span,

@@ -1,4 +1,4 @@
-//! What came of a scenario.
+//! Results of a scenario.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -16,47 +16,47 @@ use crate::sim::transport::Marks;
 use crate::sim::{LinkStats, Sample, Stack, Totals};
 use crate::topology::{End, Topology};
 
-/// What came of a scenario.
+/// The results of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// What came of each traffic, in the order of the scenario.
+    /// Result of each traffic, in the order of the scenario.
     pub traffic: Vec<FlowResult>,
-    /// What came of each pair of sender and receiver.
+    /// Result of each pair of sender and receiver.
     pub pairs: Vec<FlowResult>,
-    /// What each direction of each link did.
+    /// Counters of each direction of each link.
     pub links: Vec<LinkResult>,
-    /// The queues over time.
+    /// Queue lengths over time.
     pub samples: Vec<Sample>,
-    /// The simulation in numbers.
+    /// Totals of the simulation.
     pub totals: Totals,
-    /// A hash of the frames that arrived anywhere, and when ([`crate::sim::Simulation::digest`]).
+    /// A hash of all frames that arrived and their arrival times ([`crate::sim::Simulation::digest`]).
     pub digest: u64,
-    /// When it ended.
+    /// Time at which it ended.
     pub end: Time,
-    /// Changes of entries that a switch refused: when, which of the scenario, and why.
+    /// Changes of entries that a switch refused: the time, the index in the scenario, and the reason.
     pub refused: Vec<(Time, usize, String)>,
-    /// When more was on the way than is simulated, which ended it.
+    /// Time at which the run was stopped because too many bytes were in flight; `None` if it was not.
     pub flooded: Option<Time>,
-    /// What was expected and did not come.
+    /// Expectations that were not met.
     pub unmet: Vec<Unmet>,
 }
 
-/// What came of some traffic, or of one pair of it.
+/// The result of some traffic, or of one pair of it.
 #[derive(Clone, Debug)]
 pub struct FlowResult {
     /// The traffic's name.
     pub name: String,
-    /// The sender, or how many there are.
+    /// The sender, or the number of senders.
     pub from: String,
-    /// The receiver, or how many there are.
+    /// The receiver, or the number of receivers.
     pub to: String,
-    /// What `sent` and `received` count: datagrams, flows, requests, echoes, frames.
+    /// Unit of `sent` and `received`: datagrams, flows, requests, echoes or frames.
     pub unit: &'static str,
-    /// The numbers.
+    /// The measurements.
     pub measured: Measured,
-    /// Packets capable of ECN that arrived at either end, and the marks among them; with the traffic, not with pairs.
+    /// ECN-capable packets that arrived at either end, and the marked ones among them; only per traffic, not per pair.
     pub marks: Marks,
-    /// What probes read, in the order of the scenario; with the traffic, not with pairs.
+    /// Values that probes read, in the order of the scenario; only per traffic, not per pair.
     pub values: Vec<Values>,
 }
 
@@ -67,33 +67,33 @@ pub struct LinkResult {
     pub from: End,
     /// The end that receives.
     pub to: End,
-    /// What it did.
+    /// Counters of this direction.
     pub stats: LinkStats,
 }
 
-/// What probes read.
+/// A series of values that probes read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
-    /// What it is called.
+    /// Name of the value.
     pub name: String,
-    /// The values and when they arrived, in the order of time.
+    /// The values with their arrival times, in the order of time.
     pub points: Vec<(Time, f64)>,
 }
 
 impl FlowResult {
-    /// The share of what was sent that arrived; 1 if nothing was sent.
+    /// Returns the fraction of the sent units that arrived; 1 if nothing was sent.
     pub fn delivered(&self) -> f64 {
         if self.measured.sent == 0 { 1.0 } else { self.measured.received as f64 / self.measured.sent as f64 }
     }
 }
 
-/// The application at a place, if it is of this kind.
+/// Returns the application at a place, if it is of type `T`.
 fn app<T: Any>(run: &Run, at: At) -> Option<&T> {
     let stack = run.simulation.program(at.host)?.as_any().downcast_ref::<Stack>()?;
     stack.apps().nth(at.app)?.as_any().downcast_ref()
 }
 
-/// What the applications of one sender measured.
+/// Returns the measurements of one sender's applications.
 fn measured(run: &Run, part: &Part, kind: &TrafficKind) -> Measured {
     let mut all = Measured::default();
     let sent = match kind {
@@ -179,7 +179,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     }
     let mut links: Vec<LinkResult> =
         run.simulation.links().map(|(from, to, stats)| LinkResult { from, to, stats }).collect();
-    // What a switch's own queue held is known by samples only.
+    // The length of a switch's own queue is known from samples only.
     let mut longest = std::collections::BTreeMap::<End, u64>::new();
     for sample in run.simulation.samples() {
         let most = longest.entry(sample.from).or_default();
@@ -198,7 +198,7 @@ pub fn of(run: &Run, topology: &Topology, scenario: &Scenario) -> Results {
     results
 }
 
-/// The marks on packets of some traffic, at all of its hosts.
+/// Returns the ECN marks on packets of some traffic, at all of its hosts.
 fn marks(run: &Run, traffic: usize, parts: &[&Part]) -> Marks {
     let hosts: BTreeSet<usize> = parts.iter().flat_map(|part| part.to.iter().copied().chain([part.from])).collect();
     let mut all = Marks::default();
@@ -212,7 +212,7 @@ fn marks(run: &Run, traffic: usize, parts: &[&Part]) -> Marks {
     all
 }
 
-/// What the probes of some traffic read, wherever they arrived.
+/// Returns the values that the probes of some traffic read, at all hosts where they arrived.
 fn values(run: &Run, readings: &[Reading], parts: &[&Part]) -> Vec<Values> {
     let sinks: BTreeSet<At> = parts.iter().flat_map(|part| part.receivers.iter().copied()).collect();
     let of = |(number, reading): (usize, &Reading)| {

@@ -1,4 +1,4 @@
-//! From a scenario to a simulation, and to what came of it.
+//! Running a scenario: its simulation and its results.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,24 +14,24 @@ use crate::sim::traffic::{
 use crate::sim::{App, MakeElement, Simulation, Stack};
 use crate::topology::{Delay, Topology};
 
-/// The first port of the scenario's traffic; each kind has its own.
+/// The first port of the scenario's traffic; each traffic table has its own.
 const FIRST_PORT: u16 = 5_000;
 
-/// The port of some traffic, by its place in the scenario.
+/// Returns the port of some traffic, by its index in the scenario.
 pub fn port(traffic: usize) -> u16 {
     FIRST_PORT + u16::try_from(traffic).expect("scenarios have fewer kinds of traffic")
 }
 
-/// A scenario that is under way.
+/// A running scenario.
 pub struct Run {
     /// The simulation.
     pub simulation: Simulation,
     duration: Delay,
-    /// Where the applications of each traffic are.
+    /// Applications of each traffic, by sender.
     pub(super) parts: Vec<Part>,
 }
 
-/// Where an application is.
+/// The location of an application: its host and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct At {
     pub host: usize,
@@ -45,9 +45,9 @@ pub struct Part {
     pub from: usize,
     pub to: Vec<usize>,
     pub sender: At,
-    /// The applications that measure: the sender's own, or the receivers'.
+    /// Applications that measure: the sender's own, or the receivers'.
     pub receivers: Vec<At>,
-    /// What a receiver knows the sender by.
+    /// Flow number by which a receiver identifies the sender.
     pub flow: u32,
 }
 
@@ -55,8 +55,8 @@ fn time(delay: Delay) -> Time {
     Time::from_ns(delay.as_ns())
 }
 
-/// Makes the simulation of a scenario; `replays` are the frames of the captures that it
-/// replays, by name, each with its time in nanoseconds.
+/// Makes the simulation of a scenario. `replays` holds the frames of the captures that it replays, by name, each with
+/// its time in nanoseconds.
 pub fn prepare(
     topology: &Topology,
     scenario: &Scenario,
@@ -83,14 +83,14 @@ pub fn prepare(
 }
 
 impl Run {
-    /// Runs to the scenario's end, on so many threads. `progress` is told the share that is done, now and then.
+    /// Runs to the scenario's end on `threads` threads. Calls `progress` from time to time with the completed fraction.
     pub fn run(&mut self, threads: usize, progress: &mut dyn FnMut(f64)) {
         let total = self.duration.as_ns().max(1) as f64;
         let end = Time::from_ns(self.duration.as_ns());
         self.simulation.run_until(end, threads, &mut |now| progress(now.as_ns() as f64 / total));
     }
 
-    /// What came of it.
+    /// Returns the results.
     pub fn results(&self, topology: &Topology, scenario: &Scenario) -> Results {
         results::of(self, topology, scenario)
     }
@@ -124,7 +124,7 @@ impl Hosts {
         At { host, app: self.counts[host] - 1 }
     }
 
-    /// The sink at a port of a host, made if it is not there.
+    /// Returns the sink at a port of a host, and creates it if necessary.
     fn sink(&mut self, host: usize, port: u16, make: impl FnOnce() -> Box<dyn App>) -> At {
         if let Some(at) = self.sinks.get(&(host, port)) {
             return *at;
@@ -134,7 +134,7 @@ impl Hosts {
         at
     }
 
-    /// The sinks at a port of several hosts.
+    /// Returns the sinks at a port of several hosts, and creates them if necessary.
     fn sinks(&mut self, hosts: &[(usize, Ipv4Addr)], port: u16, make: impl Fn() -> Box<dyn App>) -> Vec<At> {
         hosts.iter().map(|(host, _)| self.sink(*host, port, &make)).collect()
     }
@@ -224,7 +224,7 @@ impl Hosts {
     }
 }
 
-/// The EtherType of a probe, which has a whole Ethernet header.
+/// Returns the EtherType of a probe, which has a complete Ethernet header.
 pub fn ethertype(frame: &[u8]) -> u16 {
     u16::from_be_bytes([frame[12], frame[13]])
 }

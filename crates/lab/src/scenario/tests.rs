@@ -39,7 +39,7 @@ fn star() -> (Topology, MakeElement) {
     (topology, Arc::new(|_| Box::new(Hub(vec![1, 2, 3, 4]))))
 }
 
-/// Reads a scenario; the findings as they are shown.
+/// Reads a scenario; returns it and the rendered diagnostics.
 fn read(text: &str) -> (Option<Scenario>, String) {
     let mut map = SourceMap::new();
     let file = map.add("scenario.toml", text);
@@ -143,7 +143,7 @@ fn faults_on_a_schedule_and_at_random_show() {
     assert_ne!(once.totals, other.totals);
 }
 
-/// A thousand datagrams a second from h1 to h2 for two seconds, with these faults.
+/// Runs a thousand datagrams a second from h1 to h2 for two seconds, with these faults.
 fn with_faults(faults: &str) -> Results {
     let traffic = "[[traffic]]\nkind = \"udp\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Mbps\"\nsize = 125\n";
     run(&format!("duration = \"2s\"\n{traffic}{faults}"), 1)
@@ -188,10 +188,10 @@ fn skewed_clocks_are_early_late_or_fast() {
         let measured = &results.traffic[0].measured;
         (measured.received, measured.last.expect("something arrived").as_ns() / 1_000_000)
     };
-    // A sender whose clock runs twice as fast is done in half the time.
+    // A sender whose clock runs twice as fast finishes in half the time.
     let (received, end) = last("drift_ppm = 1000000\n");
     assert!((1990..=2001).contains(&received) && (1495..=1505).contains(&end), "{received} by {end} ms");
-    // One that is ahead sends at once what is due, and is done earlier by as much.
+    // One that is ahead immediately sends the datagrams that are due, and finishes earlier by the offset.
     let (_, end) = last("offset = \"500ms\"\n");
     assert!((1495..=1505).contains(&end), "{end} ms");
     // One that is behind waits until its clock shows the time.
@@ -260,7 +260,7 @@ among = ["h2", "h3"]
 "#;
     let results = run(probe, 1);
     let look = &results.traffic[0];
-    // Ten are sent to two hosts, which both look for them.
+    // Ten are sent to two hosts, and both receive them.
     assert_eq!((look.measured.sent, look.measured.received, look.values[0].points.len()), (10, 20, 20));
     assert!(look.values[0].points.iter().all(|(_, value)| *value == 60.0));
     let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();

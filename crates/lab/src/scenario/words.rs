@@ -1,15 +1,15 @@
-//! Which words each kind of traffic has. One that another kind has is a mistake, and not passed over: a flow of TCP with a
-//! `rate` would be as fast as it can.
+//! Keys that each kind of traffic accepts. A key of another kind is an error and is not ignored: a TCP flow with a
+//! `rate` would otherwise run as fast as it can.
 
 use diagnostics::Diagnostic;
 use toml::de::DeTable;
 
 use crate::read::document::Reader;
 
-/// What every kind of traffic has.
+/// Keys of every kind of traffic.
 const ALL: [&str; 4] = ["name", "kind", "from", "start"];
 
-/// What each kind has besides.
+/// Additional keys of each kind.
 const KINDS: [(&str, &[&str]); 7] = [
     ("udp", &["to", "stop", "rate", "size", "timing", "on", "off", "address", "ecn"]),
     ("tcp", &["to", "bytes", "control", "window", "address", "ecn"]),
@@ -21,7 +21,7 @@ const KINDS: [(&str, &[&str]); 7] = [
 ];
 
 impl Reader<'_> {
-    /// Reports words that traffic of its kind does not have.
+    /// Reports keys that this kind of traffic does not have.
     pub(super) fn words(&mut self, table: &DeTable<'_>) {
         let kind = table.get("kind").and_then(|kind| kind.get_ref().as_str());
         let kind = KINDS.iter().find(|(name, _)| Some(*name) == kind);

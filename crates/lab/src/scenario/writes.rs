@@ -1,4 +1,4 @@
-//! Changes of entries, as a file asks for them.
+//! Changes of entries, as a file describes them.
 
 use diagnostics::Span;
 use toml::de::DeTable;
@@ -8,7 +8,7 @@ use crate::read::document::Reader;
 use crate::topology::{Node, Topology};
 
 impl Reader<'_> {
-    /// The change of one table.
+    /// Reads the change of entries in one TOML table.
     pub(super) fn write(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Option<Write> {
         self.known(table, "a write", &["at", "switch", "delete", "entries"]);
         for (key, example) in [("at", "at = \"1s\""), ("switch", "switch = \"s1\"")] {

@@ -2,24 +2,24 @@
 
 use switch::Time;
 
-/// What is done with a frame.
+/// Callback that receives each recorded frame.
 type Take = dyn FnMut(Time, Way, &[u8]) + Send;
 
-/// Takes the frames that pass a port, with the time: what was received at its arrival, what was sent when it is handed
+/// Records the frames that pass a port, with the time: a received frame at its arrival, a sent frame when it is handed
 /// to the link.
 pub struct Capture(Box<Take>);
 
-/// Which way a frame went.
+/// Direction of a frame at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It came in.
+    /// Received by the port.
     In,
-    /// It went out.
+    /// Sent by the port.
     Out,
 }
 
 impl Capture {
-    /// Hands every frame to a function.
+    /// Passes every frame to a function.
     pub fn new(take: impl FnMut(Time, Way, &[u8]) + Send + 'static) -> Capture {
         Capture(Box::new(take))
     }

@@ -1,4 +1,4 @@
-//! What happens at a node, and in which order.
+//! The events at a node, and their order.
 
 use std::cmp::Ordering;
 
@@ -6,13 +6,14 @@ use switch::Time;
 
 use super::Fault;
 
-/// Something that happens at a node.
+/// An event at a node.
 #[derive(Debug)]
 pub struct Event {
     pub at: u64,
-    /// Which link it comes by; [`OWN`] for what the node does to itself, which comes first.
+    /// The link that the event arrives by, or [`OWN`], which sorts first, for an event that the node scheduled for
+    /// itself.
     source: u64,
-    /// The number of what came by that link, or of what the node did to itself.
+    /// Sequence number among the events of that link, or among the node's own events.
     pub number: u64,
     pub what: What,
 }
@@ -23,15 +24,15 @@ const OWN: u64 = 0;
 pub enum What {
     /// The node's program starts.
     Start,
-    /// A frame arrives by a port; it was handed to the link at `sent`.
+    /// A frame arrives at a port; it was handed to the link at `sent`.
     Frame { port: u32, sent: u64, data: Vec<u8> },
-    /// A host that is slow gets to a frame that arrived earlier.
+    /// A slow host processes a frame that arrived earlier.
     Served { data: Vec<u8> },
-    /// A timer of a host's program.
+    /// A timer of a host's program expires.
     Timer(u64),
-    /// Something goes wrong, or right again.
+    /// A fault begins or ends.
     Fault(Fault),
-    /// A switch's entries change: the change with this number.
+    /// The change with this number is applied to a switch's entries.
     Write(usize),
 }
 
@@ -43,19 +44,20 @@ pub struct Message {
 }
 
 impl Event {
-    /// Something that a node does to itself; the node gives it its number.
+    /// Creates an event that a node schedules for itself; the node assigns its sequence number.
     pub fn own(at: Time, what: What) -> Event {
         Event { at: at.as_ns(), source: OWN, number: 0, what }
     }
 
-    /// The `number`th frame that a link carries.
+    /// Creates the event of the `number`th frame that a link carries.
     pub fn carried(at: u64, link: u64, number: u64, what: What) -> Event {
         Event { at, source: link + 1, number, what }
     }
 
-    /// Bytes that it takes until it happens, about.
+    /// Returns the approximate number of bytes that the event occupies until it happens.
     pub fn held(&self) -> u64 {
-        // An event, twice or three times where a heap has just doubled, and what an allocator rounds a frame up to.
+        // Size of an event, two or three times because a heap may just have doubled, plus the allocator's rounding of a
+        // frame.
         const ITSELF: u64 = 320;
         match &self.what {
             What::Frame { data, .. } | What::Served { data } => ITSELF + data.len() as u64,
@@ -83,7 +85,7 @@ impl PartialOrd for Event {
 }
 
 impl Ord for Event {
-    /// The earliest is the greatest, for a heap that gives the greatest first.
+    /// Orders the earliest event as the greatest, because a binary heap pops the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.source, other.number).cmp(&(self.at, self.source, self.number))
     }

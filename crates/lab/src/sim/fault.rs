@@ -1,23 +1,23 @@
-//! What can go wrong.
+//! Faults that can be injected.
 
-/// Something that goes wrong with a node, or right again.
+/// A fault at a node, or the end of one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// The node stops: what arrives is lost, a switch's state too.
+    /// The node stops. Arriving frames are lost, and so is a switch's state.
     Crash,
-    /// The node starts again, as new.
+    /// The node restarts with fresh state.
     Restart,
-    /// The link at a port carries nothing; what is on it is lost. Both ends have to be told.
+    /// The link at a port goes down; frames on it are lost. The fault has to be injected at both ends.
     LinkDown(u32),
-    /// The link at a port carries frames again.
+    /// The link at a port comes up again.
     LinkUp(u32),
-    /// From now on a host needs so many nanoseconds for each frame it receives; 0 for none.
+    /// From now on a host needs this number of nanoseconds for each frame it receives; 0 for none.
     Slow(u64),
-    /// A host's clock is off by so many nanoseconds, and gains so many nanoseconds a second from now on.
+    /// From now on a host's clock has an offset and a drift.
     Skew {
-        /// Nanoseconds that the clock is ahead; negative if behind.
+        /// Nanoseconds that the clock is ahead; negative if it is behind.
         offset_ns: i64,
-        /// Nanoseconds that the clock gains a second; negative if it loses.
+        /// Nanoseconds that the clock gains per second; negative if it loses time.
         drift_ppb: i64,
     },
 }

@@ -1,4 +1,4 @@
-//! Hosts and the programs on them.
+//! Hosts and the programs that run on them.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -9,34 +9,34 @@ use wire::ethernet::Address;
 use crate::random::Random;
 use crate::topology;
 
-/// What a host does. Programs see frames, timers and a host to act through, and nothing else.
+/// A program on a host. It sees frames, timers and a host to act through, and nothing else.
 pub trait Program: Send {
-    /// The host starts.
+    /// Called when the host starts.
     fn on_start(&mut self, host: &mut Host);
 
-    /// A frame arrived.
+    /// Called when a frame arrives.
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>);
 
-    /// A timer that was set is due.
+    /// Called when a timer expires.
     fn on_timer(&mut self, host: &mut Host, timer: u64);
 
-    /// The program itself, for whoever knows what it is.
+    /// Returns the program itself, for callers that know its concrete type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A host: what its program knows and can do.
+/// A host: the state that its program sees and the actions that it can take.
 pub struct Host {
     /// Its name.
     pub name: String,
     /// Its Ethernet address.
     pub mac: Address,
-    /// Its address and the bits of its network.
+    /// Its IP address and the prefix length of its network.
     pub address: Option<(Ipv4Addr, u8)>,
-    /// Where packets to other networks go.
+    /// Next hop for packets to other networks.
     pub gateway: Option<Ipv4Addr>,
-    /// Addresses that it knows without asking.
+    /// Addresses that it knows without ARP.
     pub neighbours: Vec<(Ipv4Addr, Address)>,
-    /// Its own random numbers.
+    /// Its own random number generator.
     pub random: Random,
     pub(super) program: Option<Box<dyn Program>>,
     pub(super) now: u64,
@@ -44,12 +44,12 @@ pub struct Host {
     pub(super) timers: Vec<(u64, u64)>,
     pub(super) clock: Clock,
     pub(super) busy_until: u64,
-    /// Frames that wait until it gets to them.
+    /// Number of frames that wait until the host processes them.
     pub(super) backlog: usize,
     pub(super) service_ns: u64,
 }
 
-/// How a host's clock differs from the simulation's.
+/// Offset and drift of a host's clock against the simulation's time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     pub since: u64,
@@ -58,14 +58,14 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// What the clock shows at a moment of the simulation.
+    /// Returns the time that the clock shows at a moment of the simulation.
     fn read(self, now: u64) -> u64 {
         let drift = i128::from(now - self.since) * i128::from(self.drift_ppb) / 1_000_000_000;
         let shown = i128::from(now) + i128::from(self.offset_ns) + drift;
         u64::try_from(shown.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The moment, not before `now`, at which the clock shows a time.
+    /// Returns the moment, not before `now`, at which the clock shows a time.
     fn moment(self, now: u64, shown: u64) -> u64 {
         let since = i128::from(shown) - i128::from(self.offset_ns) - i128::from(self.since);
         let moment =
@@ -94,23 +94,23 @@ impl Host {
         }
     }
 
-    /// What the host's clock shows.
+    /// Returns the time that the host's clock shows.
     pub fn now(&self) -> Time {
         Time::from_ns(self.clock.read(self.now))
     }
 
-    /// The simulation's own time, which no real host could know; for measurements.
+    /// Returns the simulation's own time, which no real host could know; for measurements.
     pub fn true_now(&self) -> Time {
         Time::from_ns(self.now)
     }
 
-    /// Sends a frame by the host's interface.
+    /// Sends a frame on the host's interface.
     pub fn send(&mut self, frame: Vec<u8>) {
         self.out.push(frame);
     }
 
-    /// Wakes the program when the host's clock shows `at`, or at once if it does already. Timers cannot be taken back;
-    /// a program that changes its mind ignores them.
+    /// Wakes the program when the host's clock shows `at`, or at once if it already does. Timers cannot be cancelled; a
+    /// program that no longer needs one ignores it.
     pub fn set_timer(&mut self, at: Time, timer: u64) {
         let moment = self.clock.moment(self.now, at.as_ns());
         self.timers.push((moment, timer));

@@ -1,4 +1,5 @@
-//! One direction of a link: frames are serialised one after the other, wait while another is, travel, and may be lost.
+//! One direction of a link. Frames are serialised one after the other, wait while another frame is serialised,
+//! propagate, and may be lost.
 
 use std::collections::VecDeque;
 
@@ -6,60 +7,60 @@ use super::event::{Event, Message, What};
 use crate::random::Random;
 use crate::topology::{End, Shape};
 
-/// Bytes of the Ethernet header, which the MTU does not count.
+/// Bytes of the Ethernet header, which do not count towards the MTU.
 const ETHERNET: usize = 14;
 
-/// What one direction of a link did.
+/// Counters of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Frames that were handed to the link.
     pub offered: u64,
-    /// Frames that it began to serialise, and their bytes.
+    /// Frames whose serialisation began.
     pub carried: u64,
-    /// Bytes of those.
+    /// Bytes of the carried frames.
     pub carried_bytes: u64,
-    /// Frames that found the queue full.
+    /// Frames dropped because the queue was full.
     pub queue_full: u64,
-    /// Frames lost by chance.
+    /// Frames lost at random.
     pub lost: u64,
-    /// Frames larger than the MTU.
+    /// Frames dropped because they were larger than the MTU.
     pub too_large: u64,
-    /// Frames handed to a link that is down.
+    /// Frames handed to the link while it was down.
     pub link_down: u64,
-    /// Frames with a flipped bit.
+    /// Frames in which a bit was flipped.
     pub corrupted: u64,
     /// Frames that arrived twice.
     pub duplicated: u64,
-    /// Frames that were held back.
+    /// Frames that were delayed so that later ones could overtake them.
     pub reordered: u64,
-    /// The most frames that waited.
+    /// Maximum number of frames that waited at the same time.
     pub longest_queue: u64,
 }
 
 impl LinkStats {
-    /// Frames that did not arrive.
+    /// Returns the number of frames that did not arrive.
     pub fn dropped(&self) -> u64 {
         self.queue_full + self.lost + self.too_large + self.link_down
     }
 }
 
-/// How one direction of a link treats frames: when each arrives, if it does. It has no clock and no frames of its own,
-/// so a simulation and real ports use it alike.
+/// Model of one direction of a link: decides whether each frame arrives, and when. It has no clock and stores no
+/// frames, so a simulation and real ports use it alike.
 #[derive(Debug)]
 pub struct Cable {
-    /// What it did.
+    /// Counters so far.
     pub stats: LinkStats,
     shape: Shape,
     up: bool,
-    /// When the last frame is serialised.
+    /// Time at which the last frame is completely serialised.
     busy_until: u64,
-    /// When the frames that wait came, and when each begins to be serialised.
+    /// For each waiting frame, its arrival time and the time at which its serialisation begins.
     waiting: VecDeque<(u64, u64)>,
     random: Random,
 }
 
 impl Cable {
-    /// A cable of this shape. `stream` tells it from others of the same seed.
+    /// Creates a cable of this shape. `stream` selects its random numbers among cables with the same seed.
     pub fn new(shape: Shape, seed: u64, stream: u64) -> Cable {
         Cable {
             stats: LinkStats::default(),
@@ -71,8 +72,8 @@ impl Cable {
         }
     }
 
-    /// Takes a frame at a time in nanoseconds, and tells `arrives` when it arrives at the other end, if it does: at most
-    /// twice. Times may not go back.
+    /// Accepts a frame at a time in nanoseconds, and calls `arrives` with the time of each arrival at the other end:
+    /// never if the frame is lost, and at most twice. Times must not decrease.
     pub fn carry(&mut self, now: u64, mut data: Vec<u8>, mut arrives: impl FnMut(u64, Vec<u8>)) {
         self.stats.offered += 1;
         if !self.up {
@@ -121,24 +122,24 @@ impl Cable {
         arrives(at, data);
     }
 
-    /// Forgets the frames that wait no longer.
+    /// Removes the frames whose serialisation has begun.
     fn begun(&mut self, now: u64) {
         while self.waiting.front().is_some_and(|(_, start)| *start <= now) {
             self.waiting.pop_front();
         }
     }
 
-    /// How many frames wait at a time that is not before the last frame began to be serialised.
+    /// Returns the number of frames that wait at a time that is not before the last frame's serialisation began.
     pub fn waiting_at(&self, now: u64) -> u64 {
         self.waiting.iter().filter(|(came, start)| *came <= now && now < *start).count() as u64
     }
 
-    /// Whether it carries anything.
+    /// Whether the cable is up.
     pub fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Takes it up or down. What waits or is on the way is lost; whoever holds it forgets it.
+    /// Takes the cable up or down. Frames that wait or are in flight are lost; the owner of those frames discards them.
     pub fn set_up(&mut self, up: bool) {
         self.up = up;
         if !up {
@@ -148,14 +149,14 @@ impl Cable {
     }
 }
 
-/// One direction of a simulated link, which belongs to the node that sends.
+/// One direction of a simulated link; it belongs to the sending node.
 pub struct Direction {
     pub from: End,
     pub to: End,
     pub cable: Cable,
     to_node: usize,
     number: u64,
-    /// Frames handed over so far.
+    /// Number of frames handed over so far.
     sent: u64,
 }
 
@@ -164,23 +165,23 @@ impl Direction {
         Direction { from, to, cable: Cable::new(shape, seed, number), to_node, number, sent: 0 }
     }
 
-    /// The node it leads to.
+    /// Returns the node at the receiving end.
     pub fn to_node(&self) -> usize {
         self.to_node
     }
 
-    /// The time a bit travels, in nanoseconds.
+    /// Returns the propagation delay in nanoseconds.
     pub fn delay_ns(&self) -> u64 {
         self.cable.shape.delay.as_ns()
     }
 
-    /// Takes a frame, and says when and how it arrives, if it does.
+    /// Sends a frame, and adds a message to `output` for each time that it arrives.
     pub fn send(&mut self, now: u64, data: Vec<u8>, output: &mut Vec<Message>) {
         let Direction { to, cable, to_node, number, sent, .. } = self;
         cable.carry(now, data, |at, data| {
             *sent += 1;
             let what = What::Frame { port: to.port, sent: now, data };
-            // Nothing arrives in the moment in which it is sent: windows have a length.
+            // Nothing arrives at the moment in which it is sent, because windows have a length.
             let event = Event::carried(at.max(now + 1), *number, *sent, what);
             output.push(Message { to: *to_node, event });
         });

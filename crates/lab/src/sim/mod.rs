@@ -1,21 +1,21 @@
 //! The network in virtual time: exact, repeatable, faster than real time.
 //!
-//! A [`Simulation`] has the nodes of a topology and the links between them. Time is whole nanoseconds. Switches are
-//! [`Element`]s, the same that forward real frames; hosts run [`Program`]s, of which [`Stack`] speaks TCP/IP.
+//! A [`Simulation`] has the nodes of a topology and the links between them. Time is in whole nanoseconds. Switches are
+//! [`Element`]s, the same that forward real frames. Hosts run [`Program`]s; the program [`Stack`] speaks TCP/IP.
 //!
-//! # How time passes
+//! # Advance of time
 //!
-//! Nothing travels faster than the link with the shortest delay. So all that happens within one such delay, a *window*,
-//! cannot be the cause of anything at another node within the same window, and each node runs through a window by
-//! itself; what it sends is handed over between windows. That is what lets several threads share a simulation without
-//! changing it: each goes by the delays of the links among its own nodes, and meets the others as often as the links
-//! between them ask for.
+//! Nothing travels faster than the shortest delay of a link. So no event within one such delay, a *window*, can affect
+//! another node within the same window. Each node therefore runs through a window by itself, and the frames that it
+//! sends are handed over between windows. This lets several threads share a simulation without changing its result.
+//! Each thread advances by the delays of the links among its own nodes, and synchronises with the others as often as
+//! the links between threads require.
 //!
-//! # Why the same seed gives the same bytes
+//! # Determinism: the same seed gives the same bytes
 //!
-//! - What happens at a node at one moment happens in the order of where it comes from, and then of when it was sent.
-//! - Everything random (a link's losses in one direction, a host, a flow) has a stream of random numbers of its own.
-//! - No decision looks at a clock, an address in memory, the order of a hash map, or the number of threads.
+//! - Simultaneous events at a node are ordered by their source, and then by the order in which they were sent.
+//! - Every random process (a link's losses in one direction, a host, a flow) has its own stream of random numbers.
+//! - No decision depends on a clock, a memory address, the order of a hash map, or the number of threads.
 
 mod capture;
 mod element;
@@ -61,30 +61,30 @@ pub struct Simulation {
     most_held: u64,
 }
 
-/// The most bytes that are on the way on all links, or wait at hosts, at the same time: 2 GiB.
+/// Maximum number of bytes in flight on all links or waiting at hosts at the same time: 2 GiB.
 pub const MOST_HELD: u64 = 2 << 30;
 
-/// What a simulation did.
+/// Counters of a whole simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Frames that switches took in.
+    /// Frames that switches received.
     pub switch_hops: u64,
-    /// Frames that hosts took in.
+    /// Frames that hosts received.
     pub delivered: u64,
     /// Frames that hosts sent.
     pub sent: u64,
-    /// Frames that links dropped, for whatever reason, and those that were lost on arrival.
+    /// Frames that links dropped for any reason, and frames that were lost on arrival.
     pub dropped: u64,
-    /// Frames that came to a switch or host that was down, by a link that went down meanwhile, or to a slow host for which
-    /// too many waited.
+    /// Frames that arrived at a switch or host that was down, on a link that had gone down meanwhile, or at a slow host
+    /// with too many waiting frames.
     pub lost_on_arrival: u64,
     /// Events of every kind.
     pub events: u64,
 }
 
 impl Simulation {
-    /// A network at time 0. `make` makes the switches, by their place in the topology; hosts do nothing until they are
-    /// given programs.
+    /// Creates a network at time 0. `make` creates the switches by their place in the topology. Hosts do nothing until
+    /// they have programs.
     pub fn new(topology: &Topology, seed: u64, make: MakeElement) -> Simulation {
         let hosts = topology.hosts.len();
         let id = |node: Name| match node {
@@ -117,7 +117,7 @@ impl Simulation {
         }
     }
 
-    /// Gives a host its program, which starts at `at`.
+    /// Installs a host's program, which starts at `at`.
     pub fn run_program(&mut self, host: usize, at: Time, program: Box<dyn Program>) {
         assert!(host < self.hosts, "there is such a host");
         let Kind::Host(running) = &mut self.nodes[host].kind else { unreachable!("hosts come first") };
@@ -125,7 +125,7 @@ impl Simulation {
         self.nodes[host].push(Event::own(at, What::Start));
     }
 
-    /// The program of a host.
+    /// Returns the program of a host.
     pub fn program(&self, host: usize) -> Option<&dyn Program> {
         match &self.nodes[host].kind {
             Kind::Host(host) => host.program.as_deref(),
@@ -133,7 +133,7 @@ impl Simulation {
         }
     }
 
-    /// A switch, by its place in the topology.
+    /// Returns a switch, by its place in the topology.
     pub fn element(&mut self, switch: usize) -> &mut dyn Element {
         match &mut self.nodes[self.hosts + switch].kind {
             Kind::Switch { element, .. } => &mut **element,
@@ -141,18 +141,18 @@ impl Simulation {
         }
     }
 
-    /// Makes something go wrong, or right again, at a time.
+    /// Injects a fault, or ends one, at a time.
     pub fn fault(&mut self, at: Time, node: Name, fault: Fault) {
         let id = self.id(node);
         self.nodes[id].push(Event::own(at, What::Fault(fault)));
     }
 
-    /// Makes a switch's change of entries with this number ([`Element::write`]) at a time.
+    /// Applies a switch's change of entries with this number ([`Element::write`]) at a time.
     pub fn write(&mut self, at: Time, switch: usize, number: usize) {
         self.nodes[self.hosts + switch].push(Event::own(at, What::Write(number)));
     }
 
-    /// The changes of entries that were refused: when, which, and why; in the order of time.
+    /// Returns the refused changes of entries in the order of time: the time, the number of the change, and the reason.
     pub fn refused(&self) -> Vec<(Time, usize, String)> {
         let refused = self.nodes.iter().flat_map(|node| node.refused.iter().cloned());
         let mut refused: Vec<_> = refused.map(|(at, number, why)| (Time::from_ns(at), number, why)).collect();
@@ -160,24 +160,24 @@ impl Simulation {
         refused
     }
 
-    /// Records what leaves and enters by one end of a link, from now on.
+    /// Records the frames that leave and enter at one end of a link, from now on.
     pub fn capture(&mut self, end: End, capture: Capture) {
         let id = self.id(end.node);
         self.nodes[id].capture(end.port, capture);
     }
 
-    /// Samples the queues of all links this often, from now on.
+    /// Samples the queues of all links at this interval, from now on.
     pub fn sample_every(&mut self, interval_ns: u64) {
         self.sample_ns = Some(interval_ns.max(1));
     }
 
-    /// What was sampled.
+    /// Returns the samples taken so far.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// What every direction of a link carried: the end it begins at, the one it ends at, and the counts. A switch's own
-    /// queue counts as the link's: whether frames wait on this or that side of a port makes no difference to them.
+    /// Returns, for every direction of a link, the end it begins at, the end it leads to, and its counters. A switch's
+    /// own queue counts as the link's: the counters are the same whichever side of a port frames wait on.
     pub fn links(&self) -> impl Iterator<Item = (End, End, LinkStats)> {
         self.nodes.iter().flat_map(|node| {
             node.directions.iter().map(|(_, way)| {
@@ -190,12 +190,12 @@ impl Simulation {
         })
     }
 
-    /// The time up to which everything has happened.
+    /// Returns the time up to which every event has happened.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// What has happened so far, in numbers.
+    /// Returns the counters so far.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for node in &self.nodes {
@@ -218,7 +218,7 @@ impl Simulation {
         totals
     }
 
-    /// A hash of the frames that arrived anywhere (of each the first 64 bytes, the length, the port, the time).
+    /// Returns a hash of all frames that arrived anywhere (the first 64 bytes of each, its length, port and time).
     pub fn digest(&self) -> u64 {
         self.nodes.iter().fold(0, |digest, node| node::mix(digest, node.digest))
     }
@@ -230,8 +230,8 @@ impl Simulation {
         }
     }
 
-    /// Lets everything happen that happens before `end`, on so many threads; the result does not depend on how many.
-    /// `progress` is told the time now and then.
+    /// Runs all events before `end` on `threads` threads; the result does not depend on their number. `progress` is
+    /// called with the current time now and then.
     pub fn run_until(&mut self, end: Time, threads: usize, progress: &mut dyn FnMut(Time)) {
         if self.flooded.is_some() {
             return;
@@ -241,7 +241,8 @@ impl Simulation {
         self.now = self.now.max(self.flooded.unwrap_or(end));
     }
 
-    /// When it ended because more than [`MOST_HELD`] bytes were on the way, as where a loop multiplies frames.
+    /// Returns the time at which the simulation ended because more than [`MOST_HELD`] bytes were in flight, for example
+    /// because a loop multiplied frames.
     pub fn flooded(&self) -> Option<Time> {
         self.flooded
     }

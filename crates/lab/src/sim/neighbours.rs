@@ -1,4 +1,4 @@
-//! Between IP and Ethernet: who has which address (ARP, RFC 826).
+//! Resolution of IP addresses to Ethernet addresses (ARP, RFC 826).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -10,25 +10,25 @@ use wire::ipv4;
 
 use super::host::Host;
 
-/// Packets that wait for one address to be found; further ones are dropped.
+/// Maximum number of packets that wait for the resolution of one address; further ones are dropped.
 const MOST_WAITING: usize = 128;
 
-/// Time from one question to the next, and how often it is asked (RFC 1122 section 2.3.2.1 asks for one a second).
+/// Interval between requests, and the number of requests (RFC 1122 section 2.3.2.1 asks for one a second).
 const ASK_AGAIN_NS: u64 = 1_000_000_000;
 const QUESTIONS: u32 = 3;
 
-/// What a host knows of the Ethernet addresses of others.
+/// Neighbour cache of a host: the Ethernet addresses of others.
 #[derive(Default)]
 pub struct Neighbours {
     known: BTreeMap<Ipv4Addr, Address>,
     asked: BTreeMap<Ipv4Addr, Asked>,
 }
 
-/// What a frame was.
+/// Classification of a received frame.
 pub enum Received {
     /// An IP packet for the host.
     Packet(Vec<u8>),
-    /// Nothing that anyone has to see.
+    /// A frame that needs no further processing.
     Nothing,
     /// Neither IP nor ARP.
     Other,
@@ -41,18 +41,18 @@ struct Asked {
 }
 
 impl Neighbours {
-    /// What the host knows without asking.
+    /// Creates a cache with the addresses that the host knows without ARP.
     pub fn new(host: &Host) -> Neighbours {
         Neighbours { known: host.neighbours.iter().copied().collect(), asked: BTreeMap::new() }
     }
 
-    /// Takes a frame.
+    /// Processes a received frame.
     pub fn receive(&mut self, host: &mut Host, frame: &[u8]) -> Received {
         let Ok(packet) = ethernet::Packet::new_checked(frame) else { return Received::Nothing };
         match packet.ethertype() {
             ethernet::IPV4 if packet.destination() == host.mac || packet.destination().is_multicast() => {
                 let Ok(ip) = ipv4::Packet::new_checked(packet.payload()) else { return Received::Nothing };
-                // What pads a short frame is no part of the packet.
+                // The padding of a short frame is not part of the packet.
                 let len = ip.total_len().min(packet.payload().len());
                 Received::Packet(packet.payload()[..len].to_vec())
             }
@@ -87,7 +87,7 @@ impl Neighbours {
         }
     }
 
-    /// Sends an IP packet, now or when the address that it goes to is found.
+    /// Sends an IP packet, now or as soon as the address of its next hop is resolved.
     pub fn send(&mut self, host: &mut Host, packet: Vec<u8>) {
         let Ok(ip) = ipv4::Packet::new_checked(&packet[..]) else { return };
         let to = ip.destination();
@@ -108,7 +108,8 @@ impl Neighbours {
         }
     }
 
-    /// Asks again where no answer came, and gives up where none came for long. Returns when to do so next.
+    /// Repeats unanswered requests, and gives up those that stayed unanswered for long. Returns the time of the next
+    /// call.
     pub fn poll(&mut self, host: &mut Host) -> Option<Time> {
         let now = host.now();
         self.asked.retain(|address, asked| {
@@ -126,7 +127,7 @@ impl Neighbours {
     }
 }
 
-/// Where a packet goes first: straight to hosts of the same network, else to the gateway.
+/// Returns the next hop of a packet: its destination within the same network, else the gateway.
 fn next_hop(host: &Host, to: Ipv4Addr) -> Option<Ipv4Addr> {
     let (address, bits) = host.address?;
     let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A host or a switch, what awaits it, and the links it sends by.
+//! A host or a switch, its pending events, and the links that it sends on.
 
 use std::collections::BinaryHeap;
 
@@ -18,20 +18,20 @@ pub enum Kind {
 
 pub struct Node {
     pub kind: Kind,
-    /// The links it sends by, in the order of its ports, and for each the last time from which frames arrive.
+    /// The links that it sends on, in the order of its ports, each with the state of the opposite direction.
     pub directions: Vec<(Inbound, Direction)>,
     pub events: u64,
     pub received: u64,
     pub sent: u64,
-    /// Frames that arrived when the node or the link was down.
+    /// Frames that arrived while the node or the link was down.
     pub lost_on_arrival: u64,
-    /// A hash of what arrived, and when.
+    /// A hash of the arrived frames and their times.
     pub digest: u64,
-    /// Changes of entries that were refused: when, which, and why.
+    /// Refused changes of entries: the time, the number of the change, and the reason.
     pub refused: Vec<(u64, usize, String)>,
     id: usize,
     awaited: BinaryHeap<Event>,
-    /// Bytes of what is awaited.
+    /// Bytes of the pending events.
     held: u64,
     own_events: u64,
     up: bool,
@@ -40,13 +40,13 @@ pub struct Node {
     output: Vec<Frame>,
 }
 
-/// Frames that wait for a slow host at most; the next are lost.
+/// Maximum number of frames that wait for a slow host; further ones are lost.
 const MOST_WAITING: usize = 65_536;
 
-/// The other direction of a link, as the receiver knows it.
+/// The opposite direction of a link, as its receiver sees it.
 #[derive(Default)]
 pub struct Inbound {
-    /// Frames handed to the link before this moment were lost with it.
+    /// Frames handed to the link before this moment were lost when it went down.
     clear_from: u64,
 }
 
@@ -96,12 +96,12 @@ impl Node {
         Some(event)
     }
 
-    /// Bytes of what awaits it.
+    /// Returns the bytes of the node's pending events.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// When something happens next; `u64::MAX` for never.
+    /// Returns the time of the next event; `u64::MAX` if there is none.
     pub fn next(&self) -> u64 {
         let awaited = self.awaited.peek().map_or(u64::MAX, |event| event.at);
         match &self.kind {
@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// Lets everything happen before `end`.
+    /// Runs all events before `end`.
     pub fn run(&mut self, end: u64, messages: &mut Vec<Message>) {
         loop {
             let now = self.next();
@@ -125,7 +125,7 @@ impl Node {
         }
     }
 
-    /// Takes what arrives at one moment, and lets the switch act on all of it.
+    /// Processes all arrivals of one moment, and lets the switch act on all of them.
     fn switch_events(&mut self, now: u64, messages: &mut Vec<Message>) {
         while self.awaited.peek().is_some_and(|event| event.at <= now) {
             let event = self.pop().expect("there is one");
@@ -186,7 +186,7 @@ impl Node {
         }
     }
 
-    /// Lets the host's program do something, and does what it asked for.
+    /// Runs an action of the host's program, and carries out its requests.
     fn act(&mut self, now: u64, messages: &mut Vec<Message>, what: impl FnOnce(&mut dyn super::Program, &mut Host)) {
         let Kind::Host(host) = &mut self.kind else { return };
         let Some(mut program) = host.program.take().filter(|_| self.up) else { return };
@@ -215,19 +215,19 @@ impl Node {
         }
     }
 
-    /// Whether a frame handed to a link at `sent` arrives by a port.
+    /// Whether a frame that was handed to a link at `sent` arrives at a port.
     fn arrives(&mut self, port: u32, sent: u64) -> bool {
         let up = self.up;
         self.direction(port)
             .is_some_and(|(inbound, direction)| up && direction.cable.is_up() && sent >= inbound.clear_from)
     }
 
-    /// Counts a frame that arrived.
+    /// Counts a frame that arrived, and adds it to the digest.
     fn took(&mut self, now: u64, port: u32, data: &[u8]) {
         self.note(now, port, Way::In, data);
         self.received += 1;
         let mut words = [now, u64::from(port) << 32 | data.len() as u64, 0, 0, 0, 0, 0, 0, 0, 0];
-        // The beginning is enough: headers have checksums of the rest, and time is of the essence.
+        // The beginning is enough: headers contain checksums of the rest, and hashing has to be fast.
         for (word, bytes) in words[2..].iter_mut().zip(data.chunks_exact(8)) {
             *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         }
@@ -240,7 +240,7 @@ impl Node {
         }
     }
 
-    /// A controller changes a switch's entries. One that is down has nobody who would take them.
+    /// Applies a controller's change of a switch's entries. A switch that is down cannot apply it.
     fn write(&mut self, now: u64, number: usize) {
         let Kind::Switch { element, .. } = &mut self.kind else { return };
         let written = if self.up { element.write(number) } else { Err("the switch is down".to_owned()) };
@@ -257,7 +257,7 @@ impl Node {
                 if let Kind::Host(host) = &mut self.kind {
                     (host.busy_until, host.backlog) = (now, 0);
                 }
-                // What the node had set itself to do is gone with it; what is on the way, or planned, is not.
+                // The node's own timers and queued work are lost with it. Frames in flight and planned events are not.
                 let keep = |event: &Event| !matches!(event.what, What::Timer(_) | What::Served { .. });
                 self.awaited = self.awaited.drain().filter(keep).collect();
                 self.held = self.awaited.iter().map(Event::held).sum();
@@ -297,7 +297,7 @@ impl Node {
         }
     }
 
-    /// What waits in a switch's own queues of a port, and what was dropped there.
+    /// Returns the number of frames that wait in a switch's own queues of a port, and the number dropped there.
     pub fn queue(&self, port: u32) -> (u64, u64) {
         match &self.kind {
             Kind::Switch { element, .. } if self.up => element.queue(PortId(port)),
@@ -305,18 +305,18 @@ impl Node {
         }
     }
 
-    /// The nodes it has links to, and the delays of these, in nanoseconds.
+    /// Returns the nodes that it has links to, with the delays of these links in nanoseconds.
     pub fn links(&self) -> impl Iterator<Item = (usize, u64)> {
         self.directions.iter().map(|(_, way)| (way.to_node(), way.delay_ns()))
     }
 
-    /// The node's place among the nodes.
+    /// Returns the node's place among the nodes.
     pub fn id(&self) -> usize {
         self.id
     }
 }
 
-/// A hash with one word more.
+/// Returns a hash extended by one word.
 pub fn mix(digest: u64, word: u64) -> u64 {
     let mixed = (digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 32

@@ -4,17 +4,17 @@ use switch::Time;
 
 use crate::topology::End;
 
-/// The queue of one direction of a link at one moment, and what it carried until then.
+/// The queue of one direction of a link at one moment, with its counters until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
+    /// Time of the sample.
     pub at: Time,
     /// The end that sends.
     pub from: End,
-    /// Frames that wait.
+    /// Number of frames that wait.
     pub waiting: u64,
-    /// Bytes carried since the beginning.
+    /// Bytes carried since the simulation began.
     pub carried_bytes: u64,
-    /// Frames dropped because the queue was full, since the beginning.
+    /// Frames dropped because the queue was full, since the simulation began.
     pub queue_full: u64,
 }

@@ -1,4 +1,4 @@
-//! A host that speaks TCP/IP (smoltcp), and the applications on it.
+//! A host program that speaks TCP/IP (smoltcp), and the applications on it.
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
@@ -14,55 +14,55 @@ use super::neighbours::{Neighbours, Received};
 use super::transport::Transport;
 use crate::random::Random;
 
-/// Rounds of stack and applications at one moment, before the rest has to wait for the next microsecond.
+/// Maximum number of rounds of stack and applications at one moment; the remaining work waits for the next microsecond.
 const MAX_ROUNDS: usize = 64;
 
 /// An application on a host's stack.
 pub trait App: Send {
-    /// Does what there is to do: when the host starts, when something arrived, and at the time that the last call
-    /// returned. Returns when it wants to be called at the latest.
+    /// Does all pending work. Called when the host starts, when something arrived, and at the time that the last call
+    /// returned. Returns the latest time of the next call.
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time>;
 
-    /// The application itself, for whoever knows what it is.
+    /// Returns the application itself, for callers that know its concrete type.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// What an application acts through.
+/// The interface between an application and its host.
 pub struct Io<'a> {
-    /// What the host's clock shows.
+    /// Time that the host's clock shows.
     pub now: Time,
-    /// The simulation's time, for measurements.
+    /// The simulation's own time, for measurements.
     pub true_now: Time,
-    /// The host's random numbers.
+    /// The host's random number generator.
     pub random: &'a mut Random,
     /// The stack's sockets.
     pub sockets: &'a mut SocketSet<'static>,
-    /// What smoltcp needs to connect a socket.
+    /// smoltcp's context, which connecting a socket requires.
     pub context: &'a mut Context,
-    /// Frames to send as they are.
+    /// Complete frames to send unchanged.
     pub raw: &'a mut Vec<Vec<u8>>,
-    /// Frames that arrived and are neither IP nor ARP; every application sees them once.
+    /// Frames that arrived and are neither IP nor ARP; every application sees each of them once.
     pub frames: &'a [Vec<u8>],
     next_port: &'a mut u16,
 }
 
 impl Io<'_> {
-    /// A local port that no other application of this host was given lately.
+    /// Returns a local port that no other application of this host received recently.
     pub fn free_port(&mut self) -> u16 {
         *self.next_port = if *self.next_port == u16::MAX { FIRST_FREE_PORT } else { *self.next_port + 1 };
         *self.next_port
     }
 }
 
-/// The first port that applications are given (RFC 6335 section 6).
+/// First dynamic port for applications (RFC 6335 section 6).
 const FIRST_FREE_PORT: u16 = 49_152;
 
-/// A host program: TCP/IP and applications. It answers ARP and pings.
+/// A host program with TCP/IP and applications. It answers ARP requests and pings.
 pub struct Stack {
     mtu: usize,
     apps: Vec<Box<dyn App>>,
     running: Option<Running>,
-    /// What stands between the stack and the link.
+    /// Congestion control, loss recovery and ECN between the stack and the link.
     pub transport: Transport,
 }
 
@@ -71,15 +71,15 @@ struct Running {
     sockets: SocketSet<'static>,
     wire: Wire,
     neighbours: Neighbours,
-    /// When each application wants to be called.
+    /// Time at which each application wants its next call.
     wanted: Vec<Option<Time>>,
-    /// Timers that were set and are not due.
+    /// Pending timers.
     timers: BTreeSet<u64>,
     next_port: u16,
 }
 
 impl Stack {
-    /// A stack for a link with this MTU, in bytes of an IP packet.
+    /// Creates a stack for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Stack {
         Stack { mtu: mtu as usize, apps: Vec::new(), running: None, transport: Transport::new(mtu) }
     }
@@ -89,12 +89,12 @@ impl Stack {
         self.apps.push(app);
     }
 
-    /// The applications, in the order in which they were added.
+    /// Returns the applications in the order in which they were added.
     pub fn apps(&self) -> impl Iterator<Item = &dyn App> {
         self.apps.iter().map(|app| &**app)
     }
 
-    /// Lets the stack and the applications do all there is to do now.
+    /// Lets the stack and the applications do all work that is pending now.
     fn drive(&mut self, host: &mut Host, frames: &[Vec<u8>]) {
         let Some(running) = &mut self.running else { return };
         let (now, true_now) = (host.now(), host.true_now());
@@ -151,7 +151,7 @@ impl Program for Stack {
                 debug_assert!(pushed.is_ok(), "a host has one address");
             });
         }
-        // Which neighbour a packet goes to is not this stack's to decide.
+        // The stack does not choose the next hop of a packet; `Neighbours` does.
         let added = interface.routes_mut().add_default_ipv4_route(Ipv4Address::UNSPECIFIED);
         debug_assert!(added.is_ok(), "a host has one route");
         let wanted = self.apps.iter().map(|_| Some(Time::ZERO)).collect();
@@ -177,7 +177,7 @@ impl Program for Stack {
     }
 
     fn on_timer(&mut self, host: &mut Host, timer: u64) {
-        // A clock that was set back shows less than the timer asked for; it is over all the same.
+        // A clock that was set back shows less than the timer's time; the timer has expired all the same.
         if let Some(running) = &mut self.running {
             running.timers.remove(&timer);
         }
@@ -189,7 +189,7 @@ impl Program for Stack {
     }
 }
 
-/// IP packets between the host and its stack.
+/// Queues of IP packets between the host and its stack.
 struct Wire {
     received: VecDeque<Vec<u8>>,
     sent: VecDeque<Vec<u8>>,

@@ -1,8 +1,9 @@
 //! A simulation on several threads.
 //!
-//! Nodes are divided once. Each thread runs its own through windows as long as the shortest delay of a link *between*
-//! threads; within, it goes by the delays of its own links. One meeting a window is enough: who comes to it has posted
-//! the mail of the window before, and says when its own nodes or that mail want something next.
+//! Nodes are divided among threads once. Each thread runs its own nodes through windows as long as the shortest delay
+//! of a link *between* threads. Within such a window it advances by the delays of its own links. One barrier per window
+//! is enough: a thread that reaches it has posted the mail of the previous window, and publishes the time of the next
+//! event among its own nodes and that mail.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -14,11 +15,11 @@ use super::event::{Event, Message};
 use super::node::Kind;
 use super::window::{PROGRESS_EVERY, Part, Place};
 
-/// What a link of a switch costs, and what a host does, about.
+/// Approximate relative costs of a switch's link and of a host.
 const LINK_COST: u64 = 2;
 const HOST_COST: u64 = 3;
 
-/// Divides nodes among threads: each gets about as much to do, hosts stay with their switch.
+/// Divides nodes among threads. Each thread gets about the same amount of work, and hosts stay with their switch.
 pub fn places(nodes: &[Node], threads: usize) -> Vec<Place> {
     let switch = |node: &Node| matches!(node.kind, Kind::Switch { .. });
     let mut order: Vec<usize> = Vec::with_capacity(nodes.len());
@@ -50,7 +51,7 @@ pub fn places(nodes: &[Node], threads: usize) -> Vec<Place> {
     places
 }
 
-/// The parts that have nodes.
+/// Creates the parts that have nodes.
 pub fn divide(nodes: Vec<Node>, places: &[Place]) -> Vec<Part> {
     let count = places.iter().map(|place| place.part + 1).max().unwrap_or(1);
     let mut parts: Vec<Vec<(usize, Node)>> = (0..count).map(|_| Vec::new()).collect();
@@ -68,21 +69,21 @@ pub fn divide(nodes: Vec<Node>, places: &[Place]) -> Vec<Part> {
 /// Events for the nodes of one thread, posted by one thread.
 type Mail = Mutex<Vec<(usize, Event)>>;
 
-/// What threads tell each other. Everything is there twice, for the window that is and the one before, so that nobody
-/// writes what another may still read.
+/// State shared between threads. Everything exists twice, for the current window and for the previous one, so that no
+/// thread writes a value that another may still read.
 struct Shared {
     gate: Gate,
-    /// When each thread's nodes, or what it posted, want something next.
+    /// Time of the next event of each thread, among its own nodes and the mail that it posted.
     earliest: [Vec<AtomicU64>; 2],
-    /// What was posted to each thread, by each thread.
+    /// Mail posted to each thread, by each thread.
     mail: [Vec<Vec<Mail>>; 2],
     /// Whether a thread was flooded.
     flooded: [AtomicBool; 2],
-    /// The shortest delay between threads.
+    /// Shortest delay of a link between threads, in nanoseconds.
     window_ns: u64,
 }
 
-/// Runs everything before `end`, a thread for each part.
+/// Runs all events before `end`, with one thread for each part.
 pub fn run(parts: &mut [Part], places: &[Place], end: u64, progress: &mut dyn FnMut(Time)) {
     let count = parts.len();
     let between = |part: (usize, &Part)| -> u64 {
@@ -116,7 +117,7 @@ fn work(shared: &Shared, me: usize, part: &mut Part, places: &[Place], end: u64,
         let (now, before) = ((window % 2) as usize, ((window + 1) % 2) as usize);
         shared.earliest[now][me].store(part.earliest().min(posted), Ordering::Release);
         shared.gate.meet();
-        // Heaps put mail in order, whoever posted it.
+        // Heaps put mail in order, whichever thread posted it.
         for mail in &shared.mail[before][me] {
             for (at, event) in mail.lock().expect("nobody panics with mail in hand").drain(..) {
                 part.take(at, event);
@@ -127,7 +128,7 @@ fn work(shared: &Shared, me: usize, part: &mut Part, places: &[Place], end: u64,
         if earliest >= end || shared.flooded[now].load(Ordering::Acquire) {
             return;
         }
-        // Whoever meets next, all of them, sees it.
+        // All threads see the flag after the next barrier.
         if part.flooded.is_some() {
             shared.flooded[before].store(true, Ordering::Release);
         }
@@ -145,20 +146,20 @@ fn work(shared: &Shared, me: usize, part: &mut Part, places: &[Place], end: u64,
     }
 }
 
-/// Where threads wait for each other. They meet every few microseconds, so they look again and again before they sleep;
-/// sleeping is for when somebody else has the processor that another thread needs.
+/// Barrier at which threads wait for each other. They meet every few microseconds, so a thread spins before it sleeps.
+/// Sleeping is for the case that another process occupies the processor that another thread needs.
 struct Gate {
     threads: usize,
     arrived: AtomicUsize,
     meeting: AtomicUsize,
     broken: AtomicBool,
-    /// How many sleep or are about to.
+    /// Number of threads that sleep or are about to.
     asleep: AtomicUsize,
     bed: Mutex<()>,
     bell: Condvar,
 }
 
-/// How often a thread looks before it sleeps.
+/// Number of checks that a thread makes before it sleeps.
 const LOOKS: u32 = 3_000;
 
 impl Gate {
@@ -174,12 +175,14 @@ impl Gate {
         }
     }
 
-    /// Waits until all are here. What they wrote before, all see behind.
+    /// Waits until all threads have arrived. Each thread's writes before the barrier are visible to all threads after
+    /// it.
     fn meet(&self) {
         let meeting = self.meeting.load(Ordering::SeqCst);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
-            // Whoever counts itself asleep after this sees the next meeting; who did before is woken.
+            // A thread that counts itself asleep after this store sees the new meeting; one that did so before is
+            // woken.
             self.meeting.store(meeting.wrapping_add(1), Ordering::SeqCst);
             if self.asleep.load(Ordering::SeqCst) > 0 {
                 self.ring();
@@ -204,14 +207,14 @@ impl Gate {
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Wakes who sleeps.
+    /// Wakes the sleeping threads.
     fn ring(&self) {
         drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
         self.bell.notify_all();
     }
 }
 
-/// Tells the others when its thread panics, so that they do not wait for it forever.
+/// Notifies the other threads when its thread panics, so that they do not wait for it forever.
 struct Alarm<'a>(&'a Gate);
 
 impl Drop for Alarm<'_> {
@@ -254,7 +257,7 @@ mod tests {
             let waits = scope.spawn(|| gate.meet());
             let panics = scope.spawn(|| {
                 let _alarm = Alarm(&gate);
-                // Long enough for the other to fall asleep, mostly.
+                // This is usually long enough for the other thread to fall asleep.
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 panic!("as it should");
             });

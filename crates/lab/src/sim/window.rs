@@ -6,10 +6,10 @@ use super::event::{Event, Message};
 use super::series::Sample;
 use super::{Node, Simulation, threads};
 
-/// Windows between two calls of `progress`.
+/// Number of windows between two calls of `progress`.
 pub const PROGRESS_EVERY: u64 = 4096;
 
-/// Runs everything before `end`. Returns when it was flooded, if it was, and ended then.
+/// Runs all events before `end`. If the simulation is flooded, it ends then, and the time is returned.
 pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut dyn FnMut(Time)) -> Option<u64> {
     let first = simulation.sample_ns.map(|every| simulation.now.as_ns().div_ceil(every) * every);
     let nodes = std::mem::take(&mut simulation.nodes);
@@ -25,7 +25,7 @@ pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut
         several => threads::run(several, &places, end, progress),
     }
     let flooded = parts.iter().filter_map(|part| part.flooded).min();
-    // As they were, and as one thread would have sampled them: by time, then by node.
+    // Nodes return to their original order, and samples to the order of one thread: by time, then by node.
     let mut samples: Vec<(usize, Sample)> = parts.iter_mut().flat_map(|part| part.samples.drain(..)).collect();
     samples.sort_by_key(|(node, sample)| (sample.at, *node));
     simulation.samples.extend(samples.into_iter().map(|(_, sample)| sample));
@@ -47,7 +47,7 @@ fn one_thread(all: &mut Part, places: &[Place], end: u64, progress: &mut dyn FnM
     }
 }
 
-/// Where a node is: which part, and which of its nodes.
+/// Location of a node: its part, and its index among that part's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub part: usize,
@@ -58,24 +58,24 @@ pub struct Place {
 pub struct Part {
     number: usize,
     pub nodes: Vec<Node>,
-    /// When something happens next at each.
+    /// Time of the next event at each node.
     next: Vec<u64>,
-    /// The shortest delay of a link between two of them.
+    /// Shortest delay of a link between two of them, in nanoseconds.
     window_ns: u64,
     due: Option<u64>,
     sample_ns: Option<u64>,
-    /// What was sampled, and at which node.
+    /// Samples, each with its node.
     samples: Vec<(usize, Sample)>,
     messages: Vec<Message>,
-    /// Bytes of what its nodes await, and the most that these may be.
+    /// Bytes of the pending events of its nodes, and their maximum.
     held: u64,
     most_held: u64,
-    /// When they were more.
+    /// Time at which the maximum was exceeded.
     pub flooded: Option<u64>,
 }
 
 impl Part {
-    /// The part of this number.
+    /// Creates the part with this number.
     pub fn new(number: usize, nodes: Vec<Node>, places: &[Place]) -> Part {
         let links = nodes.iter().flat_map(Node::links).filter(|(to, _)| places[*to].part == number);
         let window_ns = links.map(|(_, delay_ns)| delay_ns).min().unwrap_or(u64::MAX).max(1);
@@ -97,20 +97,20 @@ impl Part {
         }
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub fn earliest(&self) -> u64 {
         self.next.iter().copied().min().unwrap_or(u64::MAX)
     }
 
-    /// Takes what another part sent to a node.
+    /// Accepts an event for a node from another part.
     pub fn take(&mut self, at: usize, event: Event) {
         self.next[at] = self.next[at].min(event.at);
         self.held += event.held();
         self.nodes[at].push(event);
     }
 
-    /// Lets everything happen before `end`; nothing of other parts may arrive before. What goes to other parts is put
-    /// in `away`. It ends early when it is flooded.
+    /// Runs all events before `end`; events of other parts must not arrive before then. Messages to other parts are
+    /// added to `away`. It ends early when it is flooded.
     pub fn advance(&mut self, end: u64, places: &[Place], away: &mut Vec<Message>) {
         loop {
             let earliest = self.earliest();
@@ -123,7 +123,7 @@ impl Part {
             if earliest >= end {
                 return;
             }
-            // A sample is of the moment behind everything that happens at its time.
+            // A sample is taken after all events of its time.
             let sampled = self.due.map_or(u64::MAX, |at| at + 1);
             let window_end = earliest.saturating_add(self.window_ns).min(sampled).min(end);
             for (node, next) in self.nodes.iter_mut().zip(&mut self.next) {

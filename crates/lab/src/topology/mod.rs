@@ -1,4 +1,4 @@
-//! Hosts, switches and the links between them, as a file asks for them or a generator makes them.
+//! Hosts, switches and the links between them, as a file describes them or a generator makes them.
 
 mod quantity;
 
@@ -9,7 +9,7 @@ use wire::ethernet::Address;
 
 pub use quantity::{Delay, NotAQuantity, Rate};
 
-/// A network: what [`crate::read`] reads, [`crate::generate`] makes, and both worlds run.
+/// A network, read by [`crate::read`] or made by [`crate::generate`]. It runs simulated or live.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
     /// The hosts, in the order of the file.
@@ -25,17 +25,17 @@ pub struct Topology {
 pub struct Host {
     /// Its name, unique among hosts and switches.
     pub name: String,
-    /// Its address and how many bits of it are the network's.
+    /// Its address and the prefix length of its network, in bits.
     pub address: Option<(Ipv4Addr, u8)>,
     /// Its Ethernet address.
     pub mac: Address,
-    /// Where packets to other networks go.
+    /// Next hop of packets to other networks.
     pub gateway: Option<Ipv4Addr>,
-    /// Ethernet addresses that it knows without asking.
+    /// Static neighbour entries: Ethernet addresses that it knows without ARP.
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Shell commands that it runs when it starts; live only.
     pub commands: Vec<String>,
-    /// Where the file names it.
+    /// Location of its name in the file.
     pub span: Span,
 }
 
@@ -46,57 +46,59 @@ pub struct Switch {
     pub name: String,
     /// The P4 program.
     pub program: Program,
-    /// Where the entries come from.
+    /// Source of its entries.
     pub entries: Entries,
     /// The port to the controller, if it has one.
     pub cpu_port: Option<u32>,
-    /// Where controllers reach it; live only.
+    /// P4Runtime endpoint for controllers; live only.
     pub p4runtime: Option<Endpoint>,
-    /// The device id that controllers ask for; its place among the switches, from 0, if the file says none.
+    /// The device id that controllers ask for. If the file has none, it is the index among the switches, from 0.
     pub device_id: Option<u64>,
-    /// Where the file names it.
+    /// Location of its name in the file.
     pub span: Span,
 }
 
-/// Where a switch serves P4Runtime.
+/// The address at which a switch serves P4Runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// At the address that falls to it: ports count up in the order of the switches.
+    /// An automatically assigned address: ports count up in the order of the switches.
     Allotted,
-    /// At this address.
+    /// This address.
     At(SocketAddr),
 }
 
-/// Which program a switch runs.
+/// The program that a switch runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A file; relative names are relative to the topology's file. The span is where the file names it.
+    /// A file; relative names are relative to the topology's file. The span is the location of the name in the
+    /// topology's file.
     File(String, Span),
     /// The router that comes with the lab ([`crate::routes`]).
     Router,
-    /// Whoever runs the network says it: the tutorials' topologies leave it to their makefile.
+    /// Not in the topology; the caller chooses it. The tutorials' topologies leave it to their makefile.
     Unsaid,
 }
 
-/// What a switch's tables hold when it starts.
+/// The entries in a switch's tables when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entries {
-    /// Nothing but the program's own.
+    /// Only the program's own entries.
     None,
-    /// An entries file; relative names are relative to the topology's file. The span is where the file names it.
+    /// An entries file; relative names are relative to the topology's file. The span is the location of the name in
+    /// the topology's file.
     File(String, Span),
     /// Shortest paths to every host, computed from the topology ([`crate::routes`]).
     ShortestPaths,
 }
 
-/// A cable between two ends, the same both ways.
+/// A cable between two ends, the same in both directions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// What it joins.
+    /// The two ends that it joins.
     pub ends: [End; 2],
-    /// How it carries frames.
+    /// Its rate, delay, impairments, queue and MTU.
     pub shape: Shape,
-    /// Where the file names it.
+    /// Location of the link in the file.
     pub span: Span,
 }
 
@@ -109,7 +111,7 @@ pub struct End {
     pub port: u32,
 }
 
-/// A host or a switch, by its place in the topology.
+/// A host or a switch, by its index in the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// One of [`Topology::hosts`].
@@ -118,25 +120,25 @@ pub enum Node {
     Switch(usize),
 }
 
-/// How a link carries frames, in each direction.
+/// The rate, delay, impairments, queue and MTU of a link, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// Bits a second on the wire; `None` for a link that takes no time to serialise.
+    /// Rate on the wire; `None` for a link without serialisation time.
     pub rate: Option<Rate>,
-    /// The time a bit travels.
+    /// Propagation delay of a bit.
     pub delay: Delay,
-    /// Chance that a frame is lost, 0 to 1.
+    /// Probability that a frame is lost, 0 to 1.
     pub loss: f64,
-    /// Chance that a bit of a frame is flipped, 0 to 1.
+    /// Probability that a bit of a frame is flipped, 0 to 1.
     pub corruption: f64,
-    /// Chance that a frame arrives twice, 0 to 1.
+    /// Probability that a frame arrives twice, 0 to 1.
     pub duplication: f64,
-    /// Chance that a frame is held back, 0 to 1, and so may arrive behind the frames after it; see
+    /// Probability that a frame is held back, 0 to 1, so that it may arrive after frames sent later; see
     /// [`Shape::reorder_by`].
     pub reordering: f64,
-    /// How long a frame that is held back is held at most.
+    /// Maximum time for which a frame is held back.
     pub reorder_by: Delay,
-    /// How many frames wait at each end while another is sent.
+    /// Maximum number of frames that wait at each end while another is sent.
     pub queue: u32,
     /// The largest IP packet it carries, in bytes.
     pub mtu: u32,
@@ -158,17 +160,17 @@ impl Default for Shape {
     }
 }
 
-/// The most hosts and switches of a topology.
+/// Maximum number of hosts and switches in a topology.
 pub const MAX_NODES: usize = 20_000;
 
-/// The most bytes that travel on one link at the same time: 1 GiB.
+/// Maximum number of bytes in flight on one link: 1 GiB.
 pub const MOST_ON_A_LINK: u64 = 1 << 30;
 
 /// The largest port number of a switch.
 pub const MAX_PORT: u32 = 510;
 
 impl Topology {
-    /// The name of a node.
+    /// Returns the name of a node.
     pub fn name(&self, node: Node) -> &str {
         match node {
             Node::Host(at) => &self.hosts[at].name,
@@ -176,13 +178,13 @@ impl Topology {
         }
     }
 
-    /// The node of a name.
+    /// Returns the node with a name.
     pub fn node(&self, name: &str) -> Option<Node> {
         let host = self.hosts.iter().position(|host| host.name == name).map(Node::Host);
         host.or_else(|| self.switches.iter().position(|switch| switch.name == name).map(Node::Switch))
     }
 
-    /// An end as people write it: `h1`, or `s1:2`.
+    /// Returns an end in the notation of the files: `h1`, or `s1:2`.
     pub fn end_name(&self, end: End) -> String {
         match end.node {
             Node::Host(_) => self.name(end.node).to_owned(),
@@ -190,7 +192,7 @@ impl Topology {
         }
     }
 
-    /// The ports of a switch that have a link, with the end at the other side, in the order of their numbers.
+    /// Returns the ports of a switch that have a link, each with the end at the other side, in ascending order.
     pub fn ports(&self, switch: usize) -> Vec<(u32, End)> {
         let ends = self.links.iter().flat_map(|link| [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])]);
         let mut ports: Vec<_> =
@@ -199,7 +201,7 @@ impl Topology {
         ports
     }
 
-    /// What the link of a host leads to.
+    /// Returns the end at the other side of a host's link.
     pub fn uplink(&self, host: usize) -> Option<End> {
         let ends = self.links.iter().flat_map(|link| [(link.ends[0], link.ends[1]), (link.ends[1], link.ends[0])]);
         ends.filter(|(end, _)| end.node == Node::Host(host)).map(|(_, other)| other).next()

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Bits a second; `100Mbps` as text.
+/// A rate in bits per second; `100Mbps` as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u64);
 
-/// Nanoseconds; `10us` as text.
+/// A time in nanoseconds; `10us` as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Delay(u64);
 
-/// A text that is no quantity.
+/// A text that is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAQuantity {
     /// Not a rate.
@@ -33,7 +33,7 @@ const RATES: [(&str, u64); 5] =
 
 const DELAYS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 
-/// The number before a unit, in the smallest unit; exact for up to 9 digits behind the point. What is too large for it is
+/// The number before a unit, in the smallest unit; exact for up to 9 digits after the decimal point. It saturates at
 /// `u64::MAX`.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
@@ -42,7 +42,7 @@ fn scaled(number: &str, unit: u64) -> Option<u64> {
         return None;
     }
     let scale = 10_u128.pow(part.len() as u32);
-    // They are digits, so what is no number is too large for one.
+    // The text is all digits, so parsing fails only if the number is too large.
     let value: u128 = format!("{whole}{part}").parse().unwrap_or(u128::MAX);
     Some(u64::try_from(value.saturating_mul(u128::from(unit)) / scale).unwrap_or(u64::MAX))
 }
@@ -67,17 +67,17 @@ impl Rate {
     /// The fastest rate: 1 Tbit/s.
     pub const MAX: Rate = Rate(1_000_000_000_000);
 
-    /// So many bits a second.
+    /// Creates a rate of `bps` bits per second.
     pub const fn from_bps(bps: u64) -> Rate {
         Rate(bps)
     }
 
-    /// Bits a second.
+    /// Returns the rate in bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }
 
-    /// Nanoseconds that so many bytes take, rounded up.
+    /// Returns the nanoseconds that `bytes` take at this rate, rounded up.
     pub const fn ns_for(self, bytes: u64) -> u64 {
         (bytes * 8 * 1_000_000_000).div_ceil(self.0)
     }
@@ -87,22 +87,22 @@ impl Delay {
     /// The longest delay: an hour.
     pub const MAX: Delay = Delay(3_600_000_000_000);
 
-    /// So many nanoseconds.
+    /// Creates a delay of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Delay {
         Delay(ns)
     }
 
-    /// So many microseconds.
+    /// Creates a delay of `us` microseconds.
     pub const fn from_us(us: u64) -> Delay {
         Delay(us * 1_000)
     }
 
-    /// So many milliseconds.
+    /// Creates a delay of `ms` milliseconds.
     pub const fn from_ms(ms: u64) -> Delay {
         Delay(ms * 1_000_000)
     }
 
-    /// Nanoseconds.
+    /// Returns the delay in nanoseconds.
     pub const fn as_ns(self) -> u64 {
         self.0
     }

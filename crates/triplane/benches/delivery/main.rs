@@ -1,17 +1,18 @@
-//! A market data feed filtered in the switch, against filtered in the subscriber: the workloads of the talk
-//! "High-Throughput Publish/Subscribe in the Forwarding Plane".
+//! Compares a market data feed that the switch filters with one that the subscriber filters, on the workloads of the
+//! talk "High-Throughput Publish/Subscribe in the Forwarding Plane".
 //!
 //! ```text
-//! cargo bench -p triplane --bench delivery [-- [rounds=3] [seconds=1] [rates=20000,50000,...] [at=200000] [ports=xdp|packet]
-//!     [realtime=yes] [svg=DIR]]
+//! cargo bench -p triplane --bench delivery [-- [rounds=3] [seconds=1] [rates=20000,50000,...] [at=200000]
+//!     [ports=xdp|packet] [realtime=yes] [svg=DIR]]
 //! ```
 //!
-//! The exchange, the switch (`triplane run`) and the subscriber are processes in network namespaces made for it, on veth
-//! pairs; it needs root. Rates are datagrams a second that the exchange is asked for; what it sent is what counts. Where the subscriber filters the switch runs a program that
-//! forwards everything; where the switch filters, what `triplane subscribe` makes of the same condition. Both take turns in
-//! every round, so that a busy machine is busy for both. With `realtime=yes` the three go before all others of the machine
-//! (`chrt`). Ages are from the exchange's time stamp to the subscriber's program, after its filter; all on one machine, so that
-//! clocks agree.
+//! The exchange, the switch (`triplane run`) and the subscriber are processes in network namespaces that the benchmark
+//! creates, connected by veth pairs; it needs root. Rates are the datagrams a second requested of the exchange; results
+//! use the number that it sent. Where the subscriber filters, the switch runs a program that forwards everything; where
+//! the switch filters, it runs the program that `triplane subscribe` generates from the same condition. Both variants
+//! take turns in every round, so that other load on the machine affects both. With `realtime=yes` the three processes
+//! have priority over all others on the machine (`chrt`). Ages are measured from the exchange's time stamp to the
+//! subscriber's program, after its filter. All processes run on one machine, so their clocks agree.
 
 mod network;
 mod picture;
@@ -32,7 +33,7 @@ struct Settings {
     rounds: usize,
     seconds: f64,
     rates: Vec<f64>,
-    /// The rate asked for whose ages are drawn.
+    /// The requested rate whose ages are drawn.
     at: f64,
     ports: String,
     realtime: bool,
@@ -68,7 +69,7 @@ impl Settings {
     }
 }
 
-/// All trials of one workload, one who filters, and one rate.
+/// All trials of one workload, one place of the filter, and one rate.
 struct Point {
     workload: Workload,
     filters: Where,
@@ -89,12 +90,12 @@ impl Point {
         self.trials.iter().map(|trial| trial.seconds).sum()
     }
 
-    /// Datagrams a second that were sent.
+    /// Returns the datagrams a second that were sent.
     fn sent(&self) -> f64 {
         self.trials.iter().map(|trial| trial.datagrams).sum::<u64>() as f64 / self.seconds()
     }
 
-    /// Wanted messages a second that were sent, and that arrived.
+    /// Returns the wanted messages a second that were sent, and those that arrived.
     fn wanted(&self) -> (f64, f64) {
         (self.asked() as f64 / self.seconds(), self.got() as f64 / self.seconds())
     }
@@ -103,12 +104,13 @@ impl Point {
         self.got() as f64 / self.asked().max(1) as f64
     }
 
-    /// The median over rounds of a quantile, in us.
+    /// Returns the median of a quantile over all rounds, in us.
     fn quantile(&self, at: usize) -> f64 {
         median(self.trials.iter().filter(|trial| trial.got > 0).map(|trial| trial.quantiles[at] as f64 / 1e3))
     }
 
-    /// Which share of all trials' messages was no older than so many us.
+    /// Returns the cumulative distribution of message ages over all trials: each age in us, and the share of messages
+    /// that were no older.
     fn distribution(&self) -> Vec<(f64, f64)> {
         let mut ages: Vec<u64> = self.trials.iter().flat_map(|trial| &trial.ages).map(|(age, _)| *age).collect();
         ages.sort_unstable();
@@ -147,7 +149,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Both ways at one rate, in turns.
+/// Measures both places of the filter at one rate, in turns.
 fn measure(
     settings: &Settings,
     network: &Network,
@@ -166,7 +168,7 @@ fn measure(
     Ok(both)
 }
 
-/// A table in Markdown.
+/// Prints a workload's results as a table in Markdown.
 fn report(workload: Workload, points: &[Point], settings: &Settings) {
     println!(
         "\n{}, {} rounds of {} s; ages of wanted messages in us",
@@ -217,7 +219,7 @@ fn draw(folder: &Path, points: &[Point], settings: &Settings) -> Result<(), Box<
     picture::rates(&folder.join("delivery-rates.svg"), &rates)
 }
 
-/// The middle one; 0 of nothing.
+/// Returns the median of the values; 0 if there are none.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! An exchange, a switch and a subscriber in namespaces of their own, which go with this value.
+//! An exchange, a switch and a subscriber, each in its own network namespace. The namespaces end with the value.
 //!
 //! ```text
 //! exchange 10.2.0.1 eth0 ── r1 switch r2 ── eth0 10.2.0.2 subscriber

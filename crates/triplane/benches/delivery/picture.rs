@@ -1,4 +1,4 @@
-//! Pictures, a panel for each workload: how old messages were, and how many arrived.
+//! Plots with a panel for each workload: the ages of messages, and the rates at which they arrived.
 
 use std::error::Error;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
 use plotters::prelude::*;
 
-/// A line, and what it could be at best, which is drawn thin and dashed.
+/// A line, and its upper bound, which is drawn thin and dashed.
 #[derive(Clone)]
 pub struct Line {
     pub name: String,
@@ -22,8 +22,8 @@ pub struct Panel {
     pub lines: Vec<Line>,
 }
 
-/// An axis of shares: the less is missing to all, the further apart, so that the 90th, 99th and 99.9th of a hundred are steps of
-/// the same height.
+/// A logarithmic axis of shares: the closer to 1, the wider the spacing, so that the steps to the 90th, 99th and 99.9th
+/// percentile have the same height.
 #[derive(Clone, Copy)]
 struct Tail;
 
@@ -51,7 +51,7 @@ const SIZE: (u32, u32) = (1200, 380);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Which share of the messages was no older than what stands at the axis below, which is logarithmic.
+/// Draws the share of messages that were no older than an age. The axis of ages is logarithmic.
 pub fn ages(path: &Path, x: &str, range: Range<f64>, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
     each(path, panels, |area, panel| {
         let mut chart = frame(area, panel).build_cartesian_2d(range.clone().log_scale(), Tail)?;
@@ -65,7 +65,8 @@ pub fn ages(path: &Path, x: &str, range: Range<f64>, panels: &[Panel]) -> Result
     })
 }
 
-/// How many wanted messages arrived a second, at the datagrams that were sent; the bound is how many were sent.
+/// Draws the wanted messages that arrived a second against the datagrams sent a second. The bound is the number of
+/// wanted messages sent a second.
 pub fn rates(path: &Path, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
     each(path, panels, |area, panel| {
         let all = || panel.lines.iter().flat_map(|line| line.points.iter().chain(&line.bound));
@@ -80,7 +81,7 @@ pub fn rates(path: &Path, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// Panels side by side.
+/// Draws panels side by side.
 fn each(
     path: &Path,
     panels: &[Panel],
@@ -121,7 +122,7 @@ where
             .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
     }
     if has_bounds {
-        // Its line is there to have a name, and has no points.
+        // An empty series adds an entry to the legend.
         chart
             .draw_series(std::iter::empty::<PathElement<(f64, f64)>>())?
             .label("dashed: wanted, of what was sent")
@@ -133,7 +134,7 @@ where
     Ok(())
 }
 
-/// A number at an axis: `50`, `20k`, `1.5M`.
+/// Formats a number for an axis: `50`, `20k`, `1.5M`.
 pub fn short(value: f64) -> String {
     match value {
         value if value < 1e4 => format!("{value:.0}"),

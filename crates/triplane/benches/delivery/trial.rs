@@ -1,4 +1,4 @@
-//! One trial: a switch, a subscriber and an exchange, each a process of its own, for about a second.
+//! One trial: a switch, a subscriber and an exchange, each in its own process, for about a second.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::network::{EXCHANGE, GROUP, Network, SUBSCRIBER};
 use crate::support::{self, Directory};
 
-/// What the subscriber wants.
+/// The subscriber's condition.
 pub const WANTED: &str = "stock == \"GOOGL\"";
 
-/// How long the subscriber waits for the end of a session that got lost, in seconds: no queue here is as long.
+/// Time that the subscriber waits if the end of a session is lost, in seconds. No queue of the benchmark is as long.
 const LATEST_S: f64 = 3.0;
 
-/// Who filters.
+/// The place of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     Subscriber,
@@ -35,29 +35,29 @@ impl Where {
     }
 }
 
-/// What a trial is of.
+/// Parameters of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     pub workload: Workload,
     pub filters: Where,
-    /// Datagrams a second that are asked for.
+    /// Requested datagrams a second.
     pub rate: f64,
     pub seconds: f64,
     pub seed: u64,
 }
 
-/// What came of it.
+/// The results of a trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Datagrams that were sent, and for how long.
+    /// Number of datagrams that were sent, and the time that it took in seconds.
     pub datagrams: u64,
     pub seconds: f64,
-    /// Wanted messages that were sent, and those of them that arrived.
+    /// Number of wanted messages that were sent, and the number of them that arrived.
     pub asked: u64,
     pub got: u64,
-    /// Ages of those in ns, by the share of messages that were no older.
+    /// Ages of the messages that arrived, in ns, each with the share of messages that were no older.
     pub ages: Vec<(u64, f64)>,
-    /// The 50th, 99th and 99.9th of a hundred, in ns.
+    /// The 50th, 99th and 99.9th percentile of the ages, in ns.
     pub quantiles: [u64; 3],
 }
 
@@ -69,8 +69,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Has the rule compiled. `ports` is what stands before an interface's name: `xdp:` or nothing. With `realtime`
-    /// processes go before all others of the machine.
+    /// Compiles the rule. `ports` is the prefix of an interface's name: `xdp:` or nothing. With `realtime`, the
+    /// processes have priority over all others on the machine.
     pub fn new(directory: Directory, ports: &str, realtime: bool) -> Programs {
         directory.write("forward.p4", include_str!("forward.p4"));
         let rules = directory.write("rules.sub", format!("{WANTED} : fwd(2)\n"));
@@ -95,7 +95,7 @@ impl Programs {
         Process::start(&mut command, "Ctrl-C ends")
     }
 
-    /// A subcommand on a host.
+    /// Returns a command that runs a subcommand of `triplane` on a host.
     fn triplane(&self, host: &Namespace, what: &str) -> Result<Command, Box<dyn Error>> {
         let mut command = host.command(if self.realtime { "chrt" } else { triplane() })?;
         if self.realtime {
@@ -106,7 +106,7 @@ impl Programs {
     }
 }
 
-/// Tries.
+/// Runs a trial.
 pub fn trial(network: &Network, programs: &Programs, setting: &Setting) -> Result<Trial, Box<dyn Error>> {
     let switch = programs.start(network, setting.filters)?;
     let mut receive = programs.triplane(&network.subscriber, "market")?;
@@ -138,7 +138,7 @@ pub fn trial(network: &Network, programs: &Programs, setting: &Setting) -> Resul
     })
 }
 
-/// How many of the feed's messages are wanted.
+/// Returns the number of the feed's messages that match the condition.
 fn asked(setting: &Setting, datagrams: u64) -> u64 {
     let filter = Filter::parse(WANTED).expect("a condition");
     let mut feed = Feed::new(setting.workload.spec(setting.seed));
@@ -150,11 +150,11 @@ fn triplane() -> &'static str {
     env!("CARGO_BIN_EXE_triplane")
 }
 
-/// A process that is killed when this is dropped.
+/// A process that is killed when this value is dropped.
 struct Process(Child);
 
 impl Process {
-    /// Starts it and waits until it says that it is ready.
+    /// Starts a process and waits until it reports that it is ready.
     fn start(command: &mut Command, ready: &str) -> Result<Process, Box<dyn Error>> {
         let mut process = Process(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?);
         let stderr = process.0.stderr.take().expect("it is piped");
@@ -163,7 +163,7 @@ impl Process {
         for line in lines.by_ref() {
             said += &line?;
             if said.contains(ready) {
-                // What else it says is nobody's concern, but somebody has to take it.
+                // The rest of the output is ignored, but must be read, or the process would block on a full pipe.
                 std::thread::spawn(move || lines.count());
                 return Ok(process);
             }
@@ -171,7 +171,7 @@ impl Process {
         Err(format!("it ended before it was ready: {said}").into())
     }
 
-    /// Waits for its end; gives what it printed.
+    /// Waits for the process to end and returns its output.
     fn finish(mut self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         if let Some(mut out) = self.0.stdout.take() {
@@ -181,7 +181,7 @@ impl Process {
         Ok(text)
     }
 
-    /// Ends it as Ctrl-C would.
+    /// Ends the process as Ctrl-C would.
     fn interrupt(self) -> Result<(), Box<dyn Error>> {
         Command::new("kill").args(["-INT", &self.0.id().to_string()]).status()?;
         self.finish().map(drop)

@@ -1,4 +1,4 @@
-//! What forwards: Triplane, a bare loop over AF_XDP, the kernel, Open vSwitch. Each runs in the router's namespace.
+//! The forwarders: Triplane, a bare loop over AF_XDP, the kernel, Open vSwitch. Each runs in the router's namespace.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
@@ -12,10 +12,10 @@ use ports::{Frame, Port, XdpPort, XdpSettings, wait};
 
 use crate::network::{Network, ROUTER_MACS, SINK_MAC};
 
-/// The first argument of a process that is the bare forwarder.
+/// First argument of the process that runs the bare forwarder.
 pub const BARE: &str = "bare-forwarder";
 
-/// A way to forward.
+/// A kind of forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Bare,
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Each of them, and what it is called by on the command line.
+    /// Every kind, and its name on the command line.
     pub const ALL: [(Kind, &str); 5] = [
         (Kind::Bare, "bare"),
         (Kind::Triplane, "triplane"),
@@ -46,14 +46,15 @@ impl Kind {
     }
 }
 
-/// Something that forwards as long as it lives.
+/// A running forwarder. It stops when this value is dropped.
 pub struct Running {
     process: Option<Child>,
     vswitch: Option<Vswitch>,
 }
 
 impl Kind {
-    /// Starts it in the router's namespace, on a processor of its own if there are several. `directory` is for its files.
+    /// Starts a forwarder in the router's namespace, on its own processor if the machine has several. `directory` holds
+    /// its files.
     pub fn start(self, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
         let mut running = Running { process: None, vswitch: None };
         network.let_kernel_route(self == Kind::Kernel)?;
@@ -76,7 +77,7 @@ impl Kind {
     }
 }
 
-/// Triplane with so many workers, on whatever processors they come to.
+/// Starts Triplane with `workers` workers, on any of the processors.
 pub fn with_workers(workers: u32, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
     let mut command = network.router.command("taskset")?;
     command.args(["-c", "0-1023"]).arg(env!("CARGO_BIN_EXE_triplane"));
@@ -85,7 +86,7 @@ pub fn with_workers(workers: u32, network: &Network, directory: &Path) -> Result
     Ok(Running { process: Some(started(&mut command, "Ctrl-C ends")?), vswitch: None })
 }
 
-/// What makes `triplane` the router.
+/// Adds the arguments that make `triplane` the router.
 fn route(command: &mut Command, directory: &Path, kind: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     command.arg("run").arg(root.join("examples/router/router.p4")).arg("--entries").arg(directory.join("entries.json"));
@@ -93,7 +94,8 @@ fn route(command: &mut Command, directory: &Path, kind: &str) {
 }
 
 impl Running {
-    /// The processor time that its processes have used; none for the kernel, which does it in everybody's.
+    /// Returns the processor time that the forwarder's processes have used; `None` for the kernel, which forwards in
+    /// the time of other processes.
     pub fn cpu(&self) -> Option<Duration> {
         let vswitch = self.vswitch.iter().flat_map(|vswitch| &vswitch.processes);
         let mut all = self.process.iter().chain(vswitch).peekable();
@@ -101,7 +103,7 @@ impl Running {
         Some(all.filter_map(|process| cpu(process.id())).sum())
     }
 
-    /// Ends it and says what it printed.
+    /// Ends the forwarder and returns its output.
     pub fn stop(mut self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         if let Some(mut process) = self.process.take() {
@@ -124,7 +126,7 @@ impl Drop for Running {
     }
 }
 
-/// A command in the router's namespace, on the second processor where `taskset` can have it so.
+/// Returns a command in the router's namespace, bound to the second processor where `taskset` can do so.
 fn pinned(network: &Network, program: &Path) -> Result<Command, Box<dyn Error>> {
     if !crate::can_pin() {
         return Ok(network.router.command(program)?);
@@ -134,7 +136,7 @@ fn pinned(network: &Network, program: &Path) -> Result<Command, Box<dyn Error>> 
     Ok(command)
 }
 
-/// Starts a process and waits until it says that it is ready.
+/// Starts a process and waits until it reports that it is ready.
 fn started(command: &mut Command, ready: &str) -> Result<Child, Box<dyn Error>> {
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let stderr = process.stderr.take().expect("it was piped");
@@ -144,7 +146,7 @@ fn started(command: &mut Command, ready: &str) -> Result<Child, Box<dyn Error>> 
         let line = line?;
         said.push_str(&line);
         if line.contains(ready) {
-            // What else it says is nobody's concern, but somebody has to take it.
+            // The rest of the output is ignored, but must be read, or the process would block on a full pipe.
             std::thread::spawn(move || lines.count());
             return Ok(process);
         }
@@ -153,7 +155,7 @@ fn started(command: &mut Command, ready: &str) -> Result<Child, Box<dyn Error>> 
     Err(format!("it ended before it was ready: {said}").into())
 }
 
-/// The bare forwarder's process: what arrives at one interface leaves by the other, untouched.
+/// Runs the bare forwarder: every frame that arrives at one interface leaves by the other, unchanged.
 pub fn bare() -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
@@ -177,7 +179,7 @@ pub fn bare() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Open vSwitch with a bridge of its userspace datapath, and a database of its own.
+/// Open vSwitch with a bridge of its userspace datapath, and its own database.
 struct Vswitch {
     processes: Vec<Child>,
 }
@@ -231,7 +233,7 @@ impl Drop for Vswitch {
     }
 }
 
-/// The processor time of a process, over all its threads.
+/// Returns the processor time of a process, summed over its threads.
 fn cpu(process: u32) -> Option<Duration> {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let of_thread = |thread: std::io::Result<std::fs::DirEntry>| -> Option<u64> {

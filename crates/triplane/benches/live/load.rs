@@ -1,7 +1,8 @@
-//! A steady load: a flood in a process of its own, which says how much it has offered when it is asked.
+//! A steady load: a flood in its own process, which reports on request how much it has offered.
 //!
-//! The kernel makes the frames in one call that lasts as long as the process. Call after call would leave a gap of some
-//! 20 ms between any two, in which a forwarder idles, and before and after which it is offered more than the mean says.
+//! The kernel generates the frames in one call that lasts as long as the process. Repeated calls would leave a gap of
+//! some 20 ms between any two. A forwarder would idle in the gap, and the load before and after it would exceed the
+//! mean.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -10,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use crate::network::{self, Network};
 
-/// The first argument of a process that is a load; the length of its frames and its share of 64 follow.
+/// First argument of a process that runs a load; the length of its frames and its share of 64 follow.
 pub const LOAD: &str = "load";
 
-/// How long the kernel may take to begin.
+/// Maximum time that the kernel may take to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The process: floods, and answers each line with the frames offered so far and the nanoseconds since it began. It ends
-/// when nobody is left to ask, and with it the flood.
+/// Runs the load's process: floods, and answers each line with the number of frames offered so far and the nanoseconds
+/// since it began. The process and its flood end when its input is closed.
 pub fn load() -> Result<(), Box<dyn Error>> {
     let argument = |at| std::env::args().nth(at).and_then(|text| text.parse().ok()).ok_or("a number is missing");
     let flood = network::flood_here(argument(2)?, argument(3)? as u32)?;
@@ -32,14 +33,14 @@ pub fn load() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// A load that goes on as long as this lives.
+/// A running load. It stops when this value is dropped.
 pub struct Load {
     process: Child,
     ask: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
-/// What a load had offered at a time.
+/// The number of frames that a load had offered at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Offered {
     frames: u64,
@@ -47,15 +48,15 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Frames a second since an earlier time, in millions.
+    /// Returns the frames a second since an earlier time, in millions.
     pub fn rate_since(self, earlier: Offered) -> f64 {
         (self.frames - earlier.frames) as f64 * 1e3 / (self.at_ns - earlier.at_ns).max(1) as f64
     }
 }
 
 impl Load {
-    /// Starts it on a processor, or on those of this process, and waits until frames are offered: of each 64 that the
-    /// kernel could send, `share`.
+    /// Starts a load on a processor, or on those of this process, and waits until frames are offered: `share` of each
+    /// 64 that the kernel could send.
     pub fn start(network: &Network, len: usize, share: u32, processor: Option<&str>) -> Result<Load, Box<dyn Error>> {
         let own = std::env::current_exe()?;
         let mut command = match processor {
@@ -81,7 +82,7 @@ impl Load {
         Ok(load)
     }
 
-    /// What it has offered so far.
+    /// Returns the number of frames offered so far.
     pub fn offered(&mut self) -> Result<Offered, Box<dyn Error>> {
         writeln!(self.ask)?;
         let mut line = String::new();

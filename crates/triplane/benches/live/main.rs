@@ -1,12 +1,13 @@
-//! Triplane between two interfaces, against a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
+//! Compares Triplane between two interfaces with a bare AF_XDP forwarder, the kernel's routing and Open vSwitch.
 //!
 //! ```text
-//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency|workers] [kinds=bare,triplane,...]]
+//! cargo bench -p triplane --bench live [-- [rounds=7] [seconds=0.5] [len=60] [only=rate|overload|latency|workers]
+//!     [kinds=bare,triplane,...]]
 //! ```
 //!
-//! Everything happens in network namespaces made for it, on veth pairs, and needs root. All kinds take turns in every
-//! round, so that a busy machine is busy for all of them; ratios are taken within a round, and what is printed are
-//! medians. With several processors the load has the first and the forwarder the second.
+//! Everything runs in network namespaces that the benchmark creates, on veth pairs, and needs root. All kinds take
+//! turns in every round, so that other load on the machine affects all of them. Ratios are taken within a round, and
+//! medians are printed. With several processors, the load runs on the first and the forwarder on the second.
 
 mod forwarder;
 mod load;
@@ -30,7 +31,7 @@ pub fn can_pin() -> bool {
     std::thread::available_parallelism().is_ok_and(|count| count.get() >= 2) || std::env::var_os(PINNED).is_some()
 }
 
-/// Set in the process that was bound.
+/// Environment variable that is set in the bound process.
 const PINNED: &str = "TRIPLANE_BENCH_PINNED";
 
 struct Settings {
@@ -114,7 +115,7 @@ fn pinned() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The kinds that can be had here.
+/// Returns the wanted kinds that work on this machine.
 fn kinds(network: &Network, directory: &Path, wanted: &[Kind]) -> Vec<Kind> {
     let works = |kind: &Kind| match kind.start(network, directory).and_then(forwarder::Running::stop) {
         Ok(_) => true,
@@ -126,7 +127,7 @@ fn kinds(network: &Network, directory: &Path, wanted: &[Kind]) -> Vec<Kind> {
     wanted.iter().copied().filter(works).collect()
 }
 
-/// How much arrives of all that can be offered.
+/// Measures the rate that arrives at the highest load that can be offered.
 fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
     let kinds = kinds(network, directory, &settings.kinds);
     let mut rounds: Vec<Vec<Rate>> = Vec::new();
@@ -166,7 +167,7 @@ fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path)
     Ok(rate)
 }
 
-/// How long single frames take.
+/// Measures the latency of single frames.
 fn latency(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
     const COUNT: usize = 1000;
     let kinds = kinds(network, directory, &settings.kinds);

@@ -1,4 +1,4 @@
-//! Measuring: how many frames a second arrive, and how long one takes.
+//! Measurements: the rate at which frames arrive, and the latency of a frame.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -15,14 +15,14 @@ use crate::network::Network;
 pub struct Rate {
     pub offered: f64,
     pub arrived: f64,
-    /// Nanoseconds of processor time that the forwarder needed for each.
+    /// Processor time that the forwarder needed for each frame, in nanoseconds.
     pub cpu_ns: Option<f64>,
 }
 
-/// What the load does before it counts.
+/// Time for which the load runs before counting begins.
 const SETTLE: Duration = Duration::from_millis(150);
 
-/// Offers a load for a time and counts what arrives.
+/// Offers a load for a time and counts the frames that arrive.
 pub fn rate(load: &mut Load, running: &Running, sink: &Sink, seconds: f64) -> Result<Rate, Box<dyn Error>> {
     std::thread::sleep(SETTLE);
     let (started, offered, before, cpu_before) = (Instant::now(), load.offered()?, sink.arrived()?, running.cpu());
@@ -38,8 +38,8 @@ pub fn rate(load: &mut Load, running: &Running, sink: &Sink, seconds: f64) -> Re
     })
 }
 
-/// Sends frames one at a time, `gap` apart, and says how long each took from one host to the other, in nanoseconds.
-/// Frames that do not arrive within 10 ms are left out.
+/// Sends frames one at a time, `gap` apart, and returns the time that each took from one host to the other, in
+/// nanoseconds. Frames that do not arrive within 10 ms are left out.
 pub fn latency(network: &Network, len: usize, count: usize, gap: Duration) -> Result<Vec<u64>, Box<dyn Error>> {
     let [mut source, mut sink] = network.ends()?;
     let mut batch: Vec<Frame> = Vec::new();
@@ -60,7 +60,7 @@ pub fn latency(network: &Network, len: usize, count: usize, gap: Duration) -> Re
             }
             batch.clear();
         }
-        // What the source receives itself is of no interest.
+        // Frames that the source itself receives are ignored.
         source.receive_frames(&mut batch, 64)?;
         batch.clear();
     }

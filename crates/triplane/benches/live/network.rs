@@ -1,10 +1,10 @@
-//! The network that is measured in, and what is sent through it.
+//! The network of the benchmark, and its traffic.
 //!
 //! ```text
 //! source 10.0.1.1 eth0 ── r1 10.0.1.254   router   10.0.2.254 r2 ── eth0 10.0.2.2 sink
 //! ```
 //!
-//! It lives in namespaces of its own and goes with them.
+//! It has its own namespaces and ends with them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -15,12 +15,12 @@ use ports::{PortError, XdpPort, XdpSettings};
 use serde_json::json;
 use wire::{ethernet, ipv4};
 
-/// What the router's ports and the hosts are called by.
+/// MAC addresses of the hosts and of the router's ports.
 pub const SOURCE_MAC: [u8; 6] = [2, 0, 0, 0, 1, 1];
 pub const SINK_MAC: [u8; 6] = [2, 0, 0, 0, 2, 2];
 pub const ROUTER_MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0xfe], [2, 0, 0, 0, 2, 0xfe]];
 
-/// Frames go to 10.2.0.0/16, of which each /24 is a prefix of its own.
+/// Frames go to 10.2.0.0/16; each /24 of it is a separate prefix.
 const NET: u32 = 0x0a02_0000;
 const PREFIXES: u32 = 256;
 
@@ -32,7 +32,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes it, with links of so many queues.
+    /// Creates the network, with `queues` queues on each link.
     pub fn new(queues: u32) -> Result<Network, NamespaceError> {
         let (source, router, sink) = (Namespace::new("source")?, Namespace::new("router")?, Namespace::new("sink")?);
         let hosts = [(&source, "r1", SOURCE_MAC, 1u8, 1u8), (&sink, "r2", SINK_MAC, 2, 2)];
@@ -49,9 +49,9 @@ impl Network {
             host.wait_for_link("eth0", Duration::from_secs(1))?;
             router.wait_for_link(end, Duration::from_secs(1))?;
         }
-        // The flood's frames have no socket buffers, and r1 takes such only so.
+        // The flood's frames have no socket buffers; r1 accepts such frames only with this offload.
         router.turn_on("r1", Offload::Receive)?;
-        // For the kernel's own routing, once it is let.
+        // For the kernel's own routing, once it is enabled.
         router.add_neighbour("r2", IpAddr::from([10, 0, 2, 2]), SINK_MAC)?;
         for net in 0..PREFIXES {
             let prefix = Ipv4Addr::from(NET + (net << 8));
@@ -60,31 +60,32 @@ impl Network {
         Ok(Network { source, router, sink })
     }
 
-    /// Whether the kernel routes. It would beside a forwarder that leaves it its interfaces.
+    /// Enables or disables the kernel's routing. It would route in parallel with a forwarder that leaves the kernel its
+    /// interfaces.
     pub fn let_kernel_route(&self, yes: bool) -> Result<(), NamespaceError> {
         self.router.set_parameter("net/ipv4/ip_forward", if yes { "1" } else { "0" })
     }
 
-    /// The load's frames, to be sent one by one.
+    /// Returns the load's frames, to be sent one by one.
     pub fn frames(len: usize) -> Vec<Vec<u8>> {
         let address = |n: u32| Ipv4Addr::from(NET + n * 251 % 65_536);
         (0..1024).map(|n| frame(len, address(n), 0)).collect()
     }
 
-    /// Counts what arrives.
+    /// Opens a counter of the frames that arrive.
     pub fn sink(&self) -> Result<Sink, Box<dyn std::error::Error>> {
         Ok(self.sink.enter(|| Sink::open("eth0"))??)
     }
 
-    /// Both hosts' ends, for frames of this program's own.
+    /// Opens the interfaces of both hosts, for frames that this program sends.
     pub fn ends(&self) -> Result<[XdpPort; 2], Box<dyn std::error::Error>> {
         let open = || -> Result<XdpPort, PortError> { XdpPort::open("eth0", XdpSettings::default()) };
         Ok([self.source.enter(open)??, self.sink.enter(open)??])
     }
 }
 
-/// A flood out of the source, as fast as the kernel makes it, for a process in its namespace; of each 64 frames only
-/// `share` leave.
+/// Returns a flood out of the source, as fast as the kernel generates it, for a process in the source's namespace. Only
+/// `share` of each 64 frames leave.
 pub fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
     let frame = frame(len, Ipv4Addr::from(NET), 0xffff);
     // The identification balances the address in the header's checksum.
@@ -92,7 +93,7 @@ pub fn flood_here(len: usize, share: u32) -> Result<Flood, PortError> {
     Flood::thinned("eth0", &frame, Some(vary), share)
 }
 
-/// A frame of `len` bytes from the source to an address beyond the router.
+/// Returns a frame of `len` bytes from the source to an address beyond the router.
 pub fn frame(len: usize, to: Ipv4Addr, identification: u16) -> Vec<u8> {
     let payload = vec![0x5a; len.max(42) - 34];
     let mut packet = ipv4::Repr::new(Ipv4Addr::new(10, 0, 1, 1), to, 17).packet(&payload);
@@ -110,7 +111,7 @@ pub fn frame(len: usize, to: Ipv4Addr, identification: u16) -> Vec<u8> {
     .packet(&packet)
 }
 
-/// What `examples/router` is told: every prefix, and its own addresses on both ports.
+/// Returns the entries of `examples/router`: every prefix, and the router's own addresses on both ports.
 pub fn entries() -> String {
     let mac = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
     let route = |net: u32| {

@@ -1,8 +1,8 @@
-//! Whether more load than can be carried costs what can be.
+//! Measures whether overload reduces the rate that is forwarded.
 //!
-//! A ladder of loads finds the best rate, and the highest that loses next to nothing; then three times each is offered.
-//! The sender is the kernel's own flood, of which only so many of 64 frames leave, so it is at the top as fast as anything
-//! here can be, and below not slower than asked.
+//! A ladder of loads finds the best rate, and the highest rate with almost no loss; then three times each is offered.
+//! The sender is the kernel's own flood, thinned to a share of each 64 frames. The highest load is therefore as fast as
+//! anything on this machine can be, and lower loads are not slower than requested.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::measure::{self, Rate};
 use crate::network::Network;
 use crate::{Settings, median};
 
-/// The ladder: of 64 frames that the kernel could send, so many leave.
+/// The ladder of loads: the number of frames that leave of each 64 that the kernel could send.
 const SHARES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64];
 
-/// What is offered in the end, times what can be carried.
+/// The final load, as a multiple of the rate that can be carried.
 const OVERLOAD: f64 = 3.0;
 
-/// A rate of which this much arrives counts as carried whole.
+/// Share of a rate that must arrive for the rate to count as carried whole.
 const WHOLE: f64 = 0.98;
 
-/// Measures and prints.
+/// Measures the ladder for each forwarder and prints the results.
 pub fn ladder(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
     println!("\noverload: what is forwarded of rising loads, Mpps (medians)");
     for kind in settings.kinds.iter().copied().filter(|kind| [Kind::Bare, Kind::Triplane].contains(kind)) {
@@ -50,7 +50,7 @@ fn told(rung: &Rate, best: f64) -> String {
     format!("offered {offered:6.3}  forwarded {arrived:6.3}, {:.2} of the best", arrived / best)
 }
 
-/// What is forwarded of loads, each the median of all rounds, in which the loads take turns.
+/// Returns the rate that is forwarded at each load, as the median of all rounds. The loads take turns in each round.
 fn climb(
     kind: Kind,
     shares: &[u32],
@@ -76,7 +76,7 @@ fn climb(
     Ok(medians.collect())
 }
 
-/// The share of which about as much is offered, between those that were tried.
+/// Returns the share of 64 frames that offers about this rate, interpolated between the shares that were tried.
 fn share_for(offered: f64, rungs: &[Rate]) -> u32 {
     let points = SHARES.iter().map(|share| f64::from(*share)).zip(rungs.iter().map(|rung| rung.offered));
     let (mut low, mut high) = ((0.0, 0.0), (64.0, f64::INFINITY));

@@ -1,7 +1,8 @@
-//! One worker against two, on links with two queues.
+//! Compares one worker with two, on links with two queues.
 //!
-//! A veth takes the receive queue by the processor that sends, so there is a flood on each of the first two processors, in a
-//! process of its own. All of it shares the machine: on one with two processors the workers get what the floods leave.
+//! A veth selects the receive queue by the processor that sends, so each of the first two processors runs a flood, in
+//! its own process. Floods and workers share the machine: with two processors, the workers get the time that the floods
+//! leave.
 
 use std::error::Error;
 use std::path::Path;
@@ -12,13 +13,14 @@ use crate::load::Load;
 use crate::network::Network;
 use crate::{Settings, median};
 
-/// Of 64 frames that the kernel could send: more than the workers can carry, and less than would leave them nothing.
+/// Number of frames that leave of each 64 that the kernel could send: more than the workers can carry, and few enough
+/// that the floods leave them processor time.
 const SHARE: u32 = 8;
 
-/// What the load does before it counts.
+/// Time for which the load runs before counting begins.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Measures and prints.
+/// Measures both numbers of workers and prints the results.
 pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Error>> {
     if !crate::can_pin() {
         println!("\nworkers: left out, there is one processor");
@@ -26,7 +28,7 @@ pub fn compare(settings: &Settings, directory: &Path) -> Result<(), Box<dyn Erro
     }
     const WORKERS: [u32; 2] = [1, 2];
     let network = Network::new(2)?;
-    // For each number of workers: what arrived, in Mpps, and processor time for a frame, in nanoseconds.
+    // For each number of workers: the rate that arrived, in Mpps, and the processor time for a frame, in nanoseconds.
     let mut rounds: Vec<[(f64, f64); 2]> = Vec::new();
     for _ in 0..settings.rounds {
         let mut round = [(0.0, 0.0); 2];

@@ -1,9 +1,9 @@
-//! From a rule that a subscriber asks for to the last entry that the switch has of it: `cargo bench -p triplane --bench
-//! subscriptions [-- rules=100000 changes=400]`.
+//! Measures the time from a subscriber's request for a rule to the last table entry that the rule needs in the switch:
+//! `cargo bench -p triplane --bench subscriptions [-- rules=100000 changes=400]`.
 //!
-//! The switch with its P4Runtime server is in this process, `triplane subscribe serve` is another, and the calls are gRPC over
-//! the loopback interface, as is P4Runtime. A call returns when the switch delivers by the rule. Rules are those of the paper
-//! (100 symbols, thresholds 1 to 1000, 200 hosts); one is added or removed at a time.
+//! The switch and its P4Runtime server run in this process, `triplane subscribe serve` runs in another. The calls are
+//! gRPC over the loopback interface, as is P4Runtime. A call returns when the switch delivers by the rule. The rules
+//! are those of the paper (100 symbols, thresholds 1 to 1000, 200 hosts); one is added or removed at a time.
 
 #[path = "../../tests/it/support/mod.rs"]
 mod support;

@@ -1,28 +1,28 @@
-//! Traffic that a program's entries ask for, where nobody says what traffic there is.
+//! Traffic derived from a program's entries, for a benchmark without a traffic spec.
 //!
-//! Frames are UDP over IP, or what the tables are keyed on, and flow by flow they have what the entries of ingress's
-//! tables match: fields of Ethernet, VLAN tags, IP, TCP and UDP, found by the layout of the headers they are in and not by
-//! their names.
+//! Frames are UDP over IP, or have the headers that the tables are keyed on. Flow by flow, their fields match the
+//! entries of the tables in ingress: fields of Ethernet, VLAN tags, IP, TCP and UDP. A field is recognized by the
+//! layout of its header, not by its name.
 
 use ::traffic_gen::{Choice, FieldPattern, FlowField, Layer, Size, Spec};
 use engine::Objects;
 use ir::{Expr, HeaderRef, HeaderTypeId, KeyValue, Op, Program, TableId};
 
-/// Fewer flows than these are not made: a prefix has many hosts.
+/// Minimum number of flows: a prefix has many hosts.
 const LEAST_FLOWS: u64 = 1024;
 
-/// More entries of a table are not looked at.
+/// Maximum number of entries of a table that are read.
 const MOST_ENTRIES: usize = 1 << 20;
 
 /// Traffic, and the tables it follows.
 pub struct Derived {
     /// The traffic.
     pub spec: Spec,
-    /// Names of tables, and how many entries each has.
+    /// Names of tables, and the number of entries of each.
     pub tables: Vec<(String, usize)>,
 }
 
-/// The traffic for a program's entries; `None` if they say nothing about frames.
+/// Derives the traffic from a program's entries; `None` if they do not constrain frames.
 pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
     let ingress = &program.bodies[*program.blocks.get("ingress")?];
     let mut applied: Vec<TableId> = Vec::new();
@@ -83,14 +83,14 @@ pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
     Some(Derived { spec, tables })
 }
 
-/// What a key element is in a frame.
+/// The frame field behind a key element.
 #[derive(Clone, Copy)]
 struct Known {
     field: FlowField,
     layer: Option<Layer>,
 }
 
-/// The values of an entry's fields; what an entry leaves open is left out.
+/// Returns the values of an entry's fields, without the fields that match any value.
 fn pattern(keys: &[Option<Known>], values: &[KeyValue]) -> FieldPattern {
     let mut pattern = FieldPattern::new();
     for (known, value) in keys.iter().zip(values) {
@@ -109,7 +109,7 @@ fn pattern(keys: &[Option<Known>], values: &[KeyValue]) -> FieldPattern {
     pattern
 }
 
-/// The field of a frame that an expression is, by the layout of its header.
+/// Returns the frame field that an expression reads, by the layout of its header.
 fn known(program: &Program, expr: &Expr) -> Option<Known> {
     let Expr::Field(header, index) = expr else { return None };
     let header = match header {
@@ -135,7 +135,7 @@ fn known(program: &Program, expr: &Expr) -> Option<Known> {
     Some(Known { field, layer })
 }
 
-/// The layer whose header has this layout; `Some(None)` for Ethernet itself.
+/// Returns the layer whose header has this layout; `Some(None)` for Ethernet itself.
 fn layer(program: &Program, ty: HeaderTypeId) -> Option<Option<Layer>> {
     let fields = &program.header_types[ty].fields;
     let widths: Vec<u32> = fields.iter().filter(|field| !field.varbit).map(|field| field.width).collect();

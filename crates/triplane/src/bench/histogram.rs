@@ -1,9 +1,9 @@
-//! How long batches took.
+//! A histogram of the durations of batches.
 
-/// Values are kept to this many significant bits: within half a percent.
+/// Number of significant bits of a counted value: an error of at most half a percent.
 const BITS: u32 = 8;
 
-/// Counts values by size, in memory that does not depend on how many there are.
+/// Counts values by size, in memory that does not depend on the number of values.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -16,13 +16,14 @@ impl Default for Histogram {
     }
 }
 
-/// Where a value is counted. Small ones have a place of their own; each further power of two has `2^BITS` places.
+/// Returns the place that counts a value. Each small value has its own place; each further power of two has `2^BITS`
+/// places.
 fn place(value: u64) -> usize {
     let shift = (64 - value.leading_zeros()).saturating_sub(BITS + 1);
     ((shift as usize) << BITS) + (value >> shift) as usize
 }
 
-/// The middle of the values that are counted at a place.
+/// Returns the middle of the values that are counted at a place.
 fn value(place: usize) -> u64 {
     let shift = (place >> BITS).saturating_sub(1);
     let low = (place - (shift << BITS)) as u64;
@@ -36,18 +37,18 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// Counts another's values too.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
         self.total += other.total;
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> u64 {
         self.total
     }
 
-    /// The value that so many in a hundred do not exceed; 0 without any.
+    /// Returns the value that `percent` percent of the values do not exceed; 0 if there are no values.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = ((self.total as f64 * percent / 100.0).ceil() as u64).max(1);
         let mut seen = 0;

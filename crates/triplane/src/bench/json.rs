@@ -1,4 +1,4 @@
-//! A benchmark for programs to read. The names are stable; times are in nanoseconds a packet.
+//! Benchmark results as JSON. The names are stable; times are in nanoseconds a packet.
 
 use serde_json::{Value, json};
 use switch::DropSite;
@@ -7,7 +7,7 @@ use super::Results;
 use super::memory::{BATCH, Measured};
 use super::parts::Kind;
 
-/// The whole account.
+/// Renders all results.
 pub fn render(results: &Results) -> String {
     let Results { counts, breakdown, .. } = results;
     let drops: Vec<Value> = counts.drops.iter().map(DropSite::to_json).collect();

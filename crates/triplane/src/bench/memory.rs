@@ -1,4 +1,4 @@
-//! A switch on batches of frames in memory, timed.
+//! Times a switch on batches of frames in memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,16 +12,16 @@ use super::histogram::Histogram;
 use super::parts::Watcher;
 use super::sampler;
 
-/// Packets of a batch: what is timed at once.
+/// Number of packets in a batch, which is timed as a whole.
 pub const BATCH: usize = 32;
 
-/// The port numbers that v1model has; in memory all of them are connected.
+/// Number of ports in v1model; in memory all of them are connected.
 const PORTS: u32 = 511;
 
-/// Bytes before a frame, for headers that a program adds.
+/// Headroom in front of a frame, in bytes, for headers that a program adds.
 const ROOM: usize = 256;
 
-/// A switch with all ports there can be.
+/// Creates a switch with all ports of v1model.
 pub fn switch(program: &Arc<Program>, executor: Executor, probe: Option<Probe>) -> Result<Switch, v1model::LoadError> {
     let config = Config { ports: (0..PORTS).map(PortId).collect(), seed: 1, executor, ..Config::default() };
     match probe {
@@ -30,77 +30,77 @@ pub fn switch(program: &Arc<Program>, executor: Executor, probe: Option<Probe>) 
     }
 }
 
-/// How packets are run.
+/// The execution mode of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As they always are.
+    /// Without instrumentation.
     Plain,
-    /// By machine code that tells where it is.
+    /// By machine code that reports its position.
     Probed,
-    /// By the interpreter, which tells where it is.
+    /// By the interpreter, which reports its position.
     Watched,
 }
 
-/// How long to go on.
+/// The end of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {
-    /// For so long, all that the benchmark does itself included.
+    /// After this time, which includes the benchmark's own work.
     Time(Duration),
-    /// For so many packets, and what is left of the last batch.
+    /// After this number of packets, rounded up to whole batches.
     Packets(u64),
 }
 
-/// What was measured.
+/// The measured times.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Packets that were given to the switch.
+    /// Number of packets passed to the switch.
     pub packets: u64,
-    /// How long the switch worked on them.
+    /// Time that the switch worked on them, in nanoseconds.
     pub ns: f64,
-    /// How long each batch took, in picoseconds a packet.
+    /// Duration of each batch, in picoseconds a packet.
     pub batches: Histogram,
 }
 
 impl Measured {
-    /// Nanoseconds a packet in so many of a hundred batches, or less.
+    /// Returns the nanoseconds a packet that `percent` percent of the batches do not exceed.
     pub fn percentile_ns(&self, percent: f64) -> f64 {
         self.batches.percentile(percent) as f64 / 1000.0
     }
 
-    /// Nanoseconds a packet, in the median of batches: what it takes where nothing else disturbs.
+    /// Returns the nanoseconds a packet in the median batch: the time without disturbance.
     pub fn median_ns(&self) -> f64 {
         self.percentile_ns(50.0)
     }
 
-    /// Adds what another measured.
+    /// Adds the values of another measurement.
     pub fn merge(&mut self, other: &Measured) {
         self.packets += other.packets;
         self.ns += other.ns;
         self.batches.merge(&other.batches);
     }
 
-    /// Nanoseconds a packet, on average, with whatever disturbed.
+    /// Returns the mean nanoseconds a packet, including all disturbance.
     pub fn mean_ns(&self) -> f64 {
         self.ns / self.packets.max(1) as f64
     }
 }
 
-/// What the switch did with packets.
+/// Number of packets by their outcome in the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets given to it.
+    /// Packets passed to the switch.
     pub sent: u64,
     /// Packets that left by a port.
     pub forwarded: u64,
     /// Packets and copies that were dropped.
     pub dropped: u64,
-    /// Packets given to the control plane.
+    /// Packets sent to the control plane.
     pub to_controller: u64,
     /// Packets that wait in queues.
     pub waiting: u64,
     /// Packets made by multicast and cloning, beyond those that were sent.
     pub copies: u64,
-    /// By which reason and where packets were dropped.
+    /// The reasons and places of drops.
     pub drops: Vec<DropSite>,
 }
 
@@ -120,7 +120,7 @@ impl FrameMut for Slot {
     }
 }
 
-/// Frames that come in on a port, until they are a batch.
+/// Frames that arrive on a port, collected until they form a batch.
 struct Waiting {
     port: u32,
     slots: Vec<Slot>,
@@ -135,7 +135,7 @@ pub struct Bench {
     waiting: Vec<Waiting>,
     frame: Vec<u8>,
     started: Instant,
-    /// What reading the clock costs, in nanoseconds.
+    /// Cost of reading the clock, in nanoseconds.
     clock_ns: f64,
     sent: u64,
     left: u64,
@@ -144,7 +144,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A switch that gets this traffic.
+    /// Creates a benchmark of a switch with this traffic.
     pub fn new(switch: Switch, generator: Generator, way: Way) -> Bench {
         Bench {
             switch,
@@ -161,7 +161,7 @@ impl Bench {
         }
     }
 
-    /// Fills frames until there is a batch for one port. Returns its place in `waiting`.
+    /// Generates frames until one port has a whole batch. Returns its index in `waiting`.
     fn fill(&mut self) -> usize {
         loop {
             let port = self.generator.next(&mut self.frame);
@@ -185,7 +185,7 @@ impl Bench {
         }
     }
 
-    /// Runs a batch; how long the switch took, in nanoseconds.
+    /// Runs a batch and returns the time that the switch took, in nanoseconds.
     fn batch(&mut self) -> f64 {
         let at = self.fill();
         let Waiting { port, slots, .. } = &mut self.waiting[at];
@@ -224,7 +224,8 @@ impl Bench {
         ns
     }
 
-    /// Runs batches up to a limit. `tick` is told now and then how much of it is done, from 0 to 1.
+    /// Runs batches up to a limit. From time to time it calls `tick` with the fraction of the limit that is done, from
+    /// 0 to 1.
     pub fn run(&mut self, limit: Limit, tick: &mut dyn FnMut(f64, &Measured)) -> Measured {
         let mut measured = Measured::default();
         let begin = Instant::now();
@@ -236,7 +237,7 @@ impl Bench {
             measured.batches.add((ns * 1000.0 / BATCH as f64) as u64);
             looked += 1;
             let is_due = matches!(limit, Limit::Packets(packets) if measured.packets >= packets);
-            // Interpreted batches take long, others do not: the clock is looked at in both cases often enough.
+            // Interpreted batches take long, others do not; in both cases the clock is read often enough.
             if !is_due && !looked.is_multiple_of(16) {
                 continue;
             }
@@ -251,7 +252,7 @@ impl Bench {
         }
     }
 
-    /// What the switch did so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         let registry = self.switch.registry();
         let value = |name: &str| registry.get(name).unwrap_or(0);
@@ -270,7 +271,7 @@ impl Bench {
     }
 }
 
-/// What it costs to read the clock twice with nothing between.
+/// Returns the cost of two consecutive clock readings, in nanoseconds.
 fn clock_ns() -> f64 {
     let once = || Instant::now().elapsed().as_nanos() as f64;
     let mut costs: Vec<f64> = (0..1001).map(|_| once()).collect();

@@ -1,8 +1,8 @@
-//! What `triplane bench` does: traffic through a program, and where its time goes.
+//! `triplane bench`: sends traffic through a program and breaks down the time by part.
 //!
-//! [`memory`] runs a switch on batches in memory and times them; [`parts`] tells where the time goes, by what [`sampler`]
-//! measured in a second run of code that says where it is. [`traffic`] decides what frames there are. [`report`] is what
-//! people read and [`json`] what programs do. [`live`] measures whatever forwards between two interfaces.
+//! [`memory`] runs a switch on batches in memory and times them. [`parts`] breaks the time down by part, from the
+//! measurements of [`sampler`] in a second run with instrumented code. [`traffic`] chooses the frames. [`report`]
+//! renders the results for people and [`json`] for programs. [`live`] measures any forwarder between two interfaces.
 
 pub mod derive;
 pub mod histogram;
@@ -17,27 +17,27 @@ pub mod traffic;
 use memory::{Counts, Measured};
 use parts::Breakdown;
 
-/// What a benchmark in memory found.
+/// The results of a benchmark in memory.
 #[derive(Clone, Debug)]
 pub struct Results {
     /// The program's file.
     pub program: String,
     /// Whether machine code ran.
     pub compiled: bool,
-    /// Why the interpreter ran although nobody asked for it.
+    /// The reason why the interpreter ran without being requested.
     pub why_interpreted: Option<String>,
-    /// What frames there were.
+    /// A description of the traffic.
     pub traffic: String,
-    /// What the switch did with them.
+    /// Number of packets by their outcome.
     pub counts: Counts,
-    /// How long it took.
+    /// The measured times.
     pub measured: Measured,
-    /// The median of batches in each of the rounds, in nanoseconds a packet.
+    /// The median of the batches in each round, in nanoseconds a packet.
     pub rounds: Vec<f64>,
-    /// How long the interpreter took for the same, if that was asked for.
+    /// The interpreter's times for the same traffic, if requested.
     pub interpreter: Option<Measured>,
-    /// Where the time went.
+    /// The time by part.
     pub breakdown: Breakdown,
-    /// Nanoseconds a packet while parts were timed.
+    /// Nanoseconds a packet while parts were being timed.
     pub probed_ns: f64,
 }

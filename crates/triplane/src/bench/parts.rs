@@ -1,4 +1,4 @@
-//! Where a packet's time goes: from what a sampler knows to the parts that people know.
+//! Breaks a packet's time down: maps a sampler's measurements to the parts of a P4 program.
 
 use engine::{Event, PacketState, Watch};
 use ir::{BodyId, Op, Program, TableId};
@@ -8,27 +8,27 @@ use v1model::ProbedPart;
 use super::memory::Way;
 use super::sampler::{self, Sampler, Tally};
 
-/// What a share of the time is for.
+/// The part of the work that a share of the time belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The parser.
     Parser,
-    /// A table: its key, the lookup and the action.
+    /// A table: its key, its lookup and its action.
     Table(String),
-    /// What ingress does beside its tables.
+    /// The work of ingress outside its tables.
     Ingress,
-    /// What egress does beside its tables.
+    /// The work of egress outside its tables.
     Egress,
     /// Verifying and computing checksums.
     Checksums,
     /// The deparser.
     Deparser,
-    /// What the switch does around the program: ports, queues, counters, and whatever it has to do itself.
+    /// The switch's own work around the program: ports, queues, counters and the rest.
     Switch,
 }
 
 impl Kind {
-    /// The stable name in JSON.
+    /// Returns the stable name in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Parser => "parser",
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// What people read.
+    /// Returns the name for people.
     pub fn label(&self) -> String {
         match self {
             Kind::Parser => "parser".into(),
@@ -58,26 +58,26 @@ impl Kind {
 /// A share of the time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
-    /// What for.
+    /// The part of the work.
     pub kind: Kind,
     /// Nanoseconds a packet.
     pub ns: f64,
-    /// How many packets in one come to it, for tables in machine code.
+    /// Mean number of times that a packet reaches the part; only for tables in machine code.
     pub packets: Option<f64>,
 }
 
-/// Where the time goes.
+/// The time by part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Breakdown {
-    /// The shares, in the order in which a packet meets them. Together they are the whole.
+    /// The shares, in the order in which a packet meets the parts. Their sum is the whole time.
     pub shares: Vec<Share>,
-    /// Tables that no packet came to.
+    /// Tables that no packet reached.
     pub unused: Vec<String>,
-    /// The sum of the times as they were sampled, in nanoseconds a packet, before they were scaled to the whole.
+    /// The sum of the sampled times before scaling to the whole, in nanoseconds a packet.
     pub sampled_ns: f64,
 }
 
-/// Tables that bodies apply, in the order of the code.
+/// Returns the tables that a block's body applies, in the order of the code.
 fn tables(program: &Program, role: &str) -> Vec<TableId> {
     let Some(body) = program.blocks.get(role).map(|body| &program.bodies[*body]) else { return Vec::new() };
     let mut found = Vec::new();
@@ -91,8 +91,8 @@ fn tables(program: &Program, role: &str) -> Vec<TableId> {
     found
 }
 
-/// Puts together what a sampler knows of `packets` packets, and scales it so that it adds up to `whole_ns` nanoseconds a
-/// packet. `cost_ns` is what timing a part costs.
+/// Combines a sampler's measurements of `packets` packets, and scales them to a sum of `whole_ns` nanoseconds a packet.
+/// `cost_ns` is the cost of timing a part.
 pub fn breakdown(
     program: &Program,
     sampler: &Sampler,
@@ -127,7 +127,7 @@ pub fn breakdown(
             match tally.runs {
                 0 => unused.push(name),
                 runs => {
-                    // The interpreter tells of every step of an action.
+                    // The interpreter reports every step of an action, so its runs do not count packets.
                     let part = (way == Way::Probed).then(|| runs as f64 / packets);
                     shares.push(Share { packets: part, ..share(Kind::Table(name), &[tally]) });
                 }
@@ -145,7 +145,7 @@ pub fn breakdown(
     Breakdown { shares, unused, sampled_ns }
 }
 
-/// Tells this thread's sampler where the interpreter is.
+/// Reports the interpreter's position to this thread's sampler.
 #[derive(Debug, Default)]
 pub struct Watcher {
     body: Option<BodyId>,
@@ -157,7 +157,7 @@ impl Watcher {
         sampler::with(|sampler| sampler.ended(part.number()));
     }
 
-    /// What has run since the last event belongs to the table whose action runs, else to the body.
+    /// Attributes the time since the last event to the table whose action runs, else to the body.
     fn here(&self) {
         match (self.table, self.body) {
             (Some(table), _) => self.ended(ProbedPart::Table(table)),
@@ -170,7 +170,7 @@ impl Watcher {
 impl Watch for Watcher {
     fn event(&mut self, _: &Program, event: Event<'_>) {
         match event {
-            // From the event before this one on: the key, and the lookup.
+            // The time since the previous event was spent on the key and the lookup.
             Event::Applied { table, action, .. } => {
                 self.ended(ProbedPart::Table(table));
                 self.table = action.map(|_| table);

@@ -1,4 +1,4 @@
-//! What people read of a benchmark.
+//! Benchmark results as text for people.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use super::memory::BATCH;
 use super::parts::Breakdown;
 use crate::output::{Output, grouped};
 
-/// Columns of the longest bar.
+/// Width of the longest bar, in columns.
 const BAR: usize = 30;
 
-/// The whole account.
+/// Renders all results.
 pub fn render(results: &Results, output: &Output) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -108,12 +108,12 @@ fn breakdown(text: &mut String, breakdown: &Breakdown, whole: f64, output: &Outp
     Ok(())
 }
 
-/// How often something happens: `25.0 % of packets`, or `1.50 times a packet`.
+/// Formats a frequency: `25.0 % of packets`, or `1.50 times a packet`.
 fn often(part: f64) -> String {
     if part < 1.0 { format!("{:.1} % of packets", part * 100.0) } else { format!("{part:.2} times a packet") }
 }
 
-/// A drop site as a sentence, its count readable.
+/// Formats a drop site as a sentence with a readable count.
 fn said(site: &switch::DropSite) -> String {
     let whole = site.to_string();
     let rest = whole.strip_prefix(&site.packets.to_string()).unwrap_or(&whole);
@@ -130,17 +130,17 @@ fn share(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64 * 100.0
 }
 
-/// Nanoseconds with the digits that mean something.
+/// Formats nanoseconds with their significant digits.
 pub fn ns(value: f64) -> String {
     if value < 1000.0 { format!("{value:.1}") } else { grouped(value.round() as u64) }
 }
 
-/// Packets a second at so many nanoseconds each.
+/// Formats the packets a second at `ns` nanoseconds a packet.
 pub fn rate(ns: f64) -> String {
     amount(1e9 / ns.max(1e-9))
 }
 
-/// A large number in words: `19.6 million`.
+/// Formats a large number in words: `19.6 million`.
 pub fn amount(value: f64) -> String {
     match value {
         1e6.. => format!("{:.2} million", value / 1e6),
@@ -149,7 +149,7 @@ pub fn amount(value: f64) -> String {
     }
 }
 
-/// Words in lines of at most `width` characters, where they allow it.
+/// Wraps words into lines of at most `width` characters; a longer word gets its own line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,61 +1,61 @@
-//! How long parts of a packet's way take.
+//! Samples the time of the parts of a packet's path.
 //!
-//! Code that is made to be measured calls [`probe`] whenever a part has ended. Reading the clock each time would cost
-//! more than most parts take, and would keep the processor from working on two parts at once, as it does when nobody
-//! looks. So the clock is read around few parts, chosen at random; all others are only counted. What reading it costs
-//! itself is measured beforehand ([`Sampler::calibrate`]) and taken off. Parts during which the processor was taken away
-//! are not timed.
+//! Instrumented code calls [`probe`] whenever a part has ended. Reading the clock each time would cost more than most
+//! parts take, and would keep the processor from overlapping two parts, as it does without instrumentation. So the
+//! clock is read around a few parts, chosen at random; all others are only counted. The cost of reading the clock is
+//! measured beforehand ([`Sampler::calibrate`]) and subtracted. Parts during which the process was preempted are not
+//! timed.
 //!
-//! The time of a part is then its mean time in the sample, times how often it ran.
+//! The time of a part is then its mean time in the sample, multiplied by the number of its runs.
 
 use std::cell::RefCell;
 use std::time::Instant;
 
 use v1model::ProbedPart;
 
-/// Between two parts that are timed, up to so many are not.
+/// Maximum number of untimed parts between two timed ones.
 const MOST_SKIPPED: u64 = 16;
 
-/// A part that seems to take longer was interrupted: the processor did something else meanwhile.
+/// Maximum time of an uninterrupted part, in nanoseconds. During a longer one, the processor did something else.
 const INTERRUPTED_NS: u64 = 50_000;
 
-/// What is known of a part.
+/// The measurements of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// How often it was timed.
+    /// Number of timed runs.
     pub timed: u64,
-    /// How long it took then, in all.
+    /// Total time of the timed runs, in nanoseconds.
     pub ns: u64,
 }
 
 /// Times parts.
 #[derive(Debug, Default)]
 pub struct Sampler {
-    /// By kind and number, as in [`ProbedPart::number`].
+    /// Measurements by kind and number, as in [`ProbedPart::number`].
     tallies: [Vec<Tally>; 3],
-    /// What the switch did after the last part.
+    /// The switch's work after the last part.
     after: Tally,
-    /// Parts to pass over before the next one is timed.
+    /// Number of parts to skip before the next one is timed.
     skip: u64,
     since: Option<Instant>,
     random: u64,
 }
 
 impl Sampler {
-    /// A sampler for a program with so many bodies and tables.
+    /// Creates a sampler for a program with `bodies` bodies and `tables` tables.
     pub fn new(bodies: usize, tables: usize) -> Sampler {
         // A plan has a handful of units.
         let tallies = [16, bodies, tables].map(|count| vec![Tally::default(); count]);
         Sampler { tallies, skip: 1, random: 1, ..Sampler::default() }
     }
 
-    /// Whether the clock was read at the last mark; gets ready for the next one.
+    /// Returns the nanoseconds since the last mark if the clock was read there, and prepares the next mark.
     fn mark(&mut self) -> Option<u64> {
         if let Some(since) = self.since.take() {
             let ns = since.elapsed().as_nanos() as u64;
-            // Xorshift (Marsaglia 2003): any numbers do that do not keep step with the program.
+            // Xorshift (Marsaglia 2003): any sequence serves that does not correlate with the program.
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
             self.random ^= self.random << 17;
@@ -69,7 +69,7 @@ impl Sampler {
         None
     }
 
-    /// A part has ended.
+    /// Records the end of a part.
     pub fn ended(&mut self, part: u64) {
         let ns = self.mark();
         let tally = self.tallies.get_mut((part >> 32) as usize).and_then(|kind| kind.get_mut(part as u32 as usize));
@@ -78,30 +78,31 @@ impl Sampler {
         }
     }
 
-    /// The switch begins to work. What was before is nobody's.
+    /// Records that the switch begins to work. The time before it belongs to no part.
     pub fn enter(&mut self) {
         self.mark();
     }
 
-    /// The switch has done its work.
+    /// Records that the switch has done its work.
     pub fn leave(&mut self) {
         let ns = self.mark();
         count(&mut self.after, ns);
     }
 
-    /// What is known of a part.
+    /// Returns the measurements of a part.
     pub fn tally(&self, part: ProbedPart) -> Tally {
         let number = part.number();
         let kind = self.tallies.get((number >> 32) as usize);
         kind.and_then(|kind| kind.get(number as u32 as usize)).copied().unwrap_or_default()
     }
 
-    /// What is known of the switch's own work around the parts: before each unit of the plan, and at the end.
+    /// Returns the measurements of the switch's own work around the parts: before each unit of the plan, and at the
+    /// end.
     pub fn switch(&self) -> Vec<Tally> {
         self.tallies[0].iter().copied().chain([self.after]).collect()
     }
 
-    /// What timing a part costs that takes no time, in nanoseconds.
+    /// Returns the measured time of an empty part, which is the cost of timing, in nanoseconds.
     pub fn calibrate() -> f64 {
         let least = (0..9).map(|_| {
             install(Sampler::new(1, 0));
@@ -113,7 +114,7 @@ impl Sampler {
             let tally = take().tally(part);
             tally.ns as f64 / tally.timed.max(1) as f64
         });
-        // Whatever disturbs it makes it longer.
+        // Disturbance only makes it longer, so the minimum counts.
         least.fold(f64::MAX, f64::min)
     }
 }
@@ -127,26 +128,26 @@ fn count(tally: &mut Tally, ns: Option<u64>) {
 }
 
 thread_local! {
-    /// The sampler of this thread: code can only be given an address to call.
+    /// The sampler of this thread. It is global, since code only has an address to call.
     static SAMPLER: RefCell<Sampler> = RefCell::new(Sampler::new(0, 0));
 }
 
-/// What code calls that is made to be measured.
+/// The function that instrumented code calls.
 pub extern "C" fn probe(part: u64) {
     with(|sampler| sampler.ended(part));
 }
 
-/// Does something with this thread's sampler.
+/// Calls a function with this thread's sampler.
 pub fn with(work: impl FnOnce(&mut Sampler)) {
     SAMPLER.with_borrow_mut(work);
 }
 
-/// Makes a sampler this thread's.
+/// Installs a sampler as this thread's.
 pub fn install(sampler: Sampler) {
     SAMPLER.set(sampler);
 }
 
-/// This thread's sampler; another takes its place.
+/// Takes this thread's sampler, and leaves an empty one in its place.
 pub fn take() -> Sampler {
     SAMPLER.replace(Sampler::new(0, 0))
 }
@@ -175,7 +176,7 @@ mod tests {
             // One interval in about 9.5 is timed.
             assert!((PACKETS / 11..PACKETS / 8).contains(&tally.timed), "{tally:?}");
         }
-        // Parts that cannot be are no concern.
+        // Parts that do not exist are ignored.
         sampler.ended(u64::MAX);
         sampler.ended(ProbedPart::Body(ir::BodyId::from_u32(9)).number());
     }

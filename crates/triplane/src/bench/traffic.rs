@@ -1,4 +1,4 @@
-//! The traffic of a benchmark: a spec, a capture, or what the entries ask for.
+//! The traffic of a benchmark: a spec, a capture, or traffic derived from the entries.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -13,32 +13,32 @@ use wire::pcap;
 use super::derive;
 use crate::output::{Failure, Output};
 
-/// More bytes of a capture are not kept.
+/// Maximum number of bytes that are kept of a capture.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What frames there are.
+/// The source of a benchmark's frames.
 #[derive(Clone, Debug)]
 pub enum Traffic {
-    /// Made-up ones.
+    /// Generated frames.
     Made {
-        /// What they are.
+        /// The spec of the frames.
         spec: Box<Spec>,
-        /// The tables whose entries they follow, where nobody said what traffic there is.
+        /// The tables whose entries the frames match, if the traffic was derived from the entries.
         tables: Vec<(String, usize)>,
     },
-    /// Those of a capture.
+    /// The frames of a capture.
     Replayed {
         /// The capture's name.
         path: String,
         /// The frames.
         frames: Arc<[Vec<u8>]>,
-        /// The ports they come in on.
+        /// The ports on which the frames arrive.
         ports: Vec<u32>,
     },
 }
 
 impl Traffic {
-    /// What a text asks for: a capture file's name, or a spec. Findings have been printed when this returns.
+    /// Parses the value of `--traffic`: a capture file's name, or a spec. Findings have been printed when this returns.
     pub fn read(text: &str, output: &Output) -> Result<Traffic, Failure> {
         if Path::new(text).is_dir() {
             return Err(Failure::Usage(format!(
@@ -63,7 +63,7 @@ impl Traffic {
         }
     }
 
-    /// What a program's entries ask for.
+    /// Derives the traffic from a program's entries.
     pub fn derived(switch: &v1model::Switch) -> Result<Traffic, Failure> {
         let derived = derive::derive(switch.program(), switch.objects()).ok_or_else(|| {
             let why = "no table of ingress that is keyed on fields of Ethernet, IP, UDP or TCP has entries to follow";
@@ -73,7 +73,7 @@ impl Traffic {
         Ok(Traffic::Made { spec: Box::new(derived.spec), tables: derived.tables })
     }
 
-    /// Frames without end.
+    /// Returns an endless generator of frames.
     pub fn generator(&self) -> Generator {
         match self {
             Traffic::Made { spec, .. } => Generator::new(spec),
@@ -104,7 +104,7 @@ impl std::fmt::Display for Traffic {
     }
 }
 
-/// The frames of a capture, as far as it has them; where it does not have all of them, that is said.
+/// Reads the frames of a capture. A note says if some of them were cut when they were captured.
 fn capture(path: &str, output: &Output) -> Result<Vec<Vec<u8>>, Failure> {
     let wrong = |error: pcap::PcapError| Failure::Input(format!("{path}: {error}"));
     let file = File::open(path).with_context(|| format!("cannot read {path}"))?;

@@ -16,7 +16,7 @@ use crate::load::{self, Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 use crate::progress::{self, Progress};
 
-/// The time is spent in so many rounds, so that one can see what a machine's other work does to it.
+/// Number of rounds that share the time. The spread between rounds shows the effect of other load on the machine.
 const ROUNDS: u32 = 7;
 
 /// Benchmarks.
@@ -33,7 +33,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
     output.print(&if args.json { json::render(&results) } else { report::render(&results, output) })
 }
 
-/// How much is to be measured.
+/// Returns the limit that the arguments set.
 fn limit(args: &BenchArgs) -> Result<Limit, Failure> {
     match (args.packets, args.seconds) {
         (Some(0), _) => Err(Failure::Usage("--packets 0 measures nothing; give a number such as 1000000".to_owned())),
@@ -48,7 +48,7 @@ fn limit(args: &BenchArgs) -> Result<Limit, Failure> {
     }
 }
 
-/// So much of a limit.
+/// Returns a limit divided by `divisor`.
 fn part(limit: Limit, divisor: u32) -> Limit {
     match limit {
         Limit::Time(time) => Limit::Time(time / divisor),
@@ -168,14 +168,14 @@ fn in_memory(
     })
 }
 
-/// What happened between two counts.
+/// Returns the difference between two counts.
 fn since(before: &Counts, mut after: Counts) -> Counts {
     after.sent -= before.sent;
     after.forwarded -= before.forwarded;
     after.dropped -= before.dropped;
     after.copies = after.copies.saturating_sub(before.copies);
     after.to_controller -= before.to_controller;
-    // What waits now may have waited before: it is told as it is.
+    // Packets that wait now may have waited before, so `waiting` stays as it is.
     for site in &mut after.drops {
         let earlier = before.drops.iter().find(|other| other.reason == site.reason && other.place == site.place);
         site.packets -= earlier.map_or(0, |earlier| earlier.packets);

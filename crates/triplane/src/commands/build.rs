@@ -41,7 +41,7 @@ pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether both names are of one file, as far as that can be told: one that is not there yet is no other.
+/// Whether both names refer to the same file, as far as can be determined: a file that does not exist yet is no other.
 fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,

@@ -47,7 +47,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a program consists of, in a line.
+/// Describes a program's contents in one line.
 fn describe(program: &ir::Program) -> String {
     let count = |number: usize, one: &str| match number {
         1 => format!("1 {one}"),

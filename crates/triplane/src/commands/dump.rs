@@ -1,4 +1,4 @@
-//! `triplane dump`: what a program becomes on its way.
+//! `triplane dump`: prints the intermediate forms of a program.
 
 use crate::cli::DumpArgs;
 use crate::load::Loader;

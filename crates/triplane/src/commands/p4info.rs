@@ -1,4 +1,4 @@
-//! `triplane p4info`: what a control plane has to know of a program.
+//! `triplane p4info`: prints the information that a control plane needs about a program.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// The form that was asked for, or the one that the file's name tells, or text.
+/// Returns the requested format, else the one that the file's name implies, else text.
 fn format(args: &P4InfoArgs) -> MessageFormat {
     match (args.format, &args.output) {
         (Some(InfoFormat::Text), _) | (None, None) => MessageFormat::Text,
@@ -35,7 +35,7 @@ fn format(args: &P4InfoArgs) -> MessageFormat {
     }
 }
 
-/// The form that a file's name tells, or text.
+/// Returns the format that a file's name implies, else text.
 pub fn by_name(path: &Path) -> MessageFormat {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => MessageFormat::Json,

@@ -10,7 +10,7 @@ use crate::cli::StfArgs;
 use crate::load::{self, Loader};
 use crate::output::{Failure, Output};
 
-/// Runs the tests, each on a switch of its own, and tells which pass.
+/// Runs the tests, each on its own switch, and reports which pass.
 pub fn run(args: &StfArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
     let program = loader.program(output)?;

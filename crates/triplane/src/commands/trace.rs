@@ -1,4 +1,4 @@
-//! `triplane trace`: what happened to a packet, step by step.
+//! `triplane trace`: shows the processing of a packet, step by step.
 
 use switch::{Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};

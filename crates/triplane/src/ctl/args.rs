@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 
 use crate::dial::{Dial, OPTIONS};
 
-/// Examples, behind the help of the command.
+/// Examples, printed after the help of the command.
 pub const AFTER_HELP: &str = "\
 Entries are written as they are printed:
   triplane ctl insert ipv4_lpm 'hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)'
@@ -112,7 +112,7 @@ pub enum CtlCommand {
     Insert(EntryArgs),
     /// Change what such a thing does, or a table's default action; `default` alone gives the program's own back.
     Modify(EntryArgs),
-    /// Delete such a thing.
+    /// Delete such an object.
     Delete(EntryArgs),
     /// Write cells of registers, counters and meters, or the members of a value set.
     Set(SetArgs),
@@ -131,7 +131,7 @@ pub enum CtlCommand {
         /// The value set.
         name: Option<String>,
     },
-    /// List what counters have counted.
+    /// List the values of counters.
     Counters {
         /// The counter, or the table of a direct one.
         name: Option<String>,
@@ -150,7 +150,7 @@ pub enum CtlCommand {
     Watch,
 }
 
-/// Something with cells or values, and what they are to be.
+/// An object with cells or values, and its new values.
 #[derive(Args, Debug)]
 pub struct SetArgs {
     /// A register, counter, meter or value set, or the table of a direct counter or meter.
@@ -160,7 +160,7 @@ pub struct SetArgs {
     pub value: Vec<String>,
 }
 
-/// A table, or what else has entries, and an entry.
+/// A table or another object with entries, and an entry.
 #[derive(Args, Debug)]
 pub struct EntryArgs {
     /// A table or an action profile, or the word `multicast` or `clone`.

@@ -1,4 +1,4 @@
-//! What the demo saw, for people and for programs.
+//! The results of the demo, as text for people and as JSON for programs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use super::witness::Seen;
 use super::{ENTRIES_NAME, PROGRAM_NAME};
 use crate::output::{Failure, Output};
 
-/// How the packets got to the router.
+/// The source of the packets that reach the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// From hosts in namespaces.
+    /// Hosts in network namespaces.
     Live,
-    /// From capture files, and why.
+    /// Capture files, and the reason why they are used.
     Offline(String),
 }
 
-/// Frames shown.
+/// Maximum number of frames shown.
 const SHOWN: usize = 8;
 
-/// The account of a demo.
+/// The results of a demo.
 pub struct Account {
     mode: Mode,
     pings: Pings,
@@ -43,7 +43,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Draws up the account. `frames` are what the witnesses saw; the first ping among them is traced.
+    /// Builds the account. `frames` are the frames that the witnesses recorded; the first ping among them is traced.
     pub fn new(
         mode: Mode,
         pings: Pings,
@@ -76,7 +76,7 @@ impl Account {
         })
     }
 
-    /// What did not go as it should.
+    /// Returns the first check that failed, as a sentence, or `None` if all passed.
     pub fn shortcoming(&self) -> Option<String> {
         let Pings { sent, received, .. } = self.pings;
         if received < sent {
@@ -93,7 +93,7 @@ impl Account {
         None
     }
 
-    /// The account for people.
+    /// Renders the account for people.
     pub fn render(&self, output: &Output) -> String {
         let heading = |text: &str| format!("\n{}\n\n", output.bold(text));
         let mut text = heading("A P4 router between two hosts").trim_start().to_owned();
@@ -151,7 +151,7 @@ impl Account {
         text
     }
 
-    /// What to try now, a line each.
+    /// Returns commands to try next, one per line.
     pub fn next() -> String {
         format!(
             "  triplane check {PROGRAM_NAME}\n  \
@@ -160,7 +160,7 @@ impl Account {
         )
     }
 
-    /// The account for programs.
+    /// Returns the account as JSON.
     pub fn to_json(&self) -> Value {
         let (mode, reason) = match &self.mode {
             Mode::Live => ("live", None),

@@ -1,4 +1,4 @@
-//! The live demo: the router as a thread, traffic from the hosts' own stacks.
+//! The live demo: the router runs in a thread, and the hosts' own network stacks make the traffic.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::traffic::{self, Transfer};
 use super::witness::{Memory, Witness};
 use crate::output::{Failure, Output};
 
-/// The longest that the whole demo may take.
+/// Maximum duration of the whole demo.
 const LIMIT: Duration = Duration::from_secs(30);
 
 const PINGS: u16 = 5;
 const LOST: u32 = 3;
 const TCP_PORT: u16 = 5001;
 
-/// Runs the demo in its network.
+/// Runs the demo in `network`.
 pub fn live(network: Network, output: &Output) -> Result<Account, Failure> {
     let switch = super::switch(output)?;
     let memory = Memory::default();
@@ -40,7 +40,7 @@ pub fn live(network: Network, output: &Output) -> Result<Account, Failure> {
     Account::new(Mode::Live, pings, Some(transfer), unrouted, &memory.frames(), &report, output)
 }
 
-/// What the hosts do while the router runs.
+/// Generates the hosts' traffic while the router runs.
 fn exchange(network: &Network) -> Result<(traffic::Pings, Transfer, u32), Failure> {
     let pings = traffic::ping(&network.h1, H2, PINGS).context("pinging from h1")?;
     let unrouted = network.h1.enter(|| traffic::send_nowhere(NOWHERE, LOST)).context("entering h1")?;
@@ -48,7 +48,7 @@ fn exchange(network: &Network) -> Result<(traffic::Pings, Transfer, u32), Failur
     let listener = network.h2.enter(|| TcpListener::bind((H2, TCP_PORT))).context("entering h2")?;
     let listener = listener.context("listening in h2")?;
     let transfer = std::thread::scope(|scope| -> anyhow::Result<Transfer> {
-        // A socket belongs to the namespace it was opened in; only the connecting one has to be opened in h1.
+        // A socket belongs to the namespace in which it was opened; only the connecting socket has to be opened in h1.
         let sender = scope.spawn(|| network.h1.enter(|| traffic::send_stream(TCP_PORT)));
         let received = if pings.received > 0 { traffic::receive_stream(&listener) } else { Ok(Transfer::default()) };
         let sent = sender.join().map_err(|_| anyhow!("the sender panicked; this is a bug"))?;

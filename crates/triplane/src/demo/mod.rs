@@ -1,11 +1,11 @@
-//! The demo: two hosts, a P4 router between them, and what can be seen of it.
+//! The demo: two hosts, a P4 router between them, and a report on their traffic.
 //!
 //! ```text
 //!   h1 10.0.1.1 ──── [1] router [2] ──── h2 10.0.2.2
 //! ```
 //!
-//! Where the kernel allows user namespaces, the hosts are real ones: namespaces with the kernel's own TCP/IP stack, and
-//! the router's ports are AF_PACKET sockets on veth links. Elsewhere the same packets come from capture files.
+//! If the kernel allows user namespaces, the hosts are real: namespaces with the kernel's own TCP/IP stack, and the
+//! router's ports are AF_PACKET sockets on veth links. Otherwise the same packets come from capture files.
 //!
 //! [`market`] is the second act.
 
@@ -34,18 +34,18 @@ use crate::output::{Failure, Output};
 const PROGRAM: &str = include_str!("../../../../examples/router/router.p4");
 const ENTRIES: &str = include_str!("../../../../examples/router/entries.json");
 
-/// Where the program and its entries are found in the repository.
+/// Paths of the program and its entries in the repository.
 const PROGRAM_NAME: &str = "examples/router/router.p4";
 const ENTRIES_NAME: &str = "examples/router/entries.json";
 
-/// The example router as pipeline IR.
+/// Compiles the example router to pipeline IR.
 fn router(output: &Output) -> Result<(Loader, Arc<ir::Program>), Failure> {
     let mut loader = Loader::builtin(PROGRAM_NAME, PROGRAM);
     let program = loader.program(output)?;
     Ok((loader, program))
 }
 
-/// A switch that runs the example router with its entries, on ports 1 and 2.
+/// Builds a switch that runs the example router with its entries, on ports 1 and 2.
 fn switch(output: &Output) -> Result<Switch, Failure> {
     let (mut loader, program) = router(output)?;
     let config = Config { ports: vec![PortId(1), PortId(2)], seed: 1, ..Config::default() };
@@ -54,7 +54,7 @@ fn switch(output: &Output) -> Result<Switch, Failure> {
     Ok(switch)
 }
 
-/// The ICMP message in a frame over IPv4, and the time to live it came with.
+/// Parses the ICMP message in an IPv4 frame, and returns it with the frame's time to live.
 fn echo(frame: &[u8]) -> Option<(icmpv4::Repr, u8)> {
     let frame = ethernet::Packet::new_checked(frame).ok()?;
     if frame.ethertype() != ethernet::IPV4 {

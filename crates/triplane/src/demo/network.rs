@@ -1,4 +1,4 @@
-//! Two hosts in namespaces, each with a link to a third one where the router runs.
+//! Two hosts in namespaces, each linked to a third namespace in which the router runs.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -6,36 +6,36 @@ use std::time::Duration;
 use ports::namespace::{Namespace, NamespaceError, veth};
 use wire::ethernet::Address;
 
-/// The longest wait for a link.
+/// Maximum wait for a link.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The hosts' addresses.
+/// Address of the first host.
 pub const H1: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
-/// The other host's.
+/// Address of the second host.
 pub const H2: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 /// An address that no route leads to.
 pub const NOWHERE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
-/// The hosts' MAC addresses, as `examples/router/entries.json` expects them.
+/// MAC address of the first host, as `examples/router/entries.json` expects it.
 pub const H1_MAC: Address = Address([2, 0, 0, 0, 1, 1]);
-/// The other host's.
+/// MAC address of the second host.
 pub const H2_MAC: Address = Address([2, 0, 0, 0, 2, 2]);
 /// The router's MAC addresses on its two ports.
 pub const GATEWAY_MACS: [Address; 2] = [Address([2, 0, 0, 0, 1, 0xfe]), Address([2, 0, 0, 0, 2, 0xfe])];
-/// Its interfaces, in the router's namespace.
+/// The router's interfaces, in its namespace.
 pub const INTERFACES: [&str; 2] = ["router-1", "router-2"];
 
-/// The network of the live demo. It is gone when this is dropped.
+/// The network of the live demo. It is removed on drop.
 pub struct Network {
     /// The first host.
     pub h1: Namespace,
     /// The second host.
     pub h2: Namespace,
-    /// Where the router runs: the namespace of this process.
+    /// The namespace of the router, which is that of this process.
     _router: Namespace,
 }
 
 impl Network {
-    /// Makes it. The error says in a sentence why it cannot be made here.
+    /// Creates the network. The error says in a sentence why it cannot be created here.
     pub fn new() -> Result<Network, String> {
         Self::make().map_err(|error| error.to_string())
     }

@@ -20,10 +20,10 @@ use crate::output::{Failure, Output};
 const PINGS: u16 = 5;
 const LOST: u16 = 3;
 
-/// Packets of the stretch that shows the rate.
+/// Number of packets in the part that measures the rate.
 const MANY: u32 = 100_000;
 
-/// The time between two packets, in nanoseconds.
+/// Time between two packets, in nanoseconds.
 const GAP_NS: u64 = 10_000;
 
 /// Runs the demo over files; `reason` says why.
@@ -66,7 +66,7 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
 pub(super) struct Directory(pub(super) PathBuf);
 
 impl Directory {
-    /// An empty one.
+    /// Creates an empty directory.
     pub(super) fn new() -> Result<Directory, Failure> {
         let path = std::env::temp_dir().join(format!("triplane-demo-{}", std::process::id()));
         std::fs::create_dir(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
@@ -91,7 +91,7 @@ fn write<'a>(path: &Path, start_ns: u64, frames: impl Iterator<Item = &'a Vec<u8
     Ok(())
 }
 
-/// Echo replies in a capture, and the time to live of the last.
+/// Counts the echo replies in a capture. Returns their number and the time to live of the last.
 fn answers(path: &Path) -> Result<(u32, u8), Failure> {
     let shown = path.display();
     let file = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;

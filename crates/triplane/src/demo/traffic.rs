@@ -1,4 +1,4 @@
-//! What the hosts of the live demo do: ping, a TCP transfer, packets to nowhere.
+//! Traffic of the live demo's hosts: pings, a TCP transfer, and packets without a route.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -8,26 +8,26 @@ use ports::namespace::{Namespace, NamespaceError, PingResult};
 
 use super::network::H2;
 
-/// The longest wait for anything that should come at once.
+/// Timeout of each ping and socket operation.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long the TCP transfer goes on.
+/// Duration of the TCP transfer.
 const TRANSFER: Duration = Duration::from_millis(1500);
 
-/// What came of the pings.
+/// The results of the pings.
 #[derive(Clone, Debug, Default)]
 pub struct Pings {
     /// Requests sent.
     pub sent: u32,
     /// Replies received.
     pub received: u32,
-    /// Median round trip.
+    /// Median round-trip time.
     pub median: Duration,
-    /// The replies' time to live.
+    /// Time to live of the last reply.
     pub ttl: u8,
 }
 
-/// Pings `to` from a host.
+/// Pings `to` from `host`.
 pub fn ping(host: &Namespace, to: Ipv4Addr, count: u16) -> Result<Pings, NamespaceError> {
     let mut pings = Pings::default();
     let mut times = Vec::new();
@@ -44,30 +44,30 @@ pub fn ping(host: &Namespace, to: Ipv4Addr, count: u16) -> Result<Pings, Namespa
     Ok(pings)
 }
 
-/// What came of the TCP transfer.
+/// The result of the TCP transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Transfer {
-    /// Bytes that arrived.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// From the first byte to the last.
+    /// Duration from the accepted connection to its end, in seconds.
     pub seconds: f64,
     /// Whether every byte that was sent arrived, in order and unchanged.
     pub intact: bool,
 }
 
-/// The stream's content: byte `at` of it.
+/// Returns the byte of the stream at offset `at`.
 fn content(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Bytes of the stream that begin at `at`.
+/// Fills `buffer` with the bytes of the stream from offset `at`.
 fn fill(buffer: &mut [u8], at: u64) {
     for (offset, byte) in buffer.iter_mut().enumerate() {
         *byte = content(at + offset as u64);
     }
 }
 
-/// The receiving end: takes one connection and checks what comes.
+/// Accepts one connection, and checks the bytes that it receives.
 pub fn receive_stream(listener: &TcpListener) -> io::Result<Transfer> {
     let (mut stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -88,7 +88,7 @@ pub fn receive_stream(listener: &TcpListener) -> io::Result<Transfer> {
     Ok(transfer)
 }
 
-/// The sending end; returns how many bytes were sent.
+/// Sends the stream, and returns the number of bytes sent.
 pub fn send_stream(port: u16) -> io::Result<u64> {
     let to = SocketAddr::V4(SocketAddrV4::new(H2, port));
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;

@@ -1,25 +1,25 @@
-//! A port that remembers the first frames that went through it.
+//! A port that records the first frames that pass through it.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ports::{Port, PortError, PortStats, Received, Sent};
 
-/// How many frames are remembered over all ports.
+/// Maximum number of frames recorded over all ports.
 const REMEMBERED: usize = 400;
 
-/// A frame that was seen.
+/// A recorded frame.
 #[derive(Clone)]
 pub struct Seen {
     /// The switch's port.
     pub port: u32,
-    /// Whether it came in.
+    /// Whether the frame was received by the switch.
     pub inward: bool,
     /// The frame.
     pub data: Vec<u8>,
 }
 
-/// What several witnesses remember together, in order.
+/// The frames that several witnesses recorded, in order.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<Vec<Seen>>>);
 
@@ -31,19 +31,19 @@ impl Memory {
         }
     }
 
-    /// What was seen.
+    /// Returns the recorded frames.
     pub fn frames(&self) -> Vec<Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A driver behind a witness.
+/// A port driver with a recorder of its frames.
 pub struct Witness {
     /// The driver.
     pub driver: Box<dyn Port>,
     /// The switch's port.
     pub port: u32,
-    /// Where to.
+    /// The recorder.
     pub memory: Memory,
 }
 

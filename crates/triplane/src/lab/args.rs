@@ -23,7 +23,7 @@ their program: --program basic.p4. docs/lab.md describes both kinds of files.";
 /// `triplane lab`
 #[derive(Args, Debug)]
 pub struct LabArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: LabCommand,
 }
@@ -37,7 +37,7 @@ pub enum LabCommand {
     Check(CheckArgs),
     /// Run a network in virtual time: exact, repeatable, faster than real time.
     Sim(Box<SimArgs>),
-    /// Start a network of namespaces and links: real hosts, real programs. Needs root, or user namespaces.
+    /// Start a network of namespaces and links, with real hosts and real programs. Needs root, or user namespaces.
     Up(UpArgs),
     /// Start a network, play a scenario on it in real time, and end it.
     Run(Box<RunArgs>),
@@ -50,7 +50,7 @@ pub enum LabCommand {
     Exec(ExecArgs),
     /// Start a shell on a host.
     Shell(ShellArgs),
-    /// Show how a network is.
+    /// Show the state of a network.
     Status {
         /// The network.
         #[command(flatten)]
@@ -59,15 +59,15 @@ pub enum LabCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Let a switch crash: it forwards nothing, and its state is lost.
+    /// Crash a switch: it forwards nothing, and its state is lost.
     Fail(NodeArgs),
-    /// Start a crashed switch again, as new.
+    /// Restart a crashed switch in its initial state.
     Heal(NodeArgs),
     /// Take a link down or up.
     Link(LinkArgs),
-    /// Capture what passes a switch's port, into a file or a pipe.
+    /// Capture the frames that pass a switch's port, into a file or a pipe.
     Pcap(PcapArgs),
-    /// Fail, with the reason, where no network can be made.
+    /// Fail, with the reason, where no network can be created.
     #[command(hide = true)]
     Allowed,
     /// Hold a network; `up` starts this.
@@ -81,10 +81,10 @@ pub enum LabCommand {
 /// `triplane lab up`
 #[derive(Args, Debug, Clone)]
 pub struct UpArgs {
-    /// What it is to be.
+    /// The network to start.
     #[command(flatten)]
     pub live: LiveArgs,
-    /// What the network is called; by default as its file.
+    /// Name of the network; by default the name of its file.
     #[arg(long)]
     pub name: Option<String>,
 }
@@ -92,10 +92,10 @@ pub struct UpArgs {
 /// `triplane lab run`
 #[derive(Args, Debug, Clone)]
 pub struct RunArgs {
-    /// What it is to be.
+    /// The network to start.
     #[command(flatten)]
     pub up: UpArgs,
-    /// Who sends what, what goes wrong, what is expected; without it, all hosts ping each other.
+    /// The scenario: traffic, faults and expectations; without it, all hosts ping each other.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub scenario: Option<PathBuf>,
     /// Print the results as JSON.
@@ -103,35 +103,35 @@ pub struct RunArgs {
     pub json: bool,
 }
 
-/// What a live network is to be.
+/// Arguments of a live network.
 #[derive(Args, Debug, Clone)]
 pub struct LiveArgs {
     /// The topology.
     #[command(flatten)]
     pub topology: TopologyArgs,
-    /// Where losses of links and random numbers of programs begin: 1, or what a scenario says, if it is left out.
+    /// Seed of link losses and of the programs' random numbers; by default the scenario's seed, or 1.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Interpret programs instead of compiling them to machine code.
     #[arg(long)]
     pub interpret: bool,
-    /// Run every switch in a process of its own: one that crashes leaves the others alone.
+    /// Run every switch in a process of its own, so that a crash leaves the others running.
     #[arg(long)]
     pub isolate: bool,
     /// Let controllers reach every switch: the first at 127.0.0.1:50051 or at this address, the others at the ports
-    /// behind it; device ids count from 0. A topology may ask for it too, switch by switch.
+    /// that follow; device ids count from 0. A topology may also request it, switch by switch.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = first_address)]
     pub p4runtime: Option<std::net::SocketAddr>,
 }
 
 impl LiveArgs {
-    /// Where everything random begins.
+    /// Returns the seed of everything random.
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 }
 
-/// What `--p4runtime` says.
+/// Parses the value of `--p4runtime`.
 fn first_address(text: &str) -> Result<std::net::SocketAddr, String> {
     let address = crate::control::address_or(text, super::endpoints::FIRST_PORT)
         .map_err(|_| "give ADDRESS:PORT or PORT, or put --p4runtime behind the topology".to_owned())?;
@@ -144,13 +144,13 @@ fn first_address(text: &str) -> Result<std::net::SocketAddr, String> {
 /// `triplane lab hold`
 #[derive(Args, Debug)]
 pub struct HoldArgs {
-    /// What it is to be.
+    /// The network to hold.
     #[command(flatten)]
     pub live: LiveArgs,
-    /// What the network is called.
+    /// Name of the network.
     #[arg(long)]
     pub name: String,
-    /// End when standard input does, which is when whoever started it ends.
+    /// End at the end of standard input, which comes when the process that started this one ends.
     #[arg(long)]
     pub tied: bool,
 }
@@ -166,7 +166,7 @@ pub struct SoloArgs {
     pub switch: String,
 }
 
-/// Which network is meant.
+/// Selects a network that is up.
 #[derive(Args, Debug)]
 pub struct NameArgs {
     /// The network's name; not needed while only one is up.
@@ -179,7 +179,7 @@ pub struct NameArgs {
 pub struct DownArgs {
     /// The network's name; not needed while only one is up.
     pub lab: Option<String>,
-    /// End all that are up.
+    /// End all networks that are up.
     #[arg(long, conflicts_with = "lab")]
     pub all: bool,
 }
@@ -223,7 +223,7 @@ pub struct LinkArgs {
     /// The network.
     #[command(flatten)]
     pub lab: NameArgs,
-    /// What becomes of it.
+    /// The new state of the link.
     pub state: LinkState,
     /// The host or switch at one end.
     pub one: String,
@@ -231,12 +231,12 @@ pub struct LinkArgs {
     pub other: String,
 }
 
-/// What becomes of a link.
+/// The state of a link.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// It carries frames.
+    /// The link carries frames.
     Up,
-    /// It carries nothing.
+    /// The link carries nothing.
     Down,
 }
 
@@ -246,7 +246,7 @@ pub struct PcapArgs {
     /// The network.
     #[command(flatten)]
     pub lab: NameArgs,
-    /// The port: s1:2.
+    /// The port, for example s1:2.
     pub port: String,
     /// The file; - for standard output, to pipe into tcpdump or Wireshark.
     #[arg(default_value = "-", value_hint = ValueHint::FilePath)]
@@ -259,13 +259,13 @@ pub struct NewArgs {
     /// The shape.
     #[command(subcommand)]
     pub kind: NewKind,
-    /// The rate of links: 1Gbps.
+    /// The rate of links, for example 1Gbps.
     #[arg(long, global = true)]
     pub rate: Option<lab::Rate>,
-    /// The delay of links: 10us.
+    /// The delay of links, for example 10us.
     #[arg(long, global = true)]
     pub delay: Option<lab::Delay>,
-    /// Frames that wait at each end of a link.
+    /// Queue capacity at each end of a link, in frames.
     #[arg(long, global = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub queue: Option<u32>,
 }
@@ -273,9 +273,9 @@ pub struct NewArgs {
 /// Shapes of networks.
 #[derive(Subcommand, Debug)]
 pub enum NewKind {
-    /// Switches one after the other.
+    /// Switches in a line.
     Line {
-        /// How many switches.
+        /// Number of switches.
         #[arg(long, default_value_t = 3)]
         switches: u32,
         /// Hosts on each switch.
@@ -284,7 +284,7 @@ pub enum NewKind {
     },
     /// A line whose ends are joined.
     Ring {
-        /// How many switches.
+        /// Number of switches.
         #[arg(long, default_value_t = 4)]
         switches: u32,
         /// Hosts on each switch.
@@ -293,16 +293,16 @@ pub enum NewKind {
     },
     /// One switch and its hosts.
     Star {
-        /// How many hosts.
+        /// Number of hosts.
         #[arg(long, default_value_t = 4)]
         hosts: u32,
     },
-    /// Every leaf joined with every spine.
+    /// Every leaf connected to every spine.
     LeafSpine {
-        /// How many leaves.
+        /// Number of leaves.
         #[arg(long, default_value_t = 4)]
         leaves: u32,
-        /// How many spines.
+        /// Number of spines.
         #[arg(long, default_value_t = 2)]
         spines: u32,
         /// Hosts on each leaf.
@@ -311,7 +311,7 @@ pub enum NewKind {
     },
     /// The fat tree of k-port switches.
     FatTree {
-        /// Ports of a switch: even.
+        /// Number of ports of a switch; even.
         #[arg(long, default_value_t = 4)]
         k: u32,
     },
@@ -327,27 +327,27 @@ pub enum NewKind {
         #[arg(long)]
         middle_delay: Option<lab::Delay>,
     },
-    /// A tree at random, and some links more.
+    /// A random tree with additional links.
     Random {
-        /// How many switches.
+        /// Number of switches.
         #[arg(long, default_value_t = 6)]
         switches: u32,
-        /// Links beyond a tree's.
+        /// Number of links in addition to the tree.
         #[arg(long, default_value_t = 3)]
         extra: u32,
         /// Hosts on each switch.
         #[arg(long, default_value_t = 1)]
         hosts: u32,
-        /// What the links come from.
+        /// Seed of the random links.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
 }
 
-/// A topology and what its switches run.
+/// A topology and the program that its switches run.
 #[derive(Args, Debug, Clone)]
 pub struct TopologyArgs {
-    /// lab.toml, or a topology.json of the public P4 tutorials.
+    /// A lab.toml, or a topology.json of the public P4 tutorials.
     #[arg(value_name = "LAB", value_hint = ValueHint::FilePath)]
     pub topology: PathBuf,
     /// The program of the switches for which the topology names none.
@@ -369,16 +369,16 @@ pub struct SimArgs {
     /// The topology.
     #[command(flatten)]
     pub topology: TopologyArgs,
-    /// Who sends what, what goes wrong, what is expected; without it, all hosts ping each other.
+    /// The scenario: traffic, faults and expectations; without it, all hosts ping each other.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub scenario: Option<PathBuf>,
-    /// What everything random comes from, instead of the scenario's seed.
+    /// Seed of everything random, instead of the scenario's seed.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Run this many seeds, from --seed on, and report those that miss what the scenario expects.
     #[arg(long, value_name = "N", conflicts_with_all = ["out", "plot"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
-    /// Threads; the result does not depend on how many.
+    /// Number of threads; the result does not depend on it.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub threads: u16,
     /// Write time series (CSV) and the scenario's captures to this directory.

@@ -1,4 +1,4 @@
-//! Where the switches of a live network serve P4Runtime.
+//! P4Runtime addresses of the switches of a live network.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,17 +9,17 @@ use lab::{Endpoint, Topology};
 /// The port of the first switch, where the public tutorials' controllers look for it.
 pub const FIRST_PORT: u16 = 50051;
 
-/// Where a switch serves P4Runtime, and as which device.
+/// The P4Runtime address and device id of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// The address, on this machine as everyone sees it, and not within the network.
+    /// The address on this machine, outside the network's namespaces.
     pub address: SocketAddr,
-    /// What controllers ask for.
+    /// The device id that controllers specify.
     pub device_id: u64,
 }
 
-/// Allots addresses: the switch at place `i` has the port `i` behind the first, and is device `i`. With `first` every
-/// switch has an address, else those of which the topology says so.
+/// Allots addresses: switch `i` is device `i` and has the port `i` ports after the first. With `first`, every switch
+/// gets an address; without it, only those for which the topology requests one.
 pub fn allot(topology: &Topology, first: Option<SocketAddr>, diagnostics: &mut Diagnostics) -> Vec<Option<Served>> {
     let base = first.unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), FIRST_PORT));
     let mut seen = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! `triplane lab`: whole networks.
+//! `triplane lab`: networks of several switches and hosts.
 //!
 //! [`network`] brings a topology, its programs and entries together; [`simulate`] runs it in virtual time, and
-//! [`report`], [`series`] (of [`tables`]) and [`plot`] (also as [`picture`]s) show what came of it. [`live`] runs it with
+//! [`report`], [`series`] (of [`tables`]) and [`plot`] (also as [`picture`]s) show the results. [`live`] runs it with
 //! namespaces and real links.
 
 pub mod args;
@@ -25,7 +25,7 @@ use lab::generate::{Kind, generate};
 use crate::output::{Failure, Output};
 use args::{LabArgs, LabCommand, NewArgs, NewKind};
 
-/// Does what `triplane lab` was asked for.
+/// Runs the given subcommand of `triplane lab`.
 pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         LabCommand::New(args) => new(args, output),

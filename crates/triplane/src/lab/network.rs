@@ -23,25 +23,26 @@ use crate::output::{Failure, Output};
 /// A network, ready to run: everything in it has been checked.
 pub struct Network {
     pub topology: Topology,
-    /// Where live switches serve P4Runtime, in the order of the topology.
+    /// P4Runtime endpoints of live switches, in the order of the topology.
     pub endpoints: Vec<Option<Served>>,
     switches: BTreeMap<usize, Ready>,
 }
 
-/// What a network is loaded for.
+/// The purpose for which a network is loaded.
 pub struct Wanted<'a> {
-    /// What runs the programs.
+    /// The executor of the programs.
     pub executor: Executor,
-    /// For a live network; in virtual time there are no controllers.
+    /// Options of a live network; `None` in virtual time, which has no controllers.
     pub live: Option<Live<'a>>,
 }
 
-/// What is asked of a live network.
+/// Options of a live network.
 #[derive(Clone, Copy, Default)]
 pub struct Live<'a> {
-    /// Every switch serves P4Runtime, the first one here; else those of which the topology says so.
+    /// Makes every switch serve P4Runtime, the first one at this address. Without it, the topology selects the switches
+    /// that serve P4Runtime.
     pub p4runtime: Option<SocketAddr>,
-    /// Only this switch is made ready.
+    /// Prepares only this switch.
     pub only: Option<&'a str>,
 }
 
@@ -51,29 +52,30 @@ struct Ready {
     image: SharedImage,
     config: Config,
     entries: entries_file::Entries,
-    /// As a controller knows the program; `None` for a switch that waits for its controller to send one.
+    /// The program as a controller sees it; `None` for a switch that waits for its controller to send one.
     pipeline: Option<Pipeline>,
 }
 
 /// A program that several switches may run.
 struct Loaded {
     program: Arc<ir::Program>,
-    /// As controllers know it, should any switch serve them.
+    /// The program as controllers see it, if any switch serves them.
     pipeline: Option<Pipeline>,
     image: SharedImage,
     map: SourceMap,
 }
 
-/// What all switches of one program share. It is made by the first that starts, and others wait for it.
+/// The compiled image that all switches of one program share. The first switch that starts creates it; the others wait
+/// for it.
 type SharedImage = Arc<OnceLock<Image>>;
 
 impl Network {
-    /// Reads a topology and everything that it names. Findings have been printed when this returns.
+    /// Reads a topology and every file that it names. Diagnostics have been printed when this returns.
     pub fn load(args: &TopologyArgs, executor: Executor, output: &Output) -> Result<Network, Failure> {
         Network::load_for(args, &Wanted { executor, live: None }, output)
     }
 
-    /// The same for a network that may be live.
+    /// Does the same as [`Network::load`] for a network that may be live.
     pub fn load_for(args: &TopologyArgs, wanted: &Wanted<'_>, output: &Output) -> Result<Network, Failure> {
         let text = load::read_regular(&args.topology, lab::read::MAX_BYTES as u64)?;
         let mut map = SourceMap::new();
@@ -85,7 +87,7 @@ impl Network {
         let endpoints = match (&topology, wanted.live) {
             (Ok(topology), Some(live)) => endpoints::allot(topology, live.p4runtime, &mut diagnostics),
             (Ok(topology), None) => {
-                // Nothing is served, but what would clash is a mistake all the same.
+                // Nothing is served, but an address conflict is still a mistake.
                 endpoints::allot(topology, None, &mut diagnostics);
                 vec![None; topology.switches.len()]
             }
@@ -94,7 +96,7 @@ impl Network {
         let mut reader = Reader { folder, args, programs: BTreeMap::new(), map, diagnostics, wrong: 0 };
         let switches = match &topology {
             Ok(topology) => Some(reader.switches(topology, &endpoints, wanted, output)?),
-            // What is wrong with the files that it names is told with what is wrong with it.
+            // Reports the mistakes in the files that it names together with its own.
             Err(partly) => {
                 reader.files(partly, wanted, output);
                 None
@@ -108,18 +110,18 @@ impl Network {
         }
     }
 
-    /// What makes the switches.
+    /// Returns the function that creates the switches.
     pub fn elements(self: &Arc<Self>, seed: u64, writes: &Arc<Writes>) -> lab::sim::MakeElement {
         let (network, writes) = (Arc::clone(self), Arc::clone(writes));
         Arc::new(move |at| Box::new(Simulated { switch: network.switch(at, seed), writes: Arc::clone(&writes) }))
     }
 
-    /// The program of a switch.
+    /// Returns the program of a switch.
     pub fn program(&self, at: usize) -> &ir::Program {
         &self.switches[&at].program
     }
 
-    /// A switch as it is when it starts.
+    /// Creates a switch in its initial state.
     pub fn switch(&self, at: usize, seed: u64) -> Switch {
         let Ready { program, image, config, entries, .. } = &self.switches[&at];
         let make = || Image::new(Arc::clone(program), config.executor, config.drop_port);
@@ -132,23 +134,24 @@ impl Network {
         switch
     }
 
-    /// The program of a switch as controllers know it; `None` if it waits for one.
+    /// Returns the program of a switch as controllers see it; `None` if the switch waits for one.
     pub fn pipeline(&self, at: usize) -> Option<Pipeline> {
         self.switches[&at].pipeline.clone()
     }
 
-    /// A switch of the network that is to run another program, without entries.
+    /// Creates a switch of the network that is to run another program, without entries.
     pub fn switch_for(&self, at: usize, seed: u64, program: Arc<ir::Program>) -> Result<Switch, v1model::LoadError> {
         Ok(self.wired(at, Switch::new(program, self.config(at, seed))?))
     }
 
-    /// What a switch is told when it is made.
+    /// Returns the configuration with which a switch is created.
     fn config(&self, at: usize, seed: u64) -> Config {
         let seed = seed.wrapping_mul(1_000_003).wrapping_add(at as u64);
         Config { seed, ..self.switches[&at].config.clone() }
     }
 
-    /// A switch that knows its links. Frames wait in it for them, where programs see how many do, and not behind it.
+    /// Connects a switch to its links. Frames queue for the links inside the switch, where programs can read the queue
+    /// depth, and not behind it.
     fn wired(&self, at: usize, mut switch: Switch) -> Switch {
         let ready = &self.switches[&at];
         for link in &self.topology.links {
@@ -162,7 +165,7 @@ impl Network {
         switch
     }
 
-    /// `4 hosts, 2 switches, 5 links`.
+    /// Summarizes the network: `4 hosts, 2 switches, 5 links`.
     pub fn describe(&self) -> String {
         let count = |count: usize, what: &str, many: &str| format!("{count} {}", if count == 1 { what } else { many });
         let Topology { hosts, switches, links } = &self.topology;
@@ -181,7 +184,7 @@ struct Reader<'a> {
     programs: BTreeMap<PathBuf, Option<Loaded>>,
     map: SourceMap,
     diagnostics: Diagnostics,
-    /// Mistakes in programs and entries, which have been printed.
+    /// Number of mistakes in programs and entries; they have been printed.
     wrong: usize,
 }
 
@@ -218,7 +221,7 @@ impl Reader<'_> {
             let cpu_port = switch.cpu_port.or(served.then_some(CPU_PORT)).map(PortId);
             let config = Config { ports, cpu_port, executor, ..Config::default() };
             let (pipeline, image) = (loaded.pipeline.clone(), Arc::clone(&loaded.image));
-            // To be tried it needs no machine code.
+            // A trial run needs no machine code.
             let tried = Config { executor: Executor::Interpreter, ..config.clone() };
             let mut made = match Switch::new(Arc::clone(&loaded.program), tried) {
                 Ok(made) => made,
@@ -262,7 +265,7 @@ impl Reader<'_> {
         Ok(ready)
     }
 
-    /// The program of a switch, and where it is named; `None` if nobody names one.
+    /// Returns the program of a switch and the place that names it; `None` if no program is named.
     fn named(&self, switch: &lab::Switch) -> Option<(PathBuf, Span)> {
         match &switch.program {
             Program::Router => Some((PathBuf::from(ROUTER), switch.span)),
@@ -271,7 +274,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Looks at the programs and entries that a topology names which has mistakes of its own.
+    /// Checks the programs and entries that an incorrect topology names.
     fn files(&mut self, partly: &Topology, wanted: &Wanted<'_>, output: &Output) {
         for switch in &partly.switches {
             let served = wanted.live.is_some_and(|live| live.p4runtime.is_some() || switch.p4runtime.is_some());
@@ -286,7 +289,7 @@ impl Reader<'_> {
             let loaded = path.and_then(|(path, _)| self.programs.get(&path)?.as_ref());
             match (load::read_regular(&file, entries_file::MAX_FILE_BYTES), loaded) {
                 (Err(failure), _) => self.refused(*span, &failure),
-                // Whether they fit the switch's ports is not known; whether they fit its program is.
+                // It is unknown whether they fit the switch's ports, but known whether they fit its program.
                 (Ok(text), Some(loaded)) => {
                     let (mut map, mut found) = (loaded.map.clone(), Diagnostics::new());
                     let file = map.add(&file.display().to_string(), text.as_str());
@@ -299,14 +302,14 @@ impl Reader<'_> {
         }
     }
 
-    /// A switch for which nobody names a program.
+    /// Reports a switch for which no program is named.
     fn unsaid(&mut self, switch: &lab::Switch) {
         let message = format!("the topology does not say which program `{}` runs", switch.name);
         self.finding(switch.span, message, "name one with --program");
     }
 
-    /// Where a file that the topology names is. The tutorials name theirs as seen from the exercise, which has the
-    /// topologies in folders of their own.
+    /// Resolves the path of a file that the topology names. The tutorials name their files relative to the exercise,
+    /// which keeps the topologies in folders of their own.
     fn place(&self, name: &str) -> PathBuf {
         let beside = self.folder.join(name);
         let above = self.folder.parent().map(|folder| folder.join(name));
@@ -351,13 +354,13 @@ impl Reader<'_> {
         self.diagnostics.push(if help.is_empty() { finding } else { finding.help(help) });
     }
 
-    /// A file that a topology names cannot be read.
+    /// Reports that a file named by the topology cannot be read.
     fn refused(&mut self, span: Span, failure: &Failure) {
         self.finding(span, reason(failure), "");
     }
 }
 
-/// Why a file cannot be read.
+/// Returns the reason why a file cannot be read.
 pub fn reason(failure: &Failure) -> String {
     match failure {
         Failure::Environment(error) => format!("{error:#}"),
@@ -366,9 +369,9 @@ pub fn reason(failure: &Failure) -> String {
     }
 }
 
-/// What the built-in router is called where programs have names.
+/// Name of the built-in router, used in place of a program's name.
 const ROUTER: &str = "builtin:router";
 
-/// What a switch runs that waits for its controller's program.
+/// The program of a switch that waits for its controller to send one.
 const NOTHING: &str = "builtin:nothing";
 const NOTHING_P4: &str = include_str!("nothing.p4");

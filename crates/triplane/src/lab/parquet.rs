@@ -1,4 +1,4 @@
-//! Tables as Parquet files, for what reads columns: pandas, Polars, DuckDB.
+//! Tables as Parquet files, for column readers: pandas, Polars, DuckDB.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,10 +13,10 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::tables::{Column, Table};
 
-/// Rows of a group: what a reader has to hold at once.
+/// Rows per row group, which a reader has to hold in memory at once.
 const GROUP: usize = 1 << 20;
 
-/// Writes a table, its columns as the CSV file has them: texts as UTF-8, whole numbers as 64 bits, others as doubles.
+/// Writes a table with the same columns as the CSV file: texts as UTF-8, whole numbers as 64 bits, others as doubles.
 pub fn write(path: &Path, table: &Table) -> Result<()> {
     let columns = table.columns.iter().map(|(name, column)| described(name, column)).collect::<Result<Vec<_>>>()?;
     let schema = Arc::new(Type::group_type_builder(table.name).with_fields(columns).build()?);

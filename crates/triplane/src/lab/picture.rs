@@ -1,4 +1,4 @@
-//! Pictures of pixels (PNG). Letters come from a bitmap font within, so that no machine needs to have fonts.
+//! Raster images (PNG). Letters come from a built-in bitmap font, so that no fonts need to be installed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use plotters_backend::{BackendColor, BackendCoord, BackendTextStyle, DrawingBack
 
 type Drawn = Result<(), DrawingErrorKind<io::Error>>;
 
-/// A picture of red, green and blue, a byte each. It is written when it is presented.
+/// An image with one byte each for red, green and blue. It is written to its file when it is presented.
 pub struct Picture {
     path: PathBuf,
     size: (u32, u32),
@@ -17,7 +17,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// A black one.
+    /// Creates a black image.
     pub fn new(path: &Path, size: (u32, u32)) -> Picture {
         Picture { path: path.to_owned(), size, pixels: vec![0; size.0 as usize * size.1 as usize * 3] }
     }
@@ -33,7 +33,7 @@ impl Picture {
         Ok(())
     }
 
-    /// Lays a colour over a pixel; outside the picture nothing happens.
+    /// Blends a colour into a pixel; a pixel outside the image is ignored.
     fn lay(&mut self, (x, y): BackendCoord, rgb: (u8, u8, u8), share: f64) {
         let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y)) else { return };
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
@@ -48,12 +48,12 @@ impl Picture {
     }
 }
 
-/// The height of letters that is nearest to a size.
+/// Returns the font height that is nearest to a size.
 fn height(size: f64) -> RasterHeight {
     if size < 18.0 { RasterHeight::Size16 } else { RasterHeight::Size20 }
 }
 
-/// Pixels that a text is wide and high.
+/// Returns the width and height of a text in pixels.
 fn extent(text: &str, size: f64) -> (i32, i32) {
     let height = height(size);
     let width = get_raster_width(FontWeight::Regular, height) * text.chars().count();

@@ -1,4 +1,4 @@
-//! Pictures of a simulation: lines over axes, as SVG and PNG.
+//! Charts of a simulation's results, as SVG and PNG.
 
 use std::error::Error;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use super::picture::Picture;
 use super::tables::cumulative;
 use crate::output::Failure;
 
-/// The most lines of one picture; the rest would hide them.
+/// Maximum number of lines in one chart; more would hide each other.
 const LINES: usize = 8;
 
-/// Pixels of a picture.
+/// Width and height of a chart in pixels.
 const SIZE: (u32, u32) = (900, 480);
 
 /// A line and its name.
@@ -63,7 +63,7 @@ pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<()
     draw(folder, "latency", "Latency", "latency, us", "share not slower", latencies.collect())
 }
 
-/// Draws a chart twice: as lines (SVG) and as pixels (PNG).
+/// Draws a chart twice: as vectors (SVG) and as pixels (PNG).
 fn draw(folder: &Path, name: &str, title: &str, x: &str, y: &str, lines: Vec<Line>) -> Result<(), Failure> {
     let chart = Chart { title, x, y, lines: &lines };
     let failed = |path: &Path, error: &dyn std::error::Error| anyhow!("cannot draw {}: {error}", path.display());
@@ -73,7 +73,7 @@ fn draw(folder: &Path, name: &str, title: &str, x: &str, y: &str, lines: Vec<Lin
     Ok(chart.draw(Picture::new(&path, SIZE)).map_err(|error| failed(&path, &*error))?)
 }
 
-/// Lines over two axes.
+/// A line chart with two axes.
 struct Chart<'a> {
     title: &'a str,
     x: &'a str,
@@ -82,7 +82,7 @@ struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// The least and the most of one coordinate, with 0 between them and some room.
+    /// Returns the range of one coordinate, extended to include 0 and a margin.
     fn range(&self, of: fn(&(f64, f64)) -> f64) -> Range<f64> {
         let all = || self.lines.iter().flat_map(|(_, points)| points.iter().map(of));
         let (least, most) = (all().fold(0.0, f64::min), all().fold(0.0, f64::max));
@@ -130,7 +130,7 @@ impl Chart<'_> {
     }
 }
 
-/// A number at an axis: `0.25`, `12.5k`, `6M`.
+/// Formats a number for an axis: `0.25`, `12.5k`, `6M`.
 fn short(value: f64) -> String {
     let (value, unit) = match value.abs() {
         ..1e4 => (value, ""),

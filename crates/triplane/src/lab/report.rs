@@ -1,4 +1,4 @@
-//! What came of a simulation, for people and for programs.
+//! Results of a simulation, for people and for programs.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::network::Network;
 use crate::output::grouped;
 
-/// The most links that are listed.
+/// Maximum number of links that are listed.
 const LINKS: usize = 10;
 
-/// The results as text.
+/// Formats the results as text.
 pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> String {
     let (describe, end, digest) = (network.describe(), duration(results.end.as_ns()), results.digest);
     let mut text = format!("{describe}; {end} simulated, seed {seed}, run {digest:016x}\n\n");
@@ -52,14 +52,14 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     text
 }
 
-/// What came of each traffic.
+/// Formats the results of each traffic.
 pub fn traffic(traffic: &[FlowResult]) -> String {
     if traffic.is_empty() {
         return "no traffic\n".to_owned();
     }
     let heads = ["traffic", "from", "to", "sent", "arrived", "", "rate", "p50", "p99", "max", "marked"];
     let mut rows = vec![heads.map(str::to_owned)];
-    // Without ECN there is nothing to say of marks.
+    // Without ECN there are no marks to report.
     if traffic.iter().all(|flow| flow.marks.capable == 0) {
         rows[0][10].clear();
     }
@@ -70,7 +70,7 @@ pub fn traffic(traffic: &[FlowResult]) -> String {
             false => duration(measured.latency.value_at_quantile(share)),
         };
         let rate = measured.rate_bps();
-        // Flows without end are neither sent nor arrive.
+        // Flows without end are counted neither as sent nor as received.
         let count =
             |count: u64| if flow.unit == "flows" && measured.sent == 0 { String::new() } else { grouped(count) };
         rows.push([
@@ -93,7 +93,7 @@ pub fn traffic(traffic: &[FlowResult]) -> String {
     table(&rows, &[3, 4, 6, 7, 8, 9, 10])
 }
 
-/// What probes read.
+/// Formats the values that probes read.
 pub fn values(traffic: &[FlowResult]) -> String {
     let mut rows = vec![["what probes read", "", "values", "least", "mean", "most", "last"].map(str::to_owned)];
     for (flow, value) in traffic.iter().flat_map(|flow| flow.values.iter().map(move |value| (flow, value))) {
@@ -119,7 +119,7 @@ pub fn values(traffic: &[FlowResult]) -> String {
     if rows.len() > 1 { format!("\n{}", table(&rows, &[2, 3, 4, 5, 6])) } else { String::new() }
 }
 
-/// The links that dropped most.
+/// Lists the links that dropped the most frames.
 fn links(topology: &Topology, results: &Results) -> String {
     let mut worst: Vec<_> = results.links.iter().filter(|link| link.stats.dropped() > 0).collect();
     worst.sort_by_key(|link| std::cmp::Reverse(link.stats.dropped()));
@@ -145,7 +145,7 @@ fn links(topology: &Topology, results: &Results) -> String {
     format!("\nWhere frames were dropped\n{}{more}", table(&rows, &[1, 2, 3, 4, 5, 6]))
 }
 
-/// How a network that is up is.
+/// Formats the state of a network that is up.
 pub fn status(name: &str, status: &Value) -> String {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -198,7 +198,7 @@ pub fn status(name: &str, status: &Value) -> String {
     format!("{all}\n{}", hosts.concat())
 }
 
-/// Columns as wide as they need to be; the ones named stand at the right.
+/// Aligns columns to their widest cells; the columns in `right` are right-aligned.
 fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
@@ -215,7 +215,7 @@ fn table<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
     text
 }
 
-/// `12.3 us`.
+/// Formats a duration: `12.3 us`.
 pub fn duration(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),
@@ -226,7 +226,7 @@ pub fn duration(ns: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// `12.3 Mbit/s`.
+/// Formats a rate: `12.3 Mbit/s`.
 pub fn bits(bps: f64) -> String {
     let (value, unit) = match bps {
         ..1e3 => (bps, "bit/s"),
@@ -245,7 +245,7 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// The results as JSON; times in nanoseconds, rates in bit/s.
+/// Returns the results as JSON, with times in nanoseconds and rates in bit/s.
 pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
     let flow = |flow: &FlowResult| {
         let measured = &flow.measured;

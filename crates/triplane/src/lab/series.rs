@@ -8,7 +8,7 @@ use anyhow::Context;
 use super::tables::{Column, Table};
 use crate::output::Failure;
 
-/// Writes each table as a file of its name.
+/// Writes each table to a file that bears the table's name.
 pub fn write(folder: &Path, tables: &[Table]) -> Result<(), Failure> {
     for table in tables {
         let path = folder.join(format!("{}.csv", table.name));
@@ -22,7 +22,7 @@ pub fn write(folder: &Path, tables: &[Table]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A table as CSV (RFC 4180), with a line of names first.
+/// Formats a table as CSV (RFC 4180), with a header line.
 fn csv(table: &Table) -> String {
     let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
     let mut text = names.join(",") + "\n";
@@ -42,7 +42,7 @@ fn csv(table: &Table) -> String {
     text
 }
 
-/// A text as a field.
+/// Formats a text as a CSV field.
 fn field(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

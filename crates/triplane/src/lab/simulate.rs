@@ -45,7 +45,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Reads the scenario, or makes one for those who have none.
+/// Reads the scenario, or creates the default one if there is no file.
 pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
     let mut map = SourceMap::new();
     let Some(path) = path else { return Ok((Scenario::all_ping(topology.hosts.len()), map)) };
@@ -60,7 +60,8 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
     }
 }
 
-/// Reads the captures that a scenario replays, which lie beside its file. Findings have been printed when this returns.
+/// Reads the captures that a scenario replays, which lie beside its file. Diagnostics have been printed when this
+/// returns.
 pub fn replays(file: Option<&Path>, scenario: &Scenario, map: &SourceMap, output: &Output) -> Result<Replays, Failure> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let mut replays = Replays::new();
@@ -80,7 +81,7 @@ pub fn replays(file: Option<&Path>, scenario: &Scenario, map: &SourceMap, output
     }
 }
 
-/// The frames of a capture and their times; `bytes` is what all captures have together.
+/// Returns the frames of a capture and their times; `bytes` is the running total over all captures.
 fn frames(path: &Path, bytes: &mut usize) -> Result<Vec<(u64, Vec<u8>)>, Failure> {
     let file = load::open_regular(path)?;
     let wrong = |source| Failure::from(ports::PortError::Capture { path: path.to_owned(), source });
@@ -98,7 +99,7 @@ fn frames(path: &Path, bytes: &mut usize) -> Result<Vec<(u64, Vec<u8>)>, Failure
     Ok(frames)
 }
 
-/// A scenario and everything that it names.
+/// A scenario and every file that it names.
 struct Played {
     network: Arc<Network>,
     scenario: Scenario,
@@ -113,7 +114,7 @@ impl Played {
     }
 }
 
-/// What a simulation that was flooded ends with.
+/// Returns the error of a simulation that was flooded.
 fn flooded(at: switch::Time) -> String {
     let most = lab::sim::MOST_HELD >> 30;
     format!(
@@ -121,7 +122,7 @@ fn flooded(at: switch::Time) -> String {
     )
 }
 
-/// One seed: everything about it is told.
+/// Runs one seed and reports its results in full.
 fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Output) -> Result<(), Failure> {
     let Played { network, scenario, .. } = played;
     let mut run = played.prepare(seed);
@@ -132,7 +133,7 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
     drop(progress);
     let took = began.elapsed();
     let results = run.results(&network.topology, scenario);
-    // What was found out is told even if it cannot be written.
+    // Results are reported even if they cannot be written.
     let written = write(args, &network.topology, &results, captures);
     if args.json {
         output.print(&format!("{:#}\n", report::json(&network.topology, &results, seed)))?;
@@ -157,7 +158,7 @@ fn one(args: &SimArgs, played: &Played, map: &SourceMap, seed: u64, output: &Out
     Err(Failure::Input(format!("{} not met", plural(results.unmet.len(), "expectation"))))
 }
 
-/// Writes what `--out` and `--plot` ask for.
+/// Writes the files that `--out` and `--plot` request.
 fn write(
     args: &SimArgs,
     topology: &Topology,
@@ -181,12 +182,12 @@ fn plural(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// How far a simulation is.
+/// Formats the progress of a simulation.
 fn simulated(share: f64) -> String {
     format!("{:3.0} % simulated", share.clamp(0.0, 1.0) * 100.0)
 }
 
-/// Many seeds: those that miss something are told, with what replays them.
+/// Runs many seeds and reports those that miss an expectation, each with the command that replays it.
 fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output) -> Result<(), Failure> {
     let Played { network, scenario, .. } = played;
     let next = std::sync::atomic::AtomicU64::new(0);
@@ -248,7 +249,7 @@ fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output
     }
 }
 
-/// The command that runs a seed again.
+/// Returns the command that runs a seed again.
 fn again(args: &SimArgs, seed: u64) -> String {
     let path = |path: &PathBuf| word(&path.display().to_string());
     let mut words = vec!["triplane lab sim".to_owned(), path(&args.topology.topology)];
@@ -259,7 +260,7 @@ fn again(args: &SimArgs, seed: u64) -> String {
     words.join(" ")
 }
 
-/// A text as one word for a shell.
+/// Quotes a text as one shell word.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=' | ':' | ',' | '@');
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -295,7 +296,7 @@ fn captures(
         run.simulation.capture(
             *end,
             Capture::new(move |now, _, frame| {
-                // A full disk shows when the file is flushed.
+                // A write error such as a full disk is reported when the file is flushed.
                 let _ = shared.lock().expect("nobody panics while writing").write(now.as_ns(), frame);
             }),
         );

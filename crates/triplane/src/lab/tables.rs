@@ -1,4 +1,4 @@
-//! What a simulation measured over time, as tables.
+//! Measurements of a simulation over time, as tables.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lab::sim::traffic::Measured;
 
 /// A table: named columns of the same length.
 pub struct Table {
-    /// What its file is called, without an ending.
+    /// Name of its file, without the extension.
     pub name: &'static str,
     pub columns: Vec<(&'static str, Column)>,
 }
@@ -23,7 +23,7 @@ pub enum Column {
 }
 
 impl Table {
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, column)| match column {
             Column::Text(values) => values.len(),
@@ -33,14 +33,15 @@ impl Table {
     }
 }
 
-/// Rows as columns.
+/// Turns rows into columns.
 macro_rules! table {
     ($name:literal, $rows:expr, $($column:literal: $kind:ident = $value:expr),+ $(,)?) => {
         Table { name: $name, columns: vec![$(($column, Column::$kind($rows.iter().map($value).collect()))),+] }
     };
 }
 
-/// All tables of a simulation: flows, latencies, queues, links, and what probes read, if there were any.
+/// Returns all tables of a simulation: flows, latencies, queues, links, and the values that probes read, if there are
+/// any.
 pub fn tables(topology: &Topology, results: &Results) -> Vec<Table> {
     let mut tables = vec![flows(results), latencies(results), queues(topology, results), links(topology, results)];
     if results.traffic.iter().any(|flow| !flow.values.is_empty()) {
@@ -133,7 +134,8 @@ fn probes(results: &Results) -> Table {
     )
 }
 
-/// The cumulative distribution of latencies: values in nanoseconds, and the share that does not exceed them.
+/// Returns the cumulative distribution of latencies: values in nanoseconds, each with the share of latencies that do
+/// not exceed it.
 pub fn cumulative(measured: &Measured) -> Vec<(u64, f64)> {
     let total = measured.latency.len().max(1) as f64;
     let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Entries that change while a network is simulated, as a controller would change them.
+//! Changes of entries while a network is simulated, as a controller would make them.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::network::{Network, reason};
 use crate::load;
 use crate::output::{Failure, Output};
 
-/// The changes of a scenario, by their places in it.
+/// The changes of a scenario, in the scenario's order.
 #[derive(Default)]
 pub struct Writes(Vec<Change>);
 
@@ -22,8 +22,9 @@ struct Change {
 }
 
 impl Writes {
-    /// Reads the files that a scenario names, which lie beside its own, holds them against the programs, and tries every
-    /// change on switches that are as they begin. Findings have been printed when this returns.
+    /// Reads the files that a scenario names, which lie beside the scenario's own file. Checks them against the
+    /// programs, and tries every change on switches in their initial state. Diagnostics have been printed when this
+    /// returns.
     pub fn load(
         network: &Network,
         scenario: &Scenario,
@@ -68,7 +69,7 @@ impl Writes {
         }
     }
 
-    /// Makes all changes in the order of time on switches that nothing else happens to.
+    /// Makes all changes in order of time, on switches that receive no other input.
     fn rehearse(&self, network: &Network, scenario: &Scenario, diagnostics: &mut Diagnostics) {
         let mut order: Vec<(usize, &Write)> = scenario.writes.iter().enumerate().collect();
         order.sort_by_key(|(_, write)| (write.switch, write.at));
@@ -82,7 +83,7 @@ impl Writes {
         }
     }
 
-    /// Makes one change. `Err` says what the switch refused; the rest is made.
+    /// Makes one change. `Err` names the updates that the switch rejected; the others are applied.
     pub fn apply(&self, number: usize, switch: &mut dyn SwitchControl) -> Result<(), String> {
         let Change { delete, insert } = &self.0[number];
         let mut refused = Vec::new();
@@ -98,7 +99,7 @@ impl Writes {
     }
 }
 
-/// The changes that switches refused, as people read them.
+/// Formats the changes that switches rejected.
 pub fn refused(topology: &Topology, scenario: &Scenario, refused: &[(switch::Time, usize, String)]) -> Vec<String> {
     let one = |(at, number, why): &(switch::Time, usize, String)| {
         let name = &topology.switches[scenario.writes[*number].switch].name;

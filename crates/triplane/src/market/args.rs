@@ -1,4 +1,4 @@
-//! What `triplane market` can be told.
+//! Command line of `triplane market`.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
@@ -21,63 +21,63 @@ messages it asked for.";
 /// `triplane market`.
 #[derive(Args, Debug)]
 pub struct MarketArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: MarketCommand,
 }
 
-/// What `triplane market` does.
+/// The subcommands of `triplane market`.
 #[derive(Subcommand, Debug)]
 pub enum MarketCommand {
     /// Send a stock exchange's feed, made up, at a steady rate.
     Publish(PublishArgs),
-    /// Take a feed: count messages and gaps, pick what is wanted, measure how old it is.
+    /// Receive a feed: count messages and gaps, select the wanted messages, measure their age.
     Receive(ReceiveArgs),
 }
 
 /// The workloads of the talk on packet subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shape {
-    /// 1 to 12 messages a datagram by Zipf's law, 1 % of them of the symbol.
+    /// 1 to 12 messages per datagram by Zipf's law, 1 % of them of the symbol.
     Synthetic,
     /// Always 12 messages, all of the symbol.
     WorstCase,
-    /// One message a datagram, 0.1 % of the symbol.
+    /// One message per datagram, 0.1 % of the symbol.
     Sample,
 }
 
-/// Which types of message there are.
+/// Types of message in a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Types {
     /// New orders only.
     Add,
-    /// As on an exchange: orders are added, executed, cancelled, deleted, replaced; there are trades.
+    /// The types of an exchange: orders are added, executed, cancelled, deleted, replaced; there are trades.
     Book,
 }
 
-/// What the feed is like.
+/// Options of the feed.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Feed")]
 pub struct FeedArgs {
-    /// What the feed is like; the options below change parts of it.
+    /// The kind of feed; the options below change parts of it.
     #[arg(long, value_enum, default_value = "synthetic")]
     pub workload: Shape,
     /// The stock that matters.
     #[arg(long, default_value = "GOOGL")]
     pub symbol: Symbol,
-    /// Which share of new orders and trades is of it, from 0 to 1.
+    /// Share of new orders and trades that are of the symbol, from 0 to 1.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub share: Option<f64>,
-    /// How many other stocks there are.
+    /// Number of other stocks.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=9_998))]
     pub others: Option<u16>,
-    /// Messages of a datagram: always so many (12), or by Zipf's law (1-12).
+    /// Number of messages per datagram: always the same (12), or by Zipf's law (1-12).
     #[arg(long, value_name = "N|1-N", value_parser = counts)]
     pub messages: Option<DatagramMessages>,
-    /// Which types of message there are.
+    /// Types of message in the feed.
     #[arg(long, value_enum)]
     pub mix: Option<Types>,
-    /// The same seed makes the same messages.
+    /// Seed of the feed: the same seed makes the same messages.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -85,7 +85,7 @@ pub struct FeedArgs {
 /// `triplane market publish`.
 #[derive(Args, Debug)]
 pub struct PublishArgs {
-    /// Where to: a host or a multicast group, at UDP port 26400 unless told.
+    /// Destination: a host or a multicast group, at UDP port 26400 by default.
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = address, required_unless_present = "pcap")]
     pub to: Option<SocketAddrV4>,
     /// Send from this address of this machine, and so from its interface.
@@ -99,16 +99,16 @@ pub struct PublishArgs {
     #[command(flatten)]
     pub feed: FeedArgs,
 
-    /// Messages a second; k and M stand for thousands and millions.
+    /// Messages per second; k and M stand for thousands and millions.
     #[arg(help_heading = "Rate", long, value_name = "N", value_parser = number, default_value = "1k")]
     pub rate: f64,
-    /// Datagrams a second instead.
+    /// Datagrams per second, instead of messages.
     #[arg(help_heading = "Rate", long, value_name = "N", value_parser = number, conflicts_with = "rate")]
     pub datagram_rate: Option<f64>,
-    /// End after so many seconds.
+    /// End after this number of seconds.
     #[arg(help_heading = "Rate", long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// End after so many datagrams.
+    /// End after this number of datagrams.
     #[arg(help_heading = "Rate", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub datagrams: Option<u64>,
 
@@ -129,20 +129,20 @@ pub struct ReceiveArgs {
     /// The UDP port.
     #[arg(long, value_name = "PORT", default_value_t = itch_feed::PORT)]
     pub port: u16,
-    /// Read frames from a capture instead; its times say when they came.
+    /// Read frames from a capture instead, with its timestamps as the times of arrival.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["group", "interface", "seconds", "stay"])]
     pub pcap: Option<PathBuf>,
 
-    /// Which messages are wanted: a condition as in rules. By default all are.
+    /// Condition for wanted messages, as in rules. By default all are wanted.
     #[arg(long, value_name = "CONDITION")]
     pub filter: Option<String>,
-    /// Messages before the first one that comes are missing too: a stream begins with number 1.
+    /// Count the messages before the first received one as missing too: a stream begins with number 1.
     #[arg(long)]
     pub from_start: bool,
-    /// End after so many seconds, if the session has not ended before.
+    /// End after this number of seconds, if the session has not ended before.
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// Go on when a session ends, until Ctrl-C or --seconds.
+    /// Continue when a session ends, until Ctrl-C or --seconds.
     #[arg(long)]
     pub stay: bool,
 
@@ -152,7 +152,7 @@ pub struct ReceiveArgs {
 }
 
 impl FeedArgs {
-    /// The feed.
+    /// Returns the specification of the feed.
     pub fn spec(&self) -> Spec {
         let workload = match self.workload {
             Shape::Synthetic => Workload::Synthetic,
@@ -176,7 +176,7 @@ impl FeedArgs {
 }
 
 impl PublishArgs {
-    /// How fast.
+    /// Returns the rate of the feed.
     pub fn pace(&self) -> FeedRate {
         self.datagram_rate.map_or(FeedRate::Messages(self.rate), FeedRate::Datagrams)
     }
@@ -200,7 +200,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 fn counts(text: &str) -> Result<DatagramMessages, String> {
-    // An Ethernet frame of the usual 1,500 bytes has room for 31 of the longest messages of a feed.
+    // An Ethernet frame with the usual 1,500 bytes has room for 31 of the longest messages of a feed.
     let count = |text: &str| text.parse().ok().filter(|count| (1..=31).contains(count));
     let counts = match text.split_once('-') {
         None => count(text).map(DatagramMessages::Exactly),

@@ -1,4 +1,4 @@
-//! Feeds in captures: the same without a network.
+//! Feeds in capture files, without a network.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -14,14 +14,14 @@ use wire::{ipv4, udp};
 use super::publish::{Limit, Published};
 use crate::output::Failure;
 
-/// Where a feed in a capture comes from, and the group that it goes to.
+/// Source address and multicast group of a feed in a capture.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
 const SOURCE_MAC: Address = Address([2, 0, 0, 0, 0, 1]);
-/// The group's (RFC 1112, 6.4).
+/// MAC address of the group (RFC 1112, 6.4).
 const GROUP_MAC: Address = Address([1, 0, 0x5e, 1, 1, 1]);
 
-/// A datagram's payload as a frame to a group.
+/// Builds the Ethernet frame of a datagram to the group.
 pub fn frame(payload: &[u8]) -> Vec<u8> {
     let udp = udp::Repr { source_port: PORT, destination_port: PORT };
     let ip = ipv4::Repr::new(SOURCE, GROUP, ipv4::UDP);
@@ -29,7 +29,7 @@ pub fn frame(payload: &[u8]) -> Vec<u8> {
     ethernet.packet(&ip.packet(&udp.packet(ip.addresses(), payload)))
 }
 
-/// The payload of a frame with a datagram to a port.
+/// Returns the payload of a UDP datagram to `port`, or `None` for any other frame.
 pub fn payload(frame: &[u8], port: u16) -> Option<Vec<u8>> {
     let frame = ethernet::Packet::new_checked(frame).ok()?;
     if frame.ethertype() != ethernet::IPV4 {
@@ -43,7 +43,7 @@ pub fn payload(frame: &[u8], port: u16) -> Option<Vec<u8>> {
     (datagram.destination_port() == port).then(|| datagram.payload().to_vec())
 }
 
-/// Writes a feed to a capture, each datagram when it is due, from midnight on; and the end of the session.
+/// Writes a feed to a capture, each datagram with its due time from midnight on, and then the end of the session.
 pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: Limit) -> Result<Published, Failure> {
     let failed = || format!("cannot write {}", path.display());
     let file = File::create(path).with_context(failed)?;
@@ -67,7 +67,7 @@ pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: Limit) -> Resu
     }
 }
 
-/// Gives a subscriber the datagrams of a capture. Gives the time from the first to the last, in seconds.
+/// Passes the datagrams of a capture to a subscriber. Returns the time from the first to the last, in seconds.
 pub fn read(path: &Path, port: u16, subscriber: &mut Subscriber) -> Result<f64, Failure> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;

@@ -1,4 +1,4 @@
-//! `triplane market`: a stock exchange's feed, and a subscriber to it.
+//! `triplane market`: a publisher of a stock exchange's feed, and a subscriber to it.
 
 pub mod args;
 pub mod capture;
@@ -15,7 +15,7 @@ use itch_feed::{Feed, Filter, Pace, Receiver, Subscriber};
 use crate::output::{Failure, Output};
 use args::{MarketArgs, MarketCommand, PublishArgs, ReceiveArgs};
 
-/// Does what `triplane market` was asked for.
+/// Runs `triplane market`.
 pub fn run(args: &MarketArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         MarketCommand::Publish(args) => publish(args, output),
@@ -23,7 +23,7 @@ pub fn run(args: &MarketArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// The time of day (UTC), in ns since midnight: what messages have in their timestamps.
+/// Returns the time of day (UTC) in ns since midnight, the unit of the messages' timestamps.
 pub fn time_of_day_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since.as_nanos() % u128::from(itch_feed::DAY_NS)) as u64

@@ -1,4 +1,4 @@
-//! The exchange: datagrams of a feed when they are due.
+//! The exchange: sends each datagram of a feed when it is due.
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -10,42 +10,42 @@ use itch_feed::{Feed, Pace};
 use super::time_of_day_ns;
 use crate::output::Failure;
 
-/// Nobody sleeps for less: a timer is late by about as much, and several datagrams can leave together.
+/// Minimum sleep. A timer is late by about as much, and several datagrams can leave together.
 const NAP: Duration = Duration::from_micros(50);
-/// The longest sleep between two looks at the stop flag.
+/// Maximum sleep between two checks of the stop flag.
 const LONGEST: Duration = Duration::from_millis(50);
-/// The end of the session is told so often, since datagrams get lost.
+/// Number of times the end of the session is sent, since datagrams get lost.
 const ENDS: u32 = 3;
 
-/// When to stop; without either, never.
+/// Limits after which publishing stops; without any, it never stops.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limit {
-    /// After this time.
+    /// Maximum duration in seconds.
     pub seconds: Option<f64>,
-    /// After so many datagrams.
+    /// Maximum number of datagrams.
     pub datagrams: Option<u64>,
 }
 
 impl Limit {
-    /// Whether it is reached.
+    /// Whether the limit is reached.
     pub fn is_reached(&self, due_ns: u64, datagrams: u64) -> bool {
         self.seconds.is_some_and(|seconds| due_ns as f64 >= seconds * 1e9)
             || self.datagrams.is_some_and(|most| datagrams >= most)
     }
 }
 
-/// What was sent.
+/// Statistics of a published feed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Published {
-    /// Datagrams with messages.
+    /// Number of datagrams with messages.
     pub datagrams: u64,
-    /// Their messages.
+    /// Number of messages in them.
     pub messages: u64,
-    /// Of the datagrams, those that the machine's own queues had no room for.
+    /// Number of these datagrams for which the machine's own queues had no room.
     pub refused: u64,
-    /// From the first datagram to the last.
+    /// Duration of publishing, in seconds.
     pub seconds: f64,
-    /// By how much the sender fell behind.
+    /// Time by which the sender fell behind, in seconds.
     pub late_seconds: f64,
 }
 
@@ -87,7 +87,8 @@ pub fn send(
     Ok(published)
 }
 
-/// Whether a datagram left. That nobody listens, or that a queue is full, is the network's matter.
+/// Sends a datagram, and returns whether it left. A destination without a listener is no error, and neither is a full
+/// queue.
 fn sent(socket: &UdpSocket, to: SocketAddrV4, payload: &[u8]) -> Result<bool, Failure> {
     match socket.send_to(payload, to) {
         Ok(_) => Ok(true),

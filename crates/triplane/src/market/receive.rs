@@ -1,4 +1,4 @@
-//! The subscriber: datagrams as they come.
+//! The subscriber: handles datagrams as they arrive.
 
 use std::io;
 use std::net::UdpSocket;
@@ -11,21 +11,21 @@ use itch_feed::Subscriber;
 use super::time_of_day_ns;
 use crate::output::Failure;
 
-/// The longest wait between two looks at the stop flag.
+/// Maximum wait between two checks of the stop flag.
 const LONGEST: Duration = Duration::from_millis(50);
-/// The longest payload of a datagram.
+/// Buffer size for the payload of a datagram, in bytes.
 const MOST: usize = 1 << 16;
 
-/// When to stop, besides being told to.
+/// Conditions that end reception, besides the stop flag.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
-    /// After this time; `None` for never.
+    /// Maximum duration in seconds; `None` for no limit.
     pub seconds: Option<f64>,
-    /// When the session is over.
+    /// Whether the end of the session ends reception.
     pub with_session: bool,
 }
 
-/// Takes what comes until an end. Gives the time from the first datagram to the last, in seconds.
+/// Receives datagrams until an end. Returns the time from the first datagram to the last, in seconds.
 pub fn listen(socket: &UdpSocket, subscriber: &mut Subscriber, ends: Ends, stop: &AtomicBool) -> Result<f64, Failure> {
     socket.set_read_timeout(Some(LONGEST)).context("cannot set a timeout")?;
     let started = Instant::now();
@@ -53,7 +53,7 @@ pub fn listen(socket: &UdpSocket, subscriber: &mut Subscriber, ends: Ends, stop:
     Ok(span.map_or(0.0, |(first, last)| (last - first).as_secs_f64()))
 }
 
-/// Whether there was just nothing to receive.
+/// Whether there was nothing to receive yet.
 fn is_nothing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! What was sent and what came, for people and for programs.
+//! Reports on sent and received messages, as text for people and as JSON for programs.
 
 use hdrhistogram::Histogram;
 use itch_feed::{Subscriber, Totals};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::publish::Published;
 use crate::output::grouped;
 
-/// The quantiles that are told, and their names.
+/// The reported quantiles, with their names.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// What was sent, for people.
+/// Formats the statistics of a published feed for people.
 pub fn published(published: &Published) -> String {
     let Published { datagrams, messages, refused, seconds, late_seconds } = *published;
     let rate = messages as f64 / seconds.max(1e-9);
@@ -29,7 +29,7 @@ pub fn published(published: &Published) -> String {
     text
 }
 
-/// The same for programs.
+/// Formats the statistics of a published feed as JSON.
 pub fn published_json(published: &Published) -> String {
     let Published { datagrams, messages, refused, seconds, late_seconds } = *published;
     let value = json!({
@@ -38,7 +38,7 @@ pub fn published_json(published: &Published) -> String {
     format!("{value:#}\n")
 }
 
-/// What came, for people.
+/// Formats the statistics of a received feed for people.
 pub fn received(subscriber: &Subscriber, filter: Option<&str>, seconds: f64) -> String {
     let Totals { datagrams, messages, missing, repeated } = subscriber.totals();
     let mut text = format!(
@@ -65,7 +65,8 @@ pub fn received(subscriber: &Subscriber, filter: Option<&str>, seconds: f64) -> 
     text
 }
 
-/// The same for programs. Ages are in ns; `distribution` has pairs of an age and the share of messages that were no older.
+/// Formats the statistics of a received feed as JSON. Ages are in ns; `distribution` has pairs of an age and the share
+/// of messages that were no older.
 pub fn received_json(subscriber: &Subscriber, filter: Option<&str>, seconds: f64) -> String {
     let Totals { datagrams, messages, missing, repeated } = subscriber.totals();
     let value = json!({
@@ -88,7 +89,7 @@ fn ages_json(ages: &Histogram<u64>) -> Value {
     })
 }
 
-/// Nanoseconds as microseconds: `12.3`.
+/// Formats nanoseconds as microseconds: `12.3`.
 pub fn micros(ns: u64) -> String {
     let us = ns as f64 / 1e3;
     if us < 1_000.0 { format!("{us:.1}") } else { grouped(us as u64) }

@@ -1,4 +1,4 @@
-//! UDP sockets of feeds.
+//! UDP sockets for feeds.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -8,14 +8,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::output::Failure;
 
-/// What a receiver asks the kernel to hold for it, in bytes; an administrator may have it be less.
+/// Receive buffer requested from the kernel, in bytes; an administrator may set a lower limit.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// The same for a sender.
+/// Send buffer requested from the kernel, in bytes.
 const SEND_BUFFER: usize = 4 << 20;
-/// Routers that a feed may pass.
+/// Time to live of multicast datagrams: the number of routers that a feed may pass.
 const TTL: u32 = 16;
 
-/// A socket that sends from an address of this machine.
+/// Opens a socket that sends from an address of this machine.
 pub fn sender(interface: Ipv4Addr, to: SocketAddrV4) -> Result<UdpSocket, Failure> {
     let open = || -> io::Result<UdpSocket> {
         let socket = socket()?;
@@ -23,21 +23,21 @@ pub fn sender(interface: Ipv4Addr, to: SocketAddrV4) -> Result<UdpSocket, Failur
         if to.ip().is_multicast() {
             socket.set_multicast_ttl_v4(TTL)?;
         }
-        // For groups, this chooses the interface too.
+        // For multicast groups, this selects the interface too.
         socket.bind(&SocketAddrV4::new(interface, 0).into())?;
         Ok(socket.into())
     };
     Ok(open().with_context(|| format!("cannot send from {interface}"))?)
 }
 
-/// A socket that receives at a port, and in a group if there is one.
+/// Opens a socket that receives at a port, and joins a group if there is one.
 pub fn receiver(group: Option<Ipv4Addr>, interface: Ipv4Addr, port: u16) -> Result<UdpSocket, Failure> {
     let open = || -> io::Result<UdpSocket> {
         let socket = socket()?;
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         // Several receivers of a group may share a machine.
         socket.set_reuse_address(group.is_some())?;
-        // Bound to the group, nothing else comes.
+        // A socket bound to the group receives nothing else.
         let own = group.unwrap_or(interface);
         socket.bind(&SocketAddrV4::new(own, port).into())?;
         if let Some(group) = &group {

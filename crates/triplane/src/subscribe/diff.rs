@@ -1,4 +1,4 @@
-//! Whether two sets of rules, or of entries, are the same.
+//! Comparison of two sets of rules, or of entries.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,18 +15,18 @@ use super::load::Loaded;
 use super::{held, json, options};
 use crate::output::{Failure, Output};
 
-/// Where one side comes from.
+/// The source of one side.
 enum Given<'a> {
     Rules(&'a PathBuf),
     Entries(held::Held),
     Switch(held::Held),
 }
 
-/// Says whether two sets are the same function, and if not, shows a message that tells them apart.
+/// Reports whether two sets are the same function, and if not, shows a message for which they differ.
 ///
 /// # Errors
-/// [`Failure::Different`] if they are not the same. A mistake in a side is [`Failure::Trouble`], not one in the input as of
-/// other commands, whose exit code is that of a difference.
+/// [`Failure::Different`] if they are not the same. A mistake in a side is [`Failure::Trouble`] and not a mistake in
+/// the input as in other commands, whose exit code is that of a difference.
 pub fn diff(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     compared(args, output).map_err(|failure| match failure {
         Failure::Input(why) => Failure::Trouble(why),
@@ -41,7 +41,7 @@ fn compared(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     if let (Given::Rules(first), Given::Rules(second)) = (&first, &second) {
         return of_rules(args, [first, second], &mut loaded, output);
     }
-    // Rules are compiled in the order that the entries of the other side are in.
+    // Rules are compiled in the field order of the other side's entries.
     let layout = [&first, &second].into_iter().find_map(|given| match given {
         Given::Rules(_) => None,
         Given::Entries(held) | Given::Switch(held) => Some(held.layout.clone()),
@@ -64,7 +64,7 @@ fn given<'a>(path: &'a PathBuf, args: &DiffArgs, loaded: &Loaded, output: &Outpu
     }
 }
 
-/// What a side does, once its mistakes have been told.
+/// Returns the function that a side computes, after its mistakes have been reported.
 fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Output) -> Result<Meaning, Failure> {
     let held = match given {
         Given::Entries(held) | Given::Switch(held) => held,
@@ -89,7 +89,7 @@ fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: 
     let options = options(None);
     let [first, second] = files.map(|file| loaded.parse(std::slice::from_ref(file), output));
     let (first, second) = (first?, second?);
-    // Tables of one order can be compared.
+    // Tables can be compared if they have the same field order.
     loaded.suit(first.iter().chain(&second));
     let first = loaded.merge(first, &options, output)?;
     let second = loaded.merge(second, &options, output)?;
@@ -113,7 +113,7 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
     if let Some(difference) = compare(&one.chain, &other.chain)? {
         return told(args, &difference, None, false, loaded, output);
     }
-    // What comes in at a port may be kept from some others.
+    // Packets received at a port may be kept from some other ports.
     let kept_from = |of: &Meaning, port: u32| -> BTreeSet<u32> {
         of.split_horizon.iter().filter(|(from, _)| *from == port).map(|(_, to)| *to).collect()
     };
@@ -128,7 +128,7 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
     beside(args, &sides, loaded, output)
 }
 
-/// What is not about single messages.
+/// Reports differences that do not concern single messages.
 fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output: &Output) -> Result<(), Failure> {
     let mut text = String::new();
     let mut beside = Vec::new();
@@ -169,7 +169,7 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
     Err(Failure::Different("the entries differ".to_owned()))
 }
 
-/// Tells of a message that is treated differently.
+/// Reports a message that the two sides treat differently.
 fn told(
     args: &DiffArgs,
     difference: &Difference,
@@ -211,7 +211,7 @@ fn same(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// To entries the controller is a port; to rules it is not.
+/// Translates a delivery into the terms of rules: the controller is a port in entries, but not in rules.
 fn in_rules(delivery: &Delivery, args: &DiffArgs) -> Delivery {
     let mut delivery = delivery.clone();
     let ports = delivery.ports.len();
@@ -220,7 +220,7 @@ fn in_rules(delivery: &Delivery, args: &DiffArgs) -> Delivery {
     delivery
 }
 
-/// Where messages go.
+/// Formats the destinations of messages.
 fn shown(delivery: &Delivery, args: &DiffArgs, loaded: &Loaded) -> String {
     let delivery = in_rules(delivery, args);
     match delivery == Delivery::default() {

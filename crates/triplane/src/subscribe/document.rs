@@ -1,9 +1,9 @@
-//! Entries as a file that `--entries` reads.
+//! Entries as a file for `--entries`.
 
 use serde_json::{Map, Value, json};
 use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
-/// The entries that these updates leave in a switch that had none: later ones take the place of earlier ones.
+/// Formats the entries that these updates leave in an empty switch: later updates replace earlier ones.
 pub fn text(updates: &[Update]) -> String {
     let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
     let (mut tables, mut sessions) = (Vec::new(), Vec::new());
@@ -23,10 +23,10 @@ pub fn text(updates: &[Update]) -> String {
     let replicas = |ports: &[u32]| -> Vec<Value> {
         ports.iter().map(|port| json!({ "egress_port": port, "instance": 1 })).collect()
     };
-    // A group without ports is one that is not there: nothing is copied.
+    // A group without ports does not exist: nothing is copied.
     let groups = groups.iter().filter(|(_, ports)| !ports.is_empty());
     let groups = groups.map(|(id, ports)| json!({ "multicast_group_id": id, "replicas": replicas(ports) }));
-    // One entry a line: long files stay readable, and comparable line by line.
+    // One entry per line: long files stay readable, and comparable line by line.
     let section = |name: &str, values: Vec<Value>| {
         let lines: Vec<String> = values.iter().map(|value| format!("    {value}")).collect();
         format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
@@ -64,7 +64,7 @@ fn table(entry: &ProgramEntry) -> Value {
     out
 }
 
-/// A number, or text for one that JSON readers would round.
+/// Formats a number, or a string for one that JSON readers would round.
 fn number(value: u128, width: u32) -> Value {
     match u64::try_from(value) {
         Ok(value) if width <= 53 => value.into(),

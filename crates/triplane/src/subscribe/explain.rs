@@ -1,4 +1,4 @@
-//! Why a message goes where it goes.
+//! Explanation of the delivery of messages.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use super::{json, options};
 use crate::output::{Failure, Output};
 use crate::packet_source::PacketSource;
 
-/// Says which rules a message matches, or each message of a packet, and why.
+/// Explains which rules a message, or each message of a packet, matches and why.
 pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
     if let Some(packet) = &args.packet {
@@ -25,7 +25,7 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     }
     let mut message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
-    // There was no message before this one, or what is said of them.
+    // There was no message before this one, except for the state that the command line sets.
     let mut memory = Memory::new(&loaded.rules.format);
     memory.assign(&compiled.subscriptions.slots());
     memory.fill(&loaded.rules.format, &mut message, 0);
@@ -39,7 +39,7 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// Where a message goes and why.
+/// Formats the destinations of a message, and the reasons.
 fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) -> String {
     let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
     for verdict in &explanation.matching {
@@ -55,7 +55,7 @@ fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) ->
     text
 }
 
-/// Explains each message of packets.
+/// Explains each message of the packets.
 fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output) -> Result<(), Failure> {
     let mut packets = PacketSource::open(packet)?;
     let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
@@ -119,14 +119,15 @@ fn rule(text: &mut String, verdict: &Verdict, compiled: &Compiled, loaded: &Load
     }
 }
 
-/// The fields that a message has, headers that no field tells of, if they are wanted, and what it has of what was before.
+/// Formats the fields of a message, the headers without a field of their own if `with_headers`, and the state from
+/// earlier messages.
 pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String {
     let format = &rules.format;
     let fields = format.fields().iter().zip(&message.fields);
     let there = fields.filter(|(field, _)| field.header.is_none_or(|header| message.is_valid(header)));
     let mut shown: Vec<String> =
         there.map(|(field, value)| format!("{}={}", field.name, show_value(*value, field.kind, field.width))).collect();
-    // What no field of its own says.
+    // Headers that no field implies.
     let own = |header: HeaderId| format.fields().iter().any(|field| field.header == Some(header));
     let headers = (0..).map(HeaderId).zip(&rules.headers).filter(|(_, of)| with_headers && of.len() == 1);
     let there = headers.map(|(id, _)| id).filter(|id| message.is_valid(*id) && !own(*id));
@@ -137,7 +138,7 @@ pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String
         match format.computed_in(slot) {
             Some(at) => {
                 let computed = &format.computed()[at];
-                // One of several states of an aggregate is told apart by its number.
+                // The states of an aggregate with several are distinguished by their slot numbers.
                 let which = if computed.slots > 1 { format!("slot {slot}: ") } else { String::new() };
                 shown.push(format!("{which}{}={value}", computed.aggregate.shown(format)));
             }
@@ -147,7 +148,7 @@ pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String
     if shown.is_empty() { "one without any of the fields".to_owned() } else { shown.join(", ") }
 }
 
-/// Sets what was before the message, as the command line gives it.
+/// Sets the state from earlier messages, as the command line gives it.
 fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), String> {
     let all = &compiled.subscriptions;
     let format = all.format();
@@ -167,7 +168,7 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
         return Err(format!("`{name}`: {why}"));
     };
     let used = all.slots();
-    // Without a window, whatever window it has.
+    // If no window is given, an aggregate with any window fits.
     let any_window = !name.split(|c: char| !c.is_alphanumeric()).any(|word| word == "over");
     let is_asked = |of: &Aggregate| {
         let window = if any_window { of.window } else { asked.window };
@@ -189,7 +190,7 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
     Ok(())
 }
 
-/// A message as the command line gives it.
+/// Parses a message as the command line gives it.
 fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
     let format = &rules.format;
     let mut message = Message::empty(format);
@@ -207,7 +208,7 @@ fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
         };
         let field = format.get(id);
         let value = value.trim();
-        // Text needs no quotes here.
+        // Text needs no quotes on the command line.
         let value = subscribe::constant(value).unwrap_or_else(|| Constant::Text(value.to_owned()));
         let number = value.value(field.kind, field.width).map_err(|why| format!("`{part}`: the value {why}"))?;
         if let Some((_, before)) = given.iter().find(|(before, _)| *before == id) {
@@ -219,7 +220,7 @@ fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
         given.push((id, part));
         message.set(format, id, number);
     }
-    // A header that stands for several is there if one of them is.
+    // A header that stands for several is valid if one of them is.
     for (at, of) in rules.headers.iter().enumerate().filter(|(_, of)| of.len() > 1) {
         message.valid[at] |= of.iter().any(|header| message.valid[header.0]);
     }

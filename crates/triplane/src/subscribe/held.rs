@@ -39,7 +39,7 @@ pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
     /// Maximum length of the comments before the first brace.
     const BEGINNING: u64 = 1 << 16;
     super::load::is_text(path, "rules and entries")?;
-    // A pipe can be read only once, and has rules.
+    // A pipe can be read only once, and holds rules.
     if !path.is_file() {
         return Ok(None);
     }
@@ -69,7 +69,7 @@ pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
 pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> Result<Held, Failure> {
     let name = path.display().to_string();
     let unfit = |why: String| Failure::Input(format!("{name}: {why}"));
-    // Some of these are names of actions, which are not tables of a stage.
+    // Some of these are names of actions, not tables of a stage.
     let mentioned = text.split('"').filter(|word| word.starts_with("Subscriptions."));
     let (layout, target) = read_back::reconstruct(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
     let has_pairs = text.contains("SubscriptionsEgress.split_horizon");

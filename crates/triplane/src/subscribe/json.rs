@@ -1,4 +1,4 @@
-//! Messages, what is done with them and why, as JSON.
+//! Messages, their deliveries and the reasons, as JSON.
 
 use serde_json::{Map, Value, json};
 use subscribe::{ColumnKey, Delivery, Explanation, HeaderId, Message, MessageFormat, ValueKind, Verdict, show_value};
@@ -6,13 +6,13 @@ use subscribe_p4::RuleFormat;
 
 use super::load::{Compiled, Loaded};
 
-/// Wider numbers are text: JSON readers would round them.
+/// Maximum width of a JSON number, in bits. Wider numbers are strings: JSON readers would round them.
 const EXACT_BITS: u32 = 53;
 
-/// A message: its headers, its fields, and what was before it where that is not 0.
+/// Returns a message as JSON: its headers, its fields, and the state from earlier messages if it is not 0.
 pub fn message(message: &Message, rules: &RuleFormat) -> Value {
     let format = &rules.format;
-    // Those that stand for several have names that nobody can write.
+    // Headers that stand for several have names that users cannot write.
     let headers = (0..).map(HeaderId).zip(&rules.headers).filter(|(id, of)| of.len() == 1 && message.is_valid(*id));
     let headers: Vec<&str> = headers.map(|(id, _)| format.get_header(id).name.as_str()).collect();
     let fields = format.fields().iter().zip(&message.fields);
@@ -30,7 +30,7 @@ pub fn message(message: &Message, rules: &RuleFormat) -> Value {
     json!({ "headers": headers, "fields": fields, "before": before })
 }
 
-/// A value as rules write it; text without quotes.
+/// Returns a value as rules write it; text has no quotes.
 fn value(number: u128, kind: ValueKind, width: u32) -> Value {
     match (kind, u64::try_from(number)) {
         (ValueKind::Unsigned, Ok(number)) if width <= EXACT_BITS || number >> EXACT_BITS == 0 => number.into(),
@@ -38,7 +38,7 @@ fn value(number: u128, kind: ValueKind, width: u32) -> Value {
     }
 }
 
-/// What is done with a message.
+/// Returns a delivery as JSON.
 pub fn delivery(of: &Delivery, format: &MessageFormat) -> Value {
     let calls = of.calls.iter().map(|(id, arguments)| {
         let declared = format.get_action(*id);
@@ -61,7 +61,7 @@ pub fn delivery(of: &Delivery, format: &MessageFormat) -> Value {
     })
 }
 
-/// Where a message goes and why.
+/// Returns the destinations of a message as JSON, with the reasons.
 pub fn explanation(of: &Message, why: &Explanation, compiled: &Compiled, loaded: &Loaded) -> Value {
     let verdicts = |all: &[Verdict]| all.iter().filter_map(|of| verdict(of, compiled, loaded)).collect::<Vec<_>>();
     json!({

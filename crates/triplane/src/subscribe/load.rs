@@ -1,4 +1,4 @@
-//! From file names to a format, its rules, and their tables.
+//! Loading of a format and its rules from files, and compilation into tables.
 
 use std::path::{Path, PathBuf};
 
@@ -12,24 +12,24 @@ use super::report::counted;
 use crate::load::{Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 
-/// A format that was read, and what it was read from.
+/// A parsed format, with its source.
 pub struct Loaded {
     loader: Loader,
     /// The text of the format.
     pub text: String,
     /// The format.
     pub format: ProgramFormat,
-    /// What rules may speak of.
+    /// The fields, headers and actions that rules may name.
     pub rules: RuleFormat,
     /// The order of the tables.
     pub layout: ColumnLayout,
-    /// Whether the user says which.
+    /// Whether the user chose the order.
     pub is_forced: bool,
-    /// The memory that diagrams may take.
+    /// The memory limit of diagrams.
     pub room: Room,
 }
 
-/// Rules that were compiled.
+/// Compiled rules.
 pub struct Compiled {
     /// The rules and their diagram.
     pub subscriptions: Subscriptions,
@@ -37,17 +37,17 @@ pub struct Compiled {
     pub tables: Tables,
 }
 
-/// Files that rule files include, from beside them.
+/// Loader of the files that rule files include, relative to the including file.
 struct Beside;
 
 impl Includes for Beside {
     fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        // Others may have no end, or wait for somebody who writes into them.
+        // Other files may have no end, or block until somebody writes to them.
         if std::fs::metadata(&path).is_ok_and(|of| !of.is_file()) {
             return Err("is no file of text: rules are included from regular files".to_owned());
         }
-        // The file's name stands before this already.
+        // The diagnostic begins with the file's name already.
         if matches!(path.try_exists(), Ok(false)) {
             let beside = path.parent().filter(|of| !of.as_os_str().is_empty());
             let place = beside.map_or("where this file is".to_owned(), |of| format!("in {}", of.display()));
@@ -58,9 +58,11 @@ impl Includes for Beside {
     }
 }
 
+/// Checks that text can be read from `path`. `what` names the kind of file in the error.
+///
 /// # Errors
-/// If text cannot come from there: a named pipe that nobody writes to would be waited for without a word. What the shell opened
-/// (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
+/// If the path is no source of text: reading a named pipe without a writer would block without a message. A file that
+/// the shell opened (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
 pub fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
     let known = ["/dev/stdin", "/dev/null"].map(Path::new);
     let is_open = known.contains(&path) || path.parent().is_some_and(|of| of.ends_with("fd"));
@@ -73,11 +75,11 @@ pub fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
     }
 }
 
-/// The largest file of rules, in bytes.
+/// Maximum size of a file of rules, in bytes.
 const MAX_RULES_BYTES: u64 = 1 << 30;
 
 impl Loaded {
-    /// Reads the program and what its annotations say.
+    /// Reads the program and its annotations.
     pub fn format(args: &FormatArgs, output: &Output) -> Result<Loaded, Failure> {
         let program = ProgramArgs {
             program: args.format.clone(),
@@ -87,7 +89,8 @@ impl Loaded {
         };
         is_text(&args.format, "formats")?;
         let mut loader = Loader::open(&program)?;
-        // Read once: what comes from a pipe comes once. What is compiled is no text, and refused below.
+        // The file is read once, because a pipe can be read only once. A compiled program is no text, and is rejected
+        // below.
         let text = String::from_utf8_lossy(loader.bytes()).into_owned();
         let read = loader.typed().and_then(|typed| {
             let main = diagnostics::FileId(0);
@@ -115,35 +118,35 @@ impl Loaded {
         Ok(Loaded { loader, text, format, rules, layout, is_forced, room })
     }
 
-    /// Takes the order that suits these rules, unless the user says which.
+    /// Chooses the order that suits these rules, unless the user chose one.
     pub fn suit<'a>(&mut self, rules: impl IntoIterator<Item = &'a Rule>) {
         if !self.is_forced {
             self.layout = ColumnLayout::sensible(&self.rules.format, rules);
         }
     }
 
-    /// Keeps to an order whatever the rules.
+    /// Fixes the order, whatever the rules.
     pub fn force(&mut self, layout: ColumnLayout) {
         (self.layout, self.is_forced) = (layout, true);
     }
 
-    /// The text of the program that matches rules.
+    /// Returns the text of the program that matches rules.
     pub fn program(&self, options: &ProgramOptions) -> String {
         subscribe_p4::program(&self.text, &self.format, &self.rules, &self.layout, options)
     }
 
-    /// The same in another order, as a program to be compiled.
+    /// Returns the program in another order, ready to be compiled.
     pub fn made(&self, layout: &ColumnLayout, options: &ProgramOptions) -> Loader {
         let text = subscribe_p4::program(&self.text, &self.format, &self.rules, layout, options);
         self.loader.made(text)
     }
 
-    /// The format alone as a program to be compiled.
+    /// Returns the format alone as a program, ready to be compiled.
     pub fn bare(&self) -> Loader {
         self.loader.made(subscribe_p4::bare(&self.text, &self.format))
     }
 
-    /// Reads rules and compiles them in the order that suits them.
+    /// Parses rules and compiles them in the order that suits them.
     pub fn compile(
         &mut self,
         files: &[PathBuf],
@@ -155,7 +158,7 @@ impl Loaded {
         self.merge(rules, options, output)
     }
 
-    /// Reads rules.
+    /// Parses rules.
     pub fn parse(&mut self, files: &[PathBuf], output: &Output) -> Result<Vec<Rule>, Failure> {
         let mut diagnostics = Diagnostics::new();
         let mut rules = Vec::new();
@@ -187,7 +190,7 @@ impl Loaded {
             }
             diagnostics.push(finding);
         }
-        // Rules that do nothing are no mistakes, but seldom meant.
+        // Rules that can never match are no mistakes, but are seldom intended.
         for useless in subscriptions.lint_never_matches(&self.rules.possible(&self.format)) {
             if let Some(finding) = useless.diagnostic(&subscriptions, &self.loader.map) {
                 diagnostics.push(finding);
@@ -198,7 +201,7 @@ impl Loaded {
         Ok(Compiled { subscriptions, tables })
     }
 
-    /// Shows findings.
+    /// Prints findings.
     ///
     /// # Errors
     /// If one of them is a mistake.
@@ -210,13 +213,13 @@ impl Loaded {
         }
     }
 
-    /// Every file that was read.
+    /// Returns the source map of every file that was read.
     pub fn map(&self) -> &diagnostics::SourceMap {
         &self.loader.map
     }
 }
 
-/// The order that a program was made with.
+/// Returns the field order of an existing program.
 fn order_of(path: &Path, args: &FormatArgs, rules: &RuleFormat, output: &Output) -> Result<ColumnLayout, Failure> {
     let mut loader = Loader::open(&ProgramArgs {
         program: path.to_owned(),
@@ -236,7 +239,7 @@ fn order_of(path: &Path, args: &FormatArgs, rules: &RuleFormat, output: &Output)
 }
 
 impl Compiled {
-    /// In one line, what came of the rules.
+    /// Summarizes the compiled rules in one line.
     pub fn summary(&self) -> String {
         let Tables { entries, leaves, groups, .. } = &self.tables;
         format!(

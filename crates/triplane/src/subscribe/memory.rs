@@ -1,4 +1,4 @@
-//! How much memory diagrams may take on this machine.
+//! Memory limit of diagrams on this machine.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -7,18 +7,18 @@ use subscribe::Limits;
 
 use super::report::digits;
 
-/// What sets the limit.
+/// The source of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
-    /// The most that is ever taken without being asked.
+    /// The default limit.
     Ordinary,
     /// The user.
     User,
-    /// What there is, of which half is taken: the bytes, and whose they are.
+    /// Half of an available amount: the whole amount in bytes, and a phrase that names its source.
     Half(u64, &'static str),
 }
 
-/// The memory that diagrams may take, and why no more.
+/// The memory that diagrams may take, and the source of this limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     bytes: usize,
@@ -26,8 +26,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// What the user says, or the least of the ordinary limit and half of each thing that limits this process now. The other half is for
-    /// what diagrams become: entries, and their text.
+    /// Returns the limit that the user asked for, or else the minimum of the default limit and half of each amount that
+    /// limits this process now. The other half is for the results of diagrams: entries, and their text.
     pub fn now(asked: Option<u64>) -> Room {
         Room::of(asked, &available())
     }
@@ -44,12 +44,12 @@ impl Room {
         available.iter().map(half).chain([ordinary]).min_by_key(|room| room.bytes).unwrap_or(ordinary)
     }
 
-    /// The limits of the compiler.
+    /// Returns the limits of the compiler.
     pub fn limits(self) -> Limits {
         Limits { bytes: self.bytes, ..Limits::default() }
     }
 
-    /// Which limit it is, as the rest of a sentence.
+    /// Names the limit, as the rest of a sentence.
     pub fn told(self) -> String {
         let why = match self.set {
             Set::Ordinary => "the ordinary limit".to_owned(),
@@ -60,7 +60,7 @@ impl Room {
     }
 }
 
-/// A number of bytes as people write it: `512M`, `2G`, `100000K`, or bytes.
+/// Parses a number of bytes as people write it: `512M`, `2G`, `100000K`, or bytes.
 pub fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = text.split_at(text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len());
     let shift = match unit {
@@ -74,7 +74,7 @@ pub fn size(text: &str) -> Result<u64, String> {
     number.filter(|bytes| *bytes > 0).ok_or_else(|| "a size is a number with K, M or G behind it: 512M, 2G".to_owned())
 }
 
-/// What is left of each thing that limits this process, in bytes, and whose that is.
+/// Returns the remaining bytes of each resource that limits this process, with a phrase that names the resource.
 fn available() -> Vec<(u64, &'static str)> {
     let read = |path: &str| read_to_string(path).unwrap_or_default();
     let machine = kilobytes(&read("/proc/meminfo"), "MemAvailable:");
@@ -89,19 +89,20 @@ fn available() -> Vec<(u64, &'static str)> {
     named.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).collect()
 }
 
-/// A line of a file of /proc, such as `MemAvailable:    1234 kB`, in bytes.
+/// Parses a line of a file in /proc, such as `MemAvailable:    1234 kB`, and returns bytes.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The soft limit of the address space, from /proc/self/limits.
+/// Returns the soft limit of the address space, from /proc/self/limits.
 fn address_space(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The least that a control group (version 2) of this process leaves: groups limit those inside them, too.
+/// Returns the minimum that any control group (version 2) of this process leaves: groups limit the groups inside them,
+/// too.
 fn group(of_process: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let own = of_process.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mounted = Path::new("/sys/fs/cgroup");

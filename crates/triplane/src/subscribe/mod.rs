@@ -23,7 +23,7 @@ use crate::output::{Failure, Output};
 use args::{CompileArgs, ProgramArgs, RulesArgs, ShapeArgs, SubscribeArgs, SubscribeCommand};
 use load::Loaded;
 
-/// Does what `triplane subscribe` was asked for.
+/// Runs `triplane subscribe`.
 pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         SubscribeCommand::Check(args) => check(args, output),
@@ -48,7 +48,8 @@ fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Shows rules that add nothing to the others, and those that mean to keep messages from them, as far as that is found in bounded time; `most` of them.
+/// Reports rules that add nothing to the others, and rules that only `drop` messages which another rule delivers. The
+/// search takes bounded time. Reports at most `most` of each kind.
 fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Output) {
     let possible = loaded.rules.possible(&loaded.format);
     let covered = compiled.subscriptions.lint_covered(&possible);
@@ -81,7 +82,7 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     loaded.rules.format.controller_port = Some(args.cpu_port);
     let options = options(Some(&args.shape));
     let rules = loaded.parse(&args.rules.rules, output)?;
-    // A program that is there already was made with the order of the annotations.
+    // An existing program was made with the order of the annotations.
     if args.program.is_some() {
         loaded.suit(&rules);
     }
@@ -118,14 +119,15 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// So many rules that add nothing to others are shown by `check`, and by `compile`, whose business it is not.
+/// Maximum number of rules without effect that `check` reports. `compile`, whose main task is another, reports at most
+/// [`MOST_COMPILED`].
 const MOST_CHECKED: usize = 100;
 const MOST_COMPILED: usize = 5;
 
-/// Nodes of the largest diagram that is drawn.
+/// Maximum number of nodes of a diagram that is drawn.
 const MOST_DRAWN: usize = 2_000;
 
-/// How programs are written unless the user says otherwise.
+/// Returns the options of programs: the defaults, with the user's choices.
 fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
     let default = subscribe_p4::ProgramOptions::default();
     subscribe_p4::ProgramOptions {
@@ -135,7 +137,7 @@ fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
     }
 }
 
-/// Writes to the file, or prints.
+/// Writes the text to the file, or prints it if there is none.
 fn deliver(text: &str, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
     match path {
         None => output.print(text),

@@ -1,4 +1,4 @@
-//! `triplane subscribe network`: rules of hosts, as entries of every switch between them.
+//! `triplane subscribe network`: compiles hosts' rules into entries for every switch between them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,10 +16,10 @@ use super::report::counted;
 use super::{deliver, document, options, order};
 use crate::output::{Failure, Output};
 
-/// The program's name in the directory; beside it each switch has its entries.
+/// Name of the program in the output directory, which also holds the entries of each switch.
 const PROGRAM: &str = "switch.p4";
 
-/// What a switch became.
+/// The sizes of a switch's configuration.
 struct Made {
     rules: usize,
     entries: usize,
@@ -72,7 +72,7 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a topology. Findings have been printed when this fails.
+/// Reads a topology. On failure the findings have been printed.
 fn read(path: &Path, output: &Output) -> Result<Topology, Failure> {
     let text = crate::load::read(path, lab::read::MAX_BYTES as u64)?;
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
@@ -86,7 +86,7 @@ fn read(path: &Path, output: &Output) -> Result<Topology, Failure> {
     }
 }
 
-/// The topology without what does not matter here.
+/// Reduces the topology to the nodes and links that routing needs.
 fn graph(topology: &Topology) -> Network {
     let far = |end: End| match end.node {
         Node::Host(at) => LinkEnd::Host(HostId(at as u32)),
@@ -117,7 +117,7 @@ fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Rout
     })
 }
 
-/// The entries of one switch as a file, and how many entries and groups there are.
+/// Returns the entries of one switch as the text of a file, with the numbers of entries and groups.
 fn entries(
     loaded: &Loaded,
     rules: Vec<Rule>,
@@ -133,9 +133,9 @@ fn entries(
     Ok((document::text(&updates), entries, compiled.tables.groups.len()))
 }
 
-/// What became of the rules: a line for each switch, or one for all where there are many.
+/// Reports the results: a line for each switch, or one line for all if there are many.
 fn report(topology: &Topology, ways: &Routes, rules: usize, made: &[Made], output: &Output) -> Result<(), Failure> {
-    /// The most switches that get a line each.
+    /// Maximum number of switches with a line each.
     const LINES: usize = 40;
     let mut text = match ways.topology() {
         RoutingTopology::Layers(layers) => {

@@ -1,4 +1,4 @@
-//! The order of the fields, and whether another would do much better.
+//! The order of the fields, and the search for a much better one.
 
 use subscribe::{ColumnLayout, Limits, Rule, Subscriptions, TargetCapabilities};
 
@@ -6,16 +6,16 @@ use super::load::Loaded;
 use super::report::digits;
 use crate::output::Output;
 
-/// In which order the fields are asked.
+/// Formats the order of the fields.
 pub fn told(loaded: &Loaded) -> String {
     format!("order of the fields: {}", loaded.layout.shown(&loaded.rules.format).join(", "))
 }
 
-/// Rules in the order that suits them, where tables of another order were asked for.
+/// Rules in the order that suits them, if tables of another order were requested.
 pub struct Better(Option<(ColumnLayout, Vec<Rule>)>);
 
 impl Better {
-    /// Looks for a better order than the one that was asked for. Where it was chosen, there is none.
+    /// Looks for a better order than the requested one. An order that was chosen for the rules has no better one.
     pub fn than(loaded: &Loaded, rules: &[Rule], writes_program: bool) -> Better {
         if writes_program && !loaded.is_forced {
             return Better(None);
@@ -24,8 +24,8 @@ impl Better {
         Better((layout != loaded.layout).then(|| (layout, rules.to_vec())))
     }
 
-    /// Tells of the better order, if it takes less than half as many entries. `entries` is what there are now, if they are not too
-    /// many; `writes_program` whether the program is written with them.
+    /// Reports the better order, if it takes less than half as many entries. `entries` is the current number of
+    /// entries, or `None` if there are too many; `writes_program` says whether the program is written with them.
     pub fn tell(
         self,
         loaded: &Loaded,
@@ -34,11 +34,11 @@ impl Better {
         writes_program: bool,
         output: &Output,
     ) {
-        /// What is worth a word.
+        /// Minimum factor between the numbers of entries that is worth a note.
         const FACTOR: usize = 2;
         let Some((layout, rules)) = self.0 else { return };
         let names = layout.names(&loaded.rules.format).join(",");
-        // What takes as long as this is not much better.
+        // An order that takes longer than this to compile is not much better.
         let limits = loaded.room.limits();
         let limits = Limits { steps: 200_000_000, bytes: limits.bytes / 2, ..limits };
         let most = entries.map_or(limits.entries, |entries| entries / FACTOR);

@@ -1,4 +1,5 @@
-//! The messages of a packet, as a switch reads them: by the format's own parser, and what it does before the rules.
+//! The messages of a packet, as a switch reads them: by the format's own parser, and the program's steps before the
+//! rules.
 
 use std::collections::HashMap;
 
@@ -10,28 +11,28 @@ use subscribe_p4::format::{Messages, Path};
 use super::load::Loaded;
 use crate::output::{Failure, Output};
 
-/// The most often that what is left of a packet is read: its messages may be more than a stack has.
+/// Maximum number of passes over the rest of a packet: it may have more messages than a stack holds.
 const PASSES: usize = 64;
 
-/// What a packet has.
+/// The contents of a packet.
 pub struct Read {
-    /// Its messages, in order; the packet itself, if a packet is one message.
+    /// The messages, in order; the packet itself, if a packet is one message.
     pub messages: Vec<Message>,
-    /// What becomes of the rest of it, where that is not for the rules to say.
+    /// The fate of the rest of the packet, if rules do not decide it.
     pub end: Option<String>,
 }
 
-/// Reads packets of a format.
+/// A reader of a format's packets.
 pub struct Reader {
     program: Program,
     parser: BodyId,
     before: BodyId,
     objects: Objects,
-    /// By name: the header's, without the parser's name for all of them.
+    /// Headers by name, without the parser's name for the set of all headers.
     headers: HashMap<String, HeaderId>,
 }
 
-/// Where headers were found, in bits.
+/// Positions of the extracted headers, in bits.
 #[derive(Default)]
 struct Found(HashMap<HeaderId, usize>);
 
@@ -43,7 +44,7 @@ impl Watch for Found {
     }
 }
 
-/// A packet behind the parser.
+/// A packet after the parser.
 struct Parsed {
     state: PacketState,
     found: Found,
@@ -51,7 +52,7 @@ struct Parsed {
 }
 
 impl Reader {
-    /// For packets of this format.
+    /// Creates a reader for packets of this format.
     pub fn new(loaded: &Loaded, output: &Output) -> Result<Reader, Failure> {
         let mut loader = loaded.bare();
         let program = loader.compile();
@@ -67,7 +68,7 @@ impl Reader {
         Ok(Reader { parser, before, objects: Objects::new(&program), headers, program })
     }
 
-    /// The messages of a packet.
+    /// Reads the messages of a packet.
     pub fn read(&mut self, data: &[u8], loaded: &Loaded) -> Read {
         let mut read = Read { messages: Vec::new(), end: None };
         let Some(messages) = &loaded.format.messages else {
@@ -75,7 +76,7 @@ impl Reader {
             read.end = self.refused(&parsed);
             self.run(self.before, &mut parsed.state);
             read.messages.push(self.message(&parsed.state, None, loaded));
-            // What the parser refuses goes on all the same, with the headers that were found.
+            // A packet that the parser rejects is processed all the same, with the headers extracted so far.
             read.end = read.end.map(|why| format!("{why}; the rules see the headers before that"));
             return read;
         };
@@ -91,7 +92,8 @@ impl Reader {
         read
     }
 
-    /// Reads as many messages as a stack has; gives the packet that is left. `removed` bytes of it were dealt with before.
+    /// Reads as many messages as a stack holds, and returns the rest of the packet. Earlier passes removed `removed`
+    /// bytes of it.
     fn pass(
         &mut self,
         data: &[u8],
@@ -119,7 +121,7 @@ impl Reader {
         };
         let field_of_count = field(header, &messages.count)?;
         let count = parsed.state.header(header).fields[field_of_count].low_u128();
-        // What the packet says that it has up to the end of its messages.
+        // The length that the packet declares, up to the end of its messages.
         let length = messages.innermost_length();
         let promised = self
             .valid(&parsed.state, &length.header)
@@ -166,7 +168,8 @@ impl Reader {
         self.rest(&parsed, extent?, header, (field_of_count, left))
     }
 
-    /// Where the messages of the stack begin and end, in bytes: the parser stops behind them. `None` if there are none.
+    /// Returns the byte offsets at which the messages of the stack begin and end: the parser stops after them. Returns
+    /// `None` if there are none.
     fn extent(&self, parsed: &Parsed, messages: &Messages) -> Option<(usize, usize)> {
         let stack = format!("{}[", messages.stack);
         let of_messages = self.headers.iter().filter(|(name, _)| name.starts_with(&stack));
@@ -176,7 +179,7 @@ impl Reader {
         (bits > 0).then(|| (end.saturating_sub(bits) / 8, end.div_ceil(8)))
     }
 
-    /// What goes round: the packet without the messages that were dealt with.
+    /// Returns the packet to recirculate, without the processed messages.
     fn rest(
         &self,
         parsed: &Parsed,
@@ -205,7 +208,7 @@ impl Reader {
         Interpreter::run(&self.program, &mut self.objects, body, state, Now::default(), &mut ());
     }
 
-    /// Why the parser refuses a packet.
+    /// Returns the reason why the parser rejects a packet, or `None` if it accepts the packet.
     fn refused(&self, parsed: &Parsed) -> Option<String> {
         match parsed.ending {
             Ending::Return | Ending::Exit => None,
@@ -217,12 +220,12 @@ impl Reader {
         }
     }
 
-    /// A header that is there.
+    /// Returns the header with this name, if it is valid.
     fn valid(&self, state: &PacketState, name: &str) -> Option<HeaderId> {
         self.headers.get(name).copied().filter(|id| state.header(*id).valid)
     }
 
-    /// What rules see of the packet, or of one of its messages.
+    /// Returns the packet, or one of its messages, as rules see it.
     fn message(&self, state: &PacketState, of: Option<(&Messages, u32)>, loaded: &Loaded) -> Message {
         let format = &loaded.format;
         let instance = |at: usize| {
@@ -251,7 +254,7 @@ impl Reader {
     }
 }
 
-/// The name of an element of the stack, or of its member.
+/// Formats the name of an element of the stack, or of its member.
 fn element(messages: &Messages, member: Option<&str>, index: u32) -> String {
     match member {
         Some(member) => format!("{}[{index}].{member}", messages.stack),

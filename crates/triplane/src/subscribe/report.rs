@@ -1,4 +1,4 @@
-//! How large a set of rules is, for people.
+//! Reports for people on the size of a set of rules.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use subscribe_p4::entries::{Entity, Update};
 use super::args::{Ranges, ShapeArgs, flags, target};
 pub use crate::output::grouped as digits;
 
-/// `1 rule`, `2,000 rules`.
+/// Formats a count with its noun: `1 rule`, `2,000 rules`.
 pub fn counted(count: usize, one: &str, several: &str) -> String {
     format!("{} {}", digits(count as u64), if count == 1 { one } else { several })
 }
@@ -17,10 +17,11 @@ fn number(count: usize) -> String {
     digits(count as u64)
 }
 
-/// What a table matches that only looks at the state.
+/// The match kind of a table that matches the state alone.
 const STATE: &str = "exact (state)";
 
-/// The entries of each table: those of `stages` first, also where they have none while their field's others have some.
+/// Formats the number of entries of each table. The tables of `stages` come first, in their order. Tables without
+/// entries are left out.
 pub fn tables(stages: &[(String, Option<&'static str>)], updates: &[Update]) -> String {
     let mut entries: BTreeMap<&str, usize> = BTreeMap::new();
     for update in updates {
@@ -32,7 +33,7 @@ pub fn tables(stages: &[(String, Option<&'static str>)], updates: &[Update]) -> 
     for (name, kind) in stages {
         rows.extend(entries.remove(name.as_str()).map(|count| (name.as_str(), kind.unwrap_or(STATE), count)));
     }
-    // What is left maps states, and keys of aggregates, to what is done.
+    // The remaining tables map states, and keys of aggregates, to actions.
     rows.extend(entries.into_iter().map(|(name, count)| (name, "exact", count)));
     let short = |name: &str| name.rsplit_once('.').map_or(name, |(_, name)| name).to_owned();
     let width = rows.iter().map(|(name, ..)| short(name).len()).max().unwrap_or(0).max(5);
@@ -43,12 +44,13 @@ pub fn tables(stages: &[(String, Option<&'static str>)], updates: &[Update]) -> 
     lines.join("\n")
 }
 
-/// Entries by match kind: exact (without those for states alone), range, ternary, lpm, and those for states alone.
+/// Counts entries by match kind: exact (without those for states alone), range, ternary, lpm, and those for states
+/// alone.
 fn by_kind(sizes: &[StageSize], codes: Wide) -> [usize; 5] {
     let column = |kind: Option<Wide>| match kind {
         Some(Wide::Range) => 1,
         Some(Wide::Lpm) => 3,
-        // Validity.
+        // `None` is a test of validity.
         Some(Wide::Ternary) | None => 2,
     };
     let mut kinds = [0; 5];
@@ -61,7 +63,7 @@ fn by_kind(sizes: &[StageSize], codes: Wide) -> [usize; 5] {
     kinds
 }
 
-/// What the rules take in tables of each kind there is.
+/// Formats the number of entries that the rules take with each kind of table.
 pub fn kinds(rules: &Subscriptions, chosen: &ShapeArgs) -> String {
     let line = |name: &str, numbers: [String; 6]| {
         let numbers: String = numbers.iter().map(|number| format!("{number:>12}")).collect();
@@ -83,7 +85,7 @@ pub fn kinds(rules: &Subscriptions, chosen: &ShapeArgs) -> String {
     lines.join("\n")
 }
 
-/// The size of the diagram and of what keeps it.
+/// Formats the size of the diagram and of the data structures that keep it.
 pub fn stats(stats: &Stats) -> String {
     let [diagrams, operations, rules] = stats.bytes.map(|bytes| match bytes {
         ..1_000_000 => format!("{} kB", bytes.div_ceil(1000)),

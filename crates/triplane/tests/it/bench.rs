@@ -1,5 +1,5 @@
-//! `triplane bench`: what it counts, how it tells mistakes, and that its parts are the whole. No test here asserts how
-//! long anything takes.
+//! `triplane bench`: its counts, its reports of mistakes, and the sum of its parts. No test here asserts how long
+//! anything takes.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn command(arguments: &[&str]) -> Done {
     run(&mut triplane(arguments))
 }
 
-/// A benchmark of the router with these arguments too.
+/// Benchmarks the router with these additional arguments.
 #[track_caller]
 fn router(arguments: &[&str]) -> Value {
     command(&[ROUTER, arguments, &["--packets", "7000", "--json"]].concat()).ok().json()
@@ -25,7 +25,7 @@ fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("{name}: {value:#}"))
 }
 
-/// Every packet left or was dropped, and what was measured is as it has to be.
+/// Checks that every packet was forwarded or dropped, and that the measurements are consistent.
 #[track_caller]
 fn adds_up(result: &Value) {
     let [sent, forwarded, dropped] = ["sent", "forwarded", "dropped"].map(|name| number(result, name));
@@ -46,7 +46,7 @@ fn adds_up(result: &Value) {
     }
 }
 
-/// Tables that packets came to, with how often in machine code.
+/// The tables that packets reached, each with its number of lookups per packet in machine code.
 fn tables(result: &Value) -> Vec<(&str, Option<f64>)> {
     let parts = result["breakdown"]["parts"].as_array().expect("a list");
     let tables = parts.iter().filter(|part| part["part"] == "table");
@@ -68,7 +68,7 @@ fn traffic_follows_the_entries_and_all_of_it_is_routed() {
     assert_eq!((&result["interpreter"], &result["ratio"]), (&Value::Null, &Value::Null));
 }
 
-/// Lets through what its rules name, and nothing else.
+/// A program that forwards the packets that its rules match and drops the rest.
 const GUARD: &str = r#"
 #include <v1model.p4>
 header ethernet_t { bit<48> a; bit<48> b; bit<16> type; }
@@ -133,7 +133,7 @@ fn drops_are_told_with_their_line() {
     let line = format!("router.p4:{}:9", drop_line("no_route"));
     assert!(site["place"].as_str().expect("a place").ends_with(&line), "{site:#}");
     assert_eq!(site["body"], "RouterIngress.no_route");
-    // Half of the packets come to egress.
+    // Half of the packets reach egress.
     let (name, part) = tables(&result)[1];
     assert!(name == "RouterEgress.port_mac" && (0.3..0.7).contains(&part.expect("machine code")), "{result:#}");
 
@@ -175,7 +175,7 @@ fn captures_are_replayed() {
         assert_eq!(number(&result, "dropped"), 0);
         assert!(result["traffic"].as_str().expect("text").starts_with("3 frames of "), "{result:#}");
     }
-    // The length on the wire, at the end of the first frame's record.
+    // The length on the wire, in the record header of the first frame.
     let mut cut = std::fs::read(&path).expect("it was written");
     cut[24 + 12..][..4].copy_from_slice(&600u32.to_ne_bytes());
     let cut = directory.write("cut.pcap", cut);
@@ -187,7 +187,7 @@ fn captures_are_replayed() {
     assert!(done.stderr.contains("has no packets"), "{done:?}");
 }
 
-/// A namespace in which `gen0` is connected with `p1` and `sink0` with `p2`. It goes away with this value.
+/// A namespace in which `gen0` is connected to `p1` and `sink0` to `p2`. Dropping this value deletes it.
 struct Cables(String);
 
 impl Cables {
@@ -202,7 +202,7 @@ impl Cables {
         for (end, other) in [("gen0", "p1"), ("sink0", "p2")] {
             ip(&["-n", &cables.0, "link", "add", end, "type", "veth", "peer", "name", other]);
             for link in [end, other] {
-                // Nobody sends IPv6 on their own, and frames can be counted.
+                // Without link-local addresses the kernel sends no IPv6 of its own, so that frames can be counted.
                 ip(&["-n", &cables.0, "link", "set", link, "addrgenmode", "none", "up"]);
             }
         }
@@ -245,7 +245,7 @@ fn live_trials_count_what_arrives() {
     }
     let best = trials.iter().filter(|trial| number(trial, "lost") == 0);
     let best = best.map(|trial| number(trial, "sent") as f64 / trial["seconds"].as_f64().expect("a number"));
-    // Numbers are read from JSON to their last bit but one.
+    // JSON numbers are parsed to within one bit of their value.
     let (told, best) = (result["best_pps"].as_f64(), best.max_by(f64::total_cmp));
     let is_same = told.zip(best).map(|(told, best)| (told - best).abs() <= best * 4.0 * f64::EPSILON);
     assert!(is_same.unwrap_or(told == best), "{best:?}: {result:#}");

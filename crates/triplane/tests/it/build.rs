@@ -1,4 +1,5 @@
-//! `triplane build`: what is built runs as its source does, wherever a program is taken, and what is not right is refused.
+//! `triplane build`: a built program behaves as its source does, wherever a program is accepted, and an invalid file is
+//! refused.
 
 use crate::support::{self, Directory, Done, root, run, triplane};
 use p4runtime_proto::config::P4Info;
@@ -15,7 +16,7 @@ fn command(arguments: &[&str]) -> Done {
     run(&mut triplane(arguments))
 }
 
-/// Runs a command that has to fail so, with all of these words.
+/// Runs a command that must fail with this exit code and with all of these words on standard error.
 #[track_caller]
 fn refused(arguments: &[&str], code: i32, said: &[&str]) {
     let done = command(arguments);
@@ -23,7 +24,7 @@ fn refused(arguments: &[&str], code: i32, said: &[&str]) {
     said.iter().for_each(|said| assert!(done.stderr.contains(said), "no `{said}`: {done:?}"));
 }
 
-/// The router, built.
+/// Builds the router and returns the path of the result.
 fn router(directory: &Directory) -> String {
     let built = directory.path("router.tpl");
     let done = command(&["build", ROUTER, "-o", &built]).ok();
@@ -38,7 +39,7 @@ fn what_is_built_does_what_its_source_does() {
     for words in [
         &["trace", "--entries", ENTRIES, "--port", "1", "--packet", FRAME][..],
         &["trace", "--json", "--entries", ENTRIES, "--port", "2", "--packet", FRAME],
-        // Too short for its headers: dropped, and the place is told.
+        // The frame is too short for its headers: it is dropped, and the trace reports the place.
         &["trace", "--port", "1", "--packet", &FRAME[..40]],
         &["dump", "--ir"],
         &["p4info"],
@@ -91,7 +92,7 @@ fn the_same_program_gives_the_same_file_and_its_p4info() {
         command(&["p4info", ROUTER, "--format", format, "-o", &expected]).ok();
         assert_eq!(printed, std::fs::read(&expected).unwrap(), "{name}");
     }
-    // Beside the source, if nothing is said.
+    // Without `-o` the file is written beside the source.
     let copy = directory.write("copy.p4", std::fs::read(root().join(ROUTER)).unwrap());
     command(&["build", &copy]).ok();
     command(&["check", &directory.path("copy.tpl")]).ok();
@@ -127,7 +128,7 @@ fn what_is_no_program_is_refused_in_a_sentence() {
     assert!(!std::fs::exists(directory.path("wrong.tpl")).unwrap(), "nothing is written");
 }
 
-/// The router under another name.
+/// Copies the router to another file name.
 fn copied(directory: &Directory) -> String {
     directory.write("copy.p4", std::fs::read(root().join(ROUTER)).unwrap())
 }
@@ -148,7 +149,7 @@ fn controllers_send_what_is_built_with_its_p4info() {
     let program = pipeline.program().to_string();
     assert_eq!(program, command(&["dump", "--ir", ROUTER]).ok().stdout, "packets run what the source says");
 
-    // Other words about the same objects are no other objects.
+    // Different documentation of the same objects does not make them different objects.
     let mut documented = info.clone();
     documented.tables[0].preamble.as_mut().unwrap().doc = Some(Default::default());
     documented.pkg_info = None;
@@ -165,8 +166,8 @@ fn controllers_send_what_is_built_with_its_p4info() {
     assert!(said.contains("`triplane build`") && said.contains("BMv2"), "{said}");
 }
 
-/// A P4Info that somebody made up, in a file whose hash fits, is refused or describes the program: a switch with it can be
-/// made, and whatever it says is there can be read.
+/// A made-up P4Info, in a file whose hash is right, is either refused or describes the program: a switch can be created
+/// with it, and every object that it names can be read.
 #[test]
 fn made_up_p4infos_do_no_harm() {
     use v1model::{Config, Executor, Switch};
@@ -218,7 +219,7 @@ fn made_up_p4infos_do_no_harm() {
     assert!(taken > 200 && refused > 200, "both happen: {taken} taken, {refused} refused");
 }
 
-/// A program whose tables ask something of their entries.
+/// A program whose tables have entry restrictions.
 const RESTRICTED: &str = r#"#include <v1model.p4>
 header h_t { bit<32> key; }
 struct headers { h_t h; }

@@ -1,4 +1,4 @@
-//! Entries files at work: what a control plane writes shows in what leaves the switch.
+//! Entries files at work: entries written by a control plane take effect in the packets that leave the switch.
 
 use std::path::Path;
 
@@ -6,16 +6,17 @@ use crate::support::{Directory, run, triplane};
 use wire::pcap::{Reader, Writer};
 
 const PROGRAM: &str = "crates/triplane/testdata/control_plane.p4";
-/// The most entries that the router's table of routes has.
+/// Maximum number of entries of the router's routing table.
 const ROUTES: usize = 1024;
 const ENTRIES: &str = "crates/triplane/testdata/control_plane.json";
 
-/// What leaves by port 1, and how many copies by port 2, when these packets come in on port 0, one by one.
+/// Sends these packets in on port 0, one by one. Returns the packets that leave by port 1 and the number of copies that
+/// leave by port 2.
 fn sent(packets: &[[u8; 4]], entries: Option<&str>) -> (Vec<Vec<u8>>, usize) {
     let directory = Directory::new();
     let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
     for (number, packet) in (0u64..).zip(packets) {
-        // The last comes ten years later: entries that age must not make anybody wait for them.
+        // The last packet comes ten years later: entry aging must not make anybody wait.
         let years = if number + 1 == packets.len() as u64 { 315_000_000 } else { 0 };
         writer.write((number + years) * 1_000_000_000, packet).expect("memory takes a frame");
     }

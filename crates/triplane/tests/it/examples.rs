@@ -1,4 +1,4 @@
-//! The labs of `examples/`: what their scenarios expect comes.
+//! The labs of `examples/`: the expectations of their scenarios are met.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use crate::support::{self, Directory, Done, run, triplane, unique};
 use serde_json::Value;
 use wire::{ethernet, ipv4, pcap};
 
-/// The example's files.
+/// Returns the path of a file of the example.
 fn file(example: &str, name: &str) -> String {
     format!("examples/{example}/{name}")
 }
 
-/// Simulates a scenario of an example with more arguments.
+/// Simulates a scenario of an example with additional arguments.
 fn simulate(example: &str, scenario: &str, more: &[&str]) -> Done {
     let (lab, scenario) = (file(example, "lab.toml"), file(example, scenario));
     run(&mut triplane(&[&["lab", "sim", &lab, "--scenario", &scenario], more].concat()))
 }
 
-/// What came of a scenario of an example that meets what it expects.
+/// Simulates a scenario of an example, which must meet its expectations, and returns the results.
 fn results(example: &str, scenario: &str) -> Value {
     simulate(example, scenario, &["--json"]).ok().json()
 }
 
-/// What came of some traffic.
+/// Returns the results of the traffic with this name.
 fn traffic<'a>(results: &'a Value, name: &str) -> &'a Value {
     let all = results["traffic"].as_array().expect("a list");
     all.iter().find(|traffic| traffic["traffic"] == name).unwrap_or_else(|| panic!("{name} is not in {results:#}"))
 }
 
-/// What a link did, by the end that sends.
+/// Returns the results of the link whose sending end is `from`.
 fn link<'a>(results: &'a Value, from: &str) -> &'a Value {
     let all = results["links"].as_array().expect("a list");
     all.iter().find(|link| link["from"] == from).unwrap_or_else(|| panic!("{from} is not in {results:#}"))
 }
 
-/// Checks that a program does not do its work, that is, an example without some lines misses what it expects.
+/// Checks that a changed example misses its expectations: without the changed lines its program does not do its work.
 #[track_caller]
 fn misses(example: &str, changes: &[(&str, &str, &str)], scenario: &str, expected: &[&str]) {
     let directory = Directory::new();
@@ -68,7 +68,7 @@ fn the_pod_reaches_all_pairs_and_goes_around_a_spine_that_is_cut_off() {
     let all = run(&mut triplane(&["lab", "sim", &lab, "--json"])).ok().json();
     assert_eq!((all["traffic"][0]["sent"].as_u64(), all["traffic"][0]["received"].as_u64()), (Some(60), Some(60)));
     let results = results("router-pod", "scenario.toml");
-    // Both spines carried something, and one of them only until it was cut off.
+    // Both spines carried packets, one of them only until its link went down.
     let carried = |from| link(&results, from)["carried"].as_u64().expect("a number");
     assert!(carried("leaf1:3") > 500 && carried("leaf1:4") > 2 * carried("leaf1:3"), "{results:#}");
     let alone = [("leaf1.json", ", \"watch_port\": 3", ""), ("leaf2.json", ", \"watch_port\": 3", "")];
@@ -100,9 +100,9 @@ fn the_core_sees_tunnels_only() {
     ];
     assert_eq!(seen.keys().collect::<Vec<_>>(), expected);
     assert!(seen.values().all(|count| *count > 300), "{seen:?}");
-    // Full packets do not fit a link of the core that is as narrow as the others.
+    // Full-size packets do not fit a core link whose MTU is as small as that of the other links.
     misses("tunnel", &[("lab.toml", "mtu = 1520", "mtu = 1500")], "scenario.toml", &["delivered of `files`"]);
-    // A stranger's tunnel is not let in.
+    // Packets of a tunnel with an unknown endpoint are dropped.
     let stranger = [("edge1.json", "203.0.113.1\", \"to\"", "203.0.113.9\", \"to\"")];
     misses("tunnel", &stranger, "scenario.toml", &["delivered of `ping`", "delivered of `files`"]);
 }
@@ -120,7 +120,7 @@ fn marks_keep_the_queue_short_and_the_link_full() {
     assert!(median(&with) * 2 < median(&without), "{} and {}", median(&with), median(&without));
     let rate = |results: &Value| traffic(results, "bulk")["rate_bps"].as_f64().expect("a number");
     assert!(rate(&with) > 0.97 * rate(&without), "{} and {}", rate(&with), rate(&without));
-    // Nobody gives way to marks that are not made.
+    // Without marks no sender slows down.
     misses(
         "ecn",
         &[("s1.json", "\"threshold\": 20", "\"threshold\": 2000")],
@@ -155,7 +155,7 @@ fn flows_spread_over_servers_and_stay_with_them() {
     let pages = traffic(&results, "pages");
     assert!(pages["sent"].as_u64() > Some(700), "{pages:#}");
     assert_eq!(pages["sent"], pages["received"]);
-    // Without the checksum put right no connection comes about.
+    // Without the checksum update no connection is established.
     let changes = [("balancer.p4", "hdr.tcp.checksum = replaced(hdr.tcp.checksum, before, after);", "")];
     misses("load-balancer", &changes, "scenario.toml", &["delivered of `pages`"]);
     let changes = [("balancer.p4", "hdr.ports.src: selector;", "")];
@@ -176,11 +176,11 @@ fn only_what_was_asked_for_comes_in() {
     misses("firewall", &changes, "scenario.toml", &["delivered of `asked from inside`", "of `pings from inside`"]);
 }
 
-/// A lab of an example that is up, and taken down when this is dropped.
+/// A live lab of an example. Dropping this takes it down.
 struct Live(String);
 
 impl Live {
-    /// `None`, and the test is skipped, where there can be none.
+    /// Starts the lab. Returns `None`, and skips the test, where network namespaces are not possible.
     fn up(example: &str, tools: &[&str]) -> Option<Live> {
         if let Some(reason) = Network::obstacle(tools) {
             testing::skip(&reason);
@@ -195,7 +195,7 @@ impl Live {
         run(&mut triplane(&[&["lab", "exec", "--lab", &self.0, host], command].concat()))
     }
 
-    /// Whether a host answers another's pings.
+    /// Whether a host answers the pings of another host.
     fn answers(&self, from: &str, address: &str) -> bool {
         self.exec(from, &["ping", "-n", "-c", "2", "-i", "0.2", "-W", "1", address]).code == Some(0)
     }
@@ -207,7 +207,7 @@ impl Drop for Live {
     }
 }
 
-/// Asks a host for a connection and says hello over it; the host says who it is.
+/// Connects to a host and sends a greeting; the host answers with its name.
 const CLIENT: &str = "
 import socket, sys
 for _ in range(int(sys.argv[2])):
@@ -226,7 +226,7 @@ while True:
     c.close()
 ";
 
-/// A server on a host, which tells its name.
+/// Starts a server on a host that answers with the host's name.
 fn serve(live: &Live, host: &str) -> support::Running {
     let arguments = ["lab", "exec", "--lab", &live.0, host, "python3", "-c", SERVER, host];
     let mut server = support::Running::start(&mut triplane(&arguments));
@@ -248,7 +248,7 @@ fn real_hosts_reach_each_other_in_the_pod() {
 #[test]
 fn real_hosts_talk_through_the_tunnel() {
     let Some(live) = Live::up("tunnel", &["ping"]) else { return };
-    // 1500 bytes of a packet, which may not be cut: the core has room for 20 more.
+    // Packets of 1500 bytes that must not be fragmented: the core has room for 20 more bytes.
     let done =
         live.exec("a1", &["ping", "-n", "-c", "2", "-i", "0.2", "-W", "1", "-M", "do", "-s", "1472", "192.168.2.10"]);
     assert!(done.stdout.contains("2 received"), "{done:?}");

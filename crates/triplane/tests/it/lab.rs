@@ -1,4 +1,4 @@
-//! Whole networks: made, checked, and run in virtual time.
+//! Whole networks: created, checked, and simulated in virtual time.
 
 use crate::support::{Directory, run, triplane};
 
@@ -59,7 +59,7 @@ traffic = "voice"
 delivered = 1.0
 "#;
 
-/// The files that a run leaves behind.
+/// Returns the names and contents of the files that a run wrote.
 fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(folder).expect("the folder is there");
     let names = entries.map(|entry| entry.expect("it can be read").file_name().into_string().expect("names are ASCII"));
@@ -116,7 +116,7 @@ fn a_seed_gives_the_same_files_on_any_number_of_threads_and_replays_a_failure() 
     assert_eq!(replayed.1["unmet"], failing[0]["unmet"]);
 }
 
-/// The rows of pixels of a picture: red, green, blue.
+/// Returns the rows of pixels of a picture: red, green, blue.
 fn pixels(path: &str) -> Vec<Vec<[u8; 3]>> {
     let file = std::io::BufReader::new(std::fs::File::open(path).expect("the picture is there"));
     let mut reader = png::Decoder::new(file).read_info().expect("it is PNG");
@@ -139,34 +139,35 @@ fn pictures_have_axes_with_numbers_and_a_line_for_each_series() {
     for expected in ["What probes read", "time, s", "s1 to s2", "s2 to s3", "s3 to s1", "6M", "1.6"] {
         assert!(text.contains(&format!(">\n{expected}\n<")), "`{expected}` is not in\n{text}");
     }
-    // Each series is a line of many points, and one of two in the legend.
+    // Each series is a polyline of many points, and one of two in the legend.
     let points = |line: &str| line.split("points=\"").nth(1).map_or(0, |points| points.split(' ').count());
     let long = text.lines().filter(|line| line.contains("<polyline") && points(line) > 150).count();
     assert_eq!(long, 3, "{text}");
 
     let rows = pixels(&format!("{out}/probes.png"));
     assert_eq!((rows.len(), rows[0].len()), (480, 900));
-    // Lines lie on the axis of times in part; the grid is light.
+    // Lines partly lie on the time axis; the grid is light.
     let drawn = |pixel: &[u8; 3]| pixel.iter().any(|part| *part < 100);
     let across = rows.iter().rposition(|row| row.iter().filter(|pixel| drawn(pixel)).count() > 700);
     let across = across.expect("there is an axis of times");
     let down = |column: usize| rows.iter().filter(|row| drawn(&row[column])).count();
     let down = (0..900).find(|column| down(*column) > 300).expect("there is an axis of values");
     assert!(across > 350 && down < 150, "the axes cross at {down}, {across}");
-    // Letters: dark pixels left of the one and below the other, above the picture, and beside the lines of the legend.
+    // Letters are dark pixels: left of the vertical axis, below the time axis, above the picture, and beside the lines
+    // of the legend.
     let ink = |rows: &[Vec<[u8; 3]>], from: usize, to: usize| {
         rows.iter().flat_map(|row| &row[from..to]).filter(|pixel| pixel.iter().all(|part| *part < 100)).count()
     };
     assert!(ink(&rows[60..across], 0, down - 8) > 100, "no numbers stand at the axis of values");
     assert!(ink(&rows[across + 8..], down, 900) > 100, "no numbers stand at the axis of times");
     assert!(ink(&rows[..40], 0, 900) > 100, "there is no title");
-    // As many colours as there are series, each for a line as long as the picture is wide, about.
+    // There are as many colours as series, and each colours a line about as long as the picture is wide.
     let mut colours = std::collections::BTreeMap::<[u8; 3], usize>::new();
     for pixel in rows.iter().flatten().filter(|pixel| pixel.iter().max() > pixel.iter().min()) {
         *colours.entry(*pixel).or_default() += 1;
     }
     let lines = colours.values().filter(|count| **count > 200).count();
-    // Two of the three lie on each other most of the time.
+    // Two of the three lines coincide most of the time.
     assert!((2..=3).contains(&lines), "{colours:?}");
     let busy = rows[..across]
         .iter()
@@ -174,7 +175,7 @@ fn pictures_have_axes_with_numbers_and_a_line_for_each_series() {
     assert!(busy.count() > 200, "no line rises");
 }
 
-/// A frame from h2 to h4 of a dumbbell, with these bits of ECN.
+/// A frame from h2 to h4 of a dumbbell, with these ECN bits.
 fn marked(ecn: u8) -> Vec<u8> {
     let mac = |host| wire::ethernet::Address([2, 0, 0, 0, 0, host]);
     let mut packet = wire::ipv4::Repr::new([10, 0, 0, 2].into(), [10, 0, 0, 4].into(), 253);
@@ -183,7 +184,7 @@ fn marked(ecn: u8) -> Vec<u8> {
     header.packet(&packet.packet(&[0; 40]))
 }
 
-/// Bits of ECN of the packets that came through to h4.
+/// Returns the ECN bits of the packets that reached h4.
 fn arrived_marks(rate: &str) -> Vec<u8> {
     let directory = Directory::new();
     let lab = new(&directory, &["dumbbell", "--rate", "100Mbps", "--middle-rate", "10Mbps", "--queue", "50"]);
@@ -213,7 +214,7 @@ fn programs_see_the_queue_before_a_slow_link() {
     assert_eq!((idle.len(), idle.contains(&3)), (40, false), "{idle:?}");
     let busy = arrived_marks("20Mbps");
     let count = |mark| busy.iter().filter(|seen| **seen == mark).count();
-    // Those that could be marked all are, the others are let be; many were dropped.
+    // All ECN-capable packets are marked, the others are unchanged, and many were dropped.
     assert!(count(3) > 0 && count(0) > 0, "{busy:?}");
     assert_eq!(count(1), 0, "{busy:?}");
     assert!(busy.len() < 40, "{busy:?}");
@@ -253,7 +254,7 @@ ends = ["h1", "s1:1"]
     ] {
         assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
     }
-    // Mistakes of its own do not hide those of the files that it names.
+    // Mistakes in the topology do not hide those in the files that it names.
     std::fs::write(&lab, text.replace("10.0.0.1/8", "10.0.0.1/99")).expect("it can be written");
     let done = run(&mut triplane(&["lab", "check", &lab]));
     let all = [
@@ -295,7 +296,7 @@ fn what_was_found_out_is_told_even_if_it_cannot_be_written() {
     let directory = Directory::new();
     let lab = new(&directory, &["star", "--hosts", "2"]);
     let out = directory.path("out");
-    // A directory stands where a file is to be.
+    // A directory stands in the place of an output file.
     std::fs::create_dir_all(format!("{out}/links.csv")).expect("it can be made");
     let done = run(&mut triplane(&["lab", "sim", &lab, "--out", &out]));
     assert_eq!(done.code, Some(3), "{done:?}");

@@ -1,6 +1,6 @@
-//! A network of namespaces: `triplane lab up` and what is done with it.
+//! A network of namespaces: `triplane lab up` and the commands that act on it.
 //!
-//! These tests need root and some tools. Where those are missing they skip, and say so.
+//! These tests need root and some tools. Where those are missing the tests skip and say so.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use crate::support::network::Network;
 use crate::support::{self, Directory, Done, PATIENCE, run, triplane, unique};
 use testing::lock::LIVE_TRAFFIC;
 
-/// A network that is up. It is ended when this is dropped.
+/// A network that is up. Dropping this takes it down.
 struct Lab {
     name: String,
     _directory: Directory,
 }
 
 impl Lab {
-    /// Starts a network of this shape; `None`, and the test is skipped, where that cannot be.
+    /// Starts a network of this shape. Returns `None`, and skips the test, where that is not possible.
     fn up(name: &str, shape: &[&str], tools: &[&str]) -> Option<Lab> {
         if let Some(reason) = Network::obstacle(tools) {
             testing::skip(&reason);
@@ -30,12 +30,12 @@ impl Lab {
         Some(lab)
     }
 
-    /// Runs a subcommand on it.
+    /// Runs a subcommand on the network.
     fn lab(&self, command: &str, arguments: &[&str]) -> Done {
         run(&mut triplane(&[&["lab", command, "--lab", &self.name], arguments].concat()))
     }
 
-    /// How many of so many pings from h1 to h2 are answered.
+    /// Sends `count` pings from h1 to h2 and returns the number of answers.
     fn pings(&self, count: u32) -> u32 {
         let count = count.to_string();
         let done = self.lab("exec", &["h1", "ping", "-n", "-i", "0.1", "-W", "1", "-c", &count, "10.0.0.2"]);
@@ -43,7 +43,7 @@ impl Lab {
         before.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{done:?}"))
     }
 
-    /// The process that holds it.
+    /// Returns the id of the process that holds the network.
     fn process(&self) -> u32 {
         let directories = ["/run/triplane-lab".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
         let text = directories
@@ -65,7 +65,7 @@ fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
     let Some(lab) = Lab::up("paths", &["line", "--switches", "2", "--delay", "5ms"], &["ping"]) else { return };
     let done = lab.lab("exec", &["h1", "ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", "10.0.0.2"]).ok();
     assert_eq!(done.stdout.matches("ttl=62").count(), 3, "{done:?}");
-    // Six times 5 ms of way, and whatever this machine takes.
+    // Six link delays of 5 ms each, and the time that this machine takes.
     let times: Vec<f64> =
         done.stdout.lines().filter_map(|line| line.split("time=").nth(1)?.split(' ').next()?.parse().ok()).collect();
     assert!(times.iter().all(|ms| *ms >= 30.0), "{done:?}");
@@ -110,7 +110,7 @@ fn rates_of_links_hold_for_tcp() {
     let client = lab.lab("exec", &["h1", "iperf3", "--client", "10.0.0.2", "--time", "3", "--json"]).ok().json();
     server.wait().ok();
     let rate = client["end"]["sum_received"]["bits_per_second"].as_f64().expect("a number");
-    // 1448 bytes of every 1514 are payload: 19.1 Mbit/s at most.
+    // The payload is 1448 bytes of every 1514: 19.1 Mbit/s at most.
     assert!((12e6..19.4e6).contains(&rate), "{rate} bit/s over 20 Mbit/s");
 }
 
@@ -147,7 +147,7 @@ fn nothing_stays_behind_a_crash() {
     let done = lab.lab("status", &[]);
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.contains("there is no lab"), "{done:?}");
-    // Somebody else who may write there could name any process as a lab's.
+    // Another user who can write there could name any process as the process of a lab.
     let shared = Directory::new();
     std::fs::create_dir(shared.path("crash")).expect("the directory is there");
     run(std::process::Command::new("chmod").args(["1777", &shared.path("")])).ok();

@@ -1,7 +1,7 @@
-//! Live labs whose switches have controllers, or processes of their own, and how labs begin and end.
+//! Live labs whose switches have controllers, or processes of their own, and the start and end of labs.
 //!
-//! These tests need root and some tools. Where those are missing they skip, and say so. Each has a directory of labs to
-//! itself, so that `lab down --all` means its own.
+//! These tests need root and some tools. Where those are missing the tests skip and say so. Each test has its own
+//! directory of labs, so that `lab down --all` affects only its own labs.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -11,11 +11,11 @@ use crate::support::network::Network;
 use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
 use testing::port::reserved_ports;
 
-/// A directory of labs. Those that are up are ended when this is dropped.
+/// A directory of labs. Dropping it takes down those that are up.
 struct Labs(Directory);
 
 impl Labs {
-    /// `None`, and the test is skipped, where there can be no network.
+    /// Creates the directory. Returns `None`, and skips the test, where no network is possible.
     fn new(tools: &[&str]) -> Option<Labs> {
         match Network::obstacle(tools) {
             Some(reason) => {
@@ -36,7 +36,7 @@ impl Labs {
         run(&mut self.command(arguments))
     }
 
-    /// Writes a topology of this shape, with these lines in front, and returns its path.
+    /// Writes a topology of this shape after `change` and returns its path.
     fn topology(&self, name: &str, shape: &[&str], change: impl Fn(String) -> String) -> String {
         let path = self.0.path(&format!("{name}.toml"));
         let made = self.lab(&[&["new"], shape].concat()).ok();
@@ -44,7 +44,7 @@ impl Labs {
         path
     }
 
-    /// What is left of labs in the directory.
+    /// Names of the files that labs left in the directory.
     fn left(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.0.path("labs")) else { return Vec::new() };
         let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -68,7 +68,7 @@ impl Drop for Labs {
 }
 
 fn is_there(process: u64) -> bool {
-    // One that has ended and waits to be reaped is not.
+    // A process that has ended and waits to be reaped does not count as running.
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with('Z'))
 }
@@ -85,7 +85,8 @@ fn kill(process: u64) {
     run(Command::new("sh").args(["-c", &format!("kill -9 {process}")])).ok();
 }
 
-/// Controllers reach every switch at its port, are cut off when it crashes, and find it as new when it starts again.
+/// Controllers reach every switch at its port, are disconnected when it crashes, and find an empty switch when it
+/// starts again.
 fn controllers(labs: &Labs, isolate: &[&str]) {
     let topology = labs.topology("controlled", &["line", "--switches", "2"], |text| text);
     let first = reserved_ports(2);
@@ -166,7 +167,7 @@ fn mistakes_and_missing_privileges_are_told_at_once() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("`s1`"), "{refused:?}");
     assert!(refused.stderr.contains("no network can be made here: "), "{refused:?}");
-    // Whoever may make networks is told of mistakes only.
+    // A user with the rights to create networks sees mistakes only.
     let refused = labs.lab(&["up", &path]);
     assert!(refused.stderr.contains("`s1`") && !refused.stderr.contains("no network"), "{refused:?}");
 }
@@ -186,13 +187,13 @@ fn a_process_that_is_killed_leaves_the_others_alone() {
     assert_eq!(status["switches"][0]["failed"], false, "{status:#}");
     assert!(labs.reaches("10.0.0.2") && !labs.reaches("10.0.0.3"));
 
-    // What a link was told holds for the next process too.
+    // The state of a link also applies to the process that comes next.
     labs.lab(&["link", "down", "s2", "s3"]).ok();
     labs.lab(&["heal", "s3"]).ok();
     assert!(!labs.reaches("10.0.0.3"));
     labs.lab(&["link", "up", "s2", "s3"]).ok();
     assert!(labs.reaches("10.0.0.3"));
-    // What a command says holds when it says it, also for the very next packet.
+    // A command returns when its effect holds, even for the very next packet.
     for _ in 0..2 {
         labs.lab(&["link", "down", "s1", "s2"]).ok();
         assert!(!labs.reaches("10.0.0.3"));
@@ -289,7 +290,7 @@ fn shells_run_on_a_host_and_all_labs_end_together() {
     }
     let unsaid = labs.lab(&["status"]);
     assert!(unsaid.stderr.contains("several labs are up; say which with --lab (up: one, two)"), "{unsaid:?}");
-    // A shell whose input is at its end says who it is and ends.
+    // A shell whose input has ended prints its host's name and exits.
     let mut shell = labs.command(&["shell", "--lab", "two", "h2"]);
     let script = labs.0.path("shell");
     std::fs::write(&script, "#!/bin/sh\necho $TRIPLANE_HOST; ls /sys/class/net\n").expect("it can be written");
@@ -360,7 +361,7 @@ fn what_is_no_labs_stays_where_it_is() {
     labs.lab(&["down", "--all"]).ok();
     assert_eq!(labs.lab(&["down", "mine"]).code, Some(2));
     assert!(std::path::Path::new(&kept).exists());
-    // Somebody may have made a link in a place where everybody can.
+    // Another user may have created a symbolic link in a directory that everybody can write to.
     let link = labs.0.path("link");
     std::os::unix::fs::symlink(labs.0.path("labs"), &link).expect("it can be made");
     let refused = run(labs.command(&["up", &topology, "--name", "other"]).env("TRIPLANE_LAB_DIR", &link));

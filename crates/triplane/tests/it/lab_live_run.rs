@@ -1,6 +1,6 @@
-//! Scenarios in real time: `triplane lab run`, held against the same scenario in virtual time.
+//! Scenarios in real time: `triplane lab run`, compared with the same scenario in virtual time.
 //!
-//! These tests need root. Where that is missing they skip, and say so.
+//! These tests need root. Without it they skip and say so.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::support::network::Network;
 use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
 use testing::lock::LIVE_TRAFFIC;
 
-/// A path of two switches whose middle is slower.
+/// A path over two switches with a slower link in the middle.
 const PATH: &str = r#"
 [defaults]
 program = "builtin:router"
@@ -31,7 +31,7 @@ rate = "10Mbps"
 ends = ["s2:1", "h2"]
 "#;
 
-/// A topology and a scenario, in files.
+/// Files of a topology and a scenario.
 struct Files {
     directory: Directory,
     topology: String,
@@ -55,7 +55,7 @@ impl Files {
         run(triplane(&words).env("TRIPLANE_LAB_DIR", self.directory.path("labs")))
     }
 
-    /// Names of labs that were left behind.
+    /// Number of labs that were left behind.
     fn left(&self) -> usize {
         let entries = std::fs::read_dir(self.directory.path("labs"));
         entries.map_or(0, |entries| entries.flatten().filter(|entry| entry.path().is_dir()).count())
@@ -68,7 +68,8 @@ fn is_possible() -> bool {
     obstacle.is_none()
 }
 
-/// Of 15 Mbit/s over 10 Mbit/s a third is lost, live and simulated, and the rest arrives at the rate of the link.
+/// Of 15 Mbit/s over a link of 10 Mbit/s a third is lost, live and simulated, and the rest arrives at the rate of the
+/// link.
 #[test]
 fn rates_and_losses_are_those_of_the_simulation() {
     let _alone = testing::lock(LIVE_TRAFFIC);
@@ -107,13 +108,13 @@ fn faults_come_and_go_in_real_time() {
         assert_eq!(files.left(), 0);
         of("received") / of("sent")
     };
-    // Half of the time each; a start takes its time.
+    // Each fault lasts half of the time; a restart takes additional time.
     for faults in [
         "[[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"s2\"]\n[[faults]]\nat = \"1500ms\"\nup = [\"s2\", \"s1\"]\n",
         "[[faults]]\nat = \"500ms\"\ndown = [\"h2\", \"s2\"]\n[[faults]]\nat = \"1500ms\"\nup = [\"h2\", \"s2\"]\n",
         "[[faults]]\nat = \"500ms\"\ncrash = \"s2\"\n[[faults]]\nat = \"1500ms\"\nrestart = \"s2\"\n",
         "[[faults]]\nat = \"500ms\"\npartition = [\"h1\", \"s1\"]\n[[faults]]\nat = \"1500ms\"\nheal = [\"h1\", \"s1\"]\n",
-        // At 8 ms a frame half of those that come every 4 ms get through in time.
+        // At 8 ms per frame half of the frames that come every 4 ms arrive in time.
         "[[faults]]\nat = \"0ms\"\nslow = \"h2\"\nby = \"8ms\"\n",
     ] {
         let share = delivered(faults);
@@ -131,7 +132,7 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
     let files = Files::new(PATH, ping);
     let done = files.lab("run", &[]).ok();
     assert!(done.stdout.contains("p        2 hosts  2 hosts     6        6  echoes"), "{done:?}");
-    // The way is 6 ms; nobody answers earlier.
+    // The path takes 6 ms; no answer can come earlier.
     let files = Files::new(PATH, &format!("{ping}latency_p50 = \"5ms\"\n"));
     let done = files.lab("run", &[]);
     assert_eq!(done.code, Some(1), "{done:?}");
@@ -155,7 +156,7 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
     assert!(!std::path::Path::new(&files.directory.path("labs")).exists(), "nothing was made");
 }
 
-/// Everything that a scenario can send, to a receiver that counts it the same in both worlds.
+/// A scenario with every kind of traffic, sent to a receiver that counts it identically in both worlds.
 #[test]
 fn one_scenario_plays_in_both_worlds() {
     let _alone = testing::lock(LIVE_TRAFFIC);
@@ -223,7 +224,7 @@ last = [2, 2]
 link = "s1:1"
 frames = 20
 "#;
-    // Probes come back from a switch that sends every frame of theirs to where it came from.
+    // Probes come back from a switch that returns every probe frame to its sender.
     let mirror = "\
 #include <core.p4>\n#include <v1model.p4>\nheader e_t { bit<48> d; bit<48> s; bit<16> t; }\nheader i_t { bit<128> a; bit<32> to; }\n\
 struct H { e_t e; i_t i; }\nstruct M {}\n\
@@ -294,7 +295,7 @@ fn pings_do_not_wait_for_answers() {
     assert_eq!(results["traffic"][0]["received"], 0, "{results:#}");
 }
 
-/// Whoever kills `lab run` leaves no network behind.
+/// A killed `lab run` leaves no network behind.
 #[test]
 fn a_run_that_is_killed_takes_its_network_with_it() {
     if !is_possible() {

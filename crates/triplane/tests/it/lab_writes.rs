@@ -1,4 +1,4 @@
-//! Entries that change while a network is simulated, and what is refused before one is.
+//! Entry changes during a simulation, and changes that are refused before it starts.
 
 use crate::support::{Directory, Done, run, triplane};
 use serde_json::Value;
@@ -17,7 +17,7 @@ ends = ["h1", "s1:1"]
 ends = ["h2", "s1:2"]
 "#;
 
-/// Sends what comes by a port where its entry says.
+/// A program that sends each packet to the port that the entry of its ingress port gives.
 const PROGRAM: &str = r#"
 #include <core.p4>
 #include <v1model.p4>
@@ -53,7 +53,7 @@ rate = "800kbps"
 size = 100
 "#;
 
-/// Entries that send what comes by the first port out of the second, and back.
+/// Entries that map each first port to the second, and back.
 fn entries(ports: &[(u32, u32)]) -> String {
     let entry = |(from, to): &(u32, u32)| {
         format!(
@@ -65,7 +65,7 @@ fn entries(ports: &[(u32, u32)]) -> String {
     format!(r#"{{ "table_entries": [ {} ] }}"#, all.join(", "))
 }
 
-/// A directory with the lab; runs its scenario with some changes of entries.
+/// Simulates the lab, in a directory of its own, with a scenario that has these entry changes.
 fn simulate(writes: &str) -> Done {
     let directory = Directory::new();
     let write = |name: &str, text: &str| std::fs::write(directory.path(name), text).expect("the file can be written");
@@ -87,7 +87,7 @@ const BACK: &str = "[[writes]]\nat = \"2s\"\nswitch = \"s1\"\nentries = \"out.js
 
 #[test]
 fn entries_change_at_the_time_that_the_scenario_says() {
-    // A datagram each millisecond.
+    // The traffic is one datagram per millisecond.
     let all = simulate("").ok().json();
     assert!((2_990..=3_000).contains(&received(&all)), "{}", received(&all));
     let first = simulate(AWAY).ok().json();
@@ -112,7 +112,7 @@ fn what_cannot_be_written_is_told_before_anything_runs() {
     assert!(wrong.stderr.contains("a write has a time and a switch: at = \"1s\""), "{}", wrong.stderr);
 }
 
-/// A switch that is down, or lost what it was told, is not what the scenario thought it is.
+/// A switch that is down, or that lost its entries, does not have the state that the scenario assumes.
 #[test]
 fn what_a_switch_refuses_on_the_way_is_told() {
     let crash = "[[faults]]\nat = \"500ms\"\ncrash = \"s1\"\n[[faults]]\nat = \"1500ms\"\nrestart = \"s1\"\n";
@@ -128,7 +128,7 @@ fn what_a_switch_refuses_on_the_way_is_told() {
 fn pipes_are_no_topologies_and_no_captures() {
     let done = run(&mut triplane(&["lab", "check", "/dev/zero"]));
     assert!(done.code != Some(0) && done.stderr.contains("/dev/zero is no regular file"), "{}", done.stderr);
-    // Nobody writes to this one: whoever opens it waits without end.
+    // No process writes to this pipe: opening it for reading blocks forever.
     let directory = Directory::new();
     run(std::process::Command::new("mkfifo").arg(directory.path("pipe.pcap"))).ok();
     let lab = run(&mut triplane(&["lab", "new", "star", "--hosts", "2"])).ok().stdout;

@@ -1,4 +1,5 @@
-//! Holds the workspace to the list of layers in ARCHITECTURE.md: the same crates, the same edges, pointing down only.
+//! Checks the workspace against the list of layers in ARCHITECTURE.md: the same crates, the same edges, pointing down
+//! only.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +11,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).expect("crates/triplane is two levels deep")
 }
 
-/// The `layers` block of ARCHITECTURE.md: crate to layer, and crate to its imports.
+/// Parses the `layers` block of ARCHITECTURE.md: crate to layer, and crate to its imports.
 fn documented() -> (BTreeMap<String, u32>, Edges) {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let block = text.split("```layers\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a `layers` block");
@@ -26,7 +27,7 @@ fn documented() -> (BTreeMap<String, u32>, Edges) {
     (layers, edges)
 }
 
-/// Ordinary dependencies between the workspace's crates; those of tests may cross layers.
+/// Returns the ordinary dependencies between the workspace's crates; those of tests may cross layers.
 fn actual() -> Edges {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
@@ -76,7 +77,7 @@ fn imports_never_point_up() {
 
 #[test]
 fn only_some_crates_may_use_unsafe() {
-    // Machine code and what it calls; sockets and rings; prefetching and SIMD.
+    // Machine code and its callees; sockets and rings; prefetching and SIMD.
     const ALLOWED: [&str; 3] = ["jit", "ports", "tables"];
     for entry in std::fs::read_dir(root().join("crates")).expect("crates/") {
         let path = entry.expect("an entry").path();

@@ -1,6 +1,6 @@
 //! The command on real interfaces: two hosts with the kernel's own network stack talk through `examples/router`.
 //!
-//! These tests need root and some tools. Where those are missing they skip, and say so.
+//! These tests need root and some tools. Where those are missing the tests skip and say so.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::support::{self, Directory, Done, Running, drop_line, run, triplane};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
 
-/// The network, or why there is none; the test is skipped then.
+/// Creates the network. Returns `None`, and skips the test with the reason, where that is not possible.
 fn network(tools: &[&str], static_neighbours: bool) -> Option<Network> {
     match Network::obstacle(tools) {
         None => Some(Network::new(static_neighbours)),
@@ -20,18 +20,18 @@ fn network(tools: &[&str], static_neighbours: bool) -> Option<Network> {
     }
 }
 
-/// Ends the router as Ctrl-C does.
+/// Ends the router with SIGINT, as Ctrl-C does.
 fn interrupt(router: Running) -> Done {
     router.signal("INT");
     router.wait().ok()
 }
 
-/// Pings 10.0.2.2 from h1 so many times; it must answer every one.
+/// Sends `count` pings from h1 to 10.0.2.2, which must answer every one.
 fn ping(network: &Network, count: u32) -> Done {
     network.run("h1", &["ping", "-n", "-i", "0.2", "-W", "10", "-c", &count.to_string(), "10.0.2.2"]).ok()
 }
 
-/// Runs iperf3 from h1 to h2, and gives the client's report.
+/// Runs iperf3 from h1 to h2 and returns the client's report.
 fn iperf3(network: &Network, arguments: &[&str]) -> Value {
     let mut server = Running::start(&mut network.command("h2", &["iperf3", "--server", "--one-off", "--forceflush"]));
     server.wait_for("listening");
@@ -44,7 +44,7 @@ fn iperf3(network: &Network, arguments: &[&str]) -> Value {
 #[test]
 fn hosts_that_know_nothing_reach_each_other() {
     let Some(network) = network(&["ping"], false) else { return };
-    // The hosts ask for their gateway's address first: the router answers.
+    // The hosts first resolve their gateway's address: the router answers ARP.
     let router = network.router(&["--json"]);
     let text = ping(&network, 4).stdout;
     assert!(text.contains("4 packets transmitted, 4 received, 0% packet loss"), "{text}");
@@ -58,7 +58,7 @@ fn hosts_that_know_nothing_reach_each_other() {
     }
 }
 
-/// Sends what is in a file to the one who connects.
+/// Sends a file to the first client that connects.
 const SENDER: &str = r#"
     my $listener = IO::Socket::INET->new(Listen => 1, LocalPort => 9000, ReuseAddr => 1) or die "cannot listen: $!";
     $| = 1;
@@ -69,7 +69,7 @@ const SENDER: &str = r#"
     close($peer) or die "cannot send all: $!";
 "#;
 
-/// Connects, and writes what comes into a file.
+/// Connects and writes the received bytes to a file.
 const RECEIVER: &str = r#"
     my $peer = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => 9000, Timeout => 20) or die "no answer: $!";
     open(my $file, ">:raw", $ARGV[1]) or die "cannot write: $!";
@@ -81,7 +81,7 @@ const RECEIVER: &str = r#"
 fn a_file_arrives_over_tcp_as_it_was_sent() {
     let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["perl"], false) else { return };
-    // The hosts' offloads stay as they are: where they send, checksums are unfinished and segments up to 64 KiB long.
+    // The hosts keep their offloads: they send unfinished checksums and segments of up to 64 KiB.
     let (router, directory) = (network.router(&[]), Directory::new());
     let contents: Vec<u8> = (0..8u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let sent = directory.write("sent", &contents);
@@ -106,7 +106,7 @@ fn much_tcp_passes_both_ways() {
     for direction in [&[][..], &["--reverse"]] {
         let report = iperf3(&network, &[&["--bytes", "64M"], direction].concat());
         let bytes = |sum: &str| report["end"][sum]["bytes"].as_u64().unwrap_or(0);
-        // iperf3 stops counting as soon as the sender is done, with the last window still on its way.
+        // iperf3 stops counting as soon as the sender is done, while the last window is still in flight.
         assert!(bytes("sum_sent") >= 64 << 20 && bytes("sum_received") >= 48 << 20, "{report:#}");
     }
     interrupt(router);
@@ -124,7 +124,7 @@ fn af_xdp_ports_carry_tcp_and_a_second_router_says_why_it_has_none() {
         let sent = report["end"]["sum_sent"]["bytes"].as_u64().unwrap_or(0);
         assert!(sent >= 16 << 20, "{report:#}");
     }
-    // The interfaces are the first one's; the second takes what is left, and tells.
+    // The first router has the interfaces; the second one falls back to AF_PACKET and says so.
     let mut second = network.router_on(ports, &[]);
     second.wait_for("port 1: `p1` is used through AF_PACKET and not AF_XDP: another XDP program is attached");
     second.wait_for("Ctrl-C ends");
@@ -142,14 +142,14 @@ fn udp_passes_whole_and_in_fragments() {
         let report = iperf3(&network, &["--udp", "--bitrate", "8M", "--bytes", "1M", "--length", length]);
         let sum = &report["end"]["sum"];
         let (packets, lost) = (sum["packets"].as_u64(), sum["lost_packets"].as_u64());
-        // Nobody promises that a busy machine loses no datagram; one in twenty would be strange.
+        // A busy machine may lose datagrams; more than one in twenty would be strange.
         let (Some(packets), Some(lost)) = (packets, lost) else { panic!("{report:#}") };
         assert!(packets > 200 && lost * 20 <= packets, "{lost} of {packets} lost: {report:#}");
     }
     interrupt(router);
 }
 
-/// Frames of a capture as tshark reads them: the given fields of those that match.
+/// Returns the given fields of those frames of a capture that match, as tshark parses them.
 fn fields(file: &str, filter: &str, names: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     let checks = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"];
@@ -169,7 +169,7 @@ fn the_wire_shows_what_a_router_does() {
     let arguments = ["dumpcap", "-q", "-i", "eth0", "-s", "0", "-w", &file];
     let mut capture = Running::start(&mut network.command("h2", &arguments));
     capture.wait_for("File:");
-    // Its socket is open when the first packet is in the file.
+    // The capture socket is open as soon as the first packet is in the file.
     for attempt in 0.. {
         ping(&network, 2);
         if std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000) {
@@ -192,7 +192,7 @@ fn the_wire_shows_what_a_router_does() {
         // Status 1 is "good".
         assert_eq!(ping, &["63", "02:00:00:00:02:fe", "02:00:00:00:02:02", "1"]);
     }
-    // What h2 sends itself has unfinished checksums still; what the router sent must not.
+    // Packets that h2 sends itself still have unfinished checksums; those that the router sent must not.
     for (protocol, least) in [("tcp", 1000), ("udp", 50)] {
         let checksum = format!("{protocol}.checksum.status");
         let names = ["ip.ttl", "ip.checksum.status", &checksum, "frame.len"];
@@ -282,7 +282,7 @@ fn a_killed_run_leaves_interfaces_as_they_were_for_the_next() {
         router.signal("KILL");
         let done = router.wait();
         assert!(!done.stderr.contains("AF_PACKET"), "{done:?}");
-        // The kernel takes back what hung on the process in its own time, which is short.
+        // The kernel releases the resources of a process with a short delay.
         for attempt in 0.. {
             if links(&network) == before {
                 break;
@@ -297,7 +297,7 @@ fn a_killed_run_leaves_interfaces_as_they_were_for_the_next() {
 fn what_a_device_does_not_send_counts_as_dropped_and_not_as_sent() {
     for kind in ["", "xdp:"] {
         let Some(network) = network(&["ping"], true) else { return };
-        // The router's own end takes less than the hosts send.
+        // The MTU of the router's own end is smaller than the hosts' packets.
         network.run("router", &["ip", "link", "set", "p2", "mtu", "600"]).ok();
         let mut router = network.router_on([&format!("1={kind}p1"), &format!("2={kind}p2")], &["--json"]);
         router.wait_for("Ctrl-C ends");
@@ -320,7 +320,7 @@ fn an_interface_that_goes_away_is_told_and_ends_in_a_failure_that_says_so() {
         router.wait_for("Ctrl-C ends");
         ping(&network, 1);
         network.run("router", &["ip", "link", "delete", "p2"]).ok();
-        // It is told without a frame that comes, and the other port goes on until it is told to end.
+        // The loss is reported even if no frame comes, and the other port keeps running until the router is stopped.
         router.wait_for("port 2 was lost, the others go on: interface `p2` vanished");
         router.signal("INT");
         let done = router.wait();
@@ -347,7 +347,7 @@ fn without_the_privilege_it_says_what_to_do() {
     }
     let binary = triplane(&[]).get_program().to_owned();
     let mut command = Command::new("setpriv");
-    // Whoever runs this, no capability is left behind it.
+    // No capability remains, whichever user runs this.
     command.args(["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]).arg(binary);
     command.args(["run", "examples/wire/wire.p4", "--port", "1=lo"]).current_dir(support::root());
     let done = run(&mut command);

@@ -1,7 +1,7 @@
-//! Another program under traffic, with two workers: nothing is lost, reordered or run by neither, and what packets count and
-//! remember goes on.
+//! A change of program under traffic, with two workers: no packet is lost, reordered or skipped by both programs, and
+//! counters and registers keep their values.
 //!
-//! The test needs root; without it it skips, and says so.
+//! The test needs root; without it, it skips and says so.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +20,8 @@ use v1::entity::Entity;
 use v1::set_forwarding_pipeline_config_request::Action;
 use v1::update::Type;
 
-/// Each flow's datagrams get the program's mark and, from an entry, the flow's; they are counted, and numbered by a
-/// register. Its sums of checksums are not what this is about: UDP goes without.
+/// Each datagram gets the program's mark and, from an entry, the mark of its flow. A counter counts the datagrams and a
+/// register numbers them. Checksums are not tested here: UDP is sent without one.
 const PROGRAM: &str = "#include <core.p4>
 #include <v1model.p4>
 header ethernet_t { bit<48> dst; bit<48> src; bit<16> kind; }
@@ -59,13 +59,13 @@ control D(packet_out p, in headers hdr) { apply { p.emit(hdr); } }
 V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
-/// How often the program is changed.
+/// Number of program changes.
 const SWAPS: u8 = 6;
-/// Datagrams that arrive between two changes at least.
+/// Minimum number of datagrams that arrive between two changes.
 const BETWEEN: u64 = 400;
 const LENGTH: usize = 12;
 
-/// The program with a mark of its own.
+/// Returns the program with this number as its mark.
 fn program(number: u8) -> String {
     PROGRAM.replace("= PROGRAM", &format!("= {number}"))
 }
@@ -98,16 +98,16 @@ impl Network {
     }
 }
 
-/// What arrived.
+/// Counts of the datagrams that arrived.
 struct Arrived {
-    /// Of each flow.
+    /// Datagrams of each flow.
     counts: [u32; FLOWS],
-    /// By each program.
+    /// Datagrams marked by each program.
     by_program: [u64; SWAPS as usize + 1],
 }
 
-/// Sends datagrams of many flows from h1 to h2 until `is_over`: each is marked by one of the programs, never by an older one
-/// than the one before of its flow.
+/// Sends datagrams of many flows from h1 to h2 until `is_over`. Each datagram is marked by one of the programs, and
+/// within a flow never by an older program than the datagram before.
 fn send_through(network: &Network, is_over: &AtomicBool, so_far: &AtomicU64) -> Arrived {
     let (mut by_program, mut latest) = ([0; SWAPS as usize + 1], [0u8; FLOWS]);
     let arrived = |flow: usize, datagram: &[u8]| {
@@ -138,7 +138,7 @@ impl Controller {
         Controller { client, info, _primary: primary }
     }
 
-    /// An entry for each flow.
+    /// Inserts an entry for each flow.
     async fn write_entries(&mut self) {
         let id = |preamble: &Option<Preamble>| preamble.as_ref().expect("it has a name").id;
         let table_id = id(&self.info.tables[0].preamble);
@@ -163,7 +163,7 @@ impl Controller {
         self.client.write(request).await.expect("entries can be written");
     }
 
-    /// Lets packets run another program, with what was written and counted.
+    /// Installs another program and keeps the entries and the counts.
     async fn change_program(&mut self, number: u8) {
         let config = v1::ForwardingPipelineConfig {
             p4info: Some(self.info.clone()),
@@ -180,7 +180,7 @@ impl Controller {
         self.client.set_forwarding_pipeline_config(request).await.expect("the program is taken");
     }
 
-    /// What the counter and the register have, by flow.
+    /// Returns the values of the counter and of the register, by flow.
     async fn totals(&mut self) -> (Vec<i64>, Vec<u32>) {
         let entities =
             [Entity::CounterEntry(v1::CounterEntry::default()), Entity::RegisterEntry(v1::RegisterEntry::default())];
@@ -206,7 +206,7 @@ impl Controller {
     }
 }
 
-/// Waits until something is so, but not without end.
+/// Waits until a condition holds or the timeout expires.
 async fn until(is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() && begin.elapsed() < PATIENCE {
@@ -250,7 +250,7 @@ fn another_program_under_traffic_loses_nothing() {
     };
     let (arrived, (counts, seen)) = std::thread::scope(|scope| {
         let control = scope.spawn(|| network.switch.enter(control).expect("to enter a namespace"));
-        // Whatever goes wrong there is told by joining.
+        // A panic in that thread surfaces when it is joined.
         let _ = ready.recv_timeout(PATIENCE);
         let arrived = send_through(&network, &is_over, &so_far);
         is_complete.store(true, Ordering::Release);

@@ -1,6 +1,6 @@
-//! Several workers on real interfaces: what many flows send passes two of them, whole and in order.
+//! Several workers on real interfaces: the datagrams of many flows pass two workers complete and in order.
 //!
-//! These tests need root; without it they skip, and say so.
+//! These tests need root; without it they skip and say so.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
 
-/// Datagrams of each flow.
+/// Number of datagrams of each flow.
 const EACH: u32 = 800;
 
-/// Two hosts and the router of `examples/router` between them, on links with so many queues.
+/// Two hosts and the router of `examples/router` between them, on links with a given number of queues.
 struct Network {
     router: Namespace,
     h1: Namespace,
@@ -50,7 +50,7 @@ impl Network {
     }
 }
 
-/// What two workers on these ports tell when they have ended: standard error, and the counters.
+/// Runs two workers on these ports to their end. Returns standard error and the counters.
 fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
     let network = match Network::new(queues) {
         Err(error @ NamespaceError::Refused { .. }) => {
@@ -68,7 +68,7 @@ fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
     router.signal("INT");
     let done = router.wait().ok();
     let summary = done.json();
-    // 6 bytes behind the headers of Ethernet, IPv4 and UDP.
+    // Each datagram has 6 bytes after the headers of Ethernet, IPv4 and UDP.
     for (name, count) in [("port.1.rx", all), ("port.2.tx", all), ("port.1.tx", 0), ("port.2.rx", 0)] {
         let counter = |what: &str| summary["counters"][format!("{name}.{what}")].as_u64();
         assert_eq!((counter("packets"), counter("bytes")), (Some(count), Some(count * 48)), "{name}: {summary:#}");

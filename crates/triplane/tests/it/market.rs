@@ -1,4 +1,5 @@
-//! The market data example without a network: the feed in a capture, through the example's switch, to each subscriber.
+//! The market data example without a network: the feed from a capture, through the example's switch, to each
+//! subscriber.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// How many messages of a feed's first datagrams each port asked for.
+/// Number of messages in the first `datagrams` datagrams of a feed that each port asked for.
 fn asked(spec: Spec, datagrams: usize) -> BTreeMap<u32, u64> {
     let rules = Filter::rules(RULES, &text(RULES)).unwrap_or_else(|wrong| panic!("{wrong}"));
     let mut feed = Feed::new(spec);
@@ -36,7 +37,7 @@ fn number(value: &Value, name: &str) -> u64 {
     value[name].as_u64().unwrap_or_else(|| panic!("no {name} in {value:#}"))
 }
 
-/// `UPDATE_EXPECT=1` makes them anew.
+/// The committed program and entries are up to date; `UPDATE_EXPECT=1` regenerates them.
 #[test]
 fn program_and_entries_are_what_the_rules_compile_to() {
     let directory = Directory::new();
@@ -89,7 +90,7 @@ fn what_is_lost_is_told() {
     let mut writer = wire::pcap::Writer::new(Vec::new()).unwrap();
     for (at, frame) in frames.iter().enumerate().filter(|(at, _)| ![0, 50, 99].contains(at)) {
         let mut data = frame.data.clone();
-        // One is cut short within, which its lengths do not say.
+        // One message is truncated, although its lengths do not show it.
         if at == 70 {
             data[14 + 20 + 8 + 19] = 9;
         }

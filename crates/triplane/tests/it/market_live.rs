@@ -1,4 +1,4 @@
-//! The market data example in a live lab. It needs root; where namespaces cannot be made it is skipped, and says so.
+//! The market data example in a live lab. The test needs root; where namespaces cannot be created it skips and says so.
 
 use crate::support::network::Network;
 use crate::support::{Running, root, run, triplane, unique};
@@ -9,7 +9,7 @@ use wire::itch::Message;
 const RULES: &str = "examples/market-data/rules.sub";
 const DATAGRAMS: usize = 1_500;
 
-/// A lab that is up. It is ended when this is dropped.
+/// A lab that is up. Dropping this takes it down.
 struct Lab(String);
 
 impl Drop for Lab {

@@ -1,9 +1,10 @@
-//! Holds the command to an order among its top-level modules: no two of them need each other, directly or through others.
+//! Checks that the command's top-level modules have an order: no two of them depend on each other, directly or through
+//! others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Module to the modules that it names, each with one place that does.
+/// A map from each module to the modules that it names, with one place for each.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the names that follow `crate::` in a line of code.
@@ -25,7 +26,7 @@ fn named_modules(line: &str) -> Vec<&str> {
     names
 }
 
-/// Collects the edges of the files below `folder`, all of which belong to `module` if it is given.
+/// Collects the edges of the files below `folder`. All files belong to `module` if it is given.
 fn collect(folder: &Path, module: Option<&str>, edges: &mut Edges) {
     for entry in std::fs::read_dir(folder).expect("a folder of sources") {
         let path = entry.expect("an entry").path();

@@ -1,6 +1,6 @@
 //! The command without a network: programs, captures and single packets in; text, JSON, captures and exit codes out.
 //!
-//! What people read is held against the files in `tests/golden`; `UPDATE_EXPECT=1` writes them anew.
+//! Text output is compared with the files in `tests/golden`; `UPDATE_EXPECT=1` regenerates them.
 
 use std::process::Command;
 
@@ -15,13 +15,13 @@ fn command(arguments: &[&str]) -> Done {
     run(&mut triplane(arguments))
 }
 
-/// Holds text against a file.
+/// Compares text with a golden file.
 #[track_caller]
 fn golden(name: &str, text: &str) {
     testing::golden::assert_golden(root().join("crates/triplane/tests/golden").join(name), text);
 }
 
-/// A frame of h1 to an address behind the router, with the checksum of its IPv4 header right.
+/// A frame from h1 to an address behind the router, with a correct IPv4 header checksum.
 fn frame(destination: [u8; 4], ttl: u8) -> Vec<u8> {
     let mut header = hex("4500 0024 0001 0000 0011 0000 0a000101 00000000");
     header[8] = ttl;
@@ -31,12 +31,12 @@ fn frame(destination: [u8; 4], ttl: u8) -> Vec<u8> {
     [hex("0200000001fe 020000000101 0800"), header, hex("1388 1770 0010 0000 68656c6c 6f212121")].concat()
 }
 
-/// "Who has 10.0.1.254", from h1.
+/// The ARP request "Who has 10.0.1.254?" from h1.
 fn arp_request() -> Vec<u8> {
     hex("ffffffffffff 020000000101 0806 0001 0800 06 04 0001 020000000101 0a000101 000000000000 0a0001fe")
 }
 
-/// A capture of these frames, a millisecond apart.
+/// Writes a capture of these frames, one millisecond apart.
 fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
     for (number, frame) in (0u64..).zip(frames) {
@@ -45,7 +45,7 @@ fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// The frames of a capture file.
+/// Reads the frames of a capture file.
 fn captured(path: &str) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).expect("the command wrote the file");
     Reader::new(bytes.as_slice()).expect("a capture").map(|frame| frame.expect("a frame").data).collect()
@@ -164,7 +164,7 @@ fn a_packet_that_is_none_is_refused() {
     }
     let done = command(&["trace", ROUTER, "--port", "511", "--packet", "00"]);
     assert_eq!((done.code, done.stderr.lines().count()), (Some(2), 1), "{done:?}");
-    // One byte is a packet: it is only too short for the program.
+    // A single byte is a valid packet; it is only too short for the program.
     command(&[&trace[..], &["00"]].concat()).ok();
 }
 
@@ -408,7 +408,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
     assert!(done.stderr.contains(said), "{}", done.stderr);
     let sent: Vec<_> = Reader::new(std::fs::read(&out).unwrap().as_slice()).unwrap().collect();
     assert_eq!(sent.len(), 1);
-    // Who asks for the interpreter is not told that it runs.
+    // A user who asks for the interpreter sees no message that it runs.
     let done = command(&[&arguments[..], &["--interpret"]].concat()).ok();
     assert!(!done.stderr.contains(said), "{}", done.stderr);
 }

@@ -1,8 +1,8 @@
-//! A switch that is killed at any moment has, when it is started again, everything that it acknowledged, and no part of a
+//! A switch that is killed at any moment still has, after a restart, everything that it acknowledged, and no part of a
 //! batch.
 //!
-//! The test runs itself again inside a network namespace, where the switch and its controller have the loopback interface
-//! to themselves. It needs root and skips without.
+//! The test runs itself again inside a network namespace, where the switch and its controller have the loopback
+//! interface to themselves. It needs root and skips without it.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -38,23 +38,23 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 ";
 
 const SEEDS: u64 = 3;
-/// How often each seed's switch is killed.
+/// Number of times that each seed's switch is killed.
 const KILLS: usize = 5;
-/// Controllers' calls under way at once.
+/// Number of controller calls in flight at the same time.
 const WRITERS: u32 = 4;
-/// Entries of the largest batch.
+/// Maximum number of entries of a batch.
 const LARGEST: u64 = 40;
 
-/// What is known of a batch of entries, which is inserted and deleted as a whole.
+/// The known state of a batch of entries, which is inserted and deleted as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
     There,
     Gone,
-    /// A call about it was not answered.
+    /// The switch did not answer a call about the batch.
     Either,
 }
 
-/// Batches by number (of the writer, of the batch), with their size.
+/// Batches by number (of the writer, of the batch), with their size and known state.
 type Batches = BTreeMap<(u32, u32), (u32, Known)>;
 
 #[test]
@@ -87,7 +87,7 @@ fn inside_a_namespace() {
         let mut rng = SplitMix64::new(seed);
         let batches = Arc::new(Mutex::new(Batches::new()));
         for kill in 0..=KILLS {
-            // The first start is told the program, and every other one that follows.
+            // The first start gets the program as an argument, and so does every second one after it.
             let switch = start(&state, (kill % 2 == 0).then_some(&program));
             let delay = Duration::from_millis(rng.below(400));
             runtime.block_on(async {
@@ -119,7 +119,7 @@ fn inside_a_namespace() {
     runtime.block_on(a_saved_pipeline_is_committed_after_kills(&directory, &state, &program));
 }
 
-/// A pipeline is saved and written to, the switch is killed, and COMMIT makes it the one that packets run; so it stays.
+/// A pipeline is saved and written to, the switch is killed, and COMMIT activates the pipeline; it stays active.
 async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state: &str, program: &String) {
     use v1::set_forwarding_pipeline_config_request::Action;
     let other =
@@ -149,7 +149,7 @@ async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state:
         config.and_then(|config| config.cookie).map(|cookie| cookie.cookie)
     };
     let mut batches = Batches::new();
-    // One switch after the other: the first saves, the second commits, the third has it.
+    // Three switches in turn: the first one saves, the second one commits, and the third one has the pipeline.
     for turn in 0..3 {
         let switch = start(state, (turn == 0).then_some(program));
         let client = connect().await;
@@ -187,7 +187,7 @@ fn start(state: &str, program: Option<&String>) -> Running {
     switch
 }
 
-/// The table and its action.
+/// Returns the ids of the table and of its action.
 fn ids(P4Info { tables, actions, .. }: &P4Info) -> (u32, u32) {
     let table = tables[0].preamble.as_ref().expect("it has a name").id;
     let to = actions.iter().filter_map(|action| action.preamble.as_ref()).find(|it| it.name.ends_with("to"));
@@ -217,7 +217,7 @@ async fn write(
             }
         };
         let update = |at: u32| {
-            // Bytes of a number, the shortest that say it.
+            // The bytes of a number in their shortest form.
             let value = ((writer + 1) << 28 | number << 8 | at).to_be_bytes().to_vec();
             let matched = v1::field_match::FieldMatchType::Exact(v1::field_match::Exact { value });
             let params = vec![v1::action::Param { param_id: 1, value: vec![1] }];
@@ -253,7 +253,7 @@ async fn write(
     }
 }
 
-/// How many entries of each batch the switch has.
+/// Returns the number of entries of each batch on the switch.
 async fn read(mut client: P4RuntimeClient<Channel>) -> BTreeMap<(u32, u32), u32> {
     let entity = Some(Entity::TableEntry(v1::TableEntry::default()));
     let request = v1::ReadRequest { device_id: 1, entities: vec![v1::Entity { entity }], ..Default::default() };
@@ -271,7 +271,7 @@ async fn read(mut client: P4RuntimeClient<Channel>) -> BTreeMap<(u32, u32), u32>
     found
 }
 
-/// Holds what the switch has against what is known, and learns what was not.
+/// Checks the entries of the switch against the known states, and resolves the unknown ones.
 fn check(mut found: BTreeMap<(u32, u32), u32>, batches: &mut Batches, seed: u64) {
     for (number, (size, known)) in batches.iter_mut() {
         let count = found.remove(number).unwrap_or(0);

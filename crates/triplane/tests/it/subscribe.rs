@@ -1,5 +1,5 @@
-//! Packet subscriptions as a user has them: a format and rules in, a program and entries out, and a market data feed
-//! through a switch that runs them. What each subscriber gets is held against the feed, message by message.
+//! Packet subscriptions from the user's point of view: a format and rules in, a program and entries out, and a market
+//! data feed through a switch that runs them. The messages of each subscriber are compared with the feed, one by one.
 
 mod checksums;
 mod passes;
@@ -18,7 +18,7 @@ use wire::{ethernet, ipv4, moldudp64, udp};
 
 const FORMAT: &str = "examples/market-data/feed.p4";
 
-/// Rules, and the same said in Rust: which ports want a message.
+/// Rules; `wanted` expresses them in Rust as the list of ports that want a message.
 const RULES: &str = r#"
 # A fund that wants everything of one stock, and one that wants it when it is dear.
 rule all:  stock == "GOOGL" : fwd(2)
@@ -53,7 +53,7 @@ fn wanted(message: &Message) -> Vec<u32> {
     ports
 }
 
-/// The feed's payload in a frame, whose headers have to be right to the byte.
+/// Returns the payload of a feed frame, whose headers must be correct to the byte.
 fn payload(frame: &[u8]) -> Vec<u8> {
     let ip = ipv4::Packet::new_checked(&frame[ethernet::HEADER_LEN..]).unwrap();
     assert!(ip.is_checksum_right());
@@ -68,13 +68,14 @@ fn payload(frame: &[u8]) -> Vec<u8> {
     payload.to_vec()
 }
 
-/// Compiles rules over a format and runs frames that come in at port 1; gives what leaves at each of some ports.
+/// Compiles rules over a format and runs frames that come in at port 1. Returns the frames that leave at each of
+/// `ports`.
 fn run_rules(format: &str, rules: &str, shape: &[&str], frames: &[Vec<u8>], ports: &[u32]) -> Vec<Vec<Vec<u8>>> {
     let frames: Vec<(u32, Vec<u8>)> = frames.iter().map(|frame| (1, frame.clone())).collect();
     run_rules_from(format, rules, shape, &frames, ports)
 }
 
-/// The same with frames that come in at several ports, in this order.
+/// Compiles rules over a format and runs frames that come in at several ports, in this order.
 fn run_rules_from(
     format: &str,
     rules: &str,
@@ -109,7 +110,7 @@ fn run_rules_from(
     outputs.iter().map(read).collect()
 }
 
-/// Sends payloads through a switch with the rules; gives what each port got.
+/// Sends payloads through a switch with the rules and returns the payloads that each port got.
 fn through_a_switch(payloads: &[Vec<u8>], shape: &[&str]) -> BTreeMap<u32, Vec<Vec<u8>>> {
     let frames: Vec<Vec<u8>> = payloads.iter().map(|payload| frame(payload)).collect();
     let ports = [2, 3, 4, 5];
@@ -130,7 +131,7 @@ fn subscribers_get_the_messages_that_they_asked_for_and_no_others() {
         ("synthetic", Spec { share: 0.2, others: 9, ..base.clone() }),
         ("worst case", Workload::WorstCase.spec(6)),
         ("a whole book", Spec { share: 0.2, others: 9, mix: Mix::BOOK, ..base.clone() }),
-        // More messages than the format's stack holds: the rest goes round.
+        // More messages than the header stack of the format holds: the rest recirculates.
         ("long", Spec { share: 0.3, others: 3, mix: Mix::BOOK, counts: DatagramMessages::Exactly(30), ..base }),
     ];
     for (name, spec) in feeds {
@@ -176,7 +177,7 @@ fn what_is_lost_before_the_switch_is_a_gap_for_everyone_and_heartbeats_reach_eve
         let totals = receiver.totals();
         let last = moldudp64::Packet::new_checked(got.last().unwrap()).unwrap();
         assert_eq!(last.count(), moldudp64::HEARTBEAT, "port {port}");
-        // A port that got nothing before learns its first number from the heartbeat.
+        // A port without earlier messages learns its first number from the heartbeat.
         assert_eq!(last.sequence(), totals.messages + 2 + 1, "port {port}");
         assert_eq!(totals.missing, if totals.messages == 0 { 0 } else { 2 }, "port {port}");
     }
@@ -189,11 +190,11 @@ fn bad_datagrams_are_dropped_whole_or_up_to_where_they_are_bad() {
     cut.truncate(good.len() - 20);
     let mut counts_more = good.clone();
     counts_more[19] = 13;
-    // A message that is too short for any: nobody can say where the next one begins.
+    // A message that is shorter than every message type: the start of the next one is unknown.
     let mut nonsense = good.clone();
     nonsense[moldudp64::HEADER_LEN + 1] = 2;
     let got = through_a_switch(&[cut, counts_more, nonsense, good.clone()], &[]);
-    // Only what is whole is delivered; frames with a wrong length never are.
+    // Only complete messages are delivered; frames with a wrong length never are.
     let all: Vec<Message> = got[&2].iter().flat_map(|payload| messages(payload).unwrap()).collect();
     assert!(all.ends_with(&messages(&good).unwrap()), "the good one comes through");
     assert!(all.iter().all(|message| messages(&good).unwrap().contains(message)));
@@ -219,7 +220,7 @@ fn rules_match_prefixes_call_actions_and_tell_the_controller() {
     let note = |second: u8| vec![1, second, 3, 4, 0];
     let report = |id: u16, latency: u32| [&id.to_be_bytes()[..], &latency.to_be_bytes(), &[9, 9, 9, 9]].concat();
     let frames = [note(2), note(3), report(22, 8_000), report(22, 8_001), report(23, 100_001)];
-    // The controller's packets leave at an ordinary port here, to be seen.
+    // The controller's packets leave at an ordinary port here, so that they can be observed.
     let got = run_rules("crates/subscribe_p4/testdata/reports.p4", rules, &["--cpu-port", "4"], &frames, &[2, 3, 4]);
     assert_eq!(got, [vec![vec![1, 2, 3, 4, 7]], vec![report(22, 8_001)], vec![report(22, 8_001), report(23, 100_001)]]);
 }
@@ -249,7 +250,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 "#,
     );
-    // The second message is for others: it goes round, and only its own packet is counted.
+    // The second message is for other ports: it recirculates, and only its own packet is counted.
     let got = run_rules(
         &format,
         "value == 1 : fwd(2)\nvalue == 2 : add(); fwd(3)\n",
@@ -278,9 +279,9 @@ fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
         .collect();
     let arrived = got[&2].iter().flat_map(|payload| messages(payload).unwrap());
     assert_eq!(arrived.collect::<Vec<_>>(), sent);
-    // The next packet shows it: the first of the second datagram, and the heartbeat.
+    // The next packet shows the loss: the first one of the second datagram, and the heartbeat.
     assert_eq!((missing[32], missing[33], missing[65], missing[66]), (0, 3, 3, 6));
-    // Nobody knows whom they were for.
+    // The recipients of the lost messages are unknown.
     let mut nothing = Receiver::from_start();
     got[&5].iter().for_each(|payload| drop(nothing.receive(payload, 0).unwrap()));
     assert_eq!(nothing.totals().missing, 6);
@@ -290,8 +291,8 @@ fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
 fn what_cannot_be_read_once_it_goes_round_opens_a_gap() {
     let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(14), ..Workload::WorstCase.spec(1) });
     let mut cut = feed.datagram(0);
-    // The last message says that it is longer than the datagram. A pass reads twelve, and the first two leave by themselves,
-    // since only the second is dear: the third pass cannot read what is left.
+    // The length of the last message exceeds the datagram. A pass reads twelve messages, and the first two leave by
+    // themselves, since only the second one is above the price. The third pass cannot read the rest.
     let sent = messages(&cut).unwrap();
     let mold = moldudp64::Packet::new_checked(&cut[..]).unwrap();
     let last = cut.len() - moldudp64::LENGTH_LEN - mold.messages().last().unwrap().len();
@@ -313,7 +314,7 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
     let most = directory.write("most.sub", "rule least: min(value) by unit < 6 : fwd(1)\n");
     let subscribe = |arguments: &[&str]| run(&mut triplane(&[&["subscribe"], arguments].concat()));
     let explained = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A"]).ok().stdout;
-    // Before any message the least is the largest number.
+    // Before any message the minimum is the largest number.
     assert!(explained.contains("rule `least` does not match"), "{explained}");
     let with = ["--state", "min(value) by unit=4", "--state", "total=7"];
     let explained = subscribe(&[&["explain", format, &cheap, "--message", "value=1,unit=A"], &with[..]].concat()).ok();
@@ -357,7 +358,7 @@ fn messages_are_explained_and_sets_of_rules_compared() {
     let unknown = subscribe(&["explain", FORMAT, &half, "--message", "stok=A"]);
     assert!(unknown.code == Some(2) && unknown.stderr.contains("there is no field `stok`"), "{unknown:?}");
 
-    // An order always has a price: a test that all prices pass adds nothing, though the language does not say so.
+    // An order always has a price. A test that all prices pass adds nothing, although the language does not state it.
     let order = directory.write("order.sub", "valid(add_order) : fwd(1)\n");
     let priced = directory.write("priced.sub", "valid(add_order) and price >= 0 and not valid(trade) : fwd(1)\n");
     assert!(subscribe(&["diff", FORMAT, &order, &priced]).ok().stdout.contains("the same with every message"));
@@ -431,7 +432,7 @@ fn entries_of_another_order_are_refused() {
     for order in ["price", "stock,price", "shares"] {
         compile(&["--order", order]);
         let done = run(&mut triplane(&with));
-        // One finding with the cause, not one for each table that follows from it.
+        // There is one finding with the cause, not one for each table that follows from it.
         for part in ["different orders of fields: the program has `Subscriptions.", "same `--order`", "1 mistake found"]
         {
             assert!(done.code == Some(1) && done.stderr.contains(part), "{order}, `{part}`: {}", done.stderr);

@@ -1,4 +1,4 @@
-//! What `triplane subscribe diff` says of entries, and what `explain` says of packets.
+//! The output of `triplane subscribe diff` for entries, and of `explain` for packets.
 
 use crate::support::feed::frame;
 use crate::support::rig::Rig;
@@ -25,7 +25,7 @@ fn rules_and_their_entries_are_the_same_in_any_order_until_an_entry_changes() {
     for [one, other] in [[RULES, &plain], [&plain, RULES], [&ordered, &plain], [&plain, &ordered], [RULES, &ordered]] {
         assert_eq!(subscribe(&["diff", FORMAT, one, other]).ok().stdout, SAME, "{one} {other}");
     }
-    // The fund's port in the entry that it has alone.
+    // The fund's port, in the entry that only the fund uses.
     let text = std::fs::read_to_string(&ordered).unwrap();
     assert!(text.contains("\"port\":4"));
     let changed = directory.write("changed.json", text.replacen("\"port\":4", "\"port\":9", 1));
@@ -34,11 +34,11 @@ fn rules_and_their_entries_are_the_same_in_any_order_until_an_entry_changes() {
     let lines: Vec<&str> = differ.stdout.lines().collect();
     let [_, message, first, second] = lines[..] else { panic!("{}", differ.stdout) };
     assert!(first.ends_with("fwd(4)") && second.ends_with("fwd(9)"), "{}", differ.stdout);
-    // What is said of the message is what rules do with it.
+    // The rules deliver the printed message as the difference says.
     let explained = subscribe(&["explain", FORMAT, RULES, "--message", &message.trim().replace(", ", ",")]).ok();
     assert!(explained.stdout.starts_with("fwd(4)\n"), "{message}: {}", explained.stdout);
 
-    // Heartbeats go to everyone.
+    // Heartbeats go to all ports.
     let (members, fewer) = ("\"multicast_group_id\":32767", "\"multicast_group_id\":32766");
     let silent = directory.write("silent.json", text.replace(members, fewer));
     let differ = subscribe(&["diff", FORMAT, &plain, &silent]);
@@ -68,7 +68,7 @@ fn entries_of_other_programs_and_entries_that_contradict_each_other_are_told_at_
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
 }
 
-/// One header behind another.
+/// A format with one header behind another.
 const BEHIND: &str = "crates/subscribe_p4/testdata/behind.p4";
 
 #[test]
@@ -77,7 +77,7 @@ fn exit_codes_tell_what_differs_from_what_cannot_be_compared() {
     let rules = |name: &str, text: &str| directory.write(name, text);
     let diff = |one: &str, other: &str| subscribe(&["diff", BEHIND, one, other]);
     let d = rules("d.sub", "d == 254 : fwd(1)\n");
-    // The second header is parsed behind the first.
+    // The second header is parsed after the first.
     let both = rules("both.sub", "d == 254 and valid(h) : fwd(1)\n");
     assert_eq!(diff(&d, &both).ok().stdout, SAME);
     let other = rules("other.sub", "d == 253 : fwd(1)\n");
@@ -125,13 +125,13 @@ fn differences_and_explanations_are_told_as_json() {
     );
     assert_eq!(told["first"]["ports"], serde_json::json!([1, 2]));
     assert_eq!(told["second"]["ports"], serde_json::json!([]));
-    // Entries know the controller as a port.
+    // In entries the controller is a port.
     let entries = directory.path("entries.json");
     let controlled = directory.write("controlled.sub", "stock == \"GOOGL\" : fwd(1); to_controller\n");
     subscribe(&["compile", FORMAT, &controlled, "-o", &entries]).ok();
     let told = json(&subscribe(&["diff", FORMAT, &one, &entries, "--json"]).stdout);
     assert_eq!((&told["second"]["to_controller"], &told["second"]["ports"]), (&true.into(), &serde_json::json!([1])));
-    // What is not about single messages.
+    // Differences that are not about single messages.
     let text = std::fs::read_to_string(&entries).unwrap();
     let members = "\"multicast_group_id\":32767";
     let silent = directory.write("silent.json", text.replace(members, "\"multicast_group_id\":32765"));
@@ -160,7 +160,7 @@ fn feed(spec: Spec, datagrams: usize) -> Vec<Vec<u8>> {
     (0..datagrams).map(|number| feed.datagram(number as u64)).collect()
 }
 
-/// Whether a rule that wants what was traded wants it, as `rules.sub` says.
+/// Whether a rule for traded shares wants a message, as `rules.sub` defines it.
 fn is_traded(message: &Message) -> bool {
     matches!(message.body, Body::OrderExecuted(_) | Body::Trade(_))
 }
@@ -188,7 +188,7 @@ fn every_message_of_a_packet_is_explained_those_behind_the_stack_too() {
     let two = explain(&["--packet", &capture, "--count", "2"]).ok().stdout;
     assert!(two.contains("packet 2\n") && !two.contains("packet 3\n"));
 
-    // As digits, without what tells packets apart; what cannot be read is told.
+    // A packet as hexadecimal digits, without the headings between packets; unreadable parts are reported.
     let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let whole = frame(&payloads[0]);
     let one = explain(&["--packet", &digits(&whole)]).ok().stdout;
@@ -239,7 +239,7 @@ fn packets_of_every_example_are_explained() {
     }
 }
 
-/// A switch that is kept by the service is read, and compared with what it should have.
+/// A switch that the service manages is read and compared with its intended state.
 #[test]
 fn a_switch_is_compared_with_rules_and_files() {
     let directory = Directory::new();
@@ -252,7 +252,7 @@ fn a_switch_is_compared_with_rules_and_files() {
     let mut service = Running::start(&mut triplane(&serve));
     let listen = service.wait_for_address("subscriptions on ");
     let tell = |arguments: &[&str]| subscribe(&[arguments, &["--service", &listen]].concat()).ok();
-    // This one comes and goes. The switch may take a while to be reached.
+    // This rule is added and removed again. The switch may take a while to be reached.
     let add = ["add", "stock == \"MSFT\" : fwd(7)", "--service", &listen];
     let mut tries = 0..200;
     let id = loop {

@@ -1,5 +1,5 @@
-//! Rules of a network's hosts, compiled for each switch, in the simulated network itself: every host gets the messages it
-//! asked for and no others.
+//! Rules of a network's hosts, compiled for each switch and run in the simulated network: every host gets the messages
+//! that it asked for and no others.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use wire::itch::Message;
 const FORMAT: &str = "examples/market-data/feed.p4";
 const DATAGRAMS: usize = 120;
 
-/// Random conditions over the feed, and the hosts that each delivers to.
+/// Returns random conditions over the feed, and the hosts that each one delivers to.
 fn random_rules(rng: &mut SplitMix64, hosts: u64) -> Vec<(String, Vec<u64>)> {
     let rule = |rng: &mut SplitMix64| {
         let condition = match rng.below(5) {
@@ -26,7 +26,7 @@ fn random_rules(rng: &mut SplitMix64, hosts: u64) -> Vec<(String, Vec<u64>)> {
     (0..hosts).map(|_| rule(rng)).collect()
 }
 
-/// Compiles rules for a topology, and makes a feed.
+/// Compiles rules for a topology and generates a feed.
 fn compile(directory: &Directory, lab: &str, rules: &[(String, Vec<u64>)], options: &[&str], seed: u64) {
     let path = |name: &str| directory.path(name);
     let line = |(condition, to): &(String, Vec<u64>)| {
@@ -43,7 +43,7 @@ fn compile(directory: &Directory, lab: &str, rules: &[(String, Vec<u64>)], optio
     run(&mut triplane(&[&publish[..], &spec].concat())).ok();
 }
 
-/// Simulates the feed from a host over what was compiled; what passes these ends is captured.
+/// Simulates the feed from a host over the compiled network and captures the packets that pass `ends`.
 fn simulate(directory: &Directory, from: u64, ends: &[String]) {
     let path = |name: &str| directory.path(name);
     let mut scenario = format!(
@@ -57,14 +57,14 @@ fn simulate(directory: &Directory, from: u64, ends: &[String]) {
     run(&mut triplane(&["lab", "sim", &lab, "--scenario", &load, "--out", &results, "--interpret"])).ok();
 }
 
-/// The datagrams in a capture of the feed, in order.
+/// Returns the datagrams in a capture of the feed, in order.
 fn captured(directory: &Directory, name: &str) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(directory.path(name)).unwrap();
     let headers = wire::ethernet::HEADER_LEN + 20 + 8;
     wire::pcap::Reader::new(bytes.as_slice()).unwrap().map(|frame| frame.unwrap().data[headers..].to_vec()).collect()
 }
 
-/// The messages that each host but `from` asked for, in order, of those that want any.
+/// Returns the messages that each host but `from` asked for, in order. Hosts that want no messages are left out.
 fn asked(directory: &Directory, rules: &[(String, Vec<u64>)], hosts: u64, from: u64) -> BTreeMap<u64, Vec<Message>> {
     let filters: Vec<(Filter, &Vec<u64>)> =
         rules.iter().map(|(condition, to)| (Filter::parse(condition).expect("a condition"), to)).collect();
@@ -82,7 +82,8 @@ fn asked(directory: &Directory, rules: &[(String, Vec<u64>)], hosts: u64, from: 
     asked
 }
 
-/// The messages that a host got, in order, and how many it found missing by their numbers.
+/// Returns the messages that a host got, in order, and the number of messages that its sequence numbers show as
+/// missing.
 fn received(directory: &Directory, host: u64) -> (Vec<Message>, u64) {
     let mut receiver = Receiver::from_start();
     let mut got = Vec::new();
@@ -93,8 +94,8 @@ fn received(directory: &Directory, host: u64) -> (Vec<Message>, u64) {
     (got, receiver.totals().missing)
 }
 
-/// Simulates the feed over a network without losses, from one host after the other, and compares what each other host got,
-/// message by message.
+/// Simulates the feed over a network without losses, from one host after the other, and compares the messages of each
+/// other host one by one.
 fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, publishers: &[u64], seed: u64) {
     let directory = Directory::new();
     let lab = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok().stdout;
@@ -114,7 +115,7 @@ fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, pub
     }
 }
 
-/// A line of three switches. Frames are lost on the way from s1 over s2 and s3 to h3, on each link.
+/// A line of three switches. Frames are lost on the path from s1 over s2 and s3 to h3, on each link.
 fn lossy_line() -> String {
     let lab = run(&mut triplane(&["lab", "new", "line"])).ok().stdout;
     let (hosts, links) = lab.split_once("[[links]]").expect("links come last");
@@ -125,7 +126,7 @@ fn lossy_line() -> String {
     [hosts.to_owned()].into_iter().chain(links.split("[[links]]").map(lossy)).collect::<Vec<_>>().join("[[links]]")
 }
 
-/// The number of the first message that was captured at an end.
+/// Returns the number of the first message that was captured at an end.
 fn first_number(directory: &Directory, end: &str) -> u64 {
     let datagrams = captured(directory, &format!("results/{end}.pcap"));
     wire::moldudp64::Packet::new_checked(datagrams.first().expect("a datagram")).unwrap().sequence()
@@ -136,7 +137,7 @@ fn a_subscriber_finds_losses_on_the_way_to_it_by_its_numbers() {
     let (hosts, seed) = (3, 4);
     let ends = ["h2", "h3", "s2:2", "s3:2"].map(str::to_owned);
     let bought = ("side == \"B\"".to_owned(), vec![3]);
-    // All that is lost behind s1 is what h3 wants. A switch counts from the first message that a link brings.
+    // All messages that are lost behind s1 are for h3. A switch counts from the first message that a link delivers.
     let (directory, rules) = (Directory::new(), [bought.clone()]);
     compile(&directory, &lossy_line(), &rules, &[], seed);
     simulate(&directory, 1, &ends);
@@ -145,7 +146,7 @@ fn a_subscriber_finds_losses_on_the_way_to_it_by_its_numbers() {
     assert!(got > 50 && missing > 20, "{got} messages, {missing} missing");
     let unseen: u64 = ["s2:2", "s3:2"].iter().map(|end| first_number(&directory, end) - 1).sum();
     assert_eq!(got + missing + unseen, asked(&directory, &rules, hosts, 1)[&3].len() as u64);
-    // Nobody knows whom lost messages were for: hosts also find those missing that were for others.
+    // The recipients of lost messages are unknown: hosts also count as missing the messages that were for others.
     let (directory, rules) = (Directory::new(), [bought, ("side == \"S\"".to_owned(), vec![2])]);
     compile(&directory, &lossy_line(), &rules, &[], seed);
     simulate(&directory, 1, &ends);

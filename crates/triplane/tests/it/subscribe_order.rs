@@ -1,4 +1,4 @@
-//! The order of the fields as the command chooses it, and how much memory it takes for rules.
+//! The order of the fields that the command chooses, and its memory use for rules.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::support::{Directory, Done, run, triplane};
 use rng::SplitMix64;
 use subscribe::workload;
 
-/// A format of three fields of numbers, annotated alike.
+/// A format with three numeric fields that are annotated alike.
 fn format(names: [&str; 3]) -> String {
     let fields: String = names.iter().map(|name| format!("@query_field bit<32> {name}; ")).collect();
     format!(
@@ -21,7 +21,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
     )
 }
 
-/// Rules that all ask the last field for a value.
+/// Rules that all test the last field for a value.
 fn venues(rules: usize, to: &str) -> String {
     let mut rng = SplitMix64::new(3);
     let mut text = String::new();
@@ -34,14 +34,14 @@ fn venues(rules: usize, to: &str) -> String {
     text
 }
 
-/// The entries in the tables of fields, as the command counts them.
+/// Returns the number of entries in the tables of fields, as the command reports it.
 fn entries(done: &Done) -> u64 {
     let line = done.stderr.lines().find(|line| line.contains("in the tables of fields")).expect("a summary");
     let count = line.split(": ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a number");
     count.replace(',', "").parse().expect("a number")
 }
 
-/// A format, rules, and where to write.
+/// A format, rules, and a directory for the output.
 struct Case {
     directory: Directory,
     format: String,
@@ -82,7 +82,7 @@ fn program_and_entries_that_are_made_together_have_an_order_that_suits_the_rules
     let best = *all.iter().min().unwrap();
     assert!(entries(&chosen) <= 2 * best && all.iter().any(|of| *of > 4 * best), "{all:?}, {chosen:?}");
 
-    // Entries that are made later are for that program, and run with it.
+    // Entries that are compiled later match that program, and run with it.
     let other = case.path("other.p4");
     run(&mut triplane(&["subscribe", "program", &case.format, &case.rules, "-o", &other])).ok();
     assert_eq!(std::fs::read_to_string(&other).unwrap(), text);
@@ -99,7 +99,7 @@ fn program_and_entries_that_are_made_together_have_an_order_that_suits_the_rules
 #[test]
 fn who_compiles_for_a_program_that_is_there_is_told_of_a_much_better_order() {
     let case = Case::new();
-    // The order of the annotations, which a program without rules has.
+    // The order of the annotations, as in a program without rules.
     let plain = case.compile(&[]).ok();
     run(&mut triplane(&["subscribe", "program", &case.format, "-o", &case.path("plain.p4")])).ok();
     run(&mut triplane(&["check", &case.path("plain.p4"), "--entries", &case.path("entries.json")])).ok();
@@ -119,7 +119,7 @@ fn who_compiles_for_a_program_that_is_there_is_told_of_a_much_better_order() {
     let wanted = format!("would take {} entries instead of {}", grouped(entries(&better)), grouped(entries(&plain)));
     assert!(told.contains(&wanted), "{wanted}: {told}");
     assert!(!better.stderr.contains("would take"), "{better:?}");
-    // Orders that hardly differ are not worth a word.
+    // Orders with a small difference are not reported.
     assert!(!case.compile(&["--order", "venue,price"]).ok().stderr.contains("would take"));
 }
 
@@ -149,7 +149,7 @@ fn memory_that_there_is_limits_diagrams_before_it_runs_out() {
         command = std::process::Command::new("sh");
         run(command.args(["-c", &line]).arg(program))
     };
-    // So much of address space, and so much that one asks for.
+    // A limit on the address space, a limit that the user sets, and both.
     for (before, more, why) in [
         ("ulimit -v 700000;", "", "MB of address space that `ulimit -v` leaves; --memory sets another one)"),
         ("", "--memory 100M", "more than 100 MB: "),

@@ -1,5 +1,6 @@
-//! `triplane subscribe serve` before a switch that takes writes one after the other and refuses one in the middle of a change: the way
-//! back shows each message of a feed the rules from before or those of the change, and nothing stops.
+//! `triplane subscribe serve` with a switch that applies writes one by one and refuses one in the middle of a change.
+//! During the rollback each message of a feed meets either the old rules or the rules of the change, and the feed never
+//! stops.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ const CHANGE: &str = "side == \"B\" and price > 2000000 : fwd(4, 5)";
 
 #[test]
 fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered() {
-    /// Datagrams a second: several between two writes, and not so many that they fill the memory.
+    /// Datagrams per second: several between two writes, but few enough not to fill the memory.
     const RATE: f64 = 4_000.0;
     let directory = Directory::new();
     let rules = directory.write("rules.sub", RULES.join("\n"));
@@ -41,7 +42,7 @@ fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered(
             Frame { port: PortId(1), data: frame(&feed.datagram(number)) }
         })
     }));
-    // While a change is under way, messages may go by it.
+    // Messages that arrive during a change may follow the rules of the change.
     let mut windows = Vec::new();
     let mut refused = 0;
     loop {

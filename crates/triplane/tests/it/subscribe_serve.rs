@@ -1,5 +1,5 @@
-//! `triplane subscribe serve` and its clients, as processes, with a switch in this one: rules that come and go while a
-//! feed runs, files that change, and switches that go away.
+//! `triplane subscribe serve` and its clients, as processes, with a switch in this process: rules that come and go
+//! while a feed runs, files that change, and switches that go away.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -66,7 +66,7 @@ fn programs_of_another_order_are_refused_with_the_cause() {
     same.running.wait_for("delivers by 1 rule: 0 writes");
 }
 
-/// A program that is loaded anew forgets what the one before counted.
+/// A program that is loaded anew loses the counts of the program before it.
 #[test]
 fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise() {
     let directory = Directory::new();
@@ -91,7 +91,7 @@ fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise(
     third.running.wait_for("delivers by 300 rules: program loaded");
 }
 
-/// Rules come and go while a feed runs; each message goes to the ports of the rules from before or from behind a change.
+/// Rules come and go while a feed runs; each message goes to the ports of the rules before or after a change.
 fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
@@ -106,7 +106,7 @@ fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
         number += 1;
         (number < 2_000_000).then(|| Frame { port: PortId(1), data: frame(&feed.datagram(number)) })
     }));
-    // Sets of rules, and the datagrams at which each was asked for and acknowledged.
+    // Sets of rules, and the datagram numbers at which each was requested and acknowledged.
     let mut current = vec!["stock == \"GOOGL\" : fwd(2)".to_owned()];
     let mut sets = vec![(0, 0, current.clone())];
     let mut step = |current: &[String], change: &mut dyn FnMut()| {
@@ -143,7 +143,7 @@ fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
     let mut feed = Feed::new(spec());
     let (mut asked, mut changes) = (0, 0);
     for number in 1..=last {
-        // The set that was acknowledged last before this datagram, and those that were asked for before it was through.
+        // The last set acknowledged before this datagram, and the sets requested before the datagram was through.
         let first = sets.iter().rposition(|(_, acknowledged, _)| *acknowledged < number).unwrap_or(0);
         let possible: Vec<&Vec<String>> =
             sets[first..].iter().take_while(|(asked, ..)| *asked <= number).map(|(_, _, rules)| rules).collect();
@@ -171,7 +171,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     let id = service.add("price > 5 : fwd(4)");
     assert_eq!(id, "3");
 
-    // As an editor does it. The rule that stays keeps its id.
+    // The file is replaced as an editor does it. The rule that stays keeps its id.
     let new = directory.write("new", "include \"more.sub\"\nstock == \"C\" : fwd(2)\n");
     std::fs::rename(new, &rules).unwrap();
     service.running.wait_for("1 rule added, 1 removed");
@@ -184,7 +184,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     service.running.wait_for("`stok`");
     service.running.wait_for("the rules from before stay");
     assert_eq!(service.list(), listed, "a mistake changes nothing");
-    // What an included file says is taken in, too.
+    // A change of an included file takes effect, too.
     directory.write("more.sub", "rule first: stock == \"B\" : fwd(3, 4)\n");
     service.running.wait_for("1 rule added, 1 removed");
 
@@ -219,7 +219,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let kept = directory.path("added.sub");
     let address = reserved_address();
-    // The switch need not be there yet.
+    // The service can start before the switch.
     let mut service = Service::start(&rules, address, &["--keep", &kept]);
     service.running.wait_for("cannot be reached");
     let done = service.tell(&["add", "price > 5 : fwd(4)"]);
@@ -250,7 +250,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     }));
     eventually("a delivery", || rig.left().contains_key(&2) && rig.left().contains_key(&4));
 
-    // A service that comes back finds the switch as it should be.
+    // A restarted service finds the switch in its intended state.
     service.running.signal("TERM");
     service.running.wait().ok();
     let mut service = Service::start(&rules, address, &["--keep", &kept]);
@@ -260,7 +260,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     assert!(!service.list().contains("price > 5"), "{}", service.list());
     let third: u64 = service.add("price > 7 : fwd(4)").parse().unwrap();
     assert!(third > second.parse().unwrap(), "an id is never given again");
-    // What cannot be kept is not acknowledged, and not there, neither here nor at the switch.
+    // A rule that cannot be persisted is not acknowledged, and it exists neither here nor on the switch.
     std::fs::remove_file(&kept).unwrap();
     let entries = || run(&mut triplane(&["ctl", "entries", "--addr", &address.to_string()])).ok().stdout;
     let (listed, held) = (service.list(), entries());
@@ -281,7 +281,7 @@ fn another_controller_may_take_the_switch_for_a_while() {
     let mut service = Service::start(&rules, address, &[]);
     service.running.wait_for("delivers by 1 rule");
     let to = address.to_string();
-    // It takes an entry away, that of a leaf where more is done than to deliver, and stays for as long as it watches.
+    // Another controller stays primary while it watches, and an entry of a leaf that does more than deliver is deleted.
     let table = "Subscriptions.leaf";
     let entries = run(&mut triplane(&["ctl", "entries", table, "--addr", &to])).ok().stdout;
     let state =
@@ -299,7 +299,7 @@ fn another_controller_may_take_the_switch_for_a_while() {
     service.add("price > 5 : fwd(4)");
     let done = run(&mut triplane(&["subscribe", "list", "--service", &to]));
     assert!(done.stderr.contains("is not `triplane subscribe serve`"), "{done:?}");
-    // The first service takes the second one's place with its election id; the second one takes it back all the same.
+    // The first service takes over with the second one's election id; the second one takes the primary role back.
     for through in [|address| address, plain::plain] {
         let mut second = Service::start(&rules, through(address), &["--election-id", "1000"]);
         second.running.wait_for("delivers by 1 rule");
@@ -318,7 +318,7 @@ fn connections_that_do_nothing_shut_nobody_out() {
     let connect = |_| std::net::TcpStream::connect(&service.address).unwrap();
     let _silent: Vec<_> = (0..70).map(connect).collect();
     assert!(service.list().contains("fwd(1)"));
-    // Who watches has calls under way for ever: there are places left for others.
+    // Watching clients keep calls open indefinitely: capacity remains for other clients.
     let arguments = ["subscribe", "watch", "--service", &service.address];
     let _watching: Vec<Running> = (0..40).map(|_| Running::start(&mut triplane(&arguments))).collect();
     let _silent: Vec<_> = (0..70).map(connect).collect();

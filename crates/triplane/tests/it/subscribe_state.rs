@@ -1,5 +1,5 @@
-//! Rules about messages before, as a user has them: declared in a format, compiled, and run over a capture of a market data
-//! feed. What leaves is held against averages and sums that are computed here from the feed itself.
+//! Rules about earlier messages from the user's point of view: declared in a format, compiled, and run over a capture
+//! of a market data feed. The output is compared with averages and sums that are computed here from the feed itself.
 
 use crate::support::feed::frame;
 use crate::support::{self, Directory, run, triplane};
@@ -8,14 +8,14 @@ use wire::itch::{Body, Message, Side, Symbol};
 use wire::pcap::{Reader, Writer};
 use wire::{ethernet, ipv4, udp};
 
-/// Dollars of a stock at which it is dear, in the feed's ten-thousandths.
+/// Price above which a stock counts as expensive, in ten-thousandths of a dollar as in the feed.
 const DEAR: u64 = 1_000_000;
-/// Shares that are many, in a window.
+/// Number of shares in a window above which a rule matches.
 const MANY: u64 = 2_000;
-/// A window of averages, and one of the counter, in microseconds.
+/// Length of the window of averages and of the counter's window, in microseconds.
 const WINDOWS: (u64, u64) = (300, 450);
 
-/// A format's declarations, and rules over them.
+/// Returns a format with declarations, and rules over them.
 fn declared() -> (String, String) {
     let format = std::fs::read_to_string(support::root().join("examples/market-data/orders.p4")).unwrap();
     let declarations = format!(
@@ -31,7 +31,7 @@ fn declared() -> (String, String) {
     (format.replacen("struct headers_t {", &declarations, 1), rules)
 }
 
-/// What was seen since a window began.
+/// Count and sum of the values since a window began.
 #[derive(Default)]
 struct Window {
     end: u64,
@@ -40,7 +40,7 @@ struct Window {
 }
 
 impl Window {
-    /// What of it still counts.
+    /// Returns the window at a time; a window that has expired starts anew.
     fn at(&mut self, micros: u64, length: u64) -> &mut Window {
         if micros >= self.end {
             *self = Window { end: micros + length, ..Window::default() };
@@ -49,7 +49,7 @@ impl Window {
     }
 }
 
-/// The messages for ports 2 and 3, of datagrams a hundred microseconds apart.
+/// Returns the messages for ports 2 and 3, from datagrams 100 microseconds apart.
 fn wanted(datagrams: &[Vec<u8>]) -> [Vec<Message>; 2] {
     let stocks = ["GOOGL", "S0001", "S0002"].map(|name| name.parse::<Symbol>().unwrap());
     let mut averages: [Window; 3] = Default::default();
@@ -70,7 +70,7 @@ fn wanted(datagrams: &[Vec<u8>]) -> [Vec<Message>; 2] {
                 ports = [which == 0 && is_dear, which > 0 && !is_dear];
                 (window.count, window.sum) = (window.count + 1, window.sum + u64::from(price.0));
             }
-            // What is asked between two windows is 0; a window begins with what counts.
+            // A query between two windows gives 0; a window begins with a value that counts.
             let is_open = micros < sold.end;
             ports[0] |= !is_sale && is_open && sold.sum > MANY;
             if is_sale {
@@ -84,7 +84,7 @@ fn wanted(datagrams: &[Vec<u8>]) -> [Vec<Message>; 2] {
     out
 }
 
-/// What leaves at a port, from a capture.
+/// Reads the messages that left at a port from a capture.
 fn delivered(path: &str) -> Vec<Message> {
     let bytes = std::fs::read(path).unwrap();
     let mut receiver = Receiver::default();
@@ -133,11 +133,11 @@ fn averages_and_counters_decide_over_a_capture_of_a_feed() {
     }
 }
 
-/// Microseconds between datagrams for the example, and of its windows.
+/// Microseconds between datagrams in the example; `SECOND` is the length of its windows.
 const EXAMPLE_STEP: u64 = 3_000;
 const SECOND: u64 = 1_000_000;
 
-/// What the rules of `examples/market-data/momentum.sub` mean, said in Rust: the messages for ports 2, 3 and 4.
+/// The rules of `examples/market-data/momentum.sub`, expressed in Rust: the messages for ports 2, 3 and 4.
 fn momentum(datagrams: &[Vec<u8>]) -> [Vec<Message>; 3] {
     let mut google = Window::default();
     let mut stocks = std::collections::BTreeMap::<Symbol, Window>::new();

@@ -7,7 +7,7 @@ use crate::support::{Directory, Done, run, triplane};
 use p4runtime_server::Tls;
 use testing::port::reserved_address;
 
-/// `triplane subscribe` with files of an authority's, and `--tls-name` if the service has TLS.
+/// Runs `triplane subscribe` with files of the authority, and with `--tls-name` if the service has TLS.
 fn tell(service: &Service, authority: &Authority, words: &[&str], files: &[(&str, &str)], name: &[&str]) -> Done {
     let mut all: Vec<String> = ["subscribe"].iter().chain(words).map(|word| (*word).to_owned()).collect();
     all.extend(["--service".to_owned(), service.address.clone()]);
@@ -32,7 +32,7 @@ fn services_switches_and_users_are_who_the_authority_says() {
     authority.certificate("other", "basicConstraints=critical,CA:TRUE", None);
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    // The switch asks who comes, too.
+    // The switch requires client certificates, too.
     let address = reserved_address();
     let tls = Tls {
         certificate: authority.read("switch.pem"),
@@ -45,7 +45,8 @@ fn services_switches_and_users_are_who_the_authority_says() {
     let shown = ["--switch-tls-cert", &certificate, "--switch-tls-key", &key];
     let served = ["--tls-cert", &certificate, "--tls-key", &key];
 
-    // Whoever has the authority's certificate knows the service; the service asks nobody.
+    // A client needs only the authority's certificate to verify the service; the service asks for no client
+    // certificate.
     let mut open = Service::start(&rules, address, &[&to_switch[..], &shown, &served].concat());
     open.running.wait_for("delivers by 1 rule");
     let id = tell(&open, &authority, &["add", "price > 5 : fwd(3)"], &[CA], NAMED).ok().stdout;
@@ -57,7 +58,7 @@ fn services_switches_and_users_are_who_the_authority_says() {
     refused(&tell(&open, &authority, &["list"], &[], NAMED), 2, "TLS needs --tls-ca");
     drop(open);
 
-    // Only people of the authority's change rules, or see them.
+    // Only users with a certificate of the authority may change or list rules.
     let mutual = [&served[..], &["--tls-ca", &ca]].concat();
     let mut closed = Service::start(&rules, address, &[&to_switch[..], &shown, &mutual].concat());
     closed.running.wait_for("delivers by 1 rule");
@@ -74,12 +75,12 @@ fn services_switches_and_users_are_who_the_authority_says() {
     assert_eq!(tell(&closed, &authority, &["list"], &person, NAMED).ok().stdout.lines().count(), 2);
     drop(closed);
 
-    // The switch lets nobody in without a certificate, and a plain service is told so.
+    // The switch refuses clients without a certificate, and reports it to a service that has none.
     let mut nobody = Service::start(&rules, address, &to_switch);
     nobody.running.wait_for("give --switch-tls-cert and --switch-tls-key");
     assert_eq!(nobody.tell(&["add", "price > 5 : fwd(3)"]).code, Some(3));
     refused(&tell(&nobody, &authority, &["list"], &[CA], NAMED), 3, "does not use TLS; leave out --tls-ca");
-    // A switch with TLS and a service without, and the other way round.
+    // A switch with TLS and a service without it, and the reverse.
     let mut plain = Service::start(&rules, address, &[]);
     plain.running.wait_for("if it uses TLS, give --switch-tls-ca");
     drop(plain);

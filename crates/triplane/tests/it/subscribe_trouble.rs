@@ -1,4 +1,5 @@
-//! `triplane subscribe serve` before switches that refuse, hang or are not what they should be: what is said of it, and what still works.
+//! `triplane subscribe serve` with switches that refuse writes, hang or run something unexpected: the messages of the
+//! service, and the functions that still work.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -22,7 +23,7 @@ fn the_rule_that_a_switch_refuses_is_named() {
         let many = "price > 5 : fwd(3)\nprice > 9 and side == \"B\" : fwd(3, 77)\nshares > 7 : fwd(2)";
         let done = service.tell(&["add", many]);
         assert_eq!(done.code, Some(1), "{done:?}");
-        // What is refused, why, and for which of the three rules.
+        // The message names the refused object, the reason, and the rule among the three.
         assert!(done.stderr.contains("the switch refused multicast group"), "{done:?}");
         assert!(done.stderr.contains("for `price > 9 and side == \"B\" : fwd(3, 77)`"), "{done:?}");
         assert!(!done.stderr.contains("shares") && !done.stderr.contains("price > 5"), "{done:?}");
@@ -42,7 +43,7 @@ fn a_rule_that_a_switch_takes_no_more_can_be_removed() {
     let id = service.add("price > 5 : fwd(3, 8)");
     drop(rig);
     service.running.wait_for("the switch went away");
-    // It comes back with fewer ports.
+    // The switch comes back with fewer ports.
     let _rig = Rig::new(4, address);
     service.running.wait_for(&format!("it is for rule {id}, `price > 5 : fwd(3, 8)`"));
     let done = service.tell(&["add", "price > 7 : fwd(4)"]);
@@ -78,7 +79,8 @@ fn who_only_reads_does_not_wait_for_a_switch_that_hangs() {
     assert_eq!(service.list().lines().count(), 2);
 }
 
-/// What a service says until it is stopped, after `first` was said and it has had time for several tries.
+/// Returns the output of a service until it is stopped, after it has printed `first` and has had time for several
+/// tries.
 fn told(mut service: Service, first: &str) -> String {
     service.running.wait_for(first);
     std::thread::sleep(Duration::from_secs(2));
@@ -96,7 +98,7 @@ fn what_stays_wrong_is_said_once_with_its_cause() {
     let _rig = Rig::new(4, address);
     let said = told(Service::start(&rules, address, &["--device-id", "7"]), "--device-id");
     assert_eq!(said.matches("there is no device 7 at").count(), 1, "{said}");
-    // It takes connections and ends them at once.
+    // The server accepts connections and closes them at once.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = listener.local_addr().unwrap();
     std::thread::spawn(move || listener.incoming().for_each(drop));
@@ -108,7 +110,7 @@ fn what_stays_wrong_is_said_once_with_its_cause() {
 fn a_call_is_answered_though_the_switch_never_is() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
-    // It takes connections, and never says a word.
+    // The server accepts connections and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = Service::start(&rules, listener.local_addr().unwrap(), &[]);
     let done = service.tell(&["add", "price > 5 : fwd(3)"]);
@@ -145,7 +147,7 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
         !said.contains("different orders") && said.contains("serve the format that its program was made of"),
         "{said}"
     );
-    // What is loaded for the rules is the right one; that they deliver to the controller's port may not be meant.
+    // The program loaded for the rules is the right one; delivery to the controller's port may be unintended.
     let mut right = Service::start(&rules, address, &[]);
     right.running.wait_for("program loaded");
     assert!(said.contains("the controller gets what goes to port 510"), "{said}");

@@ -1,4 +1,4 @@
-//! Programs of the corpus, and running something on each of them that may go wrong in any way.
+//! Programs of the corpus, and a runner for checks that may fail, panic or hang on any of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 pub struct Fault {
     /// Its path below the folder of samples.
     pub name: String,
-    /// What is wrong: one line, and then whatever there is to say.
+    /// The reason: a summary in one line, and then the details.
     pub reason: String,
 }
 
-/// How long one program may take before it counts as one that never ends.
+/// Maximum time of one program; one that takes longer counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Every P4 program below a folder, in the order of names.
@@ -38,7 +38,7 @@ pub fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Runs `check` on every path, several at once. The faults are those where it gives one, panics, or does not end.
+/// Runs `check` on every path, several at once. A path has a fault if `check` returns one, panics, or does not end.
 pub fn faults(
     paths: &[PathBuf],
     folder: &Path,

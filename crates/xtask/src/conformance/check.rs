@@ -16,7 +16,7 @@ const OTHER_ARCHITECTURES: [&str; 5] = ["psa.p4", "pna.p4", "ebpf_model.p4", "ub
 pub fn accepted(request: &Request) -> Result<Row> {
     let folder = request.p4c.join("testdata/p4_16_samples");
     let mut paths = programs(&folder)?;
-    // What is included by others is no program of its own, and needs not stand alone.
+    // A file that others include is no program of its own, and need not be valid alone.
     paths.retain(|path| {
         let text = std::fs::read(path).unwrap_or_default();
         let is_part = path.components().any(|part| part.as_os_str() == "include");
@@ -28,7 +28,7 @@ pub fn accepted(request: &Request) -> Result<Row> {
     Ok(Row { name: "check", what: "correct programs are accepted", required: 99.0, total, excused: Vec::new(), short })
 }
 
-/// Whether a program's architecture, as far as its own includes tell, is one the project has.
+/// Whether a program's architecture, as far as its own includes show, is one that the project has.
 fn is_for_us(text: &str) -> bool {
     let includes = text.lines().filter(|line| line.trim_start().starts_with("#include"));
     !includes.filter_map(|line| line.split(['"', '<', '>']).nth(1)).any(|file| {

@@ -1,7 +1,6 @@
-//! `cargo xtask conformance`: how the project does on the test data of p4lang/p4c, which is not part of it.
+//! `cargo xtask conformance`: runs the project on the test data of p4lang/p4c, which is not part of the project.
 //!
-//! Each yardstick is a module that gives a [`Row`]: which programs there are, and what is wrong with those that fall
-//! short.
+//! Each yardstick is a module that returns a [`Row`]: the number of programs, and the reasons why some fall short.
 
 mod cases;
 mod check;
@@ -42,7 +41,7 @@ pub struct Row {
     /// The share of programs that is required, in percent.
     required: f64,
     total: usize,
-    /// Programs that are known to fall short, and why; the share is what it would be if they did as they should.
+    /// Programs that are known to fall short, and why; the share is computed as if they did not.
     excused: Vec<(String, String)>,
     short: Vec<Fault>,
 }
@@ -60,7 +59,7 @@ impl Row {
     }
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 pub struct Request {
     /// The checkout.
     p4c: PathBuf,
@@ -68,11 +67,11 @@ pub struct Request {
     compiler: Option<PathBuf>,
     /// p4c's compiler for no target.
     no_target: Option<PathBuf>,
-    /// The one yardstick.
+    /// The only yardstick to run, if any.
     only: Option<String>,
-    /// What the paths of programs have to contain.
+    /// Text that the paths of programs must contain.
     name: String,
-    /// Whether everything is told of a program that falls short.
+    /// Whether all details of a program that falls short are printed.
     all: bool,
 }
 
@@ -83,7 +82,7 @@ impl Request {
     }
 }
 
-/// A yardstick's name and how to get its row.
+/// A yardstick's name and the function that returns its row.
 type Yardstick = (&'static str, fn(&Request) -> Result<Row>);
 
 const YARDSTICKS: &[Yardstick] = &[

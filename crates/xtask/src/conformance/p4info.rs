@@ -1,4 +1,4 @@
-//! The yardstick of P4Info: programs of v1model beside which p4c keeps the P4Info it gives them.
+//! The yardstick of P4Info: v1model programs for which p4c's repository has the P4Info that p4c generates.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -80,8 +80,9 @@ fn agrees(request: &Request, path: &Path) -> Result<(), String> {
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }
 
-/// Where two messages differ. Objects are found by name, so that one too many does not make all others differ; at the
-/// end their order is compared too. It means nothing to a control plane, but text of the same order can be compared.
+/// Returns the differences between two messages. Objects are found by name, so that one too many does not make all
+/// others differ; at the end their order is compared too. The order means nothing to a control plane, but text of the
+/// same order can be compared.
 pub fn differences(found: &P4Info, wanted: &P4Info) -> Vec<String> {
     let mut out = Vec::new();
     one("pkg_info", &found.pkg_info, &wanted.pkg_info, &mut out);

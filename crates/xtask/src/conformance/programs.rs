@@ -1,5 +1,5 @@
-//! The yardstick of programs for packet subscriptions: p4c compiles what formats become, for every kind of tables, and
-//! describes it to a control plane as we do.
+//! The yardstick of programs for packet subscriptions: p4c compiles the programs generated from formats, for every kind
+//! of tables, and its P4Info of them equals ours.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 use super::cases::{Fault, programs};
 use super::{Request, Row, checked, errors, p4info};
 
-/// Where formats are.
+/// Folders that hold formats.
 const FOLDERS: [&str; 2] = ["examples", "crates/subscribe_p4/testdata"];
 
-/// What a program is made for.
+/// A variant of the program that is generated from a format.
 struct Variant {
-    /// What the command line would say.
+    /// The equivalent flags of the command line.
     flags: &'static str,
     wide: Wide,
     exact_beside: bool,
@@ -67,12 +67,12 @@ impl Variant {
     }
 }
 
-/// A compiler of p4c's, and for which programs.
+/// One of p4c's compilers, and the programs that it compiles.
 struct Compiler<'a> {
     file: &'a Path,
     variants: &'static [Variant],
     messages_per_pass: Option<u32>,
-    /// What it is given beside the program.
+    /// Arguments for its output, in addition to the program.
     output: &'static [&'static str],
     shape: &'static str,
 }
@@ -162,7 +162,7 @@ impl Source {
         Ok(Source { text, format, rules })
     }
 
-    /// What it becomes.
+    /// Returns the P4 program that is generated from the format for a variant.
     fn program(&self, variant: &Variant, messages_per_pass: Option<u32>) -> Result<String, String> {
         let layout = variant.layout(&self.rules)?;
         let options = variant.options(messages_per_pass);
@@ -182,7 +182,7 @@ fn agrees(request: &Request, compiler: &Compiler, folder: &Path, text: &str) -> 
     if differences.is_empty() { Ok(()) } else { Err(differences.join("\n")) }
 }
 
-/// Runs p4c: the P4Info that it writes. The error is what it says.
+/// Runs p4c and returns the P4Info that it writes. The error is p4c's output.
 fn theirs(request: &Request, compiler: &Compiler, folder: &Path) -> Result<P4Info, String> {
     let include = std::path::absolute(request.p4c.join("p4include")).map_err(|error| error.to_string())?;
     let file = std::path::absolute(compiler.file).map_err(|error| error.to_string())?;

@@ -10,8 +10,8 @@ use diagnostics::SourceMap;
 use super::cases::{Fault, faults, programs};
 use super::{Request, Row, compiled};
 
-/// How long reading, checking and compiling a program may take. It is meant for a release build; the debug build of
-/// this chore keeps it, too, unless the machine is busy.
+/// Maximum time for reading, checking and compiling a program. It is meant for a release build; the debug build of this
+/// chore keeps it, too, unless the machine is busy.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Folders of large programs, and how the names of single ones begin.

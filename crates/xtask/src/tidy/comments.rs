@@ -71,7 +71,7 @@ pub fn check_markdown(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a doc comment begins with a question word. "Whether" is right for what is a bool, and is counted by the share.
+/// Whether a doc comment begins with a question word. "Whether" is right for a bool, and is counted by the share.
 fn is_question(doc: &str) -> bool {
     let first = doc.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     QUESTION_WORDS.contains(&first) && first != "Whether"

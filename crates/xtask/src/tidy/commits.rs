@@ -10,7 +10,7 @@ use super::Finding;
 /// Longest subject of a commit, in characters.
 const MAX_SUBJECT: usize = 72;
 
-/// Where the rule begins if there is no tag: the commit that added this file.
+/// This file. If there is no tag, the rule begins at the commit that added it.
 const INTRODUCED_BY: &str = "crates/xtask/src/tidy/commits.rs";
 
 /// Checks the subjects of the commits since the last tag. Without a git checkout there is nothing to check.

@@ -9,8 +9,8 @@
 //! | names | a type name is defined in at most three crates |
 //! | subjects | commit subjects since the last tag are `area: imperative`, at most 72 characters |
 //!
-//! Foreign interface files (`.proto`) and test data are not checked. The checks are pure functions from a file's text to
-//! findings; this module reads the files.
+//! Foreign interface files (`.proto`) and test data are not checked. The checks are pure functions from a file's text
+//! to findings; this module reads the files.
 
 mod comments;
 mod commits;

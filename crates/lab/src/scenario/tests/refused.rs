@@ -1,4 +1,4 @@
-//! Scenarios that are refused, and what is said of them.
+//! Scenarios that are rejected, and their diagnostics.
 
 use diagnostics::{Diagnostics, SourceMap};
 

@@ -1,4 +1,4 @@
-//! Against closed forms.
+//! Comparison of the simulation with closed forms.
 
 use switch::Time;
 
@@ -13,10 +13,10 @@ fn shape(rate_bps: u64, delay: Delay) -> Shape {
     Shape { rate: Some(Rate::from_bps(rate_bps)), delay, queue: 1_000_000, ..Shape::default() }
 }
 
-/// What a sink measured of datagrams of `bytes` over two links of this shape.
+/// Returns the measurements of a sink that receives datagrams of `bytes` over two links of this shape.
 fn datagrams(shape: Shape, bytes: u64, pattern: Pattern, seconds: u64) -> Measured {
     let (mut first, mut second) = (Stack::new(1500), Stack::new(1500));
-    // The first datagram waits for ARP; measuring begins behind it.
+    // The first datagram waits for ARP; measuring begins after it.
     first.add(Box::new(UdpSender::new(1, (H2, 9), bytes, pattern, Time::ZERO, Time::from_us(1))));
     first.add(Box::new(UdpSender::new(
         2,
@@ -37,7 +37,7 @@ fn a_frame_takes_its_serialisation_and_propagation_and_nothing_else() {
     let shape = shape(100_000_000, Delay::from_us(250));
     let measured = datagrams(shape, 1250, Pattern::Constant { interval_ns: 1_000_000 }, 1);
     assert_eq!(measured.received, 1000);
-    // Two links: 1250 bytes at 100 Mbit/s are 100 us each, and 250 us of way.
+    // Two links: 1250 bytes at 100 Mbit/s take 100 us on each, plus 250 us of propagation.
     let expected = 2 * (100_000 + 250_000);
     assert_eq!(measured.latency.min(), expected);
     assert_eq!(measured.latency.max(), expected);
@@ -50,7 +50,7 @@ fn a_queue_waits_as_queueing_theory_says() {
         let (service_ns, delay) = (10_000.0, Delay::from_us(1));
         let shape = shape(1_000_000_000, delay);
         let measured = datagrams(shape, 1250, Pattern::Poisson { mean_ns: service_ns / rho }, 4);
-        // The second link is as fast as the first and never makes a frame wait.
+        // The second link is as fast as the first, so no frame waits for it.
         let wait = measured.latency.mean() - 2.0 * (service_ns + delay.as_ns() as f64);
         let expected = service_ns * rho / (2.0 * (1.0 - rho));
         assert!((wait / expected - 1.0).abs() < 0.03, "rho {rho}: {wait} ns, expected {expected} ns");
@@ -77,7 +77,7 @@ fn pings_are_answered_after_the_round_trip() {
     assert_eq!(measured.latency.min(), 400_000);
 }
 
-/// A TCP flow over a link without losses fills it.
+/// A TCP flow fills a link without losses.
 #[test]
 fn tcp_fills_a_link() {
     let (mut first, mut second) = (Stack::new(1500), Stack::new(1500));
@@ -93,8 +93,8 @@ fn tcp_fills_a_link() {
     assert!((0.97..=1.0).contains(&(measured.rate_bps() / most)), "{} of {most} bit/s", measured.rate_bps());
 }
 
-/// Over a lossy link a TCP flow's rate is about MSS / RTT * C / sqrt(p) (Mathis et al., 1997), C between 0.87 with
-/// delayed acknowledgements and 1.22 without, for Reno.
+/// Over a lossy link, the rate of a TCP flow is about MSS / RTT * C / sqrt(p) (Mathis et al., 1997). For Reno, C is
+/// between 0.87 with delayed acknowledgements and 1.22 without.
 #[test]
 fn tcp_over_a_lossy_link_obeys_the_mathis_bound() {
     for loss in [0.001, 0.004] {

@@ -1,4 +1,4 @@
-//! What goes wrong, and right again.
+//! Tests of faults and of recovery from them.
 
 use switch::Time;
 
@@ -9,7 +9,8 @@ use crate::topology::{Delay, Node, Shape};
 
 const H2: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 0, 0, 2);
 
-/// A datagram every millisecond for 100 ms, and faults: how many arrived, and the latest.
+/// Sends a datagram every millisecond for 100 ms while faults happen. Returns the number of arrived datagrams and the
+/// time of the last one.
 fn arrived(faults: &[(u64, Node, Fault)]) -> (u64, Time, Simulation) {
     let (mut first, mut second) = (Stack::new(1500), Stack::new(1500));
     let pattern = Pattern::Constant { interval_ns: 1_000_000 };
@@ -59,7 +60,7 @@ fn a_slow_host_falls_behind() {
 
 #[test]
 fn a_clock_that_gains_sends_faster() {
-    // Twice as fast: datagrams 21 to 100 take half the time.
+    // The clock runs twice as fast: datagrams 21 to 100 take half the time.
     let skew = Fault::Skew { offset_ns: 0, drift_ppb: 1_000_000_000 };
     let (received, last, _) = arrived(&[(30, Node::Host(0), skew)]);
     assert_eq!(received, 100);

@@ -1,4 +1,4 @@
-//! Loops that multiply frames end a simulation before they end the memory.
+//! Loops that multiply frames end the simulation before they exhaust memory.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use crate::sim::traffic::Ping;
 use crate::sim::{Element, Simulation, Stack};
 use crate::topology::Shape;
 
-/// A switch that sends everything out of all ports, also the one it came by.
+/// A switch that sends every frame out of all ports, including the ingress port.
 struct Echo;
 
 impl Device for Echo {
@@ -45,7 +45,7 @@ fn a_loop_that_multiplies_frames_ends_the_simulation() {
         simulation.run_until(Time::from_ms(1_000), threads, &mut |_| {});
         let ended = simulation.flooded().expect("it is flooded");
         assert!(ended < Time::from_ms(10) && simulation.now() == ended, "{ended}");
-        // It stays as it is.
+        // The simulation stays stopped.
         let events = simulation.totals().events;
         simulation.run_until(Time::from_ms(2_000), threads, &mut |_| {});
         assert_eq!(simulation.totals().events, events);

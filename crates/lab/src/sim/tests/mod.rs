@@ -1,4 +1,4 @@
-//! Networks whose behaviour is known in closed form, and the same bytes from the same seed.
+//! Tests on networks whose behaviour is known in closed form, and of determinism: the same seed gives the same bytes.
 
 mod exact;
 mod faults;
@@ -15,7 +15,7 @@ use super::{Element, MakeElement, Simulation, Stack};
 use crate::generate::{Kind, generate};
 use crate::topology::{Shape, Topology};
 
-/// A switch that sends what comes by port 1 out of port 2 and the other way round.
+/// A switch that forwards frames from port 1 to port 2 and from port 2 to port 1.
 struct Cross;
 
 impl Device for Cross {
@@ -38,12 +38,12 @@ pub fn cross() -> MakeElement {
     Arc::new(|_| Box::new(Cross))
 }
 
-/// Two hosts, `h1` and `h2`, with one switch between them.
+/// Creates a topology of two hosts, `h1` and `h2`, with one switch between them.
 pub fn two_hosts(shape: Shape) -> Topology {
     generate(Kind::Star { hosts: 2 }, shape, shape).expect("it can be made")
 }
 
-/// A simulation of two hosts with a switch between them, and their stacks.
+/// Creates a simulation of two hosts with their stacks and a switch between them.
 pub fn pair(shape: Shape, seed: u64, first: Stack, second: Stack) -> Simulation {
     let mut simulation = Simulation::new(&two_hosts(shape), seed, cross());
     simulation.run_program(0, Time::ZERO, Box::new(first));
@@ -51,7 +51,7 @@ pub fn pair(shape: Shape, seed: u64, first: Stack, second: Stack) -> Simulation 
     simulation
 }
 
-/// The application at a place of a host's stack.
+/// Returns the application at a place of a host's stack.
 pub fn app<T: 'static>(simulation: &Simulation, host: usize, at: usize) -> &T {
     let stack = simulation.program(host).and_then(|program| program.as_any().downcast_ref::<Stack>());
     let app = stack.expect("the host has a stack").apps().nth(at).expect("there is an application");

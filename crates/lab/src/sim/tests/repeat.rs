@@ -1,4 +1,4 @@
-//! The same seed gives the same bytes.
+//! Tests of determinism: the same seed gives the same bytes.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -12,7 +12,7 @@ use crate::sim::traffic::{Pattern, SizeDistribution, TcpFlows, TcpSink, UdpSende
 use crate::sim::{Capture, Simulation, Stack};
 use crate::topology::{Delay, End, Link, Node as Name, Rate, Shape, Topology};
 
-/// A hash of every frame and its time at every host, and the totals.
+/// Returns a hash of every frame and its time at every host, and the totals.
 fn hash(topology: &Topology, seed: u64, threads: usize, ms: u64) -> (Vec<u64>, String) {
     let mut simulation = Simulation::new(topology, seed, cross());
     let hashes: Vec<_> = topology.hosts.iter().map(|_| Arc::new(Mutex::new(DefaultHasher::new()))).collect();
@@ -40,7 +40,7 @@ fn hash(topology: &Topology, seed: u64, threads: usize, ms: u64) -> (Vec<u64>, S
     (hashes, format!("{:?} {:?} {}", simulation.totals(), simulation.samples(), simulation.digest()))
 }
 
-/// Pairs of hosts with a switch between them.
+/// Creates a topology of host pairs with a switch between the hosts of each pair.
 fn pairs(shape: Shape) -> Topology {
     let mut topology = Topology::default();
     for pair in 0..4 {
@@ -64,7 +64,8 @@ fn pairs(shape: Shape) -> Topology {
     topology
 }
 
-/// Pairs of hosts with a chain of switches between them; every link has another delay.
+/// Creates a topology of host pairs with a chain of switches between the hosts of each pair; every link has a different
+/// delay.
 fn chains(shape: Shape) -> Topology {
     let mut topology = pairs(shape);
     let (pairs, length) = (topology.switches.len(), 3);

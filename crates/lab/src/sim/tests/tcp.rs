@@ -1,4 +1,4 @@
-//! TCP flows over a bottleneck: they fill it, whatever its queue holds.
+//! TCP flows over a bottleneck: they fill it, whatever the capacity of its queue.
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,8 @@ use crate::topology::{Delay, Rate, Shape};
 
 const H2: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// The share of a bottleneck's payload that a flow gets in so many seconds. The way to it has ten times its rate.
+/// Returns the share of a bottleneck's payload rate that a flow gets in `seconds` seconds. The link before the
+/// bottleneck has ten times its rate.
 fn share(mbps: u64, queue: u32, control: CongestionControl, seconds: u64) -> f64 {
     let fast = Shape { rate: Some(Rate::from_bps(mbps * 10_000_000)), delay: Delay::from_ms(1), ..Shape::default() };
     let mut topology = two_hosts(fast);
@@ -29,7 +30,7 @@ fn share(mbps: u64, queue: u32, control: CongestionControl, seconds: u64) -> f64
     app::<TcpSink>(&simulation, 1, 0).measured().rate_bps() / (mbps as f64 * 1e6 * 1460.0 / 1514.0)
 }
 
-/// A slow start that overshoots loses tens of frames in one window. SACK makes up for them within some round trips.
+/// A slow start that overshoots loses tens of frames in one window. SACK repairs them within a few round trips.
 #[test]
 fn flows_fill_a_bottleneck_with_a_short_queue_and_with_a_long_one() {
     for control in [CongestionControl::Reno, CongestionControl::Cubic] {

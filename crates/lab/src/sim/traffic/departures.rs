@@ -1,36 +1,37 @@
-//! When datagrams are sent: evenly, at random, or in bursts.
+//! Departure times of datagrams: evenly spaced, random, or in bursts.
 
 use switch::Time;
 
 use crate::random::Random;
 use crate::scenario::Timing;
 
-/// When datagrams are sent.
+/// Distribution of the departure times of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// One every so many nanoseconds.
+    /// Evenly spaced departures.
     Constant {
-        /// Nanoseconds from one to the next.
+        /// Nanoseconds between consecutive departures.
         interval_ns: u64,
     },
-    /// Independent of each other (a Poisson process), one every so many nanoseconds on average.
+    /// Independent departures (a Poisson process).
     Poisson {
-        /// The mean of the nanoseconds from one to the next.
+        /// Mean number of nanoseconds between consecutive departures.
         mean_ns: f64,
     },
-    /// At a constant rate for a time, then silent for a time; both times are exponential.
+    /// A constant rate during on periods, and silence during off periods; the lengths of both are exponentially
+    /// distributed.
     OnOff {
-        /// Nanoseconds from one to the next while on.
+        /// Nanoseconds between consecutive departures during an on period.
         interval_ns: u64,
-        /// The mean of the time on, in nanoseconds.
+        /// Mean length of an on period, in nanoseconds.
         mean_on_ns: f64,
-        /// The mean of the time off, in nanoseconds.
+        /// Mean length of an off period, in nanoseconds.
         mean_off_ns: f64,
     },
 }
 
 impl Pattern {
-    /// The pattern of frames of `size` bytes at `rate_bps` bits of frames a second.
+    /// Returns the pattern for frames of `size` bytes at `rate_bps` bits of frames a second.
     pub fn of(timing: Timing, size: u32, rate_bps: u64) -> Pattern {
         let interval = f64::from(size) * 8e9 / rate_bps.max(1) as f64;
         let interval_ns = (interval.round() as u64).max(1);
@@ -44,7 +45,7 @@ impl Pattern {
     }
 }
 
-/// The moments of a pattern, one after the other. A simulation and real senders use it alike.
+/// The sequence of a pattern's departure times. A simulation and real senders use it alike.
 #[derive(Clone, Debug)]
 pub struct Departures {
     pattern: Pattern,
@@ -53,17 +54,17 @@ pub struct Departures {
 }
 
 impl Departures {
-    /// The moments from `start` on, which is the first.
+    /// Creates the sequence of departures; the first is at `start`.
     pub fn new(pattern: Pattern, start: Time) -> Departures {
         Departures { pattern, next: start, burst_ends: Time::ZERO }
     }
 
-    /// The moment whose turn it is.
+    /// Returns the time of the current departure.
     pub fn due(&self) -> Time {
         self.next
     }
 
-    /// Goes on to the next one.
+    /// Advances to the next departure.
     pub fn advance(&mut self, random: &mut Random) {
         self.next = match self.pattern {
             Pattern::Constant { interval_ns } => self.next.after_ns(interval_ns.max(1)),

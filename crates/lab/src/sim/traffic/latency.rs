@@ -1,9 +1,9 @@
-//! How long things took.
+//! Distributions of latencies.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::{HistogramIterator, recorded};
 
-/// Times in nanoseconds: their distribution with three digits, and the least and the most of them exactly.
+/// A distribution of times in nanoseconds, to three digits; the minimum and the maximum are exact.
 #[derive(Clone, Debug)]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -19,7 +19,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts one.
+    /// Records one time.
     pub fn record(&mut self, ns: u64) {
         self.least = Some(self.least.unwrap_or(u64::MAX).min(ns));
         self.most = self.most.max(Some(ns));
@@ -27,44 +27,45 @@ impl Latency {
         self.histogram.record(ns.max(1)).expect("the histogram grows with what it is given");
     }
 
-    /// Counts all of another.
+    /// Adds all times of another distribution.
     pub fn add(&mut self, other: &Latency) {
         self.least = [self.least, other.least].into_iter().flatten().min();
         self.most = self.most.max(other.most);
         self.histogram.add(&other.histogram).expect("the histogram grows with what it is given");
     }
 
-    /// Whether there are none.
+    /// Whether no time was recorded.
     pub fn is_empty(&self) -> bool {
         self.histogram.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of recorded times.
     pub fn len(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The least, exactly; 0 if there are none.
+    /// Returns the exact minimum; 0 if there are no times.
     pub fn min(&self) -> u64 {
         self.least.unwrap_or(0)
     }
 
-    /// The most, exactly; 0 if there are none.
+    /// Returns the exact maximum; 0 if there are no times.
     pub fn max(&self) -> u64 {
         self.most.unwrap_or(0)
     }
 
-    /// The mean, to three digits; 0 if there are none.
+    /// Returns the mean, to three digits; 0 if there are no times.
     pub fn mean(&self) -> f64 {
         self.histogram.mean().clamp(self.min() as f64, self.max() as f64)
     }
 
-    /// What a share of them, 0 to 1, does not exceed, to three digits; for all of them, exactly.
+    /// Returns the time that this share of the times, 0 to 1, does not exceed: to three digits, and exact for a share
+    /// of 1.
     pub fn value_at_quantile(&self, share: f64) -> u64 {
         self.histogram.value_at_quantile(share).clamp(self.min(), self.max())
     }
 
-    /// The steps of the distribution at which there are any.
+    /// Returns the steps of the distribution in which times were recorded.
     pub fn iter_recorded(&self) -> HistogramIterator<'_, u64, recorded::Iter> {
         self.histogram.iter_recorded()
     }

@@ -1,21 +1,21 @@
-//! What is measured of a flow.
+//! Measurements of flows.
 
 use switch::Time;
 
 use super::latency::Latency;
 
-/// What one application measured.
+/// Measurements of one application.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Packets, requests or flows that were begun.
+    /// Packets that were sent, requests or flows that were begun.
     pub sent: u64,
     /// Packets that arrived, requests that were answered, flows that were completed.
     pub received: u64,
     /// Bytes of payload that arrived.
     pub bytes: u64,
-    /// When the first arrived.
+    /// Time of the first arrival.
     pub first: Option<Time>,
-    /// When the last arrived.
+    /// Time of the last arrival.
     pub last: Option<Time>,
     /// Nanoseconds from sending to arrival, from request to answer, or from beginning to completion.
     pub latency: Latency,
@@ -25,7 +25,7 @@ pub struct Measured {
 
 /// An application that measures.
 pub trait Measurement {
-    /// What it measured so far.
+    /// Returns the measurements so far.
     fn measured(&self) -> &Measured;
 }
 
@@ -33,7 +33,7 @@ impl Measured {
     /// The interval of [`Measured::series`]: 10 ms.
     pub const INTERVAL_NS: u64 = 10_000_000;
 
-    /// The most intervals that are kept; later bytes are counted in the last one.
+    /// Maximum number of intervals; later bytes are counted in the last one.
     const MAX_INTERVALS: u64 = 1 << 20;
 
     /// Counts bytes that arrived.
@@ -48,7 +48,7 @@ impl Measured {
         self.series[interval] += bytes;
     }
 
-    /// Adds what another application measured.
+    /// Adds the measurements of another application.
     pub fn add(&mut self, other: &Measured) {
         self.sent += other.sent;
         self.received += other.received;
@@ -62,12 +62,12 @@ impl Measured {
         self.series.iter_mut().zip(&other.series).for_each(|(sum, bytes)| *sum += bytes);
     }
 
-    /// Counts a latency.
+    /// Records a latency.
     pub fn took(&mut self, ns: u64) {
         self.latency.record(ns);
     }
 
-    /// Bits of payload a second, from the first arrival to the last.
+    /// Returns the payload rate in bits per second, from the first arrival to the last.
     pub fn rate_bps(&self) -> f64 {
         match (self.first, self.last) {
             (Some(first), Some(last)) if last > first => self.bytes as f64 * 8e9 / last.since_ns(first) as f64,

@@ -1,4 +1,4 @@
-//! Traffic models: who sends what to whom, and what is measured.
+//! Traffic models: the senders and receivers of each kind of traffic, and their measurements.
 
 mod departures;
 mod latency;

@@ -12,7 +12,7 @@ use switch::Time;
 use super::measure::{Measured, Measurement};
 use crate::sim::{App, Io};
 
-/// Sends echo requests and measures how long the answers take.
+/// Sends echo requests and measures the time until each reply.
 pub struct Ping {
     to: Ipv4Addr,
     ident: u16,
@@ -24,7 +24,8 @@ pub struct Ping {
 }
 
 impl Ping {
-    /// `count` requests to an address, one every so many nanoseconds from `start` on. `ident` tells a host's pings apart.
+    /// Creates a sender of `count` requests to an address, one every `interval_ns` nanoseconds from `start` on. `ident`
+    /// distinguishes the pings of one host.
     pub fn new(to: Ipv4Addr, ident: u16, count: u64, interval_ns: u64, start: Time) -> Ping {
         let measured = Measured::default();
         Ping { to, ident, interval_ns, left: count, next: start, socket: None, measured }

@@ -1,4 +1,4 @@
-//! Frames of one's own making, and the values that are read from them where they arrive.
+//! Probe frames with arbitrary contents, and the values that are read from them where they arrive.
 
 use std::any::Any;
 
@@ -7,10 +7,10 @@ use switch::Time;
 use super::measure::{Measured, Measurement};
 use crate::sim::{App, Io};
 
-/// Frames that are sent at one moment at most.
+/// Maximum number of frames that are sent at one moment.
 const MOST_AT_ONCE: usize = 256;
 
-/// Sends the same frame again and again.
+/// Sends the same frame repeatedly.
 pub struct ProbeSender {
     frame: Vec<u8>,
     interval_ns: u64,
@@ -22,7 +22,7 @@ pub struct ProbeSender {
 }
 
 impl ProbeSender {
-    /// `count` frames, one every so many nanoseconds, from `start` until `stop`.
+    /// Creates a sender of `count` frames, one every `interval_ns` nanoseconds, from `start` until `stop`.
     pub fn new(frame: Vec<u8>, count: u64, interval_ns: u64, start: Time, stop: Time) -> ProbeSender {
         ProbeSender { frame, interval_ns: interval_ns.max(1), left: count, next: start, stop, sent: 0 }
     }
@@ -31,7 +31,7 @@ impl ProbeSender {
 impl App for ProbeSender {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
         while self.left > 0 && self.next < self.stop {
-            // A clock that was set forward makes many due at once; they leave in portions.
+            // A clock that was set forward makes many frames due at once; they leave in batches.
             if self.next > io.now || io.raw.len() >= MOST_AT_ONCE {
                 return Some(self.next);
             }
@@ -48,12 +48,12 @@ impl App for ProbeSender {
     }
 }
 
-/// Bytes of a frame that are a number, the first the highest.
+/// Bytes of a frame that hold a big-endian number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Where they begin, from the beginning of the frame.
+    /// Offset of the first byte from the beginning of the frame.
     pub at: usize,
-    /// How many there are: 1 to 8.
+    /// Number of bytes: 1 to 8.
     pub bytes: usize,
 }
 
@@ -64,14 +64,14 @@ pub struct Reading {
     pub name: String,
     /// The field.
     pub field: Field,
-    /// What it is divided by. Where that is 0 there is no value.
+    /// The divisor. Where it is 0, there is no value.
     pub over: Option<Field>,
-    /// What it is multiplied with.
+    /// The factor.
     pub scale: f64,
 }
 
 impl Field {
-    /// The number; `None` if the frame is too short.
+    /// Returns the number; `None` if the frame is too short.
     fn of(self, frame: &[u8]) -> Option<u64> {
         let bytes = frame.get(self.at..)?.get(..self.bytes)?;
         Some(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -79,7 +79,7 @@ impl Field {
 }
 
 impl Reading {
-    /// The value; `None` if the frame has none.
+    /// Returns the value; `None` if the frame has none.
     pub fn of(&self, frame: &[u8]) -> Option<f64> {
         let value = self.field.of(frame)? as f64 * self.scale;
         let value = match self.over {
@@ -90,20 +90,20 @@ impl Reading {
     }
 }
 
-/// Takes the frames of a type and reads values from them.
+/// Receives the frames of one EtherType and reads values from them.
 pub struct ProbeSink {
     ethertype: u16,
     readings: Vec<Reading>,
-    /// What was read of each reading, in its order, and when.
+    /// The values of each reading, in the order of the readings, each with its time.
     pub read: Vec<Vec<(Time, f64)>>,
     measured: Measured,
 }
 
-/// The most values that are kept of one reading.
+/// Maximum number of values kept for one reading.
 const MOST_READ: usize = 1_000_000;
 
 impl ProbeSink {
-    /// Reads from frames of this EtherType.
+    /// Creates a sink that reads from frames of this EtherType.
     pub fn new(ethertype: u16, readings: Vec<Reading>) -> ProbeSink {
         let read = vec![Vec::new(); readings.len()];
         ProbeSink { ethertype, readings, read, measured: Measured::default() }

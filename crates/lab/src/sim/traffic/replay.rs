@@ -1,4 +1,4 @@
-//! The frames of a capture, at their times.
+//! Replay of a capture's frames at their recorded times.
 
 use std::any::Any;
 
@@ -6,10 +6,10 @@ use switch::Time;
 
 use crate::sim::{App, Io};
 
-/// Frames that are sent at one moment at most.
+/// Maximum number of frames that are sent at one moment.
 const MOST_AT_ONCE: usize = 256;
 
-/// Sends given frames as they are, beside whatever the host's stack sends.
+/// Sends given frames unchanged, in addition to the frames of the host's stack.
 pub struct Replay {
     frames: Vec<(u64, Vec<u8>)>,
     start: Time,
@@ -19,7 +19,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Frames and their times in nanoseconds, of which the first is sent at `start`; none after `stop`.
+    /// Creates a replay of frames with their times in nanoseconds. The first frame is sent at `start`, and none after
+    /// `stop`.
     pub fn new(frames: Vec<(u64, Vec<u8>)>, start: Time, stop: Time) -> Replay {
         Replay { frames, start, stop, sent: 0 }
     }
@@ -34,7 +35,7 @@ impl Replay {
 impl App for Replay {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
         while let Some(due) = self.due(self.sent as usize) {
-            // A clock that was set forward makes many due at once; they leave in portions.
+            // A clock that was set forward makes many frames due at once; they leave in batches.
             if due > io.now || io.raw.len() >= MOST_AT_ONCE {
                 return Some(due);
             }

@@ -12,10 +12,10 @@ use super::measure::{Measured, Measurement};
 use super::tcp::WINDOW;
 use crate::sim::{App, Io};
 
-/// What a request begins with: its own length and the answer's.
+/// Bytes of the header of a request: the request's length and the answer's.
 const HEAD: usize = 16;
 
-/// Sends requests one after the other, each when the last was answered and it has thought for a while.
+/// Sends requests one after the other, each after the answer to the last one and a think time.
 pub struct RequestClient {
     to: (Ipv4Addr, u16),
     request: u64,
@@ -24,13 +24,15 @@ pub struct RequestClient {
     next: Time,
     stop: Time,
     socket: Option<SocketHandle>,
-    /// Bytes of the request left to write, and of the answer left to read; `None` while thinking.
+    /// Bytes of the request left to write, bytes of the answer left to read, and the time at which the request began;
+    /// `None` while thinking.
     under_way: Option<(u64, u64, Time)>,
     measured: Measured,
 }
 
 impl RequestClient {
-    /// Requests of `request` bytes (16 at least) for answers of `response` bytes, with a mean of `think_ns` between.
+    /// Creates a client with requests of `request` bytes (16 at least), answers of `response` bytes, and a mean think
+    /// time of `think_ns`.
     pub fn new(
         to: (Ipv4Addr, u16),
         request: u64,
@@ -121,7 +123,7 @@ impl Measurement for RequestClient {
     }
 }
 
-/// Answers requests of [`RequestClient`]s.
+/// Answers the requests of [`RequestClient`]s.
 pub struct RequestServer {
     port: u16,
     serving: Vec<Serving>,
@@ -130,17 +132,17 @@ pub struct RequestServer {
 struct Serving {
     handle: SocketHandle,
     head: Vec<u8>,
-    /// Bytes of this request that were read.
+    /// Bytes of the current request that were read.
     read: u64,
     /// Bytes of answers left to write.
     to_write: u64,
 }
 
-/// Sockets that wait for connections at the same time.
+/// Number of sockets that listen for connections at the same time.
 const LISTENING: usize = 4;
 
 impl RequestServer {
-    /// A server at a port.
+    /// Creates a server at a port.
     pub fn new(port: u16) -> RequestServer {
         RequestServer { port, serving: Vec::new() }
     }

@@ -1,12 +1,13 @@
-//! How large flows are.
+//! Distributions of flow sizes.
 
 use crate::random::Random;
 
-/// A distribution of flow sizes: points of its cumulative distribution, bytes and probability, straight lines between.
+/// A distribution of flow sizes, as points of its cumulative distribution (bytes and probability) with linear
+/// interpolation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution(Vec<(f64, f64)>);
 
-/// Web search (Alizadeh et al.: Data Center TCP, SIGCOMM 2010), the points that simulations commonly use.
+/// Web search (Alizadeh et al.: Data Center TCP, SIGCOMM 2010), with the points that simulations commonly use.
 const WEB_SEARCH: [(f64, f64); 12] = [
     (0.0, 0.0),
     (10e3, 0.15),
@@ -22,7 +23,7 @@ const WEB_SEARCH: [(f64, f64); 12] = [
     (30e6, 1.0),
 ];
 
-/// Data mining (Greenberg et al.: VL2, SIGCOMM 2009), the points that simulations commonly use.
+/// Data mining (Greenberg et al.: VL2, SIGCOMM 2009), with the points that simulations commonly use.
 const DATA_MINING: [(f64, f64); 9] = [
     (0.0, 0.0),
     (100.0, 0.1),
@@ -36,27 +37,27 @@ const DATA_MINING: [(f64, f64); 9] = [
 ];
 
 impl SizeDistribution {
-    /// Flows of web search.
+    /// Returns the distribution of web search flows.
     pub fn web_search() -> SizeDistribution {
         SizeDistribution(WEB_SEARCH.to_vec())
     }
 
-    /// Flows of data mining.
+    /// Returns the distribution of data mining flows.
     pub fn data_mining() -> SizeDistribution {
         SizeDistribution(DATA_MINING.to_vec())
     }
 
-    /// All flows of one size.
+    /// Returns a distribution in which all flows have one size.
     pub fn fixed(bytes: u64) -> SizeDistribution {
         SizeDistribution(vec![(bytes as f64, 0.0), (bytes as f64, 1.0)])
     }
 
-    /// The mean, in bytes.
+    /// Returns the mean, in bytes.
     pub fn mean(&self) -> f64 {
         self.0.windows(2).map(|pair| (pair[0].0 + pair[1].0) / 2.0 * (pair[1].1 - pair[0].1)).sum()
     }
 
-    /// One size, 1 byte at least.
+    /// Draws one size, 1 byte at least.
     pub fn draw(&self, random: &mut Random) -> u64 {
         let chance = random.unit();
         let pair = self.0.windows(2).find(|pair| chance < pair[1].1).unwrap_or(&self.0[self.0.len() - 2..]);

@@ -1,4 +1,4 @@
-//! Long TCP flows, and flows that come and go.
+//! Long TCP flows, and flows with random arrivals.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -12,16 +12,16 @@ use super::measure::{Measured, Measurement};
 use super::sizes::SizeDistribution;
 use crate::sim::{App, Io};
 
-/// Bytes of a socket's buffer, and so the largest window.
+/// Bytes of a socket's buffer, and therefore the largest window.
 pub const WINDOW: usize = 1 << 18;
 
-/// What flows begin with: how long they are and when they began.
+/// Bytes of the header of a flow: its length and its start time.
 const STAMP: usize = 16;
 
-/// A flow that is being sent.
+/// A flow in progress, at its sender.
 struct Sending {
     handle: SocketHandle,
-    /// Bytes left to write; the stamp is among them.
+    /// Bytes left to write, including the stamp.
     left: u64,
     began: Time,
     written: u64,
@@ -38,7 +38,7 @@ impl Sending {
         Sending { handle: io.sockets.add(socket), left: total, began: io.true_now, written: 0, total }
     }
 
-    /// Writes what fits. True when the flow is over, one way or the other.
+    /// Writes as much as fits. Returns true when the flow has ended, completed or not.
     fn pump(&mut self, io: &mut Io<'_>) -> bool {
         let socket = io.sockets.get_mut::<Socket<'_>>(self.handle);
         while self.left > 0 && socket.can_send() {
@@ -74,7 +74,8 @@ pub struct TcpSender {
 }
 
 impl TcpSender {
-    /// A flow of so many bytes (16 at least; `u64::MAX` for one without end) to an address and port, from `start` on.
+    /// Creates a sender of one flow of `bytes` bytes (16 at least; `u64::MAX` for one without end) to an address and
+    /// port, from `start` on.
     pub fn new(to: (Ipv4Addr, u16), bytes: u64, window: usize, start: Time) -> TcpSender {
         let bytes = bytes.max(STAMP as u64);
         TcpSender { to, bytes, window, start, sending: None, done: false }
@@ -100,7 +101,7 @@ impl App for TcpSender {
     }
 }
 
-/// Sends flows that begin at random (a Poisson process) and are as long as a distribution says, each to one of several
+/// Sends flows with random start times (a Poisson process) and sizes drawn from a distribution, each to one of several
 /// hosts.
 pub struct TcpFlows {
     targets: Vec<(Ipv4Addr, u16)>,
@@ -109,20 +110,20 @@ pub struct TcpFlows {
     next: Time,
     stop: Time,
     sending: Vec<Sending>,
-    /// Flows begun.
+    /// Number of flows begun.
     pub begun: u64,
-    /// Flows that were not begun, since too many were under way.
+    /// Number of flows that were not begun because too many were in progress.
     pub refused: u64,
 }
 
-/// Flows of one host under way at the same time.
+/// Maximum number of flows of one host in progress at the same time.
 const MAX_FLOWS: usize = 256;
 
-/// Flows that begin at one moment at most, however far a clock is set forward.
+/// Maximum number of flows that begin at one moment, however far a clock is set forward.
 const MOST_FLOWS_AT_ONCE: usize = 4_096;
 
 impl TcpFlows {
-    /// Flows to `targets`, one every `mean_ns` on average, from `start` until `stop`.
+    /// Creates a sender of flows to `targets`, one every `mean_ns` on average, from `start` until `stop`.
     pub fn new(
         targets: Vec<(Ipv4Addr, u16)>,
         sizes: SizeDistribution,
@@ -165,7 +166,7 @@ impl App for TcpFlows {
     }
 }
 
-/// Receives flows of [`TcpSender`]s and [`TcpFlows`].
+/// Receives the flows of [`TcpSender`]s and [`TcpFlows`].
 pub struct TcpSink {
     port: u16,
     window: usize,
@@ -180,11 +181,11 @@ struct Receiving {
     complete: bool,
 }
 
-/// Sockets that wait for connections at the same time.
+/// Number of sockets that listen for connections at the same time.
 const LISTENING: usize = 8;
 
 impl TcpSink {
-    /// A sink at a port, with so many bytes of buffer a flow.
+    /// Creates a sink at a port, with `window` bytes of buffer per flow.
     pub fn new(port: u16, window: usize) -> TcpSink {
         TcpSink { port, window, receiving: Vec::new(), measured: Measured::default() }
     }

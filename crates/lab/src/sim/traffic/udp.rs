@@ -1,4 +1,4 @@
-//! Datagrams, and what receives them.
+//! Senders and receivers of datagrams.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use super::departures::{Departures, Pattern};
 use super::measure::{Measured, Measurement};
 use crate::sim::{App, Io};
 
-/// Bytes of Ethernet, IPv4 and UDP headers around a payload.
+/// Bytes of the Ethernet, IPv4 and UDP headers in front of a payload.
 pub const HEADERS: u64 = 42;
 
-/// Bytes at the beginning of a payload: the flow, the number of the datagram, when it was sent.
+/// Bytes at the beginning of a payload: the flow, the number of the datagram, and its sending time.
 const STAMP: usize = 20;
 
-/// Datagrams that are sent at one moment at most, however far a clock is set forward.
+/// Maximum number of datagrams that are sent at one moment, however far a clock is set forward.
 const MOST_AT_ONCE: usize = 4_096;
 
 /// Sends datagrams.
@@ -32,13 +32,13 @@ pub struct UdpSender {
     socket: Option<SocketHandle>,
     /// Datagrams sent.
     pub sent: u64,
-    /// Datagrams that found the socket's buffer full.
+    /// Datagrams that were dropped because the socket's buffer was full.
     pub refused: u64,
 }
 
 impl UdpSender {
-    /// A sender of frames of `frame_bytes` (62 at least) to an address and port, from `start` until `stop`. `flow` is
-    /// what the sink knows it by.
+    /// Creates a sender of frames of `frame_bytes` (62 at least) to an address and port, from `start` until `stop`.
+    /// `flow` identifies the flow at the sink.
     pub fn new(
         flow: u32,
         to: (Ipv4Addr, u16),
@@ -100,17 +100,17 @@ impl App for UdpSender {
     }
 }
 
-/// Receives datagrams of [`UdpSender`]s.
+/// Receives the datagrams of [`UdpSender`]s.
 pub struct UdpSink {
     port: u16,
     socket: Option<SocketHandle>,
-    /// What arrived, by flow.
+    /// Measurements of the arrived datagrams, by flow.
     pub flows: BTreeMap<u32, Measured>,
     all: Measured,
 }
 
 impl UdpSink {
-    /// A sink at a port.
+    /// Creates a sink at a port.
     pub fn new(port: u16) -> UdpSink {
         UdpSink { port, socket: None, flows: BTreeMap::new(), all: Measured::default() }
     }

@@ -1,42 +1,43 @@
-//! How many bytes may be on the way: Reno (RFC 5681), CUBIC (RFC 9438), and what marks do to them (RFC 3168, RFC 8257).
+//! Congestion windows: Reno (RFC 5681), CUBIC (RFC 9438), and the reaction to ECN marks (RFC 3168, RFC 8257).
 
-/// How a sender avoids congestion.
+/// Congestion control algorithm of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// Not at all: as much is on the way as the receiver takes.
+    /// No congestion control: only the receiver's window limits the bytes in flight.
     None,
-    /// Half the window for a loss (RFC 5681).
+    /// Halves the window after a loss (RFC 5681).
     Reno,
-    /// A cubic function of the time since the last loss (RFC 9438), and an end of slow start when delays grow; what
-    /// Linux does.
+    /// Grows the window by a cubic function of the time since the last loss (RFC 9438), and ends slow start when delays
+    /// grow, as Linux does.
     #[default]
     Cubic,
 }
 
-/// How a sender takes marks.
+/// Reaction of a sender to ECN marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// Like a loss, once a round trip (RFC 3168).
+    /// Reacts to a mark as to a loss, once per round trip (RFC 3168).
     Classic,
-    /// As much less as there were marks (RFC 8257).
+    /// Reduces the window in proportion to the share of marked bytes (RFC 8257).
     Dctcp,
 }
 
-/// Segments of the first window (RFC 6928).
+/// Number of segments in the initial window (RFC 6928).
 const FIRST_WINDOW: f64 = 10.0;
 
-/// Segments of the smallest window behind a loss (RFC 5681 section 3.1).
+/// Number of segments in the smallest window after a loss (RFC 5681 section 3.1).
 const LEAST_WINDOW: f64 = 2.0;
 
-/// What CUBIC keeps of a window, and how fast it grows: C in segments a second cubed (RFC 9438 section 5).
+/// Multiplicative decrease factor of CUBIC, and its growth constant C in segments per second cubed (RFC 9438 section
+/// 5).
 const CUBIC_KEEPS: f64 = 0.7;
 const CUBIC_C: f64 = 0.4;
 
-/// The weight of the newest window in DCTCP's estimate (RFC 8257 section 4.2).
+/// Weight of the newest window in DCTCP's estimate (RFC 8257 section 4.2).
 const GAIN: f64 = 1.0 / 16.0;
 
-/// Samples of a round before its delay counts, and what it has to grow by: an eighth, within these bounds (RFC 9406
-/// section 4.3).
+/// Number of samples in a round before its delay counts, and bounds of the increase that ends slow start, which is an
+/// eighth within these bounds (RFC 9406 section 4.3).
 const DELAY_SAMPLES: u32 = 8;
 const DELAY_GROWS_NS: std::ops::RangeInclusive<u64> = 4_000_000..=16_000_000;
 
@@ -47,14 +48,14 @@ pub struct Window {
     /// Bytes of a segment.
     segment: f64,
     bytes: f64,
-    /// Where slow start ends; `None` until something was lost.
+    /// Slow start threshold in bytes; `None` until the first loss.
     threshold: Option<f64>,
     cubic: Cubic,
     delay: Delay,
     marks: Marking,
 }
 
-/// CUBIC's own variables, as RFC 9438 section 4.1 has them: W_max, cwnd_prior, and those of the time since a loss.
+/// CUBIC's variables of RFC 9438 section 4.1: W_max, cwnd_prior, and those of the time since a loss.
 #[derive(Debug, Default)]
 struct Cubic {
     most: f64,
@@ -62,7 +63,7 @@ struct Cubic {
     growth: Option<Growth>,
 }
 
-/// t_epoch, K and W_est.
+/// CUBIC's variables t_epoch, K and W_est.
 #[derive(Debug)]
 struct Growth {
     since: u64,
@@ -70,7 +71,7 @@ struct Growth {
     reno: f64,
 }
 
-/// The shortest round trips of this round and the one before.
+/// Minimum round-trip times of the current round and of the previous one.
 #[derive(Debug, Default)]
 struct Delay {
     last_ns: Option<u64>,
@@ -78,7 +79,7 @@ struct Delay {
     samples: u32,
 }
 
-/// Bytes acknowledged in this round, and those of them with a mark.
+/// Bytes acknowledged in the current round, and the marked bytes among them.
 #[derive(Debug)]
 struct Marking {
     share: f64,
@@ -88,7 +89,7 @@ struct Marking {
 }
 
 impl Window {
-    /// The window before the first segment, which has so many bytes.
+    /// Creates the initial window for segments of `segment` bytes.
     pub fn new(control: CongestionControl, segment: u64) -> Window {
         let segment = segment as f64;
         let marks = Marking { share: 1.0, all: 0.0, marked: 0.0, reduced: false };
@@ -96,7 +97,7 @@ impl Window {
         Window { control, segment, bytes: FIRST_WINDOW * segment, threshold: None, cubic, delay, marks }
     }
 
-    /// Bytes that may be on the way.
+    /// Returns the number of bytes that may be in flight.
     pub fn bytes(&self) -> u64 {
         if self.control == CongestionControl::None { u64::MAX } else { self.bytes as u64 }
     }
@@ -105,7 +106,7 @@ impl Window {
         self.threshold.is_none_or(|threshold| self.bytes < threshold)
     }
 
-    /// Bytes were acknowledged while the window was what held the sender up.
+    /// Grows the window after an acknowledgement of bytes that were sent while the window limited the sender.
     pub fn acknowledged(&mut self, now: u64, bytes: u64, trip_ns: u64) {
         let bytes = bytes as f64;
         if self.is_slow_start() {
@@ -117,14 +118,14 @@ impl Window {
         }
     }
 
-    /// Something was lost in a window in which nothing was before.
+    /// Reduces the window after the first loss in a window.
     pub fn lost(&mut self) {
         let share = if self.control == CongestionControl::Cubic { CUBIC_KEEPS } else { 0.5 };
         self.cubic.lost(self.bytes);
         self.reduce(share);
     }
 
-    /// Nothing was heard for too long. Only the first time in a row lowers the threshold.
+    /// Reduces the window after a retransmission timeout. Only the first timeout in a row lowers the threshold.
     pub fn timed_out(&mut self, is_first: bool) {
         if is_first {
             self.lost();
@@ -137,7 +138,7 @@ impl Window {
         self.threshold = Some(self.bytes);
     }
 
-    /// A round trip was measured: slow start ends when delays grow.
+    /// Records a round-trip time. Slow start ends when delays grow.
     pub fn took(&mut self, trip_ns: u64) {
         let delay = &mut self.delay;
         delay.samples += 1;
@@ -152,7 +153,7 @@ impl Window {
         }
     }
 
-    /// Bytes were acknowledged with or without the echo of a mark. True if the window was made smaller.
+    /// Counts acknowledged bytes, with or without the echo of a mark. Returns true if the window was reduced.
     pub fn marked(&mut self, bytes: u64, echo: bool, law: Law) -> bool {
         let marks = &mut self.marks;
         marks.all += bytes as f64;
@@ -170,7 +171,7 @@ impl Window {
         true
     }
 
-    /// Everything is acknowledged that was on the way when this was called the last time.
+    /// Starts a new round: all bytes that were in flight at the previous call are acknowledged.
     pub fn round(&mut self) {
         let marks = &mut self.marks;
         if marks.all > 0.0 {
@@ -182,7 +183,7 @@ impl Window {
 }
 
 impl Cubic {
-    /// The window with some bytes acknowledged (RFC 9438 sections 4.2 to 4.5).
+    /// Returns the window after some bytes were acknowledged (RFC 9438 sections 4.2 to 4.5).
     fn grown(&mut self, now: u64, window: f64, bytes: f64, segment: f64, trip_ns: u64) -> f64 {
         let growth = self.growth.get_or_insert_with(|| {
             self.most = self.most.max(window);
@@ -201,7 +202,7 @@ impl Cubic {
         if cubic < growth.reno { growth.reno.max(window) } else { window + (target - window) * bytes / window }
     }
 
-    /// The window when something was lost; less is claimed where it had not grown back (section 4.7).
+    /// Records the window at a loss. W_max is lower than the window if the window had not grown back (section 4.7).
     fn lost(&mut self, window: f64) {
         self.most = if window < self.most { window * (1.0 + CUBIC_KEEPS) / 2.0 } else { window };
         self.before = window;
@@ -236,14 +237,14 @@ mod tests {
         window.acknowledged(0, 90_000, 0);
         window.lost();
         assert_eq!(window.bytes(), 70_000);
-        // The cube root of 30 segments over 0.4: 4.2 s. A window is acknowledged every 100 ms.
+        // K is the cube root of 30 segments over 0.4: 4.2 s. A window is acknowledged every 100 ms.
         for round in 0..42 {
             window.acknowledged(round * 100_000_000, window.bytes(), 0);
         }
         assert!((99_000..101_500).contains(&window.bytes()), "{}", window.bytes());
     }
 
-    /// RFC 9438 section 4.7: of a loss before the window is back, a flow that was there before takes less.
+    /// RFC 9438 section 4.7: after a loss before the window has grown back, an established flow takes less.
     #[test]
     fn cubic_claims_less_when_it_loses_before_it_is_back() {
         let mut window = window(CongestionControl::Cubic);
@@ -254,21 +255,21 @@ mod tests {
         assert_eq!((window.bytes(), window.cubic.most), (49_000, 70_000.0 * 0.85));
     }
 
-    /// RFC 9438 section 4.3: where round trips are short, the cubic function would grow less than Reno.
+    /// RFC 9438 section 4.3: with short round trips, the cubic function would grow more slowly than Reno.
     #[test]
     fn cubic_grows_no_less_than_reno() {
         let mut window = window(CongestionControl::Cubic);
         window.acknowledged(0, 90_000, 0);
         window.lost();
-        // 100 round trips of 1 ms: 0.53 segments each.
+        // 100 round trips of 1 ms grow the window by 0.53 segments each.
         for round in 0..100 {
             window.acknowledged(round * 1_000_000, window.bytes(), 1_000_000);
         }
-        // Beyond the window of the loss, reached after 57 of them, it is a segment each.
+        // Beyond the window of the loss, which is reached after 57 of them, growth is one segment each.
         assert!((138_000..145_000).contains(&window.bytes()), "{}", window.bytes());
     }
 
-    /// RFC 9438 section 4.2: however long nothing was sent.
+    /// RFC 9438 section 4.2: the bound holds however long the sender was idle.
     #[test]
     fn cubic_grows_by_half_a_window_in_a_round_trip_at_most() {
         let mut window = window(CongestionControl::Cubic);
@@ -312,7 +313,7 @@ mod tests {
     #[test]
     fn dctcp_gives_way_by_the_share_of_marks() {
         let mut window = window(CongestionControl::Reno);
-        // Fifty rounds of ten segments, of which one is marked.
+        // Fifty rounds of ten segments; one segment in each round is marked.
         for _ in 0..50 {
             (0..10).for_each(|segment| _ = window.marked(1_000, segment == 9, Law::Dctcp));
             window.round();

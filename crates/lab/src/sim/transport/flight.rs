@@ -1,25 +1,25 @@
-//! The segments of a sender: which wait, which are on the way, which arrived, and which are lost.
+//! The segments of a sender, which wait, are in flight, have arrived, or are lost.
 //!
-//! Every transmission has a number. A segment is lost when one that was transmitted three numbers later has arrived,
-//! which is what QUIC does (RFC 9002 section 6.1.1). It finds what RFC 6675 finds, sooner where several in a row are lost,
-//! and retransmissions that are lost too.
+//! Every transmission has a number. A segment is lost when a transmission with a number higher by three has arrived, as
+//! in QUIC (RFC 9002 section 6.1.1). This finds the losses that RFC 6675 finds, sooner where several segments in a row
+//! are lost, and also finds lost retransmissions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Transmissions that arrive before one that was earlier is given up.
+/// Distance in transmission numbers at which an overtaken transmission is considered lost.
 const REORDERED: u64 = 3;
 
 /// The segments of a sender, by the number of their first byte.
 #[derive(Debug)]
 pub struct Flight {
     segments: BTreeMap<u64, Segment>,
-    /// Those that were sent and have not arrived.
+    /// Segments that were sent and have not arrived.
     missing: BTreeSet<u64>,
     lost: BTreeSet<u64>,
-    /// Transmissions, in their order, and of which segment.
+    /// Transmissions in their order, each with its segment.
     order: VecDeque<(u64, u64)>,
     transmissions: u64,
-    /// The latest transmission that arrived.
+    /// Number of the latest transmission that arrived.
     arrived: u64,
     oldest: u64,
     next: u64,
@@ -31,24 +31,24 @@ pub struct Flight {
 struct Segment {
     end: u64,
     packet: Vec<u8>,
-    /// Its latest transmission: the number and when.
+    /// Number and time of its latest transmission.
     number: u64,
     sent_ns: u64,
     times: u32,
 }
 
-/// What an acknowledgement told.
+/// New information in an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Bytes of which it was not known before that they arrived.
+    /// Bytes that this acknowledgement was the first to report as arrived.
     pub arrived: u64,
-    /// Bytes that are acknowledged in order, and were not before.
+    /// Bytes that are newly acknowledged in order.
     pub in_order: u64,
-    /// The round trip of the last segment that arrived and was sent once.
+    /// Round-trip time of the last arrived segment that was sent only once.
     pub trip_ns: Option<u64>,
 }
 
-/// A segment that is to be sent.
+/// A segment that is due to be sent.
 #[derive(Debug)]
 pub struct Due<'a> {
     pub packet: &'a [u8],
@@ -56,7 +56,7 @@ pub struct Due<'a> {
 }
 
 impl Flight {
-    /// Nothing yet; the first byte will have this number.
+    /// Creates an empty flight; the first byte will have this number.
     pub fn new(first: u64) -> Flight {
         Flight {
             segments: BTreeMap::new(),
@@ -72,44 +72,44 @@ impl Flight {
         }
     }
 
-    /// The oldest byte that is not acknowledged.
+    /// Returns the number of the oldest byte that is not acknowledged.
     pub fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// The first byte that was never sent.
+    /// Returns the number of the first byte that was never sent.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Behind the last byte.
+    /// Returns the number after the last byte.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Bytes that were sent and are not acknowledged, lost or not.
+    /// Returns the number of bytes that were sent and are not acknowledged, lost or not.
     pub fn outstanding(&self) -> u64 {
         self.next - self.oldest
     }
 
-    /// Bytes that are thought to be on the way.
+    /// Returns the number of bytes that are considered to be in flight.
     pub fn on_the_way(&self) -> u64 {
         self.on_the_way
     }
 
-    /// Whether anything waits to be sent, for the first time or again.
+    /// Whether any segment waits to be sent, for the first time or again.
     pub fn is_waiting(&self) -> bool {
         self.next < self.end || !self.lost.is_empty()
     }
 
-    /// Takes the bytes from [`Flight::end`] up to `end`.
+    /// Adds the bytes from [`Flight::end`] up to `end`.
     pub fn add(&mut self, end: u64, packet: Vec<u8>) {
         debug_assert!(end > self.end, "a segment has bytes");
         self.segments.insert(self.end, Segment { end, packet, number: 0, sent_ns: 0, times: 0 });
         self.end = end;
     }
 
-    /// Takes an acknowledgement of all bytes before `up_to`, and of some ranges.
+    /// Processes an acknowledgement of all bytes before `up_to`, and of some ranges.
     pub fn acknowledged(&mut self, now: u64, up_to: u64, ranges: &[(u64, u64)], least_trip_ns: u64) -> Heard {
         let mut heard = Heard::default();
         if up_to > self.next {
@@ -127,7 +127,7 @@ impl Flight {
                 heard.arrived += len;
                 self.on_the_way -= if was_lost { 0 } else { len };
                 let trip_ns = now.saturating_sub(segment.sent_ns);
-                // What came back sooner than anything can was sent the first time.
+                // An acknowledgement sooner than the minimum round trip belongs to the first transmission.
                 if segment.times == 1 || trip_ns >= least_trip_ns {
                     self.arrived = self.arrived.max(segment.number);
                 }
@@ -144,7 +144,7 @@ impl Flight {
         heard
     }
 
-    /// Gives up what was overtaken. Returns the last byte of it, if there was any.
+    /// Marks the overtaken transmissions as lost. Returns the last byte among them, if there is any.
     pub fn overtaken(&mut self) -> Option<u64> {
         let mut last = None;
         while let Some((number, at)) = self.order.front().copied()
@@ -156,14 +156,14 @@ impl Flight {
         last
     }
 
-    /// Gives up everything that has not arrived.
+    /// Marks everything that has not arrived as lost.
     pub fn all_lost(&mut self) {
         for (number, at) in std::mem::take(&mut self.order) {
             self.give_up(number, at);
         }
     }
 
-    /// Gives up a transmission, if it is its segment's latest and has not arrived.
+    /// Marks a transmission as lost if it is its segment's latest and has not arrived.
     fn give_up(&mut self, number: u64, at: u64) -> Option<u64> {
         let segment = self.segments.get(&at).filter(|segment| segment.number == number)?;
         if !self.missing.contains(&at) || !self.lost.insert(at) {
@@ -173,8 +173,8 @@ impl Flight {
         Some(segment.end)
     }
 
-    /// The segment that is to be sent next, if `allowed` bytes more may be on the way: one that was lost before new
-    /// ones. From now on it is on the way.
+    /// Returns the next segment to send, if `allowed` more bytes may be in flight; lost segments come before new ones.
+    /// The segment counts as in flight from now on.
     pub fn send(&mut self, now: u64, allowed: u64) -> Option<Due<'_>> {
         let at = self.lost.first().copied().or_else(|| (self.next < self.end).then_some(self.next))?;
         let segment = self.segments.get_mut(&at).expect("what is lost or waits is there");
@@ -198,7 +198,7 @@ impl Flight {
 mod tests {
     use super::{Flight, Heard};
 
-    /// Ten segments of 100 bytes on the way, sent a nanosecond apart.
+    /// Returns a flight with ten segments of 100 bytes in flight, sent a nanosecond apart.
     fn ten() -> Flight {
         let mut flight = Flight::new(1_000);
         for at in 0..10 {
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(packet(&mut flight, 100), Some((0, true)));
         assert_eq!(packet(&mut flight, 100), Some((10, false)));
         assert_eq!(packet(&mut flight, 100), None);
-        // The hole is filled: what was acknowledged in order is forgotten.
+        // The hole is filled: the segments acknowledged in order are forgotten.
         assert_eq!(flight.acknowledged(60, 1_400, &[], 0).in_order, 400);
         assert_eq!((flight.oldest(), flight.on_the_way()), (1_400, 700));
     }
@@ -258,8 +258,8 @@ mod tests {
         assert_eq!(again, [2, 3, 4, 6, 7, 8, 9]);
     }
 
-    /// Karn's algorithm (RFC 6298 section 3); and what was sent again and came back at once was not lost, so that it
-    /// overtook nothing.
+    /// Karn's algorithm (RFC 6298 section 3). In addition, a retransmitted segment that is acknowledged at once was not
+    /// lost, so its retransmission overtook nothing.
     #[test]
     fn what_was_sent_twice_measures_nothing() {
         for (least_trip_ns, lost) in [(20, None), (5, Some(1_300))] {

@@ -1,21 +1,22 @@
-//! What stands between a host's stack and its link: congestion control, the recovery of losses, ECN.
+//! Congestion control, loss recovery and ECN, between a host's stack and its link.
 //!
-//! The stack (smoltcp) opens connections, keeps what was written until it is acknowledged, respects the receiver's window,
-//! and receives. As a sender it knows nothing of SACK, waits a second before it sends anything again on a timer, and
-//! knows nothing of ECN. So the segments that it sends are held here and go out when the congestion window has room, in
-//! the order in which a sender with SACK would send them: what was lost first (as RFC 6675 and RFC 9002 find losses),
-//! timeouts by RFC 6298, windows by RFC 5681, RFC 9438, RFC 3168 or RFC 8257. What the stack's own timer would send
-//! again is dropped: it is here.
+//! The stack (smoltcp) opens connections, keeps written bytes until they are acknowledged, respects the receiver's
+//! window, and receives. Its sender does not implement SACK or ECN, and its retransmission timer waits a second. So
+//! this module holds the segments that the stack sends, and releases them when the congestion window has room, in the
+//! order in which a sender with SACK would send them. Lost segments go first (losses are detected as in RFC 6675 and
+//! RFC 9002), timeouts follow RFC 6298, and windows follow RFC 5681, RFC 9438, RFC 3168 or RFC 8257. Retransmissions by
+//! the stack's own timer are dropped, because the segments are held here.
 //!
-//! It is not all that Linux does. It leaves out:
-//! - how connections open: a SYN that is lost waits for the stack's own timer, and measures no round trip;
-//! - probes of a tail (RFC 8985) and timeouts that are undone (RFC 5682): a last segment that is lost waits for the timer;
-//! - pacing, and proportional rate reduction (RFC 6937): a window that was made smaller sends nothing until what is on the
-//!   way fits it, and a window that grows sends at once; also after a pause (RFC 5681 section 4.1);
-//! - the careful half of RFC 9406: CUBIC goes from slow start to congestion avoidance when delays grow;
-//! - reactions to marks and losses together: a loss behind a mark in the same round trip makes the window smaller again;
-//! - acknowledgements of DCTCP that are not delayed (RFC 8257 section 3.2): one echoes a mark if any segment since the one
-//!   before it had one, since the stack decides alone when it acknowledges.
+//! It does not implement everything that Linux does. It leaves out:
+//! - the opening of connections: a lost SYN waits for the stack's own timer, and a SYN measures no round trip;
+//! - tail loss probes (RFC 8985) and the undoing of spurious timeouts (RFC 5682): a lost last segment waits for the
+//!   timer;
+//! - pacing and proportional rate reduction (RFC 6937): a reduced window sends nothing until the bytes in flight fit
+//!   it, and a window that grows sends at once; also after an idle period (RFC 5681 section 4.1);
+//! - the conservative phase of RFC 9406: CUBIC goes from slow start to congestion avoidance when delays grow;
+//! - the combined reaction to marks and losses: a loss after a mark in the same round trip reduces the window again;
+//! - DCTCP acknowledgements that are not delayed (RFC 8257 section 3.2): an acknowledgement echoes a mark if any
+//!   segment since the previous acknowledgement had one, since the stack alone decides when it acknowledges.
 
 mod control;
 mod flight;
@@ -34,66 +35,66 @@ pub use control::{CongestionControl, Law};
 use segment::{Bits, CE, ECT0, Head};
 use sender::{Acknowledgement, Sender};
 
-/// Packets that arrived.
+/// Counters of arrived packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// That were capable of ECN, marked or not.
+    /// ECN-capable packets, marked or not.
     pub capable: u64,
-    /// That were marked: congestion experienced.
+    /// Packets with the mark Congestion Experienced.
     pub marked: u64,
 }
 
-/// How packets of a service are sent, in both directions.
+/// Congestion control and ECN of the packets of a service, in both directions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Service {
     control: CongestionControl,
-    /// Packets are capable of ECN, and this is what marks do.
+    /// The reaction to marks, if packets are ECN-capable.
     law: Option<Law>,
     marks: Marks,
 }
 
-/// The connections of a host, as they look from below its stack.
+/// The connections of a host, as they are visible below its stack.
 pub struct Transport {
     /// Bytes of a segment.
     segment: u64,
-    /// By the port of the service.
+    /// Services by their port.
     services: BTreeMap<u16, Service>,
     connections: BTreeMap<Key, Connection>,
-    /// When connections want to be asked again.
+    /// Times at which connections want to be polled.
     timeouts: BTreeSet<(u64, Key)>,
     /// Packets for the link, in their order.
     out: Vec<Vec<u8>>,
 }
 
-/// The local port, and the other end.
+/// The local port, and the remote address and port.
 type Key = (u16, Ipv4Addr, u16);
 
 struct Connection {
     sender: Sender,
-    /// What the stack acknowledged last, and the window that it offered.
+    /// The stack's latest acknowledgement, and the window that it offered.
     acknowledged: u32,
     window: u16,
-    /// What the other end was told of that.
+    /// The latest acknowledgement that was sent to the other end.
     told: u32,
-    /// What marks do, if both ends speak ECN.
+    /// The reaction to marks, if both ends support ECN.
     law: Option<Law>,
     /// Whether the next acknowledgement echoes a mark.
     echo: bool,
-    /// Whether the next segment says that the window was reduced.
+    /// Whether the next segment signals that the window was reduced.
     tell_reduced: bool,
-    /// Whether this end, and the other, sent its last byte.
+    /// Whether this end has sent its last byte, and whether the other end has.
     closes: bool,
     closed: bool,
     timeout: Option<u64>,
 }
 
-/// The whole of a number of which the last 32 bits are known, near another.
+/// Returns the 64-bit sequence number near `near` whose low 32 bits are `number`.
 fn whole(number: u32, near: u64) -> u64 {
     near.wrapping_add_signed(i64::from(number.wrapping_sub(near as u32) as i32))
 }
 
 impl Connection {
-    /// A connection whose first byte has a number.
+    /// Creates a connection whose first byte has this number.
     fn new(first: u32, service: Service, segment: u64) -> Connection {
         Connection {
             // Numbers near the first may be less than it.
@@ -111,7 +112,7 @@ impl Connection {
     }
 
     fn hear(&mut self, now: u64, head: &Head) {
-        // A mark asks for an echo until the sender says that it reduced its window (RFC 3168 section 6.1.3).
+        // A mark requests echoes until the sender signals that it reduced its window (RFC 3168 section 6.1.3).
         if self.law == Some(Law::Classic) && head.cwr {
             self.echo = false;
         }
@@ -125,7 +126,7 @@ impl Connection {
         self.tell_reduced |= self.sender.acknowledged(now, said, self.law);
     }
 
-    /// Takes a segment that the stack sends.
+    /// Accepts a segment that the stack sends.
     fn hand(&mut self, head: &Head, packet: Vec<u8>, out: &mut Vec<Vec<u8>>) {
         if let Some(acknowledged) = head.acknowledged {
             (self.acknowledged, self.window) = (acknowledged, head.window);
@@ -134,7 +135,7 @@ impl Connection {
         let flight = &mut self.sender.flight;
         if head.len == 0 {
             let mut packet = packet;
-            // What is held here has not been sent, and the other end knows nothing of it.
+            // The segments held here have not been sent, so the other end does not know of them.
             segment::renumber(&mut packet, flight.next() as u32);
             out.push(self.stamped(packet, Bits::default()));
             return;
@@ -144,17 +145,17 @@ impl Connection {
         match () {
             () if end <= known => {}
             () if from < known => flight.add(end, segment::cut(&packet, Some((known - from) as u32))),
-            // Nothing is left out: the stack sends its bytes in their order.
+            // There are no gaps: the stack sends its bytes in their order.
             () => flight.add(end, packet),
         }
     }
 
-    /// Sends what may be sent, and what has to be told.
+    /// Sends the segments that may be sent, with the acknowledgements and signals that are due.
     fn send(&mut self, now: u64, out: &mut Vec<Vec<u8>>) {
         self.sender.poll(now);
         while let Some(due) = self.sender.send(now) {
             let (packet, again) = (due.packet.to_vec(), due.again);
-            // What is sent again is not capable of ECN (RFC 3168 section 6.1.5).
+            // Retransmissions are not ECN-capable (RFC 3168 section 6.1.5).
             let ect = self.law.is_some() && !again;
             let cwr = ect && std::mem::take(&mut self.tell_reduced);
             out.push(self.stamped(packet, Bits { cwr, ect, ..Bits::default() }));
@@ -176,7 +177,7 @@ impl Connection {
 }
 
 impl Transport {
-    /// For a link with this MTU, in bytes of an IP packet.
+    /// Creates the transport for a link with this MTU, in bytes of an IP packet.
     pub fn new(mtu: u32) -> Transport {
         const HEADERS: u64 = 40;
         Transport {
@@ -188,22 +189,22 @@ impl Transport {
         }
     }
 
-    /// Says how connections to and from the service at a port avoid congestion; CUBIC, if nobody says.
+    /// Sets the congestion control of connections to and from the service at a port; the default is CUBIC.
     pub fn control(&mut self, port: u16, control: CongestionControl) {
         self.services.entry(port).or_default().control = control;
     }
 
-    /// Makes what is sent to and from the service at a port capable of ECN.
+    /// Makes the packets to and from the service at a port ECN-capable.
     pub fn mark(&mut self, port: u16, law: Law) {
         self.services.entry(port).or_default().law = Some(law);
     }
 
-    /// What arrived by the port of a service, here or at the other end.
+    /// Returns the counters of the packets that arrived for the service at a port, here or at the other end.
     pub fn marks(&self, port: u16) -> Marks {
         self.services.get(&port).map_or(Marks::default(), |service| service.marks)
     }
 
-    /// The packets for the link, and when this wants to be polled again.
+    /// Returns the packets for the link, and the time of the next poll.
     pub fn poll(&mut self, now: u64) -> (Vec<Vec<u8>>, Option<u64>) {
         while let Some((at, key)) = self.timeouts.first().copied()
             && at <= now
@@ -218,7 +219,7 @@ impl Transport {
         (std::mem::take(&mut self.out), self.timeouts.first().map(|(at, _)| *at))
     }
 
-    /// Takes a packet that the stack sends.
+    /// Processes a packet that the stack sends.
     pub fn sent(&mut self, now: u64, mut packet: Vec<u8>) {
         let Some(head) = Head::read(&packet) else {
             if let Some(port) = udp_ports(&packet).and_then(|ports| self.service(ports))
@@ -263,7 +264,7 @@ impl Transport {
         let bare = (head.len > 0).then(|| segment::cut(&packet, None));
         connection.hand(&head, packet, &mut self.out);
         connection.send(now, &mut self.out);
-        // A segment that has to wait would have told what arrived.
+        // A segment that has to wait would have carried the acknowledgement.
         if let Some(mut bare) = bare.filter(|_| connection.told != connection.acknowledged) {
             segment::renumber(&mut bare, connection.sender.flight.next() as u32);
             let bare = connection.stamped(bare, Bits::default());
@@ -272,7 +273,7 @@ impl Transport {
         self.settle(key);
     }
 
-    /// Looks at a packet that arrives, before the stack does.
+    /// Inspects an arriving packet before the stack receives it.
     pub fn arrived(&mut self, now: u64, packet: &[u8]) {
         let Some(mut head) = Head::read(packet) else {
             if let Some(port) = udp_ports(packet).and_then(|ports| self.service(ports)) {
@@ -286,7 +287,7 @@ impl Transport {
         }
         let key = (head.to.1, head.from.0, head.from.1);
         if head.syn && head.acknowledged.is_none() {
-            // The answer makes it anew, with its numbers.
+            // The SYN-ACK replaces the connection by one with its own numbers.
             let service = port.map(|port| self.services[&port]).unwrap_or_default();
             self.connections.entry(key).or_insert_with(|| {
                 let mut connection = Connection::new(0, service, self.segment);
@@ -303,7 +304,7 @@ impl Transport {
         if head.syn {
             let law = port.and_then(|port| self.services[&port].law);
             connection.law = law.filter(|_| head.ece && !head.cwr);
-            // That was an answer, and no echo of a mark.
+            // In a SYN-ACK, this bit negotiates ECN and echoes no mark.
             head.ece = false;
         }
         connection.hear(now, &head);
@@ -317,7 +318,7 @@ impl Transport {
         marks.marked += u64::from(ecn == CE);
     }
 
-    /// Which of two ports is a service's.
+    /// Returns the one of two ports that belongs to a service.
     fn service(&self, ports: [u16; 2]) -> Option<u16> {
         ports.into_iter().find(|port| self.services.contains_key(port))
     }
@@ -333,7 +334,7 @@ impl Transport {
         }
     }
 
-    /// Notes when a connection wants to be asked again, or forgets it if it is over.
+    /// Schedules the next poll of a connection, or forgets the connection if it is over.
     fn settle(&mut self, key: Key) {
         let Some(connection) = self.connections.get_mut(&key) else { return };
         if connection.is_over() {
@@ -349,7 +350,7 @@ impl Transport {
     }
 }
 
-/// The ports of a datagram, the receiver's first; `None` for packets that are none.
+/// Returns the ports of a datagram, the receiver's first; `None` if the packet is not a datagram.
 fn udp_ports(packet: &[u8]) -> Option<[u16; 2]> {
     let ip = Ipv4Packet::new_checked(packet).ok().filter(|ip| ip.next_header() == IpProtocol::Udp)?;
     UdpPacket::new_checked(ip.payload()).ok().map(|udp| [udp.dst_port(), udp.src_port()])

@@ -1,19 +1,20 @@
-//! The round trip, and how long to wait for an acknowledgement (RFC 6298).
+//! Estimation of the round-trip time, and the retransmission timeout (RFC 6298).
 
-/// Nanoseconds before the first round trip has been measured (RFC 6298 section 2.1).
+/// Timeout in nanoseconds before the first round trip has been measured (RFC 6298 section 2.1).
 const FIRST_NS: u64 = 1_000_000_000;
 
-/// The least that is waited beyond a round trip: 200 ms, as Linux has it. RFC 6298 asks for a second in all.
+/// Minimum margin of the timeout beyond the round-trip time: 200 ms, as in Linux. RFC 6298 asks for a timeout of at
+/// least one second in all.
 const LEAST_MARGIN_NS: u64 = 200_000_000;
 
-/// The most that is waited.
+/// Maximum timeout.
 const MOST_NS: u64 = 60_000_000_000;
 
-/// What a sender knows of its round trip.
+/// A sender's estimate of its round-trip time.
 #[derive(Debug, Default)]
 pub struct RoundTrip {
     measured: Option<Measured>,
-    /// Timeouts since something was acknowledged.
+    /// Number of timeouts since the last acknowledgement.
     timeouts: u32,
 }
 
@@ -25,7 +26,7 @@ struct Measured {
 }
 
 impl RoundTrip {
-    /// A segment that was sent once was acknowledged after so long.
+    /// Records the round-trip time of a segment that was sent only once.
     pub fn took(&mut self, ns: u64) {
         self.measured = Some(match self.measured {
             None => Measured { smoothed_ns: ns, variation_ns: ns / 2, least_ns: ns },
@@ -37,17 +38,17 @@ impl RoundTrip {
         });
     }
 
-    /// The smoothed round trip in nanoseconds, 0 if none was measured.
+    /// Returns the smoothed round-trip time in nanoseconds, 0 if none was measured.
     pub fn smoothed_ns(&self) -> u64 {
         self.measured.map_or(0, |measured| measured.smoothed_ns)
     }
 
-    /// The shortest round trip in nanoseconds, 0 if none was measured.
+    /// Returns the minimum round-trip time in nanoseconds, 0 if none was measured.
     pub fn least_ns(&self) -> u64 {
         self.measured.map_or(0, |measured| measured.least_ns)
     }
 
-    /// How long to wait for an acknowledgement, in nanoseconds.
+    /// Returns the retransmission timeout in nanoseconds.
     pub fn timeout_ns(&self) -> u64 {
         let once = self.measured.map_or(FIRST_NS, |Measured { smoothed_ns, variation_ns, .. }| {
             smoothed_ns + (4 * variation_ns).max(LEAST_MARGIN_NS)
@@ -55,13 +56,14 @@ impl RoundTrip {
         (once << self.timeouts.min(16)).min(MOST_NS)
     }
 
-    /// Nothing was acknowledged for that long: wait twice as long (section 5.5). True the first time.
+    /// Doubles the timeout, because it expired without an acknowledgement (section 5.5). Returns true the first time in
+    /// a row.
     pub fn timed_out(&mut self) -> bool {
         self.timeouts += 1;
         self.timeouts == 1
     }
 
-    /// Something was acknowledged.
+    /// Resets the count of timeouts, because something was acknowledged.
     pub fn heard(&mut self) {
         self.timeouts = 0;
     }

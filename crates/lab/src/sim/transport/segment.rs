@@ -1,4 +1,4 @@
-//! TCP segments in IPv4 packets, as the stack makes them.
+//! TCP segments in IPv4 packets, as the stack creates them.
 
 use std::net::Ipv4Addr;
 
@@ -10,10 +10,10 @@ pub struct Head {
     pub from: (Ipv4Addr, u16),
     pub to: (Ipv4Addr, u16),
     pub number: u32,
-    /// What it acknowledges, if anything.
+    /// The acknowledgement number, if the segment has one.
     pub acknowledged: Option<u32>,
     pub window: u16,
-    /// Numbers that it takes: bytes of payload, and one for each of SYN and FIN.
+    /// Length in sequence numbers: bytes of payload, plus one each for SYN and FIN.
     pub len: u32,
     pub syn: bool,
     pub fin: bool,
@@ -22,25 +22,25 @@ pub struct Head {
     pub cwr: bool,
     /// The ECN field of the packet.
     pub ecn: u8,
-    /// Ranges behind what it acknowledges (RFC 2018).
+    /// Selectively acknowledged ranges beyond the acknowledgement number (RFC 2018).
     pub ranges: [Option<(u32, u32)>; 3],
 }
 
-/// The codepoints of the ECN field (RFC 3168 section 5).
+/// Codepoints of the ECN field (RFC 3168 section 5).
 pub const ECT0: u8 = 0b10;
 pub const CE: u8 = 0b11;
 
-/// Bits of TCP's flags that belong to ECN.
+/// The bits of a packet that belong to ECN.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bits {
     pub ece: bool,
     pub cwr: bool,
-    /// Whether the packet is capable of ECN.
+    /// Whether the packet is ECN-capable.
     pub ect: bool,
 }
 
 impl Head {
-    /// Reads a packet; `None` if it is no whole TCP segment, or broken.
+    /// Parses a packet; `None` if it is not a complete, valid TCP segment.
     pub fn read(packet: &[u8]) -> Option<Head> {
         let ip = Ipv4Packet::new_checked(packet).ok()?;
         let (from, to, ecn) = (ip.src_addr(), ip.dst_addr(), ip.ecn());
@@ -69,7 +69,7 @@ impl Head {
     }
 }
 
-/// Changes a packet of which [`Head::read`] read the head, and its checksums.
+/// Changes a packet whose header [`Head::read`] has parsed, and updates its checksums.
 fn change(packet: &mut [u8], ect: bool, change: impl FnOnce(&mut TcpPacket<&mut [u8]>)) {
     let mut ip = Ipv4Packet::new_unchecked(packet);
     if ect {
@@ -82,7 +82,7 @@ fn change(packet: &mut [u8], ect: bool, change: impl FnOnce(&mut TcpPacket<&mut 
     tcp.fill_checksum(&from, &to);
 }
 
-/// Sets the bits of ECN, and what a segment acknowledges and offers.
+/// Sets the ECN bits, the acknowledgement number and the window of a segment.
 pub fn stamp(packet: &mut [u8], acknowledged: u32, window: u16, bits: Bits) {
     change(packet, bits.ect, |tcp| {
         tcp.set_ack_number(TcpSeqNumber(acknowledged as i32));
@@ -91,7 +91,7 @@ pub fn stamp(packet: &mut [u8], acknowledged: u32, window: u16, bits: Bits) {
     });
 }
 
-/// Sets the bits of ECN of a SYN.
+/// Sets the ECN bits of a SYN.
 pub fn negotiate(packet: &mut [u8], bits: Bits) {
     change(packet, false, |tcp| mark(tcp, bits));
 }
@@ -105,12 +105,13 @@ fn mark(tcp: &mut TcpPacket<&mut [u8]>, bits: Bits) {
     }
 }
 
-/// Gives a segment without payload its number.
+/// Sets the sequence number of a segment without payload.
 pub fn renumber(packet: &mut [u8], number: u32) {
     change(packet, false, |tcp| tcp.set_seq_number(TcpSeqNumber(number as i32)));
 }
 
-/// The segment without its first bytes of payload, or (`bytes` is `None`) without any, and then without FIN.
+/// Returns the segment without its first `bytes` bytes of payload; if `bytes` is `None`, without any payload and
+/// without FIN.
 pub fn cut(packet: &[u8], bytes: Option<u32>) -> Vec<u8> {
     let ip_len = usize::from(Ipv4Packet::new_unchecked(packet).header_len());
     let tcp_len = usize::from(TcpPacket::new_unchecked(&packet[ip_len..]).header_len());

@@ -1,4 +1,4 @@
-//! One direction of a connection: which segments are sent when, and sent again.
+//! One direction of a connection: the transmission and retransmission of its segments.
 
 use super::control::{CongestionControl, Law, Window};
 use super::flight::{Due, Flight, Heard};
@@ -10,27 +10,27 @@ pub struct Sender {
     pub flight: Flight,
     window: Window,
     trip: RoundTrip,
-    /// What was lost is being made up for until this byte is acknowledged.
+    /// Loss recovery lasts until this byte is acknowledged.
     recovers: Option<u64>,
-    /// A round ends when this byte is acknowledged; `None` if nothing was on the way when the last one ended.
+    /// The round ends when this byte is acknowledged; `None` if nothing was in flight when the last one ended.
     round_ends: Option<u64>,
-    /// When nothing was heard for too long.
+    /// Time at which the retransmission timer expires.
     timeout: Option<u64>,
 }
 
-/// What an acknowledgement says.
+/// The contents of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledgement<'a> {
-    /// All bytes before this one.
+    /// All bytes before this one are acknowledged.
     pub up_to: u64,
-    /// Ranges behind it (RFC 2018).
+    /// Selectively acknowledged ranges beyond it (RFC 2018).
     pub ranges: &'a [(u64, u64)],
     /// Whether it echoes a mark.
     pub echo: bool,
 }
 
 impl Sender {
-    /// A sender whose first byte has this number.
+    /// Creates a sender whose first byte has this number.
     pub fn new(first: u64, control: CongestionControl, segment: u64) -> Sender {
         Sender {
             flight: Flight::new(first),
@@ -42,10 +42,10 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement came. True if its mark made the window smaller.
+    /// Processes an acknowledgement. Returns true if its mark reduced the window.
     pub fn acknowledged(&mut self, now: u64, said: Acknowledgement<'_>, law: Option<Law>) -> bool {
         let (flight, window) = (&mut self.flight, &mut self.window);
-        // Whoever has more to send than the window allows may have a larger one.
+        // Only a sender that has more to send than the window allows may have a larger window.
         let held_up = flight.is_waiting();
         let round_ends = *self.round_ends.get_or_insert(flight.next());
         let Heard { arrived, in_order, trip_ns } =
@@ -78,7 +78,7 @@ impl Sender {
         reduced
     }
 
-    /// The next segment to send now.
+    /// Returns the next segment to send now.
     pub fn send(&mut self, now: u64) -> Option<Due<'_>> {
         let allowed = self.window.bytes().saturating_sub(self.flight.on_the_way());
         let due = self.flight.send(now, allowed)?;
@@ -87,12 +87,12 @@ impl Sender {
         Some(due)
     }
 
-    /// When it wants to be asked again, if nothing is heard.
+    /// Returns the time at which the sender wants to be polled if no acknowledgement arrives.
     pub fn timeout(&self) -> Option<u64> {
         self.timeout
     }
 
-    /// Nothing was heard for too long, if that is so: everything is sent again (RFC 6298 section 5).
+    /// Sends everything again if the retransmission timer has expired (RFC 6298 section 5).
     pub fn poll(&mut self, now: u64) {
         if self.timeout.is_none_or(|timeout| now < timeout) {
             return;
@@ -104,7 +104,7 @@ impl Sender {
         let is_first = self.trip.timed_out();
         self.flight.all_lost();
         self.window.timed_out(is_first);
-        // It grows again from one segment; what was lost before is no new sign of congestion.
+        // The window grows again from one segment; earlier losses are no new sign of congestion.
         self.recovers = None;
         self.round_ends = Some(self.flight.next());
     }

@@ -1,4 +1,4 @@
-//! Two ends of a connection, as they look on the wire: each test is the story of a few packets.
+//! Two ends of a connection, as they are visible on the wire. Each test is the story of a few packets.
 
 use std::net::Ipv4Addr;
 
@@ -28,7 +28,7 @@ fn ip(protocol: IpProtocol, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A segment as a stack makes it.
+/// A segment as a stack creates it.
 #[derive(Clone, Copy)]
 struct Segment {
     control: TcpControl,
@@ -53,7 +53,7 @@ impl Segment {
         Segment { acknowledged: Some(acknowledged), ..ACKNOWLEDGEMENT }
     }
 
-    /// The packet, to the server or from it.
+    /// Returns the packet, to the server or from it.
     fn packet(self, to_server: bool) -> Vec<u8> {
         let (from, to) = if to_server { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
         let payload = vec![7; self.len];
@@ -83,7 +83,7 @@ impl Segment {
     }
 }
 
-/// The end of a host, whose stack and link the test is.
+/// The end of a connection at a host; the test plays its stack and its link.
 struct End {
     transport: Transport,
     is_client: bool,
@@ -97,19 +97,19 @@ impl End {
         End { transport, is_client }
     }
 
-    /// What goes to the link now.
+    /// Returns the segments that go to the link now.
     fn poll(&mut self, now: u64) -> Vec<Head> {
         let (packets, _) = self.transport.poll(now);
         packets.iter().map(|packet| Head::read(packet).expect("a segment whose checksums are right")).collect()
     }
 
-    /// The stack sends: what goes to the link.
+    /// Sends a segment from the stack. Returns the segments that go to the link.
     fn sends(&mut self, now: u64, segment: Segment) -> Vec<Head> {
         self.transport.sent(now, segment.packet(self.is_client));
         self.poll(now)
     }
 
-    /// A segment with these bits arrives: what goes to the link.
+    /// Delivers a segment with these bits. Returns the segments that go to the link.
     fn hears(&mut self, now: u64, segment: Segment, bits: Bits, ecn: u8) -> Vec<Head> {
         let mut packet = segment.packet(!self.is_client);
         negotiate(&mut packet, bits);
@@ -120,7 +120,7 @@ impl End {
         self.poll(now)
     }
 
-    /// A segment without any bit of ECN arrives.
+    /// Delivers a segment without any ECN bit.
     fn hears_plain(&mut self, now: u64, segment: Segment) -> Vec<Head> {
         self.hears(now, segment, Bits::default(), 0)
     }
@@ -135,7 +135,7 @@ fn bits(head: &Head) -> (bool, bool, u8) {
     (head.ece, head.cwr, head.ecn)
 }
 
-/// A client whose connection is open: a server that answers with `answer` speaks ECN, or does not.
+/// Creates a client whose connection is open, to a server whose `answer` says whether it supports ECN.
 fn client(law: Option<Law>, answer: Bits) -> End {
     let mut client = End::new(true, law);
     let syn = client.sends(0, SYN);
@@ -144,7 +144,7 @@ fn client(law: Option<Law>, answer: Bits) -> End {
     client
 }
 
-/// A server that took a SYN with these bits, and what it answered.
+/// Creates a server that received a SYN with these bits. Returns it with its answer.
 fn server(law: Option<Law>, syn: Bits) -> (End, Head) {
     let mut server = End::new(false, law);
     server.hears(0, SYN, syn, 0);
@@ -152,17 +152,17 @@ fn server(law: Option<Law>, syn: Bits) -> (End, Head) {
     (server, answer)
 }
 
-/// Numbers of the first bytes of what has some.
+/// Returns the first sequence numbers of the segments that occupy any.
 fn numbers(heads: &[Head]) -> Vec<u32> {
     heads.iter().filter(|head| head.len > 0).map(|head| head.number).collect()
 }
 
-/// So many segments that a stack has to send: what goes to the link at once.
+/// Sends this number of segments from the stack at once. Returns the segments that go to the link at once.
 fn burst(end: &mut End, segments: u32) -> Vec<u32> {
     (0..segments).flat_map(|at| numbers(&end.sends(0, Segment::at(1 + at * SEGMENT as u32)))).collect()
 }
 
-/// RFC 3168 section 6.1.1: only two ends that both say so mark what they send.
+/// RFC 3168 section 6.1.1: packets are ECN-capable only if both ends negotiated ECN.
 #[test]
 fn both_ends_agree_on_ecn_before_anything_is_capable_of_it() {
     for (answer, ecn) in [(ECE, ECT0), (NONE, 0), (BOTH, 0)] {
@@ -182,7 +182,7 @@ fn both_ends_agree_on_ecn_before_anything_is_capable_of_it() {
     }
 }
 
-/// RFC 3168 section 6.1.3; and a pure acknowledgement is not capable of ECN (section 6.1.4).
+/// RFC 3168 section 6.1.3. In addition, a pure acknowledgement is not ECN-capable (section 6.1.4).
 #[test]
 fn a_mark_is_echoed_until_the_sender_says_that_it_gave_way() {
     let (mut server, _) = server(Some(Law::Classic), BOTH);
@@ -200,7 +200,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_gave_way() {
     assert_eq!((marks.capable, marks.marked), (5, 2));
 }
 
-/// RFC 8257 section 3.2, but for acknowledgements that are delayed.
+/// RFC 8257 section 3.2, except for delayed acknowledgements.
 #[test]
 fn dctcp_echoes_what_was_marked_and_nothing_else() {
     let (mut server, _) = server(Some(Law::Dctcp), BOTH);
@@ -216,7 +216,7 @@ fn dctcp_echoes_what_was_marked_and_nothing_else() {
 fn echoes_halve_the_window_once_a_round_trip_and_the_next_new_segment_says_so() {
     let mut client = client(Some(Law::Classic), ECE);
     assert_eq!(burst(&mut client, 30).len(), 10);
-    // Nine are on the way, and five may be; then four.
+    // Nine are in flight, and five may be; then four.
     assert!(client.hears(1, Segment::up_to(1_001), ECE, 0).is_empty());
     let next = client.hears(2, Segment::up_to(6_001), ECE, 0);
     assert_eq!(numbers(&next), [10_001]);
@@ -226,7 +226,7 @@ fn echoes_halve_the_window_once_a_round_trip_and_the_next_new_segment_says_so() 
     assert!(later.iter().all(|head| bits(head) == (false, false, ECT0)), "{later:?}");
 }
 
-/// RFC 6298 sections 2.1 and 5; RFC 5681 section 3.1 for the window; RFC 3168 section 6.1.5 for the field of ECN.
+/// RFC 6298 sections 2.1 and 5; RFC 5681 section 3.1 for the window; RFC 3168 section 6.1.5 for the ECN field.
 #[test]
 fn what_nobody_acknowledges_is_sent_again_one_segment_at_first_and_not_capable_of_ecn() {
     let mut client = client(Some(Law::Classic), ECE);
@@ -235,10 +235,10 @@ fn what_nobody_acknowledges_is_sent_again_one_segment_at_first_and_not_capable_o
     let again = client.poll(SECOND);
     assert_eq!(numbers(&again), [1]);
     assert_eq!(again[0].ecn, 0);
-    // The next one is due after twice the time.
+    // The next retransmission is due after twice the time.
     assert!(numbers(&client.poll(3 * SECOND - 1)).is_empty());
     assert_eq!(numbers(&client.poll(3 * SECOND)), [1]);
-    // From one segment on the window doubles again, up to half of what it was before the first time.
+    // The window doubles again from one segment, up to half of its size before the first timeout.
     let heard = 3 * SECOND + SECOND / 2;
     assert_eq!(numbers(&client.hears_plain(heard, Segment::up_to(1_001))), [1_001, 2_001]);
     assert!(client.poll(heard + SECOND - 1).is_empty(), "the timer begins anew");
@@ -246,7 +246,8 @@ fn what_nobody_acknowledges_is_sent_again_one_segment_at_first_and_not_capable_o
     assert_eq!(numbers(&client.poll(heard + SECOND + 1)), [3_001], "and its time is the first again");
 }
 
-/// What was being made up for is lost once more: it is the timeout's now, and the window grows from one segment.
+/// A retransmission in loss recovery is lost again. The timeout ends the recovery, and the window grows from one
+/// segment.
 #[test]
 fn a_timeout_ends_a_recovery() {
     let mut client = client(None, NONE);
@@ -257,7 +258,8 @@ fn a_timeout_ends_a_recovery() {
     assert_eq!(numbers(&client.hears_plain(SECOND + 9, Segment::up_to(4_001))).len(), 5);
 }
 
-/// RFC 9002 section 6.1.1: one sent three later arrived. RFC 5681: the window is halved once for all that is lost of it.
+/// RFC 9002 section 6.1.1: a segment is lost once a transmission three numbers later has arrived. RFC 5681: the window
+/// is halved once for all losses within it.
 #[test]
 fn what_selective_acknowledgements_leave_out_is_sent_again_and_the_window_halved_once() {
     let mut client = client(None, NONE);
@@ -266,18 +268,18 @@ fn what_selective_acknowledgements_leave_out_is_sent_again_and_the_window_halved
         let segment = Segment { range: Some((2_001, up_to)), ..ACKNOWLEDGEMENT };
         numbers(&client.hears_plain(9, segment))
     };
-    // The first two are lost. What arrives makes room for what is new, until that is known.
+    // The first two are lost. Until that is known, each arrival makes room for a new segment.
     assert_eq!(arrived(3_001), [10_001]);
-    // Eight are on the way, one is lost, and five may be on the way; then six, and the other is lost too.
+    // Eight are in flight, one is lost, and five may be in flight; then six are, and the other is lost too.
     let sent = [4_001, 5_001, 6_001, 7_001, 8_001, 9_001, 10_001].map(arrived);
     assert_eq!(sent.concat(), [1, 1_001, 11_001, 12_001]);
     let connection = client.transport.connections.values().next().expect("there is one");
     assert_eq!(connection.sender.flight.on_the_way(), 5_000);
-    // One byte short of its end the recovery lasts, and the window does not grow. Three are on the way.
+    // Recovery lasts while one byte before its end is missing, and the window does not grow. Three are in flight.
     assert_eq!(numbers(&client.hears_plain(9, Segment::up_to(10_001))), [13_001, 14_001]);
 }
 
-/// A window that nobody fills says nothing of the network (RFC 9002 section 7.8 has the same).
+/// A window that is not filled gives no information about the network (RFC 9002 section 7.8 has the same rule).
 #[test]
 fn a_window_that_is_not_filled_does_not_grow() {
     let mut client = client(None, NONE);
@@ -299,7 +301,8 @@ fn what_the_stack_sends_again_stays_here_and_what_it_cuts_otherwise_is_cut() {
     assert_eq!((numbers(&rest), rest[0].len), (vec![1_001], 500));
 }
 
-/// What waits for the window would have told what arrived; and no number is told of what has not been sent.
+/// A segment that waits for the window would have carried the acknowledgement. No packet carries a sequence number
+/// beyond the bytes that were sent.
 #[test]
 fn acknowledgements_do_not_wait_for_the_window() {
     let mut client = client(None, NONE);
@@ -318,7 +321,7 @@ fn a_connection_that_both_ends_closed_is_forgotten() {
     client.sends(0, Segment { control: TcpControl::Fin, ..DATA });
     client.hears_plain(1, Segment { control: TcpControl::Fin, ..Segment::up_to(1_002) });
     assert!(client.transport.connections.is_empty() && client.transport.timeouts.is_empty());
-    // The answer to the other's last byte goes out nevertheless.
+    // The answer to the other end's last byte is still sent.
     assert_eq!(client.sends(2, Segment { number: 1_002, ..Segment::up_to(2) })[0].acknowledged, Some(2));
 }
 

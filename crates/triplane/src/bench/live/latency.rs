@@ -1,4 +1,4 @@
-//! How long single frames take, at a light load.
+//! Measures the latency of single frames at a light load.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,17 +11,17 @@ use crate::bench::histogram::Histogram;
 /// Frames a second.
 pub const RATE_PPS: f64 = 1000.0;
 
-/// What was measured.
+/// The measured latencies.
 #[derive(Clone, Debug)]
 pub struct Latency {
     /// Frames that were sent.
     pub sent: u64,
-    /// How long those took that arrived, in nanoseconds.
+    /// Latencies of the frames that arrived, in nanoseconds.
     pub took: Histogram,
 }
 
-/// Sends frames one by one for a time and looks at when each arrives. The time is from before the frame is given to the
-/// kernel until the kernel's own time stamp where it arrives. Frames without room for a number cannot be told apart;
+/// Sends frames one by one for a time and measures when each arrives. A latency lasts from before the frame is passed
+/// to the kernel until the kernel's time stamp on arrival. Frames without room for a number cannot be distinguished;
 /// then none is counted.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn measure(ends: &Ends, generator: &mut Generator, time: Duration) -> Result
     let mut sent_at: Vec<u64> = Vec::new();
     let (mut frame, mut arrived) = (Vec::new(), Vec::new());
     let begin = Instant::now();
-    // The last frames have their time too.
+    // The last frames need time to arrive.
     while begin.elapsed() < time + Duration::from_millis(200) {
         let due = begin.elapsed().min(time).as_secs_f64() * RATE_PPS;
         if (latency.sent as f64) < due {

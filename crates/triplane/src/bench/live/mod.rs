@@ -1,4 +1,4 @@
-//! Whatever forwards between two interfaces, measured from outside: frames are offered to one and counted on the other.
+//! Measures any forwarder between two interfaces from outside: frames are offered to one and counted on the other.
 //!
 //! A trial offers frames at a rate for a time, waits until nothing more arrives, and compares what was sent with what
 //! arrived. [`search`] looks for the highest rate at which no more is lost than is tolerated; [`latency`] then measures
@@ -17,16 +17,16 @@ use ports::{PortError, PortSpec, SpecError};
 
 use search::Search;
 
-/// So many different frames are made beforehand and sent in turn.
+/// Number of different frames that are generated beforehand and sent in turn.
 const FRAMES: usize = 16_384;
 
-/// When nothing has arrived for so long, nothing more will.
+/// Time without an arrival after which no more frames are expected.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// Frames in flight are waited for so long at most.
+/// Maximum time to wait for frames in flight.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Where frames are offered, and where they are counted.
+/// The interface on which frames are offered, and the one on which they are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ends {
     /// The sender as [`PortSpec`] has it: `eth1` or `xdp:eth1`.
@@ -49,8 +49,8 @@ impl Ends {
         self.from.strip_prefix("xdp:").unwrap_or(&self.from)
     }
 
-    /// Finds what would keep frames with payloads of up to `longest` bytes from leaving by the one interface, or any from
-    /// arriving at the other.
+    /// Checks that frames with payloads of up to `longest` bytes can leave by the one interface, and that the other can
+    /// receive frames.
     fn check(&self, longest: usize) -> Result<(), LiveError> {
         let (from, to) = (Link::of(self.sender())?, Link::of(&self.to)?);
         for (link, name) in [(from, self.sender()), (to, &self.to)] {
@@ -65,12 +65,12 @@ impl Ends {
     }
 }
 
-/// What came of a trial.
+/// The results of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Frames a second that were asked for; 0 for as many as there can be.
+    /// Requested frames a second; 0 for the maximum.
     pub asked_pps: f64,
-    /// How long frames were sent, in seconds.
+    /// Time for which frames were sent, in seconds.
     pub seconds: f64,
     /// Frames that were sent.
     pub sent: u64,
@@ -105,7 +105,7 @@ impl Trial {
     }
 }
 
-/// Why nothing can be measured.
+/// An error that prevents the measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// An interface cannot be used.
@@ -150,7 +150,7 @@ pub struct Live {
     ends: Ends,
     pace: Pace,
     sink: Sink,
-    /// What the sender's port has to say of how it was opened.
+    /// A note on how the sender's port was opened.
     note: Option<String>,
 }
 
@@ -176,7 +176,7 @@ impl Live {
         Ok(Live { ends: ends.clone(), pace: Pace::new(port, frames), sink, note })
     }
 
-    /// How the sender's port was opened, if it is not as asked for.
+    /// Returns a note on how the sender's port was opened, if that is not as requested.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -198,8 +198,8 @@ impl Live {
         Ok(Trial { asked_pps, seconds, sent, received: last - before })
     }
 
-    /// Looks for the highest rate at which no more than `tolerated` (from 0 to 1) is lost, in trials of `time`. `told` is
-    /// told of each trial.
+    /// Searches for the highest rate at which no more than `tolerated` (from 0 to 1) is lost, in trials of `time`.
+    /// Calls the last argument with each trial.
     ///
     /// # Errors
     /// If a port can be used no longer, or nothing arrives.
@@ -209,7 +209,7 @@ impl Live {
         tolerated: f64,
         told: &mut dyn FnMut(&Trial),
     ) -> Result<Vec<Trial>, LiveError> {
-        // What learns, resolves or warms up does so now.
+        // Gives the forwarder an opportunity to learn, resolve and warm up.
         let first = self.trial(10_000.0, Duration::from_millis(200))?;
         if first.received == 0 {
             let Ends { from, to } = self.ends.clone();

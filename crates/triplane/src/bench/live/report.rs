@@ -1,4 +1,4 @@
-//! What people and programs read of a live benchmark.
+//! Results of a live benchmark, for people and for programs.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub fn line(trial: &Trial) -> String {
     format!("  {asked:>16}  {sent:>16}  {received:>16}  {:>10}  {:>7.3}\n", grouped(trial.lost()), trial.loss() * 100.0)
 }
 
-/// What the trials say.
+/// Renders the conclusion of the trials.
 pub fn verdict(trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> String {
     let mut text = String::from("\n");
     let limit =
@@ -49,7 +49,7 @@ pub fn verdict(trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> S
     text
 }
 
-/// The whole account, with stable names.
+/// Renders all results as JSON, with stable names.
 pub fn json(ends: &Ends, traffic: &str, trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> String {
     let told: Vec<Value> = trials
         .iter()

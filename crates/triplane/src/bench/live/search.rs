@@ -1,10 +1,10 @@
 //! Looking for the highest rate without loss (RFC 2544, 26.1): halve the distance between a rate that went well and one
 //! that did not.
 
-/// Rates that are so near each other, as a part of the higher one, are the same.
+/// Distance between two rates, as a part of the higher one, below which they count as equal.
 const RESOLUTION: f64 = 0.01;
 
-/// More trials are not made.
+/// Maximum number of trials.
 const MOST_TRIALS: u32 = 16;
 
 /// A search, between trials.
@@ -29,7 +29,7 @@ impl Search {
         (!found).then_some((self.good + self.bad) / 2.0)
     }
 
-    /// How it went at the rate that was to be tried.
+    /// Records the outcome of the trial at the rate that [`Search::next`] returned.
     pub fn tried(&mut self, went_well: bool) {
         let rate = (self.good + self.bad) / 2.0;
         self.trials += 1;

@@ -1,4 +1,4 @@
-//! What came of the second act, for people and for programs.
+//! The results of the second act, as text for people and as JSON for programs.
 
 use itch_feed::Subscriber;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::market::report::micros;
 use crate::output::grouped;
 use crate::output::{Failure, Output};
 
-/// The account of the act.
+/// The results of the act.
 pub struct Account {
     mode: Mode,
     published: Published,
@@ -21,7 +21,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Draws up the account.
+    /// Builds the account.
     pub(super) fn new(
         mode: Mode,
         published: Published,
@@ -34,15 +34,15 @@ impl Account {
         Ok(Account { mode, published, outcomes, way, compiled: is_compiled })
     }
 
-    /// What did not go as it should. What a busy machine loses on the way is told in the account, and is no fault as long
-    /// as the subscriber can see the gap.
+    /// Returns the first check that failed, as a sentence, or `None` if all passed. Messages that a busy machine loses
+    /// on the way are reported in the account. They are no failure as long as the subscriber can see the gap.
     pub fn shortcoming(&self) -> Option<String> {
         self.outcomes.iter().find_map(|Outcome { subscription, asked, subscriber }| {
             let totals = subscriber.totals();
             let name = &subscription.name;
             match totals.messages {
                 0 => Some(format!("`{name}` got nothing of {asked} messages")),
-                // What is lost before the switch is missing for everyone, asked for or not.
+                // Messages lost before the switch are missing for every subscriber, whether it asked for them or not.
                 got if got > *asked || got + totals.missing < *asked => {
                     Some(format!("`{name}` asked for {asked} messages, got {got} and misses {}", totals.missing))
                 }
@@ -51,7 +51,7 @@ impl Account {
         })
     }
 
-    /// The account for people.
+    /// Renders the account for people.
     pub fn render(&self, output: &Output) -> String {
         let heading = |text: &str| format!("\n{}\n\n", output.bold(text));
         let mut text = heading("A market data feed, and a switch that knows who wants what");
@@ -107,7 +107,7 @@ impl Account {
         text
     }
 
-    /// The account for programs.
+    /// Returns the account as JSON.
     pub fn to_json(&self) -> Value {
         let subscribers = self.outcomes.iter().map(|Outcome { subscription, asked, subscriber }| {
             let (totals, ages) = (subscriber.totals(), subscriber.ages());

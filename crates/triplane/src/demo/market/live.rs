@@ -1,4 +1,4 @@
-//! The second act in namespaces: real sockets, and the switch as a thread.
+//! The second act in network namespaces: real sockets, and the switch in a thread.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::AtomicBool;
@@ -19,12 +19,12 @@ use crate::market::receive::{self, Ends};
 use crate::market::socket;
 use crate::output::{Failure, Output};
 
-/// The longest that the act may take, in seconds.
+/// Maximum duration of the act, in seconds.
 const LIMIT_S: f64 = 10.0;
-/// The longest wait for a link.
+/// Maximum wait for a link.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The host's address whose link is at this port of the switch.
+/// Returns the address of the host whose link is at `port` of the switch.
 fn address(port: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, 1, 0, port as u8)
 }
@@ -33,7 +33,7 @@ fn interface(port: u32) -> String {
     format!("feed-{port}")
 }
 
-/// A host whose link ends in this process's namespace.
+/// Creates a host whose link ends in this process's namespace.
 fn host(name: &str, port: u32, here: &Namespace) -> Result<Namespace, NamespaceError> {
     let host = Namespace::new(name)?;
     let end = interface(port);
@@ -47,7 +47,7 @@ fn host(name: &str, port: u32, here: &Namespace) -> Result<Namespace, NamespaceE
     Ok(host)
 }
 
-/// Plays the act in the namespace that the first one made.
+/// Runs the act in the namespace that the first act created.
 pub fn live(output: &Output) -> Result<Account, Failure> {
     let subscriptions = super::subscriptions();
     let here = Namespace::current().context("looking at the own namespace")?;
@@ -68,7 +68,7 @@ pub fn live(output: &Output) -> Result<Account, Failure> {
     let mut receivers = Vec::new();
     for (subscription, host) in subscriptions.into_iter().zip(&hosts) {
         let own = address(subscription.port);
-        // A socket stays in the namespace that it was opened in.
+        // A socket stays in the namespace in which it was opened.
         let opened = host.enter(|| socket::receiver(Some(GROUP), own, itch_feed::PORT));
         let socket = opened.context("entering a subscriber's host")??;
         receivers.push(std::thread::spawn(move || {

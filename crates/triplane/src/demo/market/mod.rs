@@ -1,4 +1,5 @@
-//! The second act: an exchange, a switch that knows who wants which messages, and three subscribers.
+//! The second act: an exchange, a switch that delivers to each subscriber the messages it asked for, and three
+//! subscribers.
 //!
 //! ```text
 //!   exchange ──── [1] switch [2] ──── fund
@@ -6,8 +7,8 @@
 //!                            [4] ──── tape
 //! ```
 //!
-//! The switch is `examples/market-data`. What each subscriber should get is found by asking its rule of every message of
-//! the feed, which its seed makes again.
+//! The switch is `examples/market-data`. The messages that each subscriber should get are found by applying its rule to
+//! every message of the feed, which is generated again from its seed.
 
 mod account;
 mod live;
@@ -31,37 +32,37 @@ const PROGRAM: &str = include_str!("../../../../../examples/market-data/switch.p
 const ENTRIES: &str = include_str!("../../../../../examples/market-data/switch.json");
 const RULES: &str = include_str!("../../../../../examples/market-data/rules.sub");
 
-/// Where they are found in the repository.
+/// Paths of the example's files in the repository.
 const PROGRAM_NAME: &str = "examples/market-data/switch.p4";
 const ENTRIES_NAME: &str = "examples/market-data/switch.json";
 const RULES_NAME: &str = "examples/market-data/rules.sub";
 
-/// The exchange's port.
+/// The switch port of the exchange.
 const EXCHANGE: u32 = 1;
-/// Where the feed goes.
+/// The multicast group that the feed is sent to.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
 
-/// Messages a second, and for how long, in seconds; the same live and from captures.
+/// Rate in messages per second, and duration in seconds; the same live and from captures.
 const RATE: f64 = 10_000.0;
 const SENDS_S: f64 = 1.5;
 
-/// Who subscribes, and to what.
+/// A subscriber's rule, and its port.
 struct Subscription {
     name: String,
-    /// The rule's condition, as it is written.
+    /// The rule's condition, as written in the rule file.
     condition: String,
     filter: Filter,
     port: u32,
 }
 
-/// A subscription, how much it asked for, and what came of it.
+/// A subscription, the number of messages it asked for, and the subscriber's results.
 struct Outcome {
     subscription: Subscription,
     asked: u64,
     subscriber: Subscriber,
 }
 
-/// The subscriptions of the example.
+/// Returns the subscriptions of the example.
 fn subscriptions() -> Vec<Subscription> {
     let rules =
         Filter::rules(RULES_NAME, RULES).unwrap_or_else(|wrong| panic!("the example's rules are right: {wrong}"));
@@ -76,12 +77,13 @@ fn subscriptions() -> Vec<Subscription> {
         .collect()
 }
 
-/// The feed: the types of messages of an exchange, a tenth of new orders of the stock that matters.
+/// Returns the feed's parameters: an exchange's mix of message types, and a share of 0.1 of the new orders for the
+/// stock that matters.
 fn spec() -> Spec {
     Spec { mix: Mix::BOOK, share: 0.1, ..Workload::Synthetic.spec(1) }
 }
 
-/// A switch that runs the example with its entries.
+/// Builds a switch that runs the example with its entries.
 fn switch(output: &Output) -> Result<Switch, Failure> {
     let mut loader = Loader::builtin(PROGRAM_NAME, PROGRAM);
     let program = loader.program(output)?;
@@ -97,7 +99,7 @@ fn switch(output: &Output) -> Result<Switch, Failure> {
     Ok(switch)
 }
 
-/// Puts together what each subscriber asked for and what it got.
+/// Pairs the number of messages that each subscriber asked for with the messages it received.
 fn outcomes(published: &Published, subscribers: Vec<(Subscription, Subscriber)>) -> Vec<Outcome> {
     let mut feed = Feed::new(spec());
     let mut outcomes: Vec<Outcome> = subscribers

@@ -1,4 +1,5 @@
-//! The second act without namespaces: the feed comes from a capture, and what subscribers get goes to others.
+//! The second act without namespaces: the feed is read from a capture, and each subscriber's messages are written to
+//! one.
 
 use itch_feed::{Feed, FeedRate, Pace, Receiver, Subscriber};
 use ports::PcapPort;
@@ -13,7 +14,7 @@ use crate::market::capture;
 use crate::market::publish::Limit;
 use crate::output::{Failure, Output};
 
-/// Plays the act over files; `reason` says why.
+/// Runs the act over files; `reason` says why.
 pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
     let directory = Directory::new()?;
     let feed = directory.0.join("feed.pcap");

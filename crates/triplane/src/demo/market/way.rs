@@ -1,4 +1,4 @@
-//! One datagram's way: which messages came in, and which left where.
+//! The path of one datagram: the messages that came in, and the messages that left at each port.
 
 use itch_feed::{Feed, PORT};
 use switch::trace::PassKind;
@@ -10,21 +10,21 @@ use super::{EXCHANGE, Subscription};
 use crate::market::capture;
 use crate::output::{Failure, Output};
 
-/// Datagrams among which one is looked for.
+/// Number of datagrams searched for a suitable one.
 const LOOKED_AT: usize = 2_000;
-/// The messages of a datagram that is easy to follow.
+/// Number of messages in a datagram that is easy to follow.
 const EASY: std::ops::RangeInclusive<usize> = 3..=6;
 
-/// What happened to one datagram, in lines.
+/// A description of one datagram's path.
 pub struct Way {
-    /// What came in, and what left.
+    /// The datagram that came in and those that left, one per line.
     pub lines: Vec<String>,
-    /// How often the packet went through the program.
+    /// Number of passes through the program.
     pub passes: usize,
 }
 
-/// Sends one datagram of the feed, of which two subscribers want something and not all is wanted, through a switch of its
-/// own. `None` if the feed has no such.
+/// Sends one datagram of the feed through a separate switch. At least two subscribers want some message of the
+/// datagram, and at least one message is wanted by nobody. Returns `None` if the feed has no such datagram.
 pub fn way(subscriptions: &[Subscription], output: &Output) -> Result<Option<Way>, Failure> {
     let mut feed = Feed::new(super::spec());
     let found = (0..LOOKED_AT).map(|_| feed.datagram(0)).find(|payload| {
@@ -58,7 +58,7 @@ fn line(direction: &str, port: u32, frame: &[u8]) -> String {
     format!("port {port} {direction} {:4} bytes  {numbers}: {}", frame.len(), messages.join(", "))
 }
 
-/// A message in a few words.
+/// Formats a message in a few words.
 fn describe(message: &Message) -> String {
     let stock = message.stock().map(|stock| format!(" {stock}")).unwrap_or_default();
     let dollars = |price: wire::itch::Price| f64::from(price.0) / 1e4;

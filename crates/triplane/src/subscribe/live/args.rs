@@ -30,7 +30,7 @@ pub struct ServeArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
-    /// The file of rules; it is watched, with all that it includes.
+    /// The file of rules; it is watched, with all files that it includes.
     #[arg(value_name = "RULES", value_hint = ValueHint::FilePath)]
     pub rules: PathBuf,
     /// The shape.
@@ -49,11 +49,11 @@ pub struct ServeArgs {
     /// Let only clients in whose certificate this authority signed (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
     pub tls_ca: Option<PathBuf>,
-    /// Keep rules that are added in this file, and go on with them at the next start. Without it they go with the
-    /// service.
+    /// Store rules that clients add in this file, and load them at the next start. Without it they are lost when the
+    /// service ends.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub keep: Option<PathBuf>,
-    /// Rules there may be.
+    /// Maximum number of rules.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub max_rules: usize,
     /// The port at which the controller gets packets.

@@ -1,17 +1,17 @@
-//! Completion of names from the switch that runs, asked through bash as bash asks.
+//! Completion of names from the running switch, requested through bash as bash does it.
 
 use std::process::Command;
 
 use crate::ctl::{EVERY, ROUTER, Router};
 use crate::support::{Directory, run, triplane};
 
-/// What bash offers for the end of a line.
+/// Returns the completions that bash offers for the end of a line.
 fn offered(line: &str) -> Vec<String> {
     let directory = Directory::new();
     let script = directory.write("triplane.bash", run(&mut triplane(&["completions", "bash"])).ok().stdout);
     let program = env!("CARGO_BIN_EXE_triplane");
-    // As readline does before it calls the function that `complete` has named: a line that is cut into words, also at `=`
-    // and `:`, but not inside of quotes.
+    // Readline does the same before it calls the function that `complete` has named: it cuts the line into words, also
+    // at `=` and `:`, but not inside quotes.
     let ask = r#"
         source "$1"
         COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=() COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
@@ -37,7 +37,7 @@ fn offered(line: &str) -> Vec<String> {
     done.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// What is offered behind `triplane ctl --addr ADDRESS`.
+/// Returns the completions offered after `triplane ctl --addr ADDRESS`.
 fn of(router: &Router, words: &str) -> Vec<String> {
     offered(&format!("triplane ctl --addr {} {words}", router.address()))
 }
@@ -54,7 +54,7 @@ fn tables_fields_and_actions_are_those_of_the_switch() {
     assert_eq!(of(&router, "insert ipv4_lpm "), ["hdr.ipv4.dst="]);
     assert_eq!(of(&router, "insert ipv4_lpm hd"), ["hdr.ipv4.dst="]);
     assert_eq!(of(&router, "modify ipv4_lpm d"), ["default"]);
-    // A value is anybody's guess; with it, quotes decide what a shell lets through.
+    // Values cannot be completed. After a value, the quotes decide which characters the shell passes on.
     assert_eq!(of(&router, "insert ipv4_lpm dst=10.0.0.0/8 RouterIngress.f"), ["RouterIngress.forward"]);
     assert_eq!(of(&router, "insert ipv4_lpm 'dst=10.0.0.0/8 -> f"), ["dst=10.0.0.0/8 -> forward("]);
     assert_eq!(
@@ -80,7 +80,7 @@ fn other_objects_are_offered_too() {
 fn without_a_switch_the_command_line_alone_is_completed() {
     let silent = run(&mut triplane(&["ctl", "__complete", "--line", "triplane ctl --addr 127.0.0.1:1 insert "])).ok();
     assert_eq!((silent.stdout, silent.stderr), (String::new(), String::new()));
-    // An address that takes connections and says nothing.
+    // An address that accepts connections and never answers.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let line = format!("triplane ctl --addr {} insert ", mute.local_addr().unwrap());
     let silent = run(&mut triplane(&["ctl", "__complete", "--line", &line])).ok();

@@ -24,7 +24,7 @@ pub const ROUTER: &str = include_str!("../../../../../examples/router/router.p4"
 /// A program with a table and an object of every kind.
 pub const EVERY: &str = include_str!("../../../../p4runtime_server/tests/p4/every.p4");
 
-/// A switch with ports 1 to 4 that controllers may drive, until this is dropped.
+/// A switch with ports 1 to 4 that accepts controllers until this is dropped.
 pub struct Router {
     listening: Option<Listening>,
     stop: Arc<AtomicBool>,
@@ -33,12 +33,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// A switch that runs a program.
+    /// Starts a switch that runs a program.
     pub fn start(program: &str) -> Router {
         Router::start_with(program, None)
     }
 
-    /// The same, over TLS if that is given.
+    /// Starts a switch that runs a program, with TLS if `tls` is given.
     pub fn start_with(text: &str, tls: Option<Tls>) -> Router {
         let compiled = compiler::expect_program(&Source::new("program.p4", text), &v1model::V1Model);
         let (program, info) = (Arc::new(compiled.ir), compiled.p4info);
@@ -71,29 +71,29 @@ impl Router {
         Router { listening: Some(listening.expect("there is a port")), stop, frames, packets: Some(packets) }
     }
 
-    /// Where it serves.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.listening.as_ref().expect("it listens").address()
     }
 
-    /// A frame comes in.
+    /// Receives a frame on a port of the switch.
     pub fn receive(&self, port: u32, data: Vec<u8>) {
         self.frames.send(Frame { port: PortId(port), data }).expect("packets run");
     }
 
-    /// `triplane ctl` with these words.
+    /// Runs `triplane ctl` with these words.
     pub fn ctl(&self, words: &[&str]) -> Done {
         let address = self.address().to_string();
         run(&mut triplane(&[&["ctl", "--addr", &address], words].concat()))
     }
 
-    /// The standard output of the same, which has to go well.
+    /// Runs `triplane ctl`, which must succeed, and returns its standard output.
     #[track_caller]
     pub fn says(&self, words: &[&str]) -> String {
         self.ctl(words).ok().stdout
     }
 
-    /// The same, which has to be refused with all of these.
+    /// Runs `triplane ctl`, which must be refused with all of these messages.
     #[track_caller]
     pub fn refused(&self, words: &[&str], said: &[&str]) {
         let done = self.ctl(words);

@@ -1,9 +1,9 @@
-//! What is not in tables: profiles, sessions, cells, value sets.
+//! Objects other than tables: action profiles, sessions, counters, meters, registers and value sets.
 
 use crate::ctl::{EVERY, Router};
 use crate::support::hex;
 
-/// A packet of the program: a, b, c, d, e.
+/// A packet of the program, with the fields a, b, c, d and e.
 const PACKET: &str = "0001 0002 00000003 04 05";
 
 #[test]
@@ -27,7 +27,7 @@ fn members_and_groups_come_change_and_go() {
     let json = router.ctl(&["profiles", "--json", "selector"]).ok().json();
     assert_eq!(json[2]["members"][0]["weight"], 3, "{json:#}");
 
-    // Entries refer to them.
+    // Entries refer to the group.
     router.says(&["insert", "group_t", "a=1 -> group(7)"]);
     let entries = router.says(&["entries", "group_t"]);
     assert!(entries.contains("hdr.data.a=1 -> group(7)\n"), "{entries}");
@@ -95,7 +95,7 @@ fn cells_are_set() {
     assert!(all.stderr.contains("I.signed: "), "{}", all.stderr);
     router.says(&["set", "remembered", "all", "7"]);
     assert_eq!(router.says(&["registers", "remembered"]).lines().count(), 4);
-    // Signed values are read and shown as such, and other ones are not negative.
+    // Signed values are read and printed with their sign; others are never negative.
     assert_eq!(router.says(&["set", "signed", "1", "-5"]), "modified: I.signed[1]  -5\n");
     assert_eq!(router.says(&["registers", "signed", "1"]), "I.signed[1]  -5\n");
     assert_eq!(router.says(&["set", "signed", "1", "2047"]), "modified: I.signed[1]  2047\n");

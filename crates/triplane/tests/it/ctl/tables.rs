@@ -28,7 +28,7 @@ fn entries_come_change_and_go() {
     assert_eq!(json[0]["parameters"]["port"], "2");
     assert_eq!(json[1]["default"], true);
 
-    // What is printed is what is written.
+    // An entry is accepted in the form in which it is printed.
     router.ctl(&["modify", "ipv4_lpm", &SHOWN.replace("port=2", "port=1")]).ok();
     assert!(router.ctl(&["entries"]).ok().stdout.contains("port=1)\n"));
     router.ctl(&["modify", "RouterIngress.gateway", "default", "->", "arp_reply(2)"]).ok();
@@ -51,7 +51,7 @@ fn a_server_that_begins_to_answer_late_is_written_to() {
 fn what_is_wrong_is_refused_in_words() {
     let router = Router::start(ROUTER);
     router.ctl(&["insert", "ipv4_lpm", ROUTE]).ok();
-    // By the command, before anything is sent; all mistakes at once, with their places.
+    // The command itself refuses these before it sends anything, and reports all mistakes at once with their places.
     router.refused(
         &["insert", "ipv4_lmp", ROUTE],
         &["there is no table or action profile `ipv4_lmp`", "`RouterIngress.ipv4_lpm`?"],
@@ -60,7 +60,7 @@ fn what_is_wrong_is_refused_in_words() {
         &["insert", "ipv4_lpm", "dts=10.0.0.0/8 -> forward(mac=1, prot=2)"],
         &["no key field `dts`", "did you mean `hdr.ipv4.dst`", "no parameter `prot`", "nothing was written"],
     );
-    // By the server, for this one update.
+    // The server refuses these, for this one update.
     router.refused(&["insert", "ipv4_lpm", ROUTE], &["ALREADY_EXISTS", "MODIFY changes it"]);
     router.refused(&["delete", "ipv4_lpm", "dst=11.0.0.0/8"], &["NOT_FOUND"]);
     router.refused(&["insert", "ipv4_lpm", "dst=10.0.0.1/8 -> no_route()"], &["INVALID_ARGUMENT"]);
@@ -84,7 +84,7 @@ fn another_primary_is_respected_until_an_election_id_says_otherwise() {
     watch.wait_for("another controller is primary (election id 8)");
     watch.signal("INT");
     watch.wait().ok();
-    // Nobody is locked out by what came before: the highest id there was is enough.
+    // An earlier election id locks nobody out: the highest one so far is enough.
     router.ctl(&["delete", "ipv4_lpm", "dst=10.0.0.0/8"]).ok();
     router.ctl(&["--election-id", "8", "insert", "ipv4_lpm", ROUTE]).ok();
 }

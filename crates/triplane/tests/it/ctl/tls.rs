@@ -6,7 +6,7 @@ use crate::ctl::{ROUTER, Router};
 use crate::support::authority::Authority;
 use crate::support::{Done, run, triplane};
 
-/// A switch with a certificate for a name that is not its address.
+/// Starts a switch whose certificate is for a name that is not its address.
 fn serve(authority: &Authority, is_mutual: bool) -> Router {
     let tls = Tls {
         certificate: authority.read("switch.pem"),
@@ -16,7 +16,7 @@ fn serve(authority: &Authority, is_mutual: bool) -> Router {
     Router::start_with(ROUTER, Some(tls))
 }
 
-/// `triplane ctl tables` with files of an authority's.
+/// Runs `triplane ctl tables` with files of the authority.
 fn tables(authority: &Authority, router: &Router, options: &[(&str, &str)], words: &[&str]) -> Done {
     let mut all = vec!["ctl".to_owned(), "--addr".to_owned(), router.address().to_string()];
     all.extend(options.iter().flat_map(|(option, file)| [(*option).to_owned(), authority.path(file)]));
@@ -41,7 +41,7 @@ fn servers_and_clients_are_who_the_authority_says() {
         assert_eq!(done.code, Some(code), "{done:?}");
         said.iter().for_each(|said| assert!(done.stderr.contains(said), "no `{said}`: {done:?}"));
     };
-    // Its certificate is for another name, of another authority, or not asked for.
+    // The certificate is for another name, is signed by another authority, or TLS is not used at all.
     refused(tables(&authority, &router, &[("--tls-ca", "ca.pem")], &[]), 3, &["certificate"]);
     refused(tables(&authority, &router, &[("--tls-ca", "other.pem")], NAMED), 3, &["certificate"]);
     refused(tables(&authority, &router, &[], &[]), 3, &["if the server uses TLS, give --tls-ca"]);
@@ -57,12 +57,12 @@ fn servers_and_clients_are_who_the_authority_says() {
         &["ca.key has no certificate in PEM form"],
     );
 
-    // It does not use TLS.
+    // This server does not use TLS.
     let plain = Router::start(ROUTER);
     let said = format!("the server on {} does not use TLS; leave out --tls-ca", plain.address());
     refused(tables(&authority, &plain, &[("--tls-ca", "ca.pem")], NAMED), 3, &[&said]);
 
-    // The server asks who comes.
+    // The server requires client certificates.
     let router = serve(&authority, true);
     let person = [("--tls-ca", "ca.pem"), ("--tls-cert", "person.pem"), ("--tls-key", "person.key")];
     tables(&authority, &router, &person, NAMED).ok();

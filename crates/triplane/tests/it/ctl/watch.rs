@@ -3,7 +3,7 @@
 use crate::ctl::{EVERY, Router};
 use crate::support::{Running, hex, triplane};
 
-/// A watcher that has everything there is to see.
+/// Starts a watcher that subscribes to everything.
 fn watch(router: &Router, words: &[&str]) -> Running {
     let address = router.address().to_string();
     let mut watch = Running::start(&mut triplane(&[&["ctl", "--addr", &address, "watch"], words].concat()));
@@ -22,13 +22,13 @@ fn what_the_switch_tells_is_printed_line_by_line() {
     router.receive(3, hex("0001 0002 00000003 04 05"));
     watched.wait_for("digest learned_t: a=1, port=3");
     router.receive(4, hex("0002 0002 00000003 04 05 ffee"));
-    // The header for the controller is taken off and told as fields.
+    // The controller header is stripped and printed as fields.
     watched.wait_for("packet ingress_port=4 reason=9 12 bytes 0002000200000003040");
     watched.signal("INT");
     let done = watched.wait().ok();
     assert!(!done.stdout.contains("error"), "{done:?}");
 
-    // It turned the digest on, and off again: another finds nothing in its way.
+    // The watcher enabled the digest and disabled it again: another watcher can enable it anew.
     let mut watched = watch(&router, &["--json"]);
     router.receive(2, hex("0001 0002 00000003 04 05"));
     watched.wait_for(r#""data":"a=1, port=2""#);

@@ -1,9 +1,9 @@
-//! Checksums over a header whose count, number and lengths change, wherever in its words they lie.
+//! Checksums over a header whose count, number and lengths change, at any position within its words.
 
 use crate::subscribe::run_rules;
 use crate::support::Directory;
 
-/// A header: fields, and their widths in bits.
+/// A header's fields and their widths in bits.
 type Layout = &'static [(&'static str, u32)];
 
 const LAYOUTS: [Layout; 6] = [
@@ -15,7 +15,7 @@ const LAYOUTS: [Layout; 6] = [
     &[("v", 7), ("count", 12), ("len", 13), ("csum", 16), ("z", 1), ("seq", 48), ("clear", 15)],
 ];
 
-/// The value of a field of a header.
+/// Returns the value of a header field.
 fn get(layout: Layout, header: &[u8], name: &str) -> Option<u128> {
     let bits: u32 = layout.iter().map(|(_, width)| width).sum();
     let all = header[..bits as usize / 8].iter().fold(0u128, |all, byte| all << 8 | u128::from(*byte));
@@ -26,7 +26,7 @@ fn get(layout: Layout, header: &[u8], name: &str) -> Option<u128> {
     })
 }
 
-/// The ones' complement sum of a header's words: all ones if the checksum is right.
+/// Returns the ones' complement sum of a header's words: all ones if the checksum is correct.
 fn sum(header: &[u8]) -> u16 {
     let words = header.chunks(2).map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0)));
     let sum: u64 = words.sum();
@@ -131,7 +131,7 @@ fn no_wrong_checksum_leaves_wherever_what_changes_lies() {
     }
 }
 
-/// The ones' complement sum of a checksum of 0, a word of 0 and the 1 that takes its place carries twice.
+/// The ones' complement sum of a checksum of 0, a word of 0 and the 1 that replaces it carries twice.
 #[test]
 fn carries_of_carries_count() {
     let layout = LAYOUTS[0];

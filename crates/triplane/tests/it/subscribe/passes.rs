@@ -1,4 +1,4 @@
-//! How often packets go round, and what stands behind their messages.
+//! Number of recirculation passes of a packet, and the bytes behind its messages.
 
 use std::fs::read_to_string;
 
@@ -12,7 +12,7 @@ use crate::support::feed::frame;
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const GOOGLE: &str = "stock == \"GOOGL\" : fwd(2)\n";
 
-/// So many messages of a feed, as bytes.
+/// Returns the first `count` messages of a feed, as bytes.
 fn made(spec: Spec, count: usize) -> Vec<Vec<u8>> {
     let mut feed = Feed::new(spec);
     let mut made = Vec::new();
@@ -24,7 +24,7 @@ fn made(spec: Spec, count: usize) -> Vec<Vec<u8>> {
     made
 }
 
-/// Messages that nobody wants, and behind them some of which each is wanted.
+/// Returns messages that nobody wants, followed by messages that are all wanted.
 fn wanted_last(nobodys: usize, wanted: usize) -> Vec<Vec<u8>> {
     let others = Spec { share: 0.0, ..Workload::Synthetic.spec(1) };
     [made(others, nobodys), made(Workload::WorstCase.spec(2), wanted)].concat()
@@ -36,7 +36,7 @@ fn datagram(sequence: u64, messages: &[Vec<u8>]) -> Vec<u8> {
 
 #[test]
 fn messages_that_nobody_wants_take_a_pass_and_no_more() {
-    // By how many a pass matches: how many that nobody wants may come first, and how many packets may leave behind them.
+    // Messages per pass, unwanted messages at the front, wanted messages behind them, and messages that are lost.
     for (per_pass, nobodys, wanted, lost) in [
         ("1", 39, 1, 0),
         ("1", 64, 1, 0),
@@ -95,7 +95,7 @@ fn a_field_of_the_packet_is_there_in_messages_without_it() {
         };
         assert_eq!(got[0], expected, "{shape:?}");
     }
-    // What an action for one message writes there is nothing to the ones behind it.
+    // An action for one message changes the packet's header; the messages behind it do not see the change.
     let action = "@query_action action late(inout headers_t hdr) { hdr.head.version = 9; }";
     let format = directory.write("late.p4", format!("{shared}\n{action}\n"));
     let got = run_rules(&format, "fee == 2 : fwd(2); late()", &[], &[packet(&[buy, note])], &[2]);

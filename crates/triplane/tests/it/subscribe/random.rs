@@ -1,6 +1,7 @@
-//! Random rules over a feed with several messages a packet: each port gets just the messages that its rules ask for, in order.
+//! Random rules over a feed with several messages per packet: each port gets exactly the messages that its rules ask
+//! for, in order.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=200 SUBSCRIBE_FUZZ_FROM=5 cargo test -p triplane --test it subscribe::random`.
+//! For more runs: `SUBSCRIBE_FUZZ_COUNT=200 SUBSCRIBE_FUZZ_FROM=5 cargo test -p triplane --test it subscribe::random`.
 
 use std::collections::BTreeSet;
 

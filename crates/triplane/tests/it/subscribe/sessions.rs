@@ -1,7 +1,8 @@
-//! Random sessions of a feed, several at a time and one after the other, with datagrams lost before the switch: the number of each
-//! packet that leaves is held against a model of the streams, session by session and port by port.
+//! Random sessions of a feed, concurrent and consecutive, with datagrams lost before the switch. The sequence number of
+//! each packet that leaves is compared with a model of the streams, by session and by port.
 //!
-//! More: `SUBSCRIBE_FUZZ_COUNT=200 SUBSCRIBE_FUZZ_FROM=5 cargo test -p triplane --test it subscribe::sessions`.
+//! For more runs: `SUBSCRIBE_FUZZ_COUNT=200 SUBSCRIBE_FUZZ_FROM=5 cargo test -p triplane --test it
+//! subscribe::sessions`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,31 +20,31 @@ const PORTS: [u32; 4] = [2, 3, 4, 5];
 
 type Name = [u8; 10];
 
-/// What a stream has of its session.
+/// The state of a stream within its session.
 #[derive(Default)]
 struct Stream {
     session: Option<Name>,
     is_over: bool,
     lost: u64,
     due: BTreeMap<u32, u64>,
-    /// What each port was given, and was shown to miss.
+    /// Number of messages that each port got, and the gap in the numbers that it was shown.
     given: BTreeMap<u32, (u64, u64)>,
 }
 
-/// What numbers should come of what comes in.
+/// A model that computes the expected sequence numbers from the incoming datagrams.
 struct Model {
     streams: Vec<Stream>,
     tells_sessions_apart: bool,
 }
 
 impl Model {
-    /// With room for so many streams; for none, a format that knows no sessions.
+    /// Creates a model with room for `streams` streams. With 0 the format knows no sessions.
     fn new(streams: usize) -> Model {
         let tells_sessions_apart = streams > 0;
         Model { streams: (0..streams.max(1)).map(|_| Stream::default()).collect(), tells_sessions_apart }
     }
 
-    /// The stream of a datagram that came in by a port, with what it says counted.
+    /// Returns the stream of a datagram that came in at a port, after it has counted the datagram's messages.
     fn arrives(&mut self, port: u32, header: &moldudp64::Repr) -> &mut Stream {
         let at = if self.tells_sessions_apart { crc32(&header.session) as usize % self.streams.len() } else { 0 };
         let stream = &mut self.streams[at];
@@ -64,7 +65,7 @@ impl Model {
 }
 
 impl Stream {
-    /// The number of the first of so many messages that a port gets.
+    /// Returns the number of the first of `count` messages that a port gets.
     fn number(&mut self, port: u32, count: u64) -> u64 {
         let (given, gap) = self.given.entry(port).or_default();
         *gap = (*gap).max(self.lost);
@@ -73,14 +74,14 @@ impl Stream {
     }
 }
 
-/// CRC-32 as Ethernet has it.
+/// CRC-32 as defined by Ethernet.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0u32.wrapping_sub(crc & 1)))
     })
 }
 
-/// A publisher: what it still has to send, by a port.
+/// A publisher: the datagrams that it still has to send, and its port.
 struct Publisher {
     port: u32,
     datagrams: VecDeque<Vec<u8>>,
@@ -90,13 +91,14 @@ fn header(payload: &[u8]) -> moldudp64::Repr {
     moldudp64::Repr::parse(&moldudp64::Packet::new_checked(payload).unwrap())
 }
 
-/// Sessions that publishers send by their ports, in some order, some datagrams lost before the switch.
+/// Returns the datagrams of sessions that publishers send by their ports, interleaved at random. Some datagrams are
+/// lost before the switch.
 fn publish(rng: &mut SplitMix64) -> Vec<(u32, Vec<u8>)> {
     let mut publishers: Vec<Publisher> = Vec::new();
     for _ in 0..2 + rng.below(3) {
         let mut datagrams = VecDeque::new();
         for _ in 0..1 + rng.below(3) {
-            // The same one again, too, behind its end or without one.
+            // A session may also be repeated, after its end or without one.
             let session = *format!("S{:09}", rng.below(6)).as_bytes().first_chunk().unwrap();
             let base = Workload::Synthetic.spec(rng.below(1_000));
             let spec = Spec { session, share: 0.3, mix: Mix::BOOK, counts: DatagramMessages::Exactly(3), ..base };
@@ -126,7 +128,8 @@ fn publish(rng: &mut SplitMix64) -> Vec<(u32, Vec<u8>)> {
     sent
 }
 
-/// What each port gets of each message, as numbers one by one and sessions; and of packets without messages.
+/// Returns the sessions and the sequence numbers that each port gets: one number per message, and one per packet
+/// without messages.
 fn expected(model: &mut Model, sent: &[(u32, Vec<u8>)]) -> BTreeMap<u32, Vec<(Name, u64, bool)>> {
     let mut all: BTreeMap<u32, Vec<_>> = PORTS.iter().map(|port| (*port, Vec::new())).collect();
     for (from, payload) in sent {
@@ -174,7 +177,7 @@ fn check(format: &str, streams: usize, seed: u64) -> usize {
     got.iter().map(Vec::len).sum()
 }
 
-/// The example's format with something else in the place of its session.
+/// Writes the example's format with another declaration of its session.
 fn with_session(directory: &Directory, session: &str) -> String {
     let text = std::fs::read_to_string(root().join(FORMAT)).unwrap();
     let said = "session = \"mold.session\",";
@@ -189,7 +192,7 @@ fn sessions_have_numbers_of_their_own_at_each_port() {
     let mut packets = 0;
     for seed in from..from + count {
         packets += check(FORMAT, 64, seed);
-        // Sessions that share a place take it from one another.
+        // Sessions that share a slot evict each other.
         packets += check(&with_session(&directory, "session = \"mold.session\", streams = 2,"), 2, seed + 1_000);
         packets += check(&with_session(&directory, ""), 0, seed + 2_000);
     }
@@ -213,7 +216,7 @@ fn a_new_session_shows_what_it_lost_and_begins_with_number_1() {
     let rules = "stock == \"GOOGL\" : fwd(2)\n";
     let from =
         |port: u32, payloads: &[Vec<u8>]| payloads.iter().map(|payload| (port, frame(payload))).collect::<Vec<_>>();
-    // One after the other by one port, and both at the same time by two.
+    // One session after the other by one port, and both at the same time by two ports.
     let in_turn = from(1, &[&first[..], &second].concat());
     let pairs = from(1, &first).into_iter().zip(from(5, &second));
     let together: Vec<_> = pairs.flat_map(|(one, other)| [one, other]).chain(from(1, &first[90..])).collect();

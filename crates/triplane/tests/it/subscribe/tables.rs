@@ -1,12 +1,12 @@
-//! What a target's tables take is the user's choice: the same is delivered, entries are told by kind, and what was made with
-//! different choices is told apart.
+//! The table kinds of a target are the user's choice. Every choice delivers the same messages, entries are counted by
+//! kind, and files that were generated with different choices do not match.
 
 use itch_feed::{Mix, Spec, Workload};
 
 use crate::subscribe::{FORMAT, feed, through_a_switch};
 use crate::support::{Directory, run, triplane};
 
-/// The choices there are.
+/// All choices of table kinds.
 pub const TABLES: [&[&str]; 6] = [
     &["--ranges", "range"],
     &["--ranges", "range", "--exact-tables"],
@@ -45,7 +45,7 @@ fn entries_are_told_by_table_and_kind_and_are_refused_by_programs_of_other_kinds
             let lines = said.lines().filter(|line| line.contains(part));
             lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
         };
-        // The table of the prices: the last word is how many entries it has.
+        // The table of the prices: the last word is its number of entries.
         let count = |kind: &str| {
             lines(&format!("price_{kind}_")).first().map_or(0, |words| words[2].replace(',', "").parse().unwrap())
         };
@@ -53,7 +53,7 @@ fn entries_are_told_by_table_and_kind_and_are_refused_by_programs_of_other_kinds
         assert_eq!(count("exact"), if is_exact { 500 } else { 0 }, "{said}");
         let most_wide = if is_exact { 40 } else { 2000 };
         assert!((1..most_wide).contains(&count(wide)) && (is_exact || count(wide) >= 500), "{said}");
-        // All choices are compared, and the one that is made is marked.
+        // All choices are compared, and the current one is marked.
         assert_eq!(lines("--ranges").len(), TABLES.len(), "{said}");
         let marked = lines("* --ranges");
         assert!(marked.len() == 1 && marked[0][1..=tables.len()].iter().eq(*tables), "{marked:?}");

@@ -8,7 +8,7 @@ const EXAMPLE: Example = Example { name: "cache", format: "cache.p4", rules: "ke
 const CLIENT: Host = Host { mac: [2, 0, 0, 0, 0, 1], ip: [10, 0, 0, 1], port: 40_001 };
 const SERVER: Host = Host { mac: [2, 0, 0, 0, 0, 2], ip: [10, 0, 0, 2], port: 9700 };
 
-/// A request or an answer, as the payload of a datagram.
+/// A request or a response, as the payload of a datagram.
 fn message(op: u8, request: u32, key: &str, value: Option<u64>) -> Vec<u8> {
     let mut message = [&[op][..], &request.to_be_bytes(), format!("{key:16}").as_bytes()].concat();
     message.extend(value.iter().flat_map(|value| value.to_be_bytes()));
@@ -65,7 +65,7 @@ fn padding_is_cut_off_and_what_is_no_request_is_dropped_or_passes_as_it_is() {
     cut.truncate(cut.len() - 1);
     let mut fragment = get(1, "stock:apples");
     fragment[14 + 6] = 0x20;
-    // Its checksum is wrong, and stays so: who gets it will see that.
+    // The checksum is wrong and stays wrong, so that the receiver detects the damage.
     let mut damaged = put(7, "stock:plums", 9);
     *damaged.last_mut().unwrap() ^= 1;
     let sent = [padded, long, unknown, cut, fragment, damaged.clone()];
@@ -77,7 +77,7 @@ fn padding_is_cut_off_and_what_is_no_request_is_dropped_or_passes_as_it_is() {
 fn an_answer_goes_back_whatever_other_rules_say() {
     let directory = Directory::new();
     let answer_to = |port: &str| format!("op == \"G\" and key == \"{port}\" : answer(7); {port}\n");
-    // To nobody, to one port, to several, and to the controller too.
+    // Rules that deliver to no port, to one port, to several ports, and also to the controller.
     let others = ["drop", "fwd(2)", "fwd(2, 3)", "to_controller"];
     let rules = others.map(answer_to).concat() + "op == \"G\" and key == \"none\" : answer(7)\n";
     let rules = directory.write("rules.sub", rules);

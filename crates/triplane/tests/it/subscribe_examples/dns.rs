@@ -14,19 +14,19 @@ const SERVER: Host = Host { mac: [2, 0, 0, 0, 0, 53], ip: [10, 0, 0, 53], port: 
 const A: u16 = 1;
 const AAAA: u16 = 28;
 const RECURSION_DESIRED: u16 = 0x0100;
-/// A response, authoritative, to a query that desires recursion.
+/// Flags of an authoritative response to a query that desires recursion.
 const ANSWERED: u16 = 0x8500;
 /// An empty OPT record for 1232 bytes of UDP (RFC 6891, section 6.1.2).
 const OPT: [u8; 11] = [0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0];
 
-/// A name with its labels' lengths (RFC 1035, section 3.1).
+/// Encodes a name with the lengths of its labels (RFC 1035, section 3.1).
 fn name(name: &str) -> Vec<u8> {
     let labels = name.split('.').filter(|label| !label.is_empty());
     let labels = labels.flat_map(|label| [&[label.len() as u8][..], label.as_bytes()].concat());
     labels.chain([0]).collect()
 }
 
-/// A message with one question, and what follows it.
+/// A message with one question, and the bytes that follow it.
 fn message(id: u16, flags: u16, counts: [u16; 3], asked: &[u8], kind: u16, behind: &[u8]) -> Vec<u8> {
     let header = [id, flags, 1, counts[0], counts[1], counts[2]].map(u16::to_be_bytes).concat();
     [&header, asked, &kind.to_be_bytes(), &1u16.to_be_bytes(), behind].concat()
@@ -36,12 +36,12 @@ fn query(id: u16, asked: &str, kind: u16) -> Vec<u8> {
     CLIENT.datagram(SERVER, &message(id, RECURSION_DESIRED, [0; 3], &name(asked), kind, &[]))
 }
 
-/// As most clients ask: they know EDNS, and understand authenticated data (RFC 6840, section 5.7).
+/// A query as most clients send it: they support EDNS and understand authenticated data (RFC 6840, section 5.7).
 fn query_with_opt(id: u16, asked: &str, kind: u16) -> Vec<u8> {
     CLIENT.datagram(SERVER, &message(id, RECURSION_DESIRED | 0x20, [0, 0, 1], &name(asked), kind, &OPT))
 }
 
-/// What the switch makes of a query: an answer with one address, and no UDP checksum.
+/// The switch's response to a query: an answer with one address, and no UDP checksum.
 fn answer(id: u16, asked: &str, address: [u8; 4], ttl: u32) -> Vec<u8> {
     let record = [&[0xc0, 12, 0, 1, 0, 1][..], &ttl.to_be_bytes(), &[0, 4], &address].concat();
     let mut frame = SERVER.datagram(CLIENT, &message(id, ANSWERED, [1, 0, 0], &name(asked), A, &record));
@@ -122,7 +122,7 @@ fn what_is_no_plain_query_goes_to_the_server_as_it_is() {
         of_chaos,
         of_two,
     ];
-    // Cut anywhere behind the UDP header.
+    // Packets cut at every length behind the UDP header.
     sent.extend((14 + 20 + 8..plain.len()).map(|length| plain[..length].to_vec()));
     let got = EXAMPLE.send(&[(1, &sent), (2, &[fragment])], 2);
     // A fragment has no ports to match.

@@ -12,14 +12,15 @@ struct Report {
     switch: u8,
     dropped: bool,
     latency: Option<u32>,
-    /// The queue's id and how much waits in it, as one word.
+    /// The queue's id and its occupancy, as one word.
     queue: Option<u32>,
 }
 
 const PLAIN: Report = Report { switch: 22, dropped: false, latency: None, queue: None };
 
 impl Report {
-    /// The individual report: two interfaces, what is said besides, an egress timestamp, and a packet's first 20 bytes.
+    /// The individual report: two interfaces, the optional metadata, an egress timestamp, and a packet's first 20
+    /// bytes.
     fn individual(self) -> Vec<u8> {
         let mut metadata = vec![0, 1, 0, 2];
         metadata.extend(self.latency.iter().flat_map(|latency| latency.to_be_bytes()));
@@ -39,7 +40,7 @@ impl Report {
     }
 }
 
-/// A datagram with some reports.
+/// A datagram with several reports.
 fn group(switch: u8, reports: &[Report]) -> Vec<u8> {
     let from = Host { mac: [2, 0, 0, 0, 0, switch], ip: [10, 0, 0, switch], port: 40_000 };
     let group = [0x20, 0x40, 0, 1, 0, 0, 0, switch];
@@ -72,10 +73,10 @@ fn each_gets_the_reports_that_its_rule_asks_for() {
 
 #[test]
 fn what_a_report_does_not_say_matches_no_rule() {
-    // The same word is a latency, the queue, or what comes behind, as the bits of the report say.
+    // The same word is a latency, the queue, or the next field, depending on the bits of the report.
     let without_latency = Report { queue: Some(0x00ff_ffff), ..PLAIN };
     let without_queue = Report { switch: 41, latency: Some(u32::MAX - 1), ..PLAIN };
-    // All ones: the node does not know.
+    // All ones: the node does not know the value.
     let unknown = Report { latency: Some(u32::MAX), queue: Some(u32::MAX), ..PLAIN };
     let unknown_latency = Report { queue: Some(2_000), ..unknown };
     let mut version_1 = Report { switch: 22, latency: Some(9_000), ..PLAIN }.frame();

@@ -1,4 +1,4 @@
-//! Messages of all kinds that `examples/market-data` knows, some of which its made-up feed does not have.
+//! Messages of all kinds that `examples/market-data` knows; its synthetic feed lacks some of them.
 
 use super::{Example, Host};
 use wire::itch::{
@@ -15,7 +15,7 @@ const EVERYONE: Host = Host { mac: [1, 0, 0x5e, 1, 1, 1], ip: [239, 1, 1, 1], po
 const GOOGLE: Symbol = Symbol(*b"GOOGL   ");
 const OTHER: Symbol = Symbol(*b"S0002   ");
 
-/// Messages, each with the stock's number of the day.
+/// Encodes messages, each with the stock's locate code of the day.
 fn messages(all: &[(u16, Body)]) -> Vec<Vec<u8>> {
     let bytes = |(stock_locate, body): &(u16, Body)| {
         let mut bytes = Vec::new();
@@ -26,7 +26,7 @@ fn messages(all: &[(u16, Body)]) -> Vec<Vec<u8>> {
     all.iter().map(bytes).collect()
 }
 
-/// What leaves by ports 2, 3 and 4 where these come in.
+/// Returns the messages that leave by ports 2, 3 and 4 for these incoming messages.
 fn delivered(all: &[Vec<u8>]) -> [Vec<Vec<u8>>; 3] {
     let frames: Vec<Vec<u8>> = (1..)
         .step_by(12)
@@ -57,7 +57,7 @@ fn attributed_orders_are_delivered_as_orders_are() {
         (2, attributed(OTHER, 1_000).into()),
         (2, attributed(OTHER, 999).into()),
     ]);
-    // The fund wants one stock, the desk large orders of any and that stock where it is dear.
+    // The fund wants one stock. The desk wants large orders of any stock, and that stock at a high price.
     assert_eq!(delivered(&all), [picked(&all, &[0, 2]), picked(&all, &[0, 2, 3]), Vec::new()]);
 }
 

@@ -1,7 +1,7 @@
-//! The examples of packet subscriptions: each README's commands are run as they stand there, on the captures that lie
-//! beside it, and what leaves is held to the byte against frames that are made here.
+//! The examples of packet subscriptions. The commands of each README run unchanged, on the captures beside it, and the
+//! outgoing frames are compared byte by byte with frames that are built here.
 //!
-//! `UPDATE_EXPECT=1` writes the captures anew.
+//! `UPDATE_EXPECT=1` regenerates the captures.
 
 mod cache;
 mod dns;
@@ -25,7 +25,7 @@ impl Example {
         format!("examples/{}/{file}", self.name)
     }
 
-    /// Holds a capture of the folder against the frames that it should have, 100 ms apart from a time on.
+    /// Compares a capture of the folder with the expected frames, which are 100 ms apart from a start time on.
     #[track_caller]
     fn has_capture(&self, file: &str, from_ms: u64, frames: &[Vec<u8>]) {
         let path = root().join(self.path(file));
@@ -36,8 +36,8 @@ impl Example {
         assert!(std::fs::read(&path).unwrap() == right, "{} is not what UPDATE_EXPECT=1 writes", path.display());
     }
 
-    /// Runs the `triplane` commands of the README's first section in a directory that stands in for `/tmp`; gives it, and what
-    /// each printed.
+    /// Runs the `triplane` commands of the README's first section in a directory that stands in for `/tmp`. Returns the
+    /// directory and the output of each command.
     #[track_caller]
     fn run_readme(&self) -> (Directory, Vec<Done>) {
         let readme = std::fs::read_to_string(root().join(self.path("README.md"))).unwrap();
@@ -52,14 +52,15 @@ impl Example {
         (directory, done)
     }
 
-    /// Sends frames through a switch with the example's format and rules: at each port of `inputs` those beside it. Gives
-    /// what leaves at ports 1 to `outputs`, as machine code and interpreter both have it.
+    /// Sends frames through a switch with the example's format and rules: at each port of `inputs` the frames listed
+    /// with it. Returns the frames that leave at ports 1 to `outputs`, on which machine code and interpreter must
+    /// agree.
     #[track_caller]
     fn send(&self, inputs: &[(u32, &[Vec<u8>])], outputs: u32) -> Vec<Vec<Vec<u8>>> {
         self.send_by(&self.path(self.rules), inputs, outputs)
     }
 
-    /// The same with the rules of another file.
+    /// Sends frames through a switch with the example's format and the rules of another file.
     #[track_caller]
     fn send_by(&self, rules: &str, inputs: &[(u32, &[Vec<u8>])], outputs: u32) -> Vec<Vec<Vec<u8>>> {
         let directory = Directory::new();
@@ -85,7 +86,7 @@ impl Example {
     }
 }
 
-/// A capture of frames at times in milliseconds.
+/// Writes a capture of frames at times in milliseconds.
 fn capture<'a>(frames: impl Iterator<Item = (u64, &'a Vec<u8>)>) -> Vec<u8> {
     let mut capture = Writer::new(Vec::new()).unwrap();
     for (at_ms, frame) in frames {
@@ -94,7 +95,7 @@ fn capture<'a>(frames: impl Iterator<Item = (u64, &'a Vec<u8>)>) -> Vec<u8> {
     capture.into_inner()
 }
 
-/// The frames of a capture.
+/// Reads the frames of a capture.
 fn frames(path: &str) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).unwrap();
     Reader::new(bytes.as_slice()).unwrap().map(|captured| captured.unwrap().data).collect()
@@ -109,7 +110,7 @@ struct Host {
 }
 
 impl Host {
-    /// A datagram to another, as a frame.
+    /// A datagram to another host, as a frame.
     fn datagram(self, to: Host, payload: &[u8]) -> Vec<u8> {
         let udp = udp::Repr { source_port: self.port, destination_port: to.port };
         let ip = ipv4::Repr::new(self.ip.into(), to.ip.into(), ipv4::UDP);

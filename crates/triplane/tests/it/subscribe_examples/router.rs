@@ -9,7 +9,7 @@ const EXAMPLE: Example = Example { name: "subscribe-router", format: "router.p4"
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 0xfe];
 const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// A ping or a datagram, with or without options of IPv4.
+/// A ping or a datagram, with or without IPv4 options.
 fn packet(macs: [[u8; 6]; 2], to: [u8; 4], protocol: u8, ttl: u8, options: &[u8]) -> Vec<u8> {
     let mut ip = ipv4::Repr::new([10, 9, 9, 9].into(), to.into(), protocol);
     ip.ttl = ttl;

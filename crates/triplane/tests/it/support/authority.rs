@@ -1,16 +1,16 @@
-//! An authority made for a test, and the certificates that it signs.
+//! A certificate authority made for a test, and the certificates that it signs.
 
 use std::process::Command;
 
 use super::{Directory, run};
 
-/// An authority and what it signed, as files.
+/// A certificate authority and the certificates that it signed, as files.
 pub struct Authority {
     directory: Directory,
 }
 
 impl Authority {
-    /// `None` if there is no `openssl` here.
+    /// Creates an authority. Returns `None` if `openssl` is not installed.
     pub fn new() -> Option<Authority> {
         Command::new("openssl").arg("version").output().ok()?;
         let authority = Authority { directory: Directory::new() };
@@ -18,12 +18,12 @@ impl Authority {
         Some(authority)
     }
 
-    /// The path of a file of it.
+    /// Returns the path of a file of the authority.
     pub fn path(&self, name: &str) -> String {
         self.directory.path(name)
     }
 
-    /// Makes a key and a certificate, signed by this or by itself.
+    /// Creates a key and a certificate that is signed by `signer` or by itself.
     pub fn certificate(&self, name: &str, extension: &str, signer: Option<&str>) {
         let (key, certificate) = (self.path(&format!("{name}.key")), self.path(&format!("{name}.pem")));
         let subject = format!("/CN={name}");
@@ -37,7 +37,7 @@ impl Authority {
         run(&mut command).ok();
     }
 
-    /// What is in one.
+    /// Reads a file of the authority.
     pub fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).expect("it was made")
     }

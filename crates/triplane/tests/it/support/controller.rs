@@ -1,26 +1,26 @@
-//! A controller of the switch that listens on P4Runtime's port in this network namespace.
+//! A controller of the switch that listens on the P4Runtime port in this network namespace.
 
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use tonic::transport::Channel;
 
-/// The election id that it is primary with.
+/// Election id of the controller as primary.
 pub const ELECTION: Option<v1::Uint128> = Some(v1::Uint128 { high: 0, low: 1 });
 
-/// A connection.
+/// Connects to the switch.
 pub async fn connect() -> P4RuntimeClient<Channel> {
     let channel = Channel::from_static("http://127.0.0.1:9559").connect().await.expect("the switch listens");
     P4RuntimeClient::new(channel).max_decoding_message_size(usize::MAX)
 }
 
-/// A stream that is the primary's as long as this value is there.
+/// A stream of the primary controller, which stays primary as long as this value lives.
 pub struct Primary {
     _requests: tokio::sync::mpsc::Sender<v1::StreamMessageRequest>,
     _answers: tonic::Streaming<v1::StreamMessageResponse>,
 }
 
-/// Becomes the primary, and tells what runs on the switch.
+/// Becomes the primary, and returns the P4Info of the running program.
 pub async fn become_primary(mut client: P4RuntimeClient<Channel>) -> (Primary, P4Info) {
     let arbitration = v1::MasterArbitrationUpdate { device_id: 1, election_id: ELECTION, ..Default::default() };
     let update = Some(v1::stream_message_request::Update::Arbitration(arbitration));

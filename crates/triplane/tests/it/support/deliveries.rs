@@ -1,6 +1,6 @@
-//! A feed of messages through a switch, and who got which of them.
+//! A feed of messages through a switch, and the ports that got each message.
 
-// Each program uses a part of this.
+// Not every test uses all of these items.
 #![allow(dead_code)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +22,7 @@ pub fn bytes(message: &wire::itch::Message) -> Vec<u8> {
     bytes
 }
 
-/// The ports that want a message, by rules.
+/// Returns the ports that want a message, according to rules.
 pub fn wanted(rules: &[String], message: &wire::itch::Message) -> Vec<u32> {
     let mut ports = Vec::new();
     if !rules.is_empty() {
@@ -35,7 +35,7 @@ pub fn wanted(rules: &[String], message: &wire::itch::Message) -> Vec<u32> {
     ports
 }
 
-/// The ports at which each message left, by its bytes; no port's numbers have gaps.
+/// Returns the ports at which each message left, keyed by its bytes. The numbers of a port must have no gaps.
 pub fn delivered(left: &BTreeMap<u32, Vec<Vec<u8>>>) -> HashMap<Vec<u8>, Vec<u32>> {
     let mut delivered: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
     for (port, frames) in left {

@@ -3,7 +3,7 @@
 use itch_feed::PORT;
 use wire::{ethernet, ipv4, udp};
 
-/// A datagram of the feed as the exchange's frame.
+/// Wraps a datagram of the feed in the exchange's frame.
 pub fn frame(payload: &[u8]) -> Vec<u8> {
     let udp = udp::Repr { source_port: PORT, destination_port: PORT };
     let ip = ipv4::Repr::new([10, 0, 0, 1].into(), [239, 1, 1, 1].into(), ipv4::UDP);

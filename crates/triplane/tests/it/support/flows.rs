@@ -1,4 +1,4 @@
-//! Datagrams of many flows from one host to another, none of which may be lost or come out of its turn.
+//! Datagrams of many flows from one host to another; no datagram may be lost or reordered.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,17 +9,17 @@ use ports::namespace::Namespace;
 use crate::support::PATIENCE;
 
 pub const FLOWS: usize = 16;
-/// How many datagrams may be on their way: fewer than any queue or socket has room for, so that nothing may be lost.
+/// Maximum number of datagrams in flight: below the capacity of any queue or socket, so that no datagram may be lost.
 const WINDOW: u64 = 64;
-/// A datagram begins with the flow that it is of, in two bytes, and its number there, in four.
+/// Length of a datagram's header in bytes: two for its flow and four for its number within the flow.
 const HEAD: usize = 6;
 
-/// A host, and an address of it.
+/// A host and one of its addresses.
 pub type End<'a> = (&'a Namespace, [u8; 4]);
 
-/// Sends datagrams of so many bytes, of each flow in turn, as they come from programs, while `goes_on` with the number of
-/// those that were sent. `arrived` gets the flow of each and its bytes. Returns how many arrived of each flow: all that
-/// were sent, in the order in which they were sent.
+/// Sends datagrams of `length` bytes, of each flow in turn, from ordinary sockets, while `goes_on` accepts the number
+/// of datagrams sent. Calls `arrived` with the flow and the bytes of each. Returns the number of arrivals of each flow:
+/// all datagrams that were sent, in the order in which they were sent.
 pub fn send_through(
     from: End<'_>,
     to: End<'_>,

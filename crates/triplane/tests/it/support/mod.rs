@@ -1,6 +1,7 @@
-//! What the tests of the command share: running programs with a time limit, networks of namespaces, and frames of a feed.
+//! Shared support of the command's tests: running programs with a time limit, networks of namespaces, and frames of a
+//! feed.
 
-// Each test program uses a part of this.
+// Not every test uses all of these items.
 #![allow(dead_code)]
 
 pub mod authority;
@@ -22,38 +23,38 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long any program may take; it is killed then, and the test fails.
+/// Maximum run time of a program; after it the program is killed, and the test fails.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The root of the workspace: commands run there, so that what they print names `examples/...`.
+/// Returns the root of the workspace. Commands run there, so that their output names `examples/...`.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/triplane is two levels deep")
 }
 
-/// The `triplane` command.
+/// Returns a `triplane` command with these arguments.
 pub fn triplane(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_triplane"));
     command.args(arguments).current_dir(root()).env_remove("NO_COLOR").env("COLUMNS", "110");
     command
 }
 
-/// What a program did.
+/// The result of a program.
 pub struct Done {
-    /// Its exit code; `None` if a signal ended it.
+    /// Exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// What it wrote to standard output.
+    /// Standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Done {
-    /// Its standard output as JSON.
+    /// Parses the standard output as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}\n{self:?}"))
     }
 
-    /// The same, if it went well.
+    /// Returns the result itself, and panics if the program failed.
     #[track_caller]
     pub fn ok(self) -> Done {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -74,13 +75,13 @@ pub fn run(command: &mut Command) -> Done {
     Running::start(command).wait()
 }
 
-/// A program that runs. It is killed when this is dropped.
+/// A running program. Dropping this kills it.
 pub struct Running {
     name: String,
     child: Child,
     stdout: Option<JoinHandle<String>>,
     stderr: Option<JoinHandle<String>>,
-    /// Lines of either stream as they come.
+    /// Lines of either stream, as they arrive.
     lines: Receiver<String>,
 }
 
@@ -110,7 +111,7 @@ impl Running {
         Running { name, child, stdout: Some(stdout), stderr: Some(stderr), lines }
     }
 
-    /// Waits until it prints a line with this text.
+    /// Waits until the program prints a line with this text, and returns the line.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
@@ -124,8 +125,8 @@ impl Running {
         }
     }
 
-    /// Waits until it prints a line with this text and an address after it (`P4Runtime on 127.0.0.1:43123, device 0`).
-    /// Returns the address. A program that was asked for port 0 prints the port that it got.
+    /// Waits until the program prints a line with this text and an address after it (`P4Runtime on 127.0.0.1:43123,
+    /// device 0`). Returns the address. A program started with port 0 prints the port that it got.
     #[track_caller]
     pub fn wait_for_address(&mut self, before: &str) -> String {
         let line = self.wait_for(before);
@@ -138,13 +139,13 @@ impl Running {
         address.to_owned()
     }
 
-    /// Sends it a signal (`INT`). The shell does it: `kill` is part of every one.
+    /// Sends the program a signal (`INT`) through the shell: every shell has `kill`.
     pub fn signal(&self, signal: &str) {
         let done = run(Command::new("sh").args(["-c", &format!("kill -{signal} {}", self.child.id())]));
         assert_eq!(done.code, Some(0), "{done:?}");
     }
 
-    /// Waits for its end.
+    /// Waits until the program ends.
     #[track_caller]
     pub fn wait(mut self) -> Done {
         let deadline = Instant::now() + PATIENCE;
@@ -171,35 +172,35 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // An error means that it has ended.
+        // An error means that the program has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A number that no other test of this machine has at the same time: of this process, and of this call.
+/// Returns a number that no other test on this machine has at the same time: of this process, and of this call.
 pub fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A directory that goes away with this value.
+/// A directory that is deleted when this is dropped.
 pub struct Directory(PathBuf);
 
 impl Directory {
-    /// An empty one.
+    /// Creates an empty directory.
     pub fn new() -> Directory {
         let path = std::env::temp_dir().join(format!("triplane-test-{}", unique()));
         std::fs::create_dir_all(&path).expect("a temporary directory can be made");
         Directory(path)
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in the directory.
     pub fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().expect("temporary paths are UTF-8").to_owned()
     }
 
-    /// Writes a file in it, and tells its path.
+    /// Writes a file in the directory and returns its path.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
         let path = self.path(name);
         std::fs::write(&path, contents).expect("a temporary file can be written");
@@ -213,13 +214,13 @@ impl Drop for Directory {
     }
 }
 
-/// The bytes that hexadecimal digits stand for; white space is skipped.
+/// Decodes hexadecimal digits; white space is skipped.
 pub fn hex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits")).collect()
 }
 
-/// The line of `examples/router/router.p4` on which the action `name` drops, from the file itself.
+/// Returns the line of `examples/router/router.p4` on which the action `name` drops, found in the file itself.
 pub fn drop_line(name: &str) -> usize {
     let text = std::fs::read_to_string(root().join("examples/router/router.p4")).expect("the router");
     let action = text.lines().position(|line| line.contains(&format!("action {name}("))).expect("the action");

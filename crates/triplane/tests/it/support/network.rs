@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::{Done, Running, run, triplane, unique};
 
-/// The network. Its namespaces, and with them the links, go away with this value.
+/// The network. Dropping it deletes its namespaces, and with them the links.
 pub struct Network {
     suffix: String,
 }
@@ -19,7 +19,7 @@ const HOSTS: [(&str, u8, u8, &str, &str); 2] =
     [("h1", 1, 1, "02:00:00:00:01:01", "02:00:00:00:01:fe"), ("h2", 2, 2, "02:00:00:00:02:02", "02:00:00:00:02:fe")];
 
 impl Network {
-    /// Why there can be no network here, if there cannot.
+    /// Returns the reason why no network is possible here, or `None` if one is.
     pub fn obstacle(tools: &[&str]) -> Option<String> {
         for tool in ["ip"].iter().chain(tools) {
             let found = run(Command::new("sh").args(["-c", &format!("command -v {tool}")]));
@@ -34,8 +34,8 @@ impl Network {
         (made.code != Some(0)).then(|| format!("network namespaces cannot be made: {reason}"))
     }
 
-    /// Both hosts, up and with their routes. With `static_neighbours` they know the gateway's MAC address; without,
-    /// they ask for it.
+    /// Creates both hosts, up and with their routes. With `static_neighbours` they know the gateway's MAC address;
+    /// without it, they resolve it.
     pub fn new(static_neighbours: bool) -> Network {
         let network = Network { suffix: unique() };
         for name in ["router", "h1", "h2"] {
@@ -45,7 +45,7 @@ impl Network {
         for (host, number, last, mac, gateway_mac) in HOSTS {
             let (namespace, port) = (network.namespace(host), format!("p{number}"));
             ip(&["link", "add", "eth0", "netns", &namespace, "type", "veth", "peer", "name", &port, "netns", &router]);
-            // Without link-local addresses nobody sends IPv6 on their own, and packets can be counted.
+            // Without link-local addresses the kernel sends no IPv6 of its own, so that packets can be counted.
             for (namespace, link) in [(&namespace, "eth0"), (&router, port.as_str())] {
                 ip(&["-n", namespace, "link", "set", link, "addrgenmode", "none"]);
             }
@@ -63,27 +63,27 @@ impl Network {
         network
     }
 
-    /// A program in a namespace.
+    /// Returns a command that runs a program in a namespace.
     pub fn command(&self, namespace: &str, program: &[&str]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace(namespace)]).args(program).current_dir(super::root());
         command
     }
 
-    /// Runs a program on a host, to its end.
+    /// Runs a program in a namespace to its end.
     #[track_caller]
     pub fn run(&self, namespace: &str, program: &[&str]) -> Done {
         run(&mut self.command(namespace, program))
     }
 
-    /// Starts the router on its two ports, with more arguments for `triplane run`.
+    /// Starts the router on its two ports, with additional arguments for `triplane run`.
     pub fn router(&self, more: &[&str]) -> Running {
         let mut running = self.router_on(["1=p1", "2=p2"], more);
         running.wait_for("Ctrl-C ends");
         running
     }
 
-    /// Starts the router on ports of other kinds. It may not run yet.
+    /// Starts the router on ports of other kinds, and does not wait until it runs.
     pub fn router_on(&self, [one, two]: [&str; 2], more: &[&str]) -> Running {
         let binary = triplane(&[]).get_program().to_str().expect("a path").to_owned();
         let arguments = ["run", "examples/router/router.p4", "--entries", "examples/router/entries.json"];

@@ -1,7 +1,8 @@
-//! A P4Runtime server before another one that is as many are: it knows CONTINUE_ON_ERROR only, refuses what else is asked for, and begins
-//! to answer on a stream only when it has something to say; who is refused at once hears it as the end of the call.
+//! A proxy before a P4Runtime server that makes it behave as many servers do: it supports CONTINUE_ON_ERROR only,
+//! refuses other requests, and begins to answer on a stream only when it has a message. A client refused at once sees
+//! that as the end of the call.
 
-// Each program uses a part of this.
+// Not every test uses all of these items.
 #![allow(dead_code)]
 
 use std::net::SocketAddr;
@@ -20,19 +21,19 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 struct Plain(P4RuntimeClient<Channel>, Refusals);
 
-/// Says which update is refused.
+/// A handle that chooses the update to refuse.
 #[derive(Clone)]
 pub struct Refusals(Arc<AtomicUsize>);
 
 impl Refusals {
     const NONE: usize = usize::MAX;
 
-    /// After so many, one update is refused.
+    /// Refuses one update after `updates` more.
     pub fn after(&self, updates: usize) {
         self.0.store(updates, Ordering::SeqCst);
     }
 
-    /// The place of the update that is refused among so many.
+    /// Returns the index of the update to refuse among the next `updates`.
     fn among(&self, updates: usize) -> Option<usize> {
         let left = self.0.load(Ordering::SeqCst);
         let is_here = left < updates;
@@ -55,7 +56,7 @@ impl P4Runtime for Plain {
         if request.atomicity != 0 {
             return Err(Status::unimplemented("CONTINUE_ON_ERROR only"));
         }
-        // The order within a write is the server's own affair.
+        // The order within a write is up to the server.
         let refused = self.1.among(request.updates.len());
         let all = request.updates.len();
         refused.into_iter().for_each(|at| drop(request.updates.remove(at)));
@@ -89,7 +90,7 @@ impl P4Runtime for Plain {
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
         let (sender, receiver) = tokio::sync::mpsc::channel(4);
         let mut requests = request.into_inner();
-        // Servers in C++ begin to answer when they have something to say, not when they are called.
+        // Servers in C++ begin to answer at their first message, not when they are called.
         let first = requests.message().await?.ok_or_else(|| Status::cancelled("nothing was asked"))?;
         sender.try_send(first).expect("a new queue has room");
         tokio::spawn(async move {
@@ -113,7 +114,7 @@ impl P4Runtime for Plain {
     }
 }
 
-/// One update of so many was refused.
+/// The status of a write in which one update was refused: the one at `at`, among `all`.
 fn no_room(at: usize, all: usize) -> Status {
     let error = v1::Error {
         canonical_code: Code::ResourceExhausted as i32,
@@ -126,14 +127,14 @@ fn no_room(at: usize, all: usize) -> Status {
     Status::with_details(Code::Unknown, "1 of the updates failed", of.encode_to_vec().into())
 }
 
-/// Details are in the order of the request (specification 12.3).
+/// Puts the details in the order of the request (specification 12.3).
 fn in_order(status: &Status) -> Status {
     let mut of = google::rpc::Status::decode(status.details()).unwrap_or_default();
     of.details.reverse();
     Status::with_details(status.code(), status.message(), of.encode_to_vec().into())
 }
 
-/// Where nobody is primary, who asks without an election id is told that it is, as BMv2's server does.
+/// Answers a client without an election id as BMv2's server does: without a primary, it reports the client as primary.
 fn nobody_is_primary(mut answer: v1::StreamMessageResponse) -> v1::StreamMessageResponse {
     if let Some(v1::stream_message_response::Update::Arbitration(update)) = &mut answer.update
         && let Some(status) = update.status.as_mut().filter(|status| status.code == Code::NotFound as i32)
@@ -144,12 +145,12 @@ fn nobody_is_primary(mut answer: v1::StreamMessageResponse) -> v1::StreamMessage
     answer
 }
 
-/// Serves what `server` serves, for as long as the test runs; the address.
+/// Proxies `server` for as long as the test runs. Returns the address.
 pub fn plain(server: SocketAddr) -> SocketAddr {
     refusing(server).0
 }
 
-/// The same with updates that are refused when that is asked for.
+/// Proxies `server`, and refuses updates on request.
 pub fn refusing(server: SocketAddr) -> (SocketAddr, Refusals) {
     let refusals = Refusals(Arc::new(AtomicUsize::new(Refusals::NONE)));
     let refused = refusals.clone();

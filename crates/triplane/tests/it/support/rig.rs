@@ -1,6 +1,6 @@
-//! A switch with a P4Runtime server in this process, whose packets a test sends and takes.
+//! A switch with a P4Runtime server in this process; a test sends its packets and receives them.
 
-// Each program uses a part of this.
+// Not every test uses all of these items.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Server, Settings
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch, V1Model};
 
-/// Where packets come from: the next one, for as long as there are some.
+/// A source of packets: the next one, until there are none left.
 pub type Source = Box<dyn FnMut() -> Option<Frame> + Send>;
 
 pub struct Rig {
@@ -28,11 +28,11 @@ struct Shared {
     stop: AtomicBool,
     source: Mutex<Option<Source>>,
     sent: AtomicU64,
-    /// What left, by port.
+    /// Packets that left, by port.
     left: Mutex<BTreeMap<u32, Vec<Vec<u8>>>>,
 }
 
-/// A program that is none of those for rules.
+/// A program that is not generated from rules.
 const NOTHING: &str = include_str!("../../../src/lab/nothing.p4");
 
 fn nothing() -> ir::Program {
@@ -40,12 +40,12 @@ fn nothing() -> ir::Program {
 }
 
 impl Rig {
-    /// With ports from 1 on; it listens at `address`, and runs nothing that a controller knows of.
+    /// Starts a switch with the ports from 1 to `ports` that listens at `address`. It runs no program of a controller.
     pub fn new(ports: u32, address: SocketAddr) -> Rig {
         Rig::over(ports, address, None)
     }
 
-    /// The same, over TLS if that is given.
+    /// Starts a switch with the ports from 1 to `ports`, with TLS if `tls` is given.
     pub fn over(ports: u32, address: SocketAddr, tls: Option<Tls>) -> Rig {
         let config = Config {
             ports: (1..=ports).map(PortId).collect(),
@@ -102,7 +102,7 @@ impl Rig {
                     left.entry(frame.port.0).or_default().push(frame.data);
                 }
                 drop(left);
-                // Others get a turn, too.
+                // Yields to other threads, too.
                 if is_idle && !rung.load(Ordering::Relaxed) {
                     std::thread::park_timeout(Duration::from_millis(10));
                 }
@@ -111,18 +111,18 @@ impl Rig {
         Rig { _listening: listening, shared, thread: Some(std::thread::spawn(run)) }
     }
 
-    /// Sends packets from here.
+    /// Sends packets from this source.
     pub fn feed(&self, source: Source) {
         *self.shared.source.lock().unwrap() = Some(source);
         self.thread.iter().for_each(|thread| thread.thread().unpark());
     }
 
-    /// How many were sent and are through the switch.
+    /// Number of packets that were sent and have passed the switch.
     pub fn sent(&self) -> u64 {
         self.shared.sent.load(Ordering::SeqCst)
     }
 
-    /// What left so far, by port.
+    /// Packets that have left so far, by port.
     pub fn left(&self) -> BTreeMap<u32, Vec<Vec<u8>>> {
         self.shared.left.lock().unwrap().clone()
     }

@@ -1,6 +1,6 @@
 //! `triplane subscribe serve` as a process, and its clients.
 
-// Each program uses a part of this.
+// Not every test uses all of these items.
 #![allow(dead_code)]
 
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::support::{Done, Running, run, triplane};
 
 pub const FORMAT: &str = "examples/market-data/feed.p4";
 
-/// A service that runs.
+/// A running service.
 pub struct Service {
     pub running: Running,
     pub address: String,
@@ -33,7 +33,7 @@ impl Service {
         run(&mut triplane(&[&["subscribe"], arguments, &["--service", &self.address]].concat()))
     }
 
-    /// Adds a rule; its id.
+    /// Adds a rule and returns its id.
     #[track_caller]
     pub fn add(&self, rule: &str) -> String {
         self.tell(&["add", rule]).ok().stdout.trim().to_owned()
@@ -44,7 +44,7 @@ impl Service {
     }
 }
 
-/// Tries again until it goes well.
+/// Repeats an action until it succeeds.
 #[track_caller]
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! A way to a server on which nothing moves for a while, as if the server hung.
+//! A proxy to a server that can stop all traffic for a while, as if the server hung.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ pub struct Stalling {
 }
 
 impl Stalling {
-    /// Before a server, for as long as the test runs.
+    /// Starts a proxy before `server` that runs as long as the test.
     pub fn before(server: SocketAddr) -> Stalling {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -31,12 +31,12 @@ impl Stalling {
         Stalling { address, is_stalled }
     }
 
-    /// Where it listens.
+    /// Returns the address that the proxy listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Lets nothing through, or lets all through that waits.
+    /// Stops all traffic, or lets everything through that waits.
     pub fn stall(&self, is_stalled: bool) {
         self.is_stalled.store(is_stalled, Ordering::Relaxed);
     }
