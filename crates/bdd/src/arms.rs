@@ -1,14 +1,14 @@
-//! Construction of nodes.
+//! Constructs nodes from their arms.
 
-use crate::store::{Full, Ref, Store};
+use crate::store::{LimitExceeded, Ref, Store};
 
 impl Store {
     /// Returns the function that, from each of these values up to the next, equals the function beside it. The first
     /// value is 0, values ascend; levels of the functions are above `level`.
     ///
     /// # Errors
-    /// [`Full`], if a limit is reached.
-    pub fn node(&mut self, level: u32, arms: impl IntoIterator<Item = (u128, Ref)>) -> Result<Ref, Full> {
+    /// [`LimitExceeded`], if a limit is reached.
+    pub fn node(&mut self, level: u32, arms: impl IntoIterator<Item = (u128, Ref)>) -> Result<Ref, LimitExceeded> {
         let base = self.arms_stack.len();
         for (first, child) in arms {
             debug_assert!(self.level(child).is_none_or(|below| below > level), "levels ascend");
@@ -22,8 +22,15 @@ impl Store {
     /// `no` elsewhere. The ranges ascend, neither overlap nor touch, and end at `max`, the largest value, at most.
     ///
     /// # Errors
-    /// [`Full`], if a limit is reached.
-    pub fn test(&mut self, level: u32, ranges: &[(u128, u128)], max: u128, yes: Ref, no: Ref) -> Result<Ref, Full> {
+    /// [`LimitExceeded`], if a limit is reached.
+    pub fn test(
+        &mut self,
+        level: u32,
+        ranges: &[(u128, u128)],
+        max: u128,
+        yes: Ref,
+        no: Ref,
+    ) -> Result<Ref, LimitExceeded> {
         let base = self.arms_stack.len();
         if ranges.first().is_none_or(|(first, _)| *first > 0) {
             self.push_arm(base, 0, no);

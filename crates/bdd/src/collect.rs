@@ -1,4 +1,4 @@
-//! Garbage collection of nodes and sets.
+//! Collects unreachable nodes and sets.
 
 use crate::store::{Ref, Store};
 
@@ -19,7 +19,7 @@ impl Store {
                 continue;
             }
             if let Some(node) = slot.take() {
-                self.arms -= node.children.len();
+                self.arm_count -= node.children.len();
                 if let Ok(entry) = self.by_content.find_entry(node.hash, |other| *other as usize == index) {
                     entry.remove();
                 }
@@ -28,9 +28,9 @@ impl Store {
         }
         self.sets.retain(&sets);
         // Its entries may refer to dropped nodes.
-        let size = (self.len() / 2).next_power_of_two().clamp(1 << 10, self.memory.len().max(1 << 10));
-        self.memory.clear();
-        self.memory.resize(size, None);
-        self.memory.shrink_to_fit();
+        let size = (self.len() / 2).next_power_of_two().clamp(1 << 10, self.cache.len().max(1 << 10));
+        self.cache.clear();
+        self.cache.resize(size, None);
+        self.cache.shrink_to_fit();
     }
 }

@@ -1,4 +1,5 @@
-//! Ordered multi-terminal decision diagrams over numbers: functions from a few unsigned fields to sets of actions.
+//! Implements ordered multi-terminal decision diagrams over numbers: functions from a few unsigned fields to sets of
+//! actions.
 //!
 //! The central type is [`Store`]. It owns nodes and sets; a [`Ref`] names one of them, and with it a function. A *node*
 //! tests one field (its *level*; levels ascend along every path) and has *arms*: intervals that partition the field's
@@ -19,7 +20,8 @@
 //! A binary decision diagram of comparisons, as in the literature, has one node for each cut.
 //!
 //! The store keeps everything until [`Store::collect`] is called with the functions that are still needed. Operations
-//! stop with [`Full`] when a limit is reached, and leave the store valid. The crate knows no packets, rules or tables.
+//! stop with [`LimitExceeded`] when a limit is reached, and leave the store valid. The crate knows no packets, rules or
+//! tables.
 
 #![forbid(unsafe_code)]
 
@@ -33,4 +35,4 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use store::{Full, Limits, Ref, Store};
+pub use store::{LimitExceeded, Limits, Ref, Store};

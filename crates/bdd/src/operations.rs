@@ -1,11 +1,11 @@
-//! Operations on functions: union of sets, and the logic of conditions.
+//! Implements the operations on functions: union of sets, and the logic of conditions.
 //!
 //! All operations descend two diagrams at once, arm by arm. The depth is bounded by the number of levels, since a node
 //! has all tests of a level.
 
 use std::hash::BuildHasher;
 
-use crate::store::{Full, Ref, Remembered, Store};
+use crate::store::{CacheEntry, LimitExceeded, Ref, Store};
 
 /// The operation where both operands are sets, or where one of them decides alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,8 @@ impl Store {
     /// Returns the function whose set is the union of both functions' sets; for conditions, "or".
     ///
     /// # Errors
-    /// [`Full`], if a limit is reached.
-    pub fn union(&mut self, a: Ref, b: Ref) -> Result<Ref, Full> {
+    /// [`LimitExceeded`], if a limit is reached.
+    pub fn union(&mut self, a: Ref, b: Ref) -> Result<Ref, LimitExceeded> {
         self.fit_memory();
         self.apply(Operator::Union, a, b)
     }
@@ -34,8 +34,8 @@ impl Store {
     /// Returns the function that is `then` where `condition` holds, nothing elsewhere; for two conditions, "and".
     ///
     /// # Errors
-    /// [`Full`], if a limit is reached.
-    pub fn keep_where(&mut self, condition: Ref, then: Ref) -> Result<Ref, Full> {
+    /// [`LimitExceeded`], if a limit is reached.
+    pub fn keep_where(&mut self, condition: Ref, then: Ref) -> Result<Ref, LimitExceeded> {
         self.fit_memory();
         self.apply(Operator::Where, condition, then)
     }
@@ -44,29 +44,29 @@ impl Store {
     /// [`Ref::ALWAYS`], "not".
     ///
     /// # Errors
-    /// [`Full`], if a limit is reached.
-    pub fn keep_unless(&mut self, condition: Ref, otherwise: Ref) -> Result<Ref, Full> {
+    /// [`LimitExceeded`], if a limit is reached.
+    pub fn keep_unless(&mut self, condition: Ref, otherwise: Ref) -> Result<Ref, LimitExceeded> {
         self.fit_memory();
         self.apply(Operator::Unless, condition, otherwise)
     }
 
     fn fit_memory(&mut self) {
         let wanted = (self.len() / 2).next_power_of_two().min(MAX_MEMORY);
-        if wanted > self.memory.len() {
-            let old = std::mem::replace(&mut self.memory, vec![None; wanted]);
+        if wanted > self.cache.len() {
+            let old = std::mem::replace(&mut self.cache, vec![None; wanted]);
             for entry in old.into_iter().flatten() {
-                self.remember(entry);
+                self.cache_result(entry);
             }
         }
     }
 
     fn slot(&self, key: (u32, Ref, Ref)) -> usize {
-        self.hasher.hash_one(key) as usize & (self.memory.len() - 1)
+        self.hasher.hash_one(key) as usize & (self.cache.len() - 1)
     }
 
-    fn remember(&mut self, entry: Remembered) {
+    fn cache_result(&mut self, entry: CacheEntry) {
         let slot = self.slot(entry.key);
-        self.memory[slot] = Some(entry);
+        self.cache[slot] = Some(entry);
     }
 
     /// Returns the result, if one operand decides it.
@@ -82,26 +82,26 @@ impl Store {
         }
     }
 
-    fn apply(&mut self, operator: Operator, a: Ref, b: Ref) -> Result<Ref, Full> {
+    fn apply(&mut self, operator: Operator, a: Ref, b: Ref) -> Result<Ref, LimitExceeded> {
         if let Some(result) = Self::decided(operator, a, b) {
             return Ok(result);
         }
         let (a, b) = if operator == Operator::Union && b < a { (b, a) } else { (a, b) };
         let key = (operator as u32, a, b);
-        if let Some(entry) = &self.memory[self.slot(key)]
+        if let Some(entry) = &self.cache[self.slot(key)]
             && entry.key == key
         {
             return Ok(entry.result);
         }
-        self.limits.steps = self.limits.steps.checked_sub(1).ok_or(Full::Steps)?;
+        self.limits.steps = self.limits.steps.checked_sub(1).ok_or(LimitExceeded::Steps)?;
         let result = match (self.level(a), self.level(b)) {
             (None, None) => {
                 assert!(operator == Operator::Union, "the set of a condition is empty or says always");
                 if self.len() >= self.limits.nodes {
-                    return Err(Full::Nodes);
+                    return Err(LimitExceeded::Nodes);
                 }
                 if self.bytes() > self.limits.bytes {
-                    return Err(Full::Bytes);
+                    return Err(LimitExceeded::Bytes);
                 }
                 Ref::of_set(self.sets.union(a.index(), b.index(), &self.hasher))
             }
@@ -114,12 +114,12 @@ impl Store {
                 self.each(level, b, |store, child| store.apply(operator, a, child))?
             }
         };
-        self.remember(Remembered { key, result });
+        self.cache_result(CacheEntry { key, result });
         Ok(result)
     }
 
     /// Combines two nodes of one level arm by arm.
-    fn both(&mut self, operator: Operator, level: u32, a: Ref, b: Ref) -> Result<Ref, Full> {
+    fn both(&mut self, operator: Operator, level: u32, a: Ref, b: Ref) -> Result<Ref, LimitExceeded> {
         let base = self.arms_stack.len();
         let (mut at_a, mut at_b, mut first) = (0, 0, 0);
         loop {
@@ -150,8 +150,8 @@ impl Store {
         &mut self,
         level: u32,
         of: Ref,
-        mut change: impl FnMut(&mut Store, Ref) -> Result<Ref, Full>,
-    ) -> Result<Ref, Full> {
+        mut change: impl FnMut(&mut Store, Ref) -> Result<Ref, LimitExceeded>,
+    ) -> Result<Ref, LimitExceeded> {
         let base = self.arms_stack.len();
         for at in 0..self.get(of).children.len() {
             let node = self.get(of);

@@ -1,4 +1,4 @@
-//! Terminals: sets of numbers, interned.
+//! Interns the terminals of diagrams, which are sets of numbers.
 
 use std::hash::BuildHasher;
 

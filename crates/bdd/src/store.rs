@@ -1,4 +1,4 @@
-//! Interned nodes: the same level, cuts and children are the same [`Ref`].
+//! Stores hash-consed nodes: nodes with equal level, cuts and children share one [`Ref`].
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -9,14 +9,14 @@ use crate::set::Sets;
 /// The bit that distinguishes sets from nodes.
 const SET: u32 = 1 << 31;
 
-/// A function of a [`Store`]: a node or a set. Equal functions of one store have equal `Ref`s.
+/// Handle to a function in a [`Store`]: a node or a set. Equal functions of one store have equal `Ref`s.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ref(pub(crate) u32);
 
 impl Ref {
     /// The function that is the empty set everywhere: no rule matches. As a condition, "never".
     pub const NOTHING: Ref = Ref(SET);
-    /// As a condition, "always": the set of one number that no caller uses.
+    /// As a condition, "always": the set that contains only the reserved number, `u32::MAX`.
     pub const ALWAYS: Ref = Ref(SET | 1);
 
     /// Whether the function is the same set everywhere.
@@ -24,7 +24,7 @@ impl Ref {
         self.0 & SET != 0
     }
 
-    /// Returns a unique number among the live functions of a store, for arrays and hashes.
+    /// Returns a number that is unique among the store's live functions, for use as a hash key. Bit 31 is set for sets.
     pub fn number(self) -> u32 {
         self.0
     }
@@ -48,11 +48,11 @@ impl std::fmt::Debug for Ref {
 /// Limits of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of nodes and sets in the store, including unneeded ones.
+    /// Maximum number of nodes and sets in the store, including garbage (unreachable ones not yet collected).
     pub nodes: usize,
-    /// Size of all nodes and sets in bytes.
+    /// Maximum size of all nodes and sets in bytes.
     pub bytes: usize,
-    /// Remaining steps of operations; a step takes some tens of nanoseconds.
+    /// Remaining steps of operations; a step takes a few tens of nanoseconds.
     pub steps: u64,
 }
 
@@ -63,7 +63,7 @@ impl Limits {
 
 /// The limit that stopped an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum LimitExceeded {
     /// [`Limits::nodes`].
     Nodes,
     /// [`Limits::bytes`].
@@ -90,23 +90,24 @@ impl DiagramNode {
 
 /// An entry of the operation cache: operator, operands, result.
 #[derive(Clone, Copy)]
-pub(crate) struct Remembered {
+pub(crate) struct CacheEntry {
     pub key: (u32, Ref, Ref),
     pub result: Ref,
 }
 
-/// Interned nodes and sets, and the operations on them.
+/// Hash-consed nodes and sets, and the operations on them.
 #[derive(Clone)]
 pub struct Store {
     pub(crate) nodes: Vec<Option<DiagramNode>>,
     pub(crate) free: Vec<u32>,
     pub(crate) by_content: HashTable<u32>,
     pub(crate) sets: Sets,
-    pub(crate) arms: usize,
+    /// Number of arms of all nodes.
+    pub(crate) arm_count: usize,
     pub(crate) limits: Limits,
     pub(crate) hasher: foldhash::fast::FixedState,
     /// Operation cache: results by the hash of their operands; a newer entry replaces an older one.
-    pub(crate) memory: Vec<Option<Remembered>>,
+    pub(crate) cache: Vec<Option<CacheEntry>>,
     /// Arms of nodes under construction, those of outer calls first.
     pub(crate) arms_stack: Vec<(u128, Ref)>,
 }
@@ -125,25 +126,25 @@ impl Store {
             free: Vec::new(),
             by_content: HashTable::new(),
             sets: Sets::new(),
-            arms: 0,
+            arm_count: 0,
             limits: Limits::NONE,
             hasher: foldhash::fast::FixedState::with_seed(0x5eed),
-            memory: vec![None; 1 << 10],
+            cache: vec![None; 1 << 10],
             arms_stack: Vec::new(),
         }
     }
 
     /// Sets limits for later operations.
-    pub fn limit(&mut self, limits: Limits) {
+    pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Returns the remaining steps of the limit.
+    /// Returns the number of steps left.
     pub fn steps_left(&self) -> u64 {
         self.limits.steps
     }
 
-    /// Returns the number of nodes and sets, including unneeded ones.
+    /// Returns the number of nodes and sets, including garbage.
     pub fn len(&self) -> usize {
         self.nodes.len() - self.free.len() + self.sets.len()
     }
@@ -156,13 +157,13 @@ impl Store {
     /// Returns the size of nodes and sets in bytes, without the operation cache.
     pub fn bytes(&self) -> usize {
         (self.nodes.len() - self.free.len()) * DiagramNode::bytes(0)
-            + self.arms * (size_of::<u128>() + size_of::<Ref>())
+            + self.arm_count * (size_of::<u128>() + size_of::<Ref>())
             + self.sets.bytes()
     }
 
     /// Returns the size of the operation cache in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        self.memory.len() * size_of::<Option<Remembered>>()
+    pub fn cache_bytes(&self) -> usize {
+        self.cache.len() * size_of::<Option<CacheEntry>>()
     }
 
     /// Returns the level that a function tests first; `None` if it is a set.
@@ -173,10 +174,8 @@ impl Store {
     /// Returns the arms of a node in ascending order: the first value, and the function from there to the next arm. A
     /// set has none.
     pub fn arms(&self, of: Ref) -> impl ExactSizeIterator<Item = (u128, Ref)> + '_ {
-        let (cuts, children): (&[u128], &[Ref]) = match of.is_set() {
-            true => (&[], &[]),
-            false => (&self.get(of).cuts, &self.get(of).children),
-        };
+        let (cuts, children): (&[u128], &[Ref]) =
+            if of.is_set() { (&[], &[]) } else { (&self.get(of).cuts, &self.get(of).children) };
         children.iter().enumerate().map(|(at, child)| (if at == 0 { 0 } else { cuts[at - 1] }, *child))
     }
 
@@ -194,24 +193,24 @@ impl Store {
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
-        assert!(sorted.last() != Some(&u32::MAX), "the largest number is the store's own");
+        assert!(sorted.last() != Some(&u32::MAX), "`u32::MAX` is reserved");
         Ref::of_set(self.sets.intern(&sorted, &self.hasher))
     }
 
     pub(crate) fn get(&self, of: Ref) -> &DiagramNode {
         debug_assert!(!of.is_set());
-        self.nodes[of.index()].as_ref().expect("a function that was collected is not used")
+        self.nodes[of.index()].as_ref().expect("use of a function that was garbage-collected")
     }
 
-    /// Interns the node of the arms from `base` on, which are popped off the stack: neighbours differ, the first begins
-    /// at 0.
-    pub(crate) fn intern(&mut self, level: u32, base: usize) -> Result<Ref, Full> {
+    /// Interns the node whose arms are `arms_stack[base..]`, and pops them. Adjacent arms must have different children,
+    /// and the first must start at 0.
+    pub(crate) fn intern(&mut self, level: u32, base: usize) -> Result<Ref, LimitExceeded> {
         let result = self.intern_top(level, base);
         self.arms_stack.truncate(base);
         result
     }
 
-    fn intern_top(&mut self, level: u32, base: usize) -> Result<Ref, Full> {
+    fn intern_top(&mut self, level: u32, base: usize) -> Result<Ref, LimitExceeded> {
         let arms = &self.arms_stack[base..];
         if let [(_, only)] = arms {
             return Ok(*only);
@@ -236,10 +235,10 @@ impl Store {
             return Ok(Ref(*index));
         }
         if self.len() >= self.limits.nodes.min(1 << 30) {
-            return Err(Full::Nodes);
+            return Err(LimitExceeded::Nodes);
         }
         if self.bytes() + DiagramNode::bytes(arms.len()) > self.limits.bytes {
-            return Err(Full::Bytes);
+            return Err(LimitExceeded::Bytes);
         }
         let node = DiagramNode {
             level,
@@ -247,7 +246,7 @@ impl Store {
             children: arms.iter().map(|(_, child)| *child).collect(),
             hash,
         };
-        self.arms += arms.len();
+        self.arm_count += arms.len();
         let index = match self.free.pop() {
             Some(index) => {
                 self.nodes[index as usize] = Some(node);

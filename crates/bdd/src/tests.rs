@@ -2,18 +2,18 @@
 
 use rng::SplitMix64;
 
-use crate::{Full, Limits, Ref, Store};
+use crate::{LimitExceeded, Limits, Ref, Store};
 
 const MAX: u128 = 3;
 
 /// The set at every point, as a bit mask of members.
-type Table = Vec<u32>;
+type TruthTable = Vec<u32>;
 
 fn points() -> impl Iterator<Item = [u128; 3]> {
     (0..64u128).map(|point| [point & 3, point >> 2 & 3, point >> 4])
 }
 
-fn table_of(store: &Store, function: Ref) -> Table {
+fn table_of(store: &Store, function: Ref) -> TruthTable {
     let members = |point: [u128; 3]| store.evaluate(function, |level| point[level as usize]);
     points().map(|point| members(point).iter().fold(0, |mask, member| mask | 1 << (member & 31))).collect()
 }
@@ -41,7 +41,7 @@ fn condition(store: &mut Store, rng: &mut SplitMix64, depth: u32) -> (Ref, Vec<b
 fn diagrams_are_their_truth_tables_and_unique() {
     let mut rng = SplitMix64::new(7);
     let mut store = Store::new();
-    let mut known: std::collections::HashMap<Table, Ref> = std::collections::HashMap::new();
+    let mut known: std::collections::HashMap<TruthTable, Ref> = std::collections::HashMap::new();
     for round in 0..400 {
         let mut all = Ref::NOTHING;
         let mut expected = vec![0; 64];
@@ -105,7 +105,7 @@ fn limits_stop_operations_and_leave_the_store_sound() {
     let mut store = Store::new();
     // Overlapping ranges of three fields: the diagram of n of them grows faster than n squared.
     let mut rng = SplitMix64::new(3);
-    store.limit(Limits { nodes: 500, ..Limits::NONE });
+    store.set_limits(Limits { nodes: 500, ..Limits::NONE });
     let mut all = Ref::NOTHING;
     let mut stopped = None;
     for member in 0..100 {
@@ -125,10 +125,10 @@ fn limits_stop_operations_and_leave_the_store_sound() {
             }
         }
     }
-    assert_eq!(stopped, Some(Full::Nodes));
+    assert_eq!(stopped, Some(LimitExceeded::Nodes));
     assert!(store.len() <= 500);
     reduced(&store, all);
-    store.limit(Limits { steps: 0, ..Limits::NONE });
+    store.set_limits(Limits { steps: 0, ..Limits::NONE });
     let (one, other) = (store.constant(&[1, 9]), store.constant(&[2, 9]));
-    assert_eq!(store.union(one, other), Err(Full::Steps));
+    assert_eq!(store.union(one, other), Err(LimitExceeded::Steps));
 }

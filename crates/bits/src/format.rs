@@ -1,4 +1,4 @@
-//! Text form of values: `0x2a:8` (value, colon, width); hexadecimal and decimal on request.
+//! Formats values: `0x2a:8` (value, colon, width); hexadecimal and decimal on request.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Bit vectors of fixed width: the only kind of value in a running P4 program.
+//! Implements bit vectors of fixed width, the only kind of value in a running P4 program.
 //!
 //! The central type is [`Bits`]: an unsigned number together with its width in bits. Every operation keeps the
 //! invariant that the number is smaller than `2^width`. Signedness is not a property of a value but of the operation

@@ -1,4 +1,4 @@
-//! Diagnostics: messages about a position in a source file.
+//! Defines diagnostics: messages about a position in a source file.
 
 use crate::Span;
 
@@ -88,7 +88,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Maximum number of diagnostics that are kept. Further ones are only counted, so that no input can exhaust
+    /// Maximum number of diagnostics that are kept. Further ones are only counted, so no input can exhaust
     /// memory with diagnostics.
     pub const MAX_KEPT: usize = 200;
 

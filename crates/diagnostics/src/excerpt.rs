@@ -16,7 +16,7 @@ pub(crate) struct Excerpt<'a> {
     pub line: usize,
     /// File offset in bytes of the label that was passed first.
     pub first: u32,
-    /// Whether the text begins or ends within a line, so that columns cannot be counted in it.
+    /// Whether the text begins or ends within a line, so columns cannot be counted in it.
     pub is_cut: bool,
     /// File offset in bytes at which the text begins.
     start: usize,

@@ -1,4 +1,4 @@
-//! Source text, positions in it, and diagnostics about it.
+//! Manages source text, positions in it, and diagnostics about it.
 //!
 //! A [`SourceMap`] owns every file of one compilation. A [`Span`] identifies a range of bytes of one of these
 //! files in eight bytes; tokens, the syntax tree, the typed program and the IR carry spans. A mistake in

@@ -1,4 +1,4 @@
-//! Source files and positions in them.
+//! Stores source files and resolves positions in them.
 
 use std::sync::Arc;
 

@@ -43,17 +43,23 @@ pub fn find<'a, T: Copy>(wanted: &str, candidates: &[(T, &'a str)], endings: End
 }
 
 /// Returns the candidate that is spelled most like `wanted`, if any is close enough to be meant. `wanted` may omit a
-/// candidate's prefix up to its last dot.
+/// candidate's prefix up to its last dot. If no candidate is close, `wanted` of several words may omit the last word of
+/// the only candidate that is close without it: `clone_sessions` for `clone_session_entries`.
 ///
-/// The distance is that of Damerau and Levenshtein, and at most a third of the letters of `wanted`, or one. Names of one
-/// or two letters are close to one another by chance, so they are only near a longer name or one that differs in case.
+/// The distance is that of Damerau and Levenshtein, and at most a third of the letters of `wanted`, or one. Names of
+/// one or two letters are close by chance, so they are only near a longer name or one that differs in case.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |name: &'a str| {
+    let others: Vec<&str> = candidates.into_iter().filter(|name| *name != wanted).collect();
+    let distance_to = |name: &str| {
         let last = name.rsplit('.').next().unwrap_or(name);
         [name, last].into_iter().filter_map(|name| distance(wanted, name)).min()
     };
-    let others = candidates.into_iter().filter(|name| *name != wanted);
-    others.filter_map(|name| Some((distance(name)?, name))).min().map(|(_, name)| name)
+    let spelled_alike = others.iter().filter_map(|name| Some((distance_to(name)?, *name))).min();
+    spelled_alike.map(|(_, name)| name).or_else(|| {
+        let without_last_word = |name: &str| name.rsplit_once('_').and_then(|(rest, _)| distance_to(rest));
+        let mut longer = others.iter().filter(|name| wanted.contains('_') && without_last_word(name).is_some());
+        longer.next().filter(|_| longer.next().is_none()).copied()
+    })
 }
 
 /// Returns the distance of two names, if they are close enough that one may be meant by the other.
@@ -102,6 +108,17 @@ mod tests {
         assert_eq!(nearest("unlike", all.into_iter()), None);
         assert_eq!(nearest("ab", ["cb", "abc"]), Some("abc"), "short names are close by chance");
         assert_eq!(nearest("a", ["b", "A"]), Some("A"));
-        assert_eq!(nearest("host", ["host"]), None, "the name itself is no suggestion");
+        assert_eq!(nearest("host", ["host"]), None, "the name itself is not a suggestion");
+    }
+
+    #[test]
+    fn a_name_without_its_last_word_is_near_the_only_candidate_that_begins_so() {
+        let all = ["action_profile_members", "action_profile_groups", "multicast_group_entries", "p4info"];
+        assert_eq!(nearest("multicast_groups", all), Some("multicast_group_entries"));
+        assert_eq!(nearest("multicast", all), None, "two words are missing");
+        assert_eq!(nearest("action_profiles", all), None, "ambiguous");
+        assert_eq!(nearest("next_hop", ["next_hops", "next_hop_table"]), Some("next_hops"), "a whole name wins");
+        assert_eq!(nearest("next_hops", ["In.next_hop_table"]), Some("In.next_hop_table"));
+        assert_eq!(nearest("route", ["route_table"]), None, "a single word is close by chance");
     }
 }

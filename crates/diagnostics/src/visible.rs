@@ -22,7 +22,7 @@ pub fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
+    fn control_characters_are_escaped() {
         assert_eq!(super::visible("a\x1b[2Jb\r\n\t\u{9b}1m\u{202e}c\x7f é\u{61c}"), "a␛[2Jb␍\n␉�1m�c␡ é�");
     }
 }

@@ -1,4 +1,4 @@
-//! Random numbers from a seed. Equal seeds give equal numbers on every machine. For generated traffic, rule sets,
+//! Draws random numbers from a seed. Equal seeds give equal numbers on every machine. For generated traffic, rule sets,
 //! simulations, the `random()` of P4 programs, and tests; not for secrets.
 
 #![forbid(unsafe_code)]

@@ -20,7 +20,7 @@ use support::{compare, digest};
 use tables::classbench::{self, Family, FiveTuple};
 use tables::{Classifier, KeyLayout, MISS, PackedLookup, RulePattern, TupleMerge};
 
-struct Entry {
+struct ChainEntry {
     rule: FiveTuple,
     priority: u64,
     handle: u32,
@@ -30,7 +30,7 @@ struct Space {
     mask: [u64; 2],
     best: u64,
     /// Chains, sorted by priority, best first.
-    chains: HashMap<[u64; 2], Vec<Entry>, foldhash::fast::FixedState>,
+    chains: HashMap<[u64; 2], Vec<ChainEntry>, foldhash::fast::FixedState>,
 }
 
 /// The baseline.
@@ -65,7 +65,7 @@ impl TupleSpace {
             });
             let priority = (rules.len() - index) as u64;
             spaces[at].best = spaces[at].best.max(priority);
-            spaces[at].chains.entry(key).or_default().push(Entry { rule: *rule, priority, handle: index as u32 });
+            spaces[at].chains.entry(key).or_default().push(ChainEntry { rule: *rule, priority, handle: index as u32 });
         }
         spaces.sort_by_key(|space| std::cmp::Reverse(space.best));
         TupleSpace(spaces)

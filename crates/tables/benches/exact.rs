@@ -32,11 +32,15 @@ fn measure<const N: usize>(count: u64, skewed: bool) {
         map.insert(key(flow), flow as u32);
     }
     let mut rng = SplitMix64::new(1);
-    let flow = |rng: &mut SplitMix64| match rng.percent(10) {
-        true => count + rng.below(count),
-        // Frequent flows are not neighbours in the table.
-        false if skewed => zipf(rng, count) * 7_919 % count,
-        false => rng.below(count),
+    let flow = |rng: &mut SplitMix64| {
+        if rng.percent(10) {
+            count + rng.below(count)
+        } else if skewed {
+            // Frequent flows are not neighbours in the table.
+            zipf(rng, count) * 7_919 % count
+        } else {
+            rng.below(count)
+        }
     };
     let keys: Vec<[u64; N]> = (0..LOOKUPS).map(|_| key(flow(&mut rng))).collect();
     let flat = keys.as_flattened();

@@ -1,4 +1,4 @@
-//! An arena of many short arrays in one vector, for nodes with varying numbers of children and results.
+//! Implements an arena of many short arrays in one vector, for nodes with varying numbers of children and results.
 //!
 //! The capacity of an array is that of its size class; a released array is reused for the next one of its class.
 

@@ -1,4 +1,4 @@
-//! ClassBench-like rule sets and packets (Taylor, Turner: ClassBench, 2007), for benchmarks and tests.
+//! Generates ClassBench-like rule sets and packets (Taylor, Turner: ClassBench, 2007), for benchmarks and tests.
 //!
 //! Everything is determined by a family, a size and a seed. The distributions are our own, following published
 //! descriptions of the three families:
@@ -30,7 +30,7 @@ pub enum Family {
 /// A rule over the five fields. The first matching rule of a list wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FiveTuple {
-    /// Source and destination: address, with zeros behind its prefix, and prefix length.
+    /// Source and destination: address, with zeros after its prefix, and prefix length.
     pub addresses: [(u32, u8); 2],
     /// Source and destination: lowest and highest port.
     pub ports: [(u16, u16); 2],
@@ -252,9 +252,10 @@ pub fn rules(family: Family, count: usize, seed: u64) -> Vec<FiveTuple> {
 pub fn headers(rules: &[FiveTuple], count: usize, seed: u64) -> Vec<PacketFields> {
     let mut rng = SplitMix64::new(seed);
     let header = |_| {
-        let rule = match rules.is_empty() || rng.percent(5) {
-            true => FiveTuple { addresses: [(0, 0); 2], ports: [(0, u16::MAX); 2], protocol: None },
-            false => rules[rng.below(rules.len() as u64) as usize],
+        let rule = if rules.is_empty() || rng.percent(5) {
+            FiveTuple { addresses: [(0, 0); 2], ports: [(0, u16::MAX); 2], protocol: None }
+        } else {
+            rules[rng.below(rules.len() as u64) as usize]
         };
         let addresses = rule.addresses.map(|(value, length)| value | rng.next_u64() as u32 & !prefix_mask(length));
         let ports = rule.ports.map(|(low, high)| low + rng.below(u64::from(high - low) + 1) as u16);

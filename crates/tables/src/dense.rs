@@ -1,4 +1,4 @@
-//! Direct-indexed arrays of handles, for keys that form a dense range of numbers.
+//! Implements direct-indexed arrays of handles, for keys that form a dense range of numbers.
 //!
 //! States of a pipeline, ports and VLANs are such keys. One access finds the handle, where a hash table needs a tag and
 //! a key as well. The array supplements a hash table that holds all entries, and is created and dropped as the set of

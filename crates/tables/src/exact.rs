@@ -237,10 +237,7 @@ impl Exact {
         if self.words == 1 && self.len == 1 {
             self.dense = Dense::new(std::iter::once((key[0], handle)));
         } else if let Some(dense) = &mut self.dense {
-            match dense.reach(key[0], self.len) {
-                true => dense.set(key[0], handle),
-                false => self.dense = None,
-            }
+            if dense.reach(key[0], self.len) { dense.set(key[0], handle) } else { self.dense = None }
         }
         None
     }

@@ -1,4 +1,4 @@
-//! Hashing of packed words: folded multiplication, one for each two words.
+//! Hashes packed words: folded multiplication, one for each two words.
 //!
 //! Keys of tables come from the control plane, not from packets, so collisions cannot be provoked. A fixed seed keeps
 //! runs repeatable.

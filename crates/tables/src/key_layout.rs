@@ -1,4 +1,4 @@
-//! The positions of a key's fields in its packed words.
+//! Computes the positions of a key's fields in its packed words.
 
 /// The match kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Match tables: finds the entry for a packet's key, fast.
+//! Implements match tables: finds the entry for a packet's key, fast.
 //!
 //! Four structures map packed keys to handles:
 //!
@@ -48,7 +48,7 @@
 //!
 //! Compiled code builds a key in the words of [`KeyLayout`] on its stack (each field is a shift and an or; the
 //! positions are compile-time constants). It calls [`PackedLookup::lookup`], or collects the keys of a batch of
-//! packets, one behind the other, for [`PackedLookup::lookup_batch`]. A just-in-time compiler can avoid the call:
+//! packets, one after the other, for [`PackedLookup::lookup_batch`]. A just-in-time compiler can avoid the call:
 //! [`inline_lookup`] describes the memory of [`Exact`] and [`Intervals`] and the search in it. The handle is an index
 //! into the caller's own entries. All structures are `Send + Sync`; lookups take `&self`.
 //!
@@ -100,7 +100,7 @@ pub trait PackedLookup: std::fmt::Debug + Send + Sync {
     /// the oldest.
     fn lookup(&self, key: &[u64]) -> Option<u32>;
 
-    /// Looks up `found.len()` keys, which lie one behind the other in `keys`. The result of a key without an entry is
+    /// Looks up `found.len()` keys, which lie one after the other in `keys`. The result of a key without an entry is
     /// [`MISS`].
     ///
     /// # Panics

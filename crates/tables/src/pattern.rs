@@ -1,4 +1,4 @@
-//! The condition of a rule: bits under a mask, and ranges.
+//! Represents the condition of a rule: bits under a mask, and ranges.
 
 use smallvec::SmallVec;
 
@@ -10,11 +10,11 @@ pub(crate) type Words = SmallVec<[u64; 4]>;
 /// A range of a field. Arithmetic is modulo the field's width, so a range from a negative to a positive number needs no
 /// special case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct FieldRange {
     pub(crate) field: KeyField,
     pub(crate) low: Words,
     /// Highest value minus lowest value.
-    pub(crate) length: Words,
+    pub(crate) extent: Words,
 }
 
 /// The condition of a rule over all fields of a key. Equal conditions that were built with the same match kinds are
@@ -24,14 +24,14 @@ pub struct RulePattern {
     pub(crate) value: Words,
     pub(crate) mask: Words,
     /// Ranges that are not prefixes, by field.
-    pub(crate) spans: SmallVec<[Span; 2]>,
+    pub(crate) ranges: SmallVec<[FieldRange; 2]>,
 }
 
 impl RulePattern {
     /// Creates a pattern that matches every key. Each field can be narrowed once.
     pub fn any(layout: &KeyLayout) -> Self {
         let zeros: Words = std::iter::repeat_n(0, layout.words()).collect();
-        RulePattern { value: zeros.clone(), mask: zeros, spans: SmallVec::new() }
+        RulePattern { value: zeros.clone(), mask: zeros, ranges: SmallVec::new() }
     }
 
     /// Requires the field to have this value (low word first).
@@ -59,15 +59,15 @@ impl RulePattern {
         let field = layout.fields()[index];
         let part = |value: &[u64], at: usize| value.get(at).copied().unwrap_or(0) & field.ones(at);
         let count = field.words();
-        let mut length = Words::new();
+        let mut extent = Words::new();
         let mut borrow = false;
         for at in 0..count {
             let (less, first) = part(high, at).overflowing_sub(part(low, at));
             let (less, second) = less.overflowing_sub(u64::from(borrow));
             borrow = first || second;
-            length.push(less & field.ones(at));
+            extent.push(less & field.ones(at));
         }
-        if (0..count).all(|at| length[at] == field.ones(at)) {
+        if (0..count).all(|at| extent[at] == field.ones(at)) {
             return;
         }
         if !borrow {
@@ -78,20 +78,20 @@ impl RulePattern {
             let prefix = field.width - free_bits;
             self.prefix(layout, index, low, prefix);
             let mask = prefix_mask(&field, prefix);
-            let is_prefix = (0..count).all(|at| length[at] == field.ones(at) & !mask[at]);
+            let is_prefix = (0..count).all(|at| extent[at] == field.ones(at) & !mask[at]);
             if is_prefix {
                 return;
             }
         }
         let low = (0..count).map(|at| part(low, at)).collect();
-        self.spans.push(Span { field, low, length });
-        self.spans.sort_by_key(|span| (span.field.word, span.field.shift));
+        self.ranges.push(FieldRange { field, low, extent });
+        self.ranges.sort_by_key(|range| (range.field.word, range.field.shift));
     }
 
     /// Whether a key meets the condition.
     pub fn matches(&self, key: &[u64]) -> bool {
         let masked = self.value.iter().zip(&self.mask).zip(key).all(|((value, mask), key)| key & mask == *value);
-        masked && self.spans.iter().all(|span| span.contains(key))
+        masked && self.ranges.iter().all(|range| range.contains(key))
     }
 }
 
@@ -102,7 +102,7 @@ fn prefix_mask(field: &KeyField, length: u32) -> Words {
     (0..field.words()).map(|at| field.ones(at) & !below(at)).collect()
 }
 
-impl Span {
+impl FieldRange {
     pub(crate) fn contains(&self, key: &[u64]) -> bool {
         let mut borrow = false;
         let mut order = std::cmp::Ordering::Equal;
@@ -113,7 +113,7 @@ impl Span {
             let (less, second) = less.overflowing_sub(u64::from(borrow));
             borrow = first || second;
             // Higher words take precedence over lower ones.
-            order = (less & ones).cmp(&self.length[at]).then(order);
+            order = (less & ones).cmp(&self.extent[at]).then(order);
         }
         order.is_le()
     }

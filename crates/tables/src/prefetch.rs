@@ -1,4 +1,4 @@
-//! Software prefetch.
+//! Wraps software prefetch instructions.
 
 /// Prefetches the cache line of an element; does nothing for an index beyond the end.
 #[inline(always)]

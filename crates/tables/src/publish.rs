@@ -1,4 +1,4 @@
-//! RCU-style publication with two copies (left-right): one writer, many readers, atomic versions.
+//! Implements RCU-style publication with two copies (left-right): one writer, many readers, atomic versions.
 //!
 //! While there is only a writer, there is one copy of the data, changed in place. Once there are readers, there are
 //! two. Readers use one; the writer changes the other, publishes it, and replays the same changes on the first as soon

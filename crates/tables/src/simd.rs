@@ -1,4 +1,4 @@
-//! Detection of SIMD extensions. The loops are plain code, compiled several times; nothing else depends on the result.
+//! Detects SIMD extensions. The loops are plain code, compiled several times; nothing else depends on the result.
 
 /// The instruction set that code is compiled for.
 #[derive(Clone, Copy, Debug)]

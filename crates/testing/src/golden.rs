@@ -1,4 +1,4 @@
-//! Expected texts in files beside the test's input.
+//! Compares results with expected ones in files beside the test's input.
 //!
 //! With `UPDATE_EXPECT=1` the files are rewritten instead of compared. Review the difference as code.
 

@@ -1,4 +1,4 @@
-//! Helpers for the tests of all crates; only ever a dev-dependency.
+//! Provides what the tests of all crates share; only ever a dev-dependency.
 //!
 //! | module | for |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | [`lock`](mod@lock) | tests of one binary that must not run at the same time |
 //! | [`seed`] | the seeds of random tests, from the environment |
 //!
-//! The crate knows nothing of P4 or switches, so that crates low in the stack can use it without compiling the
+//! The crate knows nothing of P4 or switches, so crates low in the stack can use it without compiling the
 //! workspace.
 
 pub mod golden;

@@ -1,4 +1,4 @@
-//! Locks with names, for tests of one binary that must not run at the same time.
+//! Provides named locks for tests of one binary that must not run at the same time.
 //!
 //! The tests of a binary are threads of one process. Tests that load the machine or measure time disturb each other;
 //! such tests hold the lock of their resource, for example [`LIVE_TRAFFIC`].

@@ -1,4 +1,4 @@
-//! TCP ports of the loopback interface that a test needs to know before a server listens on them.
+//! Reserves TCP ports of the loopback interface that a test needs to know before a server listens on them.
 //!
 //! A server that can be asked for its address listens on port 0. These functions are for the other cases: a server that
 //! starts late, one that stops and starts again, or none at all.
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_gets_a_reserved_port() {
+    fn a_reserved_port_is_given_only_once() {
         let first = reserved_ports(3);
         let mut taken = Vec::new();
         for port in first..first + 3 {

@@ -1,4 +1,4 @@
-//! Numbers that make random tests longer or repeat one of their seeds.
+//! Reads the numbers that make random tests longer or repeat one of their seeds.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Tests that a machine cannot run: they need a privilege or a tool that it lacks.
+//! Skips tests that a machine cannot run: they need a privilege or a tool that it lacks.
 //!
 //! ```no_run
 //! # fn is_root() -> bool { false }

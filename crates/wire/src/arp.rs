@@ -1,4 +1,4 @@
-//! ARP for IPv4 over Ethernet (RFC 826).
+//! Parses and emits ARP for IPv4 over Ethernet (RFC 826).
 //!
 //! ```text
 //! hardware 2 (1) | protocol 2 (0x0800) | lengths 1+1 (6, 4) | operation 2

@@ -1,6 +1,6 @@
-//! The Internet checksum (RFC 1071): the one's complement of the one's complement sum of 16-bit words.
+//! Computes the Internet checksum (RFC 1071): the one's complement of the one's complement sum of 16-bit words.
 //!
-//! Sums are kept unfolded in a `u64`, so that pieces can be added in any order before [`finish`] folds and inverts
+//! Sums are kept unfolded in a `u64`, so pieces can be added in any order before [`finish`] folds and inverts
 //! them. A piece of odd length counts as if followed by a zero byte, so only the last piece may be odd.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn updating_equals_computing_anew() {
+    fn an_incremental_checksum_equals_a_full_one() {
         let mut header = [0x45, 0, 0, 84, 0x12, 0x34, 0x40, 0, 64, 1, 0, 0, 10, 0, 1, 1, 10, 0, 2, 2];
         for ttl in (1..=255u8).rev() {
             let old = u16::from_be_bytes([header[8], header[9]]);

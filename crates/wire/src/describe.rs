@@ -1,4 +1,4 @@
-//! Human-readable summaries of frames.
+//! Renders human-readable summaries of frames.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -48,7 +48,7 @@ fn frame_line(frame: &[u8], line: &mut String) -> Result<(), Malformed> {
         ethernet::ARP => arp_line(payload, line),
         other => {
             put(line, format_args!("{} > {} ", packet.source(), packet.destination()));
-            if other < ethernet::LEAST_TYPE {
+            if other < ethernet::MIN_TYPE {
                 put(line, format_args!("802.3 length {other}, {} bytes", frame.len()));
             } else {
                 put(line, format_args!("type {other:#06x}, {} bytes", frame.len()));

@@ -1,4 +1,4 @@
-//! Ethernet II frames (IEEE 802.3), without the frame check sequence.
+//! Parses and emits Ethernet II frames (IEEE 802.3), without the frame check sequence.
 //!
 //! ```text
 //! destination 6 | source 6 | type 2 | payload
@@ -21,7 +21,7 @@ pub const OUTER_VLAN: u16 = 0x88a8;
 /// The type of IPv6.
 pub const IPV6: u16 = 0x86dd;
 /// Minimum value of a type; smaller values are lengths.
-pub const LEAST_TYPE: u16 = 0x0600;
+pub const MIN_TYPE: u16 = 0x0600;
 
 /// Size of the header in bytes.
 pub const HEADER_LEN: usize = 14;
@@ -96,12 +96,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Address(array(self.bytes.as_ref(), 6))
     }
 
-    /// Returns the type of the payload; a length if below [`LEAST_TYPE`].
+    /// Returns the type of the payload; a length if below [`MIN_TYPE`].
     pub fn ethertype(&self) -> u16 {
         get16(self.bytes.as_ref(), 12)
     }
 
-    /// Returns the bytes behind the header.
+    /// Returns the bytes after the header.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..]
     }

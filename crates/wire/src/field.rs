@@ -1,4 +1,4 @@
-//! Numbers within bytes, in network order. Callers have checked the positions: these functions index.
+//! Reads and writes numbers within bytes, in network order. Callers have checked the positions: these functions index.
 
 use crate::Malformed;
 
@@ -31,7 +31,7 @@ pub(crate) fn require(format: &'static str, bytes: &[u8], needed: usize) -> Resu
     if have < needed { Err(Malformed::Truncated { format, needed, have }) } else { Ok(()) }
 }
 
-/// Returns a header of `len` zero bytes with `payload` behind it.
+/// Returns a header of `len` zero bytes with `payload` after it.
 pub(crate) fn with_payload(len: usize, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + payload.len());
     bytes.resize(len, 0);

@@ -1,4 +1,4 @@
-//! ICMP for IPv4 (RFC 792).
+//! Parses and emits ICMP for IPv4 (RFC 792).
 //!
 //! ```text
 //! type 1 | code 1 | checksum 2 | four bytes that depend on the type | payload
@@ -47,7 +47,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         checksum::checksum(self.bytes.as_ref()) == 0
     }
 
-    /// Returns the bytes behind the header: an echo's data, or the start of the packet that caused the error.
+    /// Returns the bytes after the header: an echo's data, or the start of the packet that caused the error.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..]
     }
@@ -88,7 +88,7 @@ pub enum Repr {
         kind: u8,
         /// The code, the variant of the type.
         code: u8,
-        /// The four bytes behind the checksum.
+        /// The four bytes after the checksum.
         rest: [u8; 4],
     },
 }

@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791), with the traffic class of RFC 2474 and RFC 3168.
+//! Parses and emits IPv4 (RFC 791), with the traffic class of RFC 2474 and RFC 3168.
 //!
 //! ```text
 //! version 4 bits, header words 4 bits | traffic class 1 | total length 2
@@ -33,7 +33,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// Checks that the header with its options is complete and that the lengths are consistent.
     ///
     /// # Errors
-    /// Returns an error if not. A truncated payload is no error; see [`is_cut`](Self::is_cut).
+    /// Returns an error if not. A truncated payload is not an error; see [`is_cut`](Self::is_cut).
     pub fn new_checked(bytes: T) -> Result<Self, Malformed> {
         let all = bytes.as_ref();
         require("IPv4", all, HEADER_LEN)?;
@@ -127,7 +127,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes.as_ref().len() < self.total_len()
     }
 
-    /// Returns the bytes behind the header, as far as they are present, without the frame's padding.
+    /// Returns the bytes after the header, as far as they are present, without the frame's padding.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         &all[self.header_len()..self.total_len().min(all.len())]
@@ -172,7 +172,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header, including the checksum, to the start of `buffer`, for `payload_len` bytes behind it.
+    /// Writes the header, including the checksum, to the start of `buffer`, for `payload_len` bytes after it.
     ///
     /// # Panics
     /// Panics if `buffer` is shorter than [`HEADER_LEN`] or the datagram would be longer than 65535 bytes.

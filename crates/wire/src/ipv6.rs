@@ -1,4 +1,4 @@
-//! IPv6 (RFC 8200): the fixed header, and traversal of the extension headers.
+//! Parses and emits IPv6 (RFC 8200): the fixed header, and traversal of the extension headers.
 //!
 //! ```text
 //! version 4 bits, traffic class 8 bits, flow label 20 bits
@@ -48,12 +48,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         get32(self.bytes.as_ref(), 0) & 0xf_ffff
     }
 
-    /// Returns the number of bytes behind the fixed header.
+    /// Returns the number of bytes after the fixed header.
     pub fn payload_len(&self) -> usize {
         get16(self.bytes.as_ref(), 4).into()
     }
 
-    /// Returns the type of the header behind the fixed header: an extension header or a protocol.
+    /// Returns the type of the header after the fixed header: an extension header or a protocol.
     pub fn next_header(&self) -> u8 {
         self.bytes.as_ref()[6]
     }
@@ -78,13 +78,13 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.bytes.as_ref().len() < HEADER_LEN + self.payload_len()
     }
 
-    /// Returns the bytes behind the fixed header, as far as they are present.
+    /// Returns the bytes after the fixed header, as far as they are present.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         &all[HEADER_LEN..(HEADER_LEN + self.payload_len()).min(all.len())]
     }
 
-    /// Returns the protocol behind the extension headers, the offset of this fragment in its datagram (in bytes; 0 for
+    /// Returns the protocol after the extension headers, the offset of this fragment in its datagram (in bytes; 0 for
     /// an unfragmented packet or a first fragment), and the present bytes of the payload. Stops at a truncated header.
     pub fn transport(&self) -> (u8, usize, &[u8]) {
         let (mut next, mut rest, mut offset) = (self.next_header(), self.payload(), 0);
@@ -139,7 +139,7 @@ impl Repr {
         }
     }
 
-    /// Writes the header to the start of `buffer`, for `payload_len` bytes behind it.
+    /// Writes the header to the start of `buffer`, for `payload_len` bytes after it.
     ///
     /// # Panics
     /// Panics if `buffer` is shorter than [`HEADER_LEN`] or the payload longer than 65535 bytes.

@@ -1,4 +1,4 @@
-//! TotalView-ITCH 5.0 (Nasdaq): the events of an order book, message by message.
+//! Parses and emits messages of TotalView-ITCH 5.0 (Nasdaq): the events of an order book.
 //!
 //! Every message begins with the same header, and its type determines the rest and the length:
 //!
@@ -6,9 +6,9 @@
 //! type 1 | stock locate 2 | tracking number 2 | timestamp 6 (ns since midnight) | ...
 //! ```
 //!
-//! Numbers are in network order, prices have four decimals ([`Price`]), texts are padded with spaces on the right. Only
-//! messages that introduce an order contain the stock's [`Symbol`]; all messages contain the *stock locate* that the
-//! day's stock directory assigned to it.
+//! Numbers are in network order, prices have four decimals ([`Price`]), alphanumeric fields are padded with spaces on
+//! the right. Messages about an order already introduced do not repeat the stock's [`Symbol`]; all messages contain the
+//! *stock locate* that the day's stock directory assigned to it.
 //!
 //! [`Message`] has the messages that create and change orders and trades, and the few that a feed cannot do without;
 //! others are identified by their type and kept as bytes.
@@ -34,17 +34,17 @@ const FORMAT: &str = "ITCH";
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Symbol(pub [u8; 8]);
 
-/// The error for a text that is not a stock symbol.
+/// The error for a string that is not a stock symbol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a stock symbol: write one to eight printable ASCII characters without spaces")]
-pub struct NotASymbol(String);
+pub struct InvalidSymbol(String);
 
 impl FromStr for Symbol {
-    type Err = NotASymbol;
+    type Err = InvalidSymbol;
 
-    fn from_str(text: &str) -> Result<Self, NotASymbol> {
+    fn from_str(text: &str) -> Result<Self, InvalidSymbol> {
         if text.is_empty() || text.len() > 8 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(NotASymbol(text.to_owned()));
+            return Err(InvalidSymbol(text.to_owned()));
         }
         let mut symbol = [b' '; 8];
         symbol[..text.len()].copy_from_slice(text.as_bytes());
@@ -72,7 +72,7 @@ impl Price {
     /// Returns a price of this many whole dollars.
     ///
     /// # Panics
-    /// Panics if there are more than 429,496.
+    /// Panics if there are more than 429,496, where overflow checks are enabled; elsewhere the price wraps around.
     pub const fn dollars(dollars: u32) -> Price {
         Price(dollars * 10_000)
     }
@@ -96,7 +96,7 @@ pub enum Side {
 /// The header of all messages, without their type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// The stock's number of the day; 0 in messages without a stock.
+    /// The stock's locate code, assigned daily; 0 in messages without a stock.
     pub stock_locate: u16,
     /// Nasdaq's internal tracking number.
     pub tracking: u16,
@@ -122,11 +122,11 @@ macro_rules! messages {
             }
         )*
 
-        /// The part of a message behind its header.
+        /// The part of a message after its header.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Body {
             $($(#[$doc])* $name($name),)*
-            /// Another type of message: its letter, and the bytes behind the header.
+            /// Another type of message: its letter, and the bytes after the header.
             Other(u8, Vec<u8>),
         }
 
@@ -170,7 +170,8 @@ macro_rules! messages {
 messages! {
     /// The start or end of the day or of a part of it (section 1.1).
     b'S' SystemEvent {
-        /// `O` start of messages, `S` start of system hours, `Q` of market hours; `M`, `E`, `C` their ends.
+        /// `O`, `S`, `Q`: start of messages, of system hours, of market hours; `M`, `E`, `C`: end of market hours, of
+        /// system hours, of messages.
         event: u8,
     }
     /// A change of a stock's trading state (section 1.2.2).
@@ -218,8 +219,8 @@ messages! {
         order: u64,
         /// Number of shares.
         executed: u32,
-        /// Number of the match.
-        matched: u64,
+        /// Match number.
+        match_number: u64,
     }
     /// An execution of an order, or of a part of it, at another price (section 1.4.2).
     b'C' OrderExecutedWithPrice {
@@ -227,8 +228,8 @@ messages! {
         order: u64,
         /// Number of shares.
         executed: u32,
-        /// Number of the match.
-        matched: u64,
+        /// Match number.
+        match_number: u64,
         /// `Y` if it is included in displays of trades and volumes, else `N`.
         printable: u8,
         /// Price.
@@ -257,7 +258,7 @@ messages! {
         /// Price.
         price: Price,
     }
-    /// An execution of an order that the book does not show (section 1.5.1).
+    /// An execution of a non-displayed order (section 1.5.1).
     b'P' Trade {
         /// The order, or 0.
         order: u64,
@@ -269,10 +270,10 @@ messages! {
         stock: Symbol,
         /// Price.
         price: Price,
-        /// Number of the match.
-        matched: u64,
+        /// Match number.
+        match_number: u64,
     }
-    /// The total of all matches of an auction (section 1.5.2).
+    /// The bulk execution of a cross (auction) (section 1.5.2).
     b'Q' CrossTrade {
         /// Number of shares.
         shares: u64,
@@ -280,15 +281,15 @@ messages! {
         stock: Symbol,
         /// Price.
         price: Price,
-        /// Number of the match.
-        matched: u64,
-        /// `O` opening, `C` closing, `H` after a halt.
+        /// Match number.
+        match_number: u64,
+        /// `O` opening, `C` closing, `H` IPO, or after a halt or pause.
         cross: u8,
     }
     /// A match that was cancelled (section 1.5.3).
     b'B' BrokenTrade {
-        /// Number of the match.
-        matched: u64,
+        /// Match number.
+        match_number: u64,
     }
 }
 
@@ -302,10 +303,10 @@ pub struct Message {
 }
 
 impl Message {
-    /// Parses a message. Bytes behind one that is longer than its type are ignored.
+    /// Parses a message. Bytes beyond the length of a known type are ignored.
     ///
     /// # Errors
-    /// Returns an error if it is shorter than its type, or a side is neither `B` nor `S`.
+    /// Returns an error if it is shorter than its type requires, or a side is neither `B` nor `S`.
     pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
         require(FORMAT, bytes, HEADER_LEN)?;
         let (mut header, rest) = bytes[1..].split_at(HEADER_LEN - 1);

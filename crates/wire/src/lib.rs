@@ -1,4 +1,4 @@
-//! Packet formats: views of the bytes on a wire, and their meaning.
+//! Defines packet formats: views of the bytes on a wire, and their meaning.
 //!
 //! Each format has a module with the same two types. A *view*, `Packet<T>`, gives access to named fields of bytes that
 //! were checked to be long enough. A *meaning*, `Repr`, is a plain struct that is `parse`d from a view and `emit`ted as

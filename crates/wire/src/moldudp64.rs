@@ -1,4 +1,4 @@
-//! MoldUDP64 (Nasdaq, protocol specification 1.00): a stream of numbered messages in UDP datagrams.
+//! Parses and emits MoldUDP64 (Nasdaq, protocol specification 1.00): a stream of numbered messages in UDP datagrams.
 //!
 //! ```text
 //! session 10 | sequence number 8 | message count 2 | then for each message: length 2 | that many bytes
@@ -29,7 +29,7 @@ pub struct Packet<T> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Checks that the header and all messages are complete. Bytes behind the last message are ignored.
+    /// Checks that the header and all messages are complete. Bytes after the last message are ignored.
     ///
     /// # Errors
     /// Returns an error if they are not.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_malformed_and_nothing_else_is() {
+    fn exactly_the_truncated_datagrams_are_malformed() {
         let bytes = datagram(SESSION, 1, &[b"one", b"two"]);
         for len in 0..bytes.len() {
             assert!(Packet::new_checked(&bytes[..len]).is_err(), "{len} bytes");

@@ -1,4 +1,4 @@
-//! TCP (RFC 9293).
+//! Parses and emits TCP (RFC 9293).
 //!
 //! ```text
 //! source port 2 | destination port 2 | sequence 4 | acknowledgement 4
@@ -145,7 +145,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         &self.bytes.as_ref()[HEADER_LEN..self.header_len()]
     }
 
-    /// Returns the bytes behind the header.
+    /// Returns the bytes after the header.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[self.header_len()..]
     }

@@ -1,4 +1,4 @@
-//! UDP (RFC 768).
+//! Parses and emits UDP (RFC 768).
 //!
 //! ```text
 //! source port 2 | destination port 2 | length 2 | checksum 2
@@ -60,7 +60,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.checksum() == 0 || checksum::finish(addresses.pseudo(UDP, datagram.len()) + checksum::sum(datagram)) == 0
     }
 
-    /// Returns the bytes behind the header, as far as they are present.
+    /// Returns the bytes after the header, as far as they are present.
     pub fn payload(&self) -> &[u8] {
         let all = self.bytes.as_ref();
         &all[HEADER_LEN..self.length().min(all.len())]

@@ -1,4 +1,4 @@
-//! VLAN tags (IEEE 802.1Q), which follow the Ethernet type 0x8100 or 0x88a8.
+//! Parses and emits VLAN tags (IEEE 802.1Q), which follow the Ethernet type 0x8100 or 0x88a8.
 //!
 //! ```text
 //! priority 3 bits | drop eligible 1 bit | identifier 12 bits | type of what follows 16 bits
@@ -7,10 +7,10 @@
 use crate::Malformed;
 use crate::field::{get16, put16, require, with_payload};
 
-/// Size of a tag in bytes, counted from behind the type that announces it.
+/// Size of a tag in bytes, counted from after the type that announces it.
 pub const HEADER_LEN: usize = 4;
 
-/// A tag and the bytes behind it.
+/// A tag and the bytes after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<T> {
     bytes: T,
@@ -46,7 +46,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         get16(self.bytes.as_ref(), 2)
     }
 
-    /// Returns the bytes behind the tag.
+    /// Returns the bytes after the tag.
     pub fn payload(&self) -> &[u8] {
         &self.bytes.as_ref()[HEADER_LEN..]
     }
@@ -86,7 +86,7 @@ impl Repr {
         put16(buffer, 2, self.ethertype);
     }
 
-    /// Returns the tag with this payload behind it.
+    /// Returns the tag with this payload after it.
     pub fn packet(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = with_payload(HEADER_LEN, payload);
         self.emit(&mut bytes);

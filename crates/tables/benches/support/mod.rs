@@ -1,4 +1,4 @@
-//! Comparison of two or more implementations of the same work in one run.
+//! Compares two or more implementations of the same work in one run.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -9,7 +9,7 @@ use super::search::BinarySearch;
 use super::{Intervals, RangeEntry, RangeGroup, Rank};
 use crate::MISS;
 
-/// Returns the size class of a range, the number of bits of its length: class 3 has fewer than 8 numbers behind the
+/// Returns the size class of a range, the number of bits of its length: class 3 has fewer than 8 numbers after the
 /// first.
 fn size(low: u64, high: u64) -> u8 {
     (u64::BITS - (high - low).leading_zeros()) as u8
@@ -32,9 +32,10 @@ impl Intervals {
     fn parts(&self, low: u64, high: u64) -> SmallVec<[(u64, u64); 2]> {
         let largest = self.field.ones(0);
         assert!(high <= largest, "the end of a range is a value of its field");
-        match low <= high {
-            true => SmallVec::from_slice(&[(low, high)]),
-            false => SmallVec::from_slice(&[(low, largest), (0, high)]),
+        if low <= high {
+            SmallVec::from_slice(&[(low, high)])
+        } else {
+            SmallVec::from_slice(&[(low, largest), (0, high)])
         }
     }
 

@@ -49,7 +49,7 @@ struct RangeEntry {
     ends: (u64, u64),
 }
 
-/// The entries behind one combination of the exact fields.
+/// The entries for one combination of the exact fields.
 #[derive(Clone, Debug, Default)]
 struct RangeGroup {
     len: usize,

@@ -75,7 +75,7 @@ impl Threshold for u64 {
     }
 }
 
-/// A node. The slots behind the last item hold the largest threshold and the last item's value, so that a search need
+/// A node. The slots after the last item hold the largest threshold and the last item's value, so that a search need
 /// not know the number of items. A node takes two cache lines, or three if numbers have more than 32 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]

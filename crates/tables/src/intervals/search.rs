@@ -1,4 +1,4 @@
-//! Search for the last of 16 thresholds that is not above a number.
+//! Searches for the last of 16 thresholds that is not above a number.
 
 use super::nodes::{FAN, Threshold};
 #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,7 @@
 //! array where a longer prefix makes that necessary (Gupta, Lin, McKeown: Routing Lookups in Hardware at Memory Access
 //! Speeds, 1998).
 //!
-//! The length of the prefix behind each result is stored separately and read only by updates. The default route (length
+//! The length of the prefix of each result is stored separately and read only by updates. The default route (length
 //! 0) is stored separately too, so that it does not touch every page.
 
 use crate::prefetch::prefetch;

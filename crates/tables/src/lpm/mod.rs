@@ -5,7 +5,7 @@
 //! where a lookup is one or two loads. The index takes 80 MB of address space, where only touched pages become
 //! memory. A table that shrinks below [`DIRECT_UNTIL`] prefixes drops the index.
 //!
-//! If a key has exact fields too, they select a root of the trie by one hash, so that a million combinations share one
+//! If a key has exact fields too, they select a root of the trie by one hash, so a million combinations share one
 //! trie's memory; up to [`MAX_DIRECT`] of them have an index at the same time.
 
 mod direct;
@@ -28,7 +28,7 @@ pub const MAX_DIRECT: usize = 4;
 /// Exclusive upper bound of handles: the index reserves one bit.
 pub const HANDLE_END: u32 = (1 << 31) - 1;
 
-/// The prefixes behind one combination of the exact fields.
+/// The prefixes for one combination of the exact fields.
 #[derive(Clone, Debug)]
 struct Branch {
     root: u32,
@@ -79,10 +79,8 @@ impl Lpm {
             }
         }
         let mut trie = Trie::new();
-        let branches = match exact_fields {
-            true => Vec::new(),
-            false => vec![Branch { root: trie.new_root(), len: 0, direct: None }],
-        };
+        let branches =
+            if exact_fields { Vec::new() } else { vec![Branch { root: trie.new_root(), len: 0, direct: None }] };
         Lpm {
             words: layout.words(),
             width: field.width,

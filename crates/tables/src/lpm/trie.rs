@@ -1,4 +1,4 @@
-//! A bitmap trie with steps of 6 bits (Eatherton, Varghese, Dittia: Tree Bitmap, 2004).
+//! Implements a bitmap trie with steps of 6 bits (Eatherton, Varghese, Dittia: Tree Bitmap, 2004).
 //!
 //! A node covers 6 bits of the key. One bitmap marks which of its 63 inner prefixes (of 0 to 5 more bits) have a
 //! result, another which of its 64 children exist. Results and children are stored contiguously in arenas and are
@@ -159,7 +159,7 @@ impl Trie {
         self.descend(root, Wide { words: value, bit: 0 })
     }
 
-    /// Looks up a batch of up to [`BATCH`] values; all walks descend together, so that their loads overlap.
+    /// Looks up a batch of up to [`BATCH`] values; all walks descend together, so their loads overlap.
     #[inline(always)]
     pub(super) fn lookup_batch<T: Walk + Copy + Default>(
         &self,

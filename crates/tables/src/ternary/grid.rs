@@ -1,4 +1,4 @@
-//! Relaxation of rule masks to tuple masks.
+//! Relaxes rule masks to tuple masks.
 
 use smallvec::SmallVec;
 
@@ -68,7 +68,7 @@ fn prefix_length(field: &KeyField, mask: &[u64]) -> Option<u32> {
     Some(length)
 }
 
-/// Clears a field's bits behind a prefix in a mask.
+/// Clears a field's bits after a prefix in a mask.
 fn keep_prefix(field: &KeyField, mask: &mut [u64], length: u32) {
     let spare = field.width - length;
     for part in 0..field.words() {

@@ -158,7 +158,7 @@ impl TupleMerge {
             for at in ones(passing) {
                 let head = tuple.head(hashes[at]);
                 if head != NONE {
-                    let (records, first) = self.rules.place::<N>(head);
+                    let (records, first) = self.rules.record_offset::<N>(head);
                     prefetch(records, first);
                     chains[heads % BATCH] = (head, at as u8);
                     heads += 1;
@@ -224,7 +224,7 @@ impl TupleMerge {
     }
 
     fn position(&self, pattern: &RulePattern, priority: u64) -> Option<(usize, u32)> {
-        let is = |rule| self.rules.is(rule, pattern, priority);
+        let is = |rule| self.rules.has_pattern_and_priority(rule, pattern, priority);
         self.tuples.iter().enumerate().find_map(|(at, tuple)| {
             if !tuple.admits(&pattern.mask) {
                 return None;

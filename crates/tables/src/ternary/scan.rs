@@ -1,6 +1,6 @@
-//! Linear scan of a few rules, several at a time, in the order of their rank.
+//! Scans a few rules linearly, several at a time, in the order of their rank.
 //!
-//! Values and masks are stored word by word in blocks of eight rules, so that a block is one or two SIMD registers
+//! Values and masks are stored word by word in blocks of eight rules, so a block is one or two SIMD registers
 //! wide. The loop is plain code, compiled for the baseline, for AVX2 and for AVX-512; the processor's features select
 //! one.
 
@@ -54,7 +54,7 @@ impl SmallScan {
     }
 
     fn position(&self, pattern: &RulePattern, priority: u64) -> Option<usize> {
-        self.order.iter().position(|rule| self.rules.is(*rule, pattern, priority))
+        self.order.iter().position(|rule| self.rules.has_pattern_and_priority(*rule, pattern, priority))
     }
 
     #[inline(always)]
@@ -78,7 +78,7 @@ impl SmallScan {
             }
             while hits != 0 {
                 let rule = self.order[index * BLOCK + hits.trailing_zeros() as usize];
-                if self.rules.in_spans::<N>(rule, key) {
+                if self.rules.in_ranges::<N>(rule, key) {
                     return self.rules.handle::<N>(rule);
                 }
                 hits &= hits - 1;

@@ -1,4 +1,4 @@
-//! One merged tuple: rules whose masks include certain bits, hashed by their values of these bits.
+//! Stores one merged tuple: rules whose masks include certain bits, hashed by their values of these bits.
 //!
 //! Rules with the same hash form a chain, highest rank first. A slot holds half of the hash and the head of the chain;
 //! the rest is compared with the rule itself. The filter uses only that half too, because rules of one chain may differ

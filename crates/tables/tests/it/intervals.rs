@@ -5,7 +5,7 @@ use tables::inline_lookup::InlineLookup;
 use tables::{FieldKind, Intervals, KeyLayout, MISS, PackedLookup};
 
 #[derive(Clone, Debug, PartialEq)]
-struct Entry {
+struct RangeEntry {
     /// The exact fields, and the beginning of the range at its position.
     values: Vec<u64>,
     high: u64,
@@ -44,7 +44,7 @@ impl Case {
         self.layout.fields().iter().map(value).collect()
     }
 
-    fn entry(&self, rng: &mut SplitMix64, handle: u32) -> Entry {
+    fn entry(&self, rng: &mut SplitMix64, handle: u32) -> RangeEntry {
         let values = self.values(rng);
         let low = values[self.at];
         // A single number, a short range, everything, or a random range, possibly with wrap-around.
@@ -54,7 +54,7 @@ impl Case {
             4 => low.wrapping_sub(1) & ones(self.width),
             _ => self.number(rng),
         };
-        Entry { values, high, priority: rng.below(4), handle }
+        RangeEntry { values, high, priority: rng.below(4), handle }
     }
 
     fn key(&self, values: &[u64]) -> Vec<u64> {
@@ -63,8 +63,8 @@ impl Case {
         key
     }
 
-    fn winner(&self, entries: &[Entry], values: &[u64]) -> Option<u32> {
-        let matches = |entry: &&Entry| {
+    fn winner(&self, entries: &[RangeEntry], values: &[u64]) -> Option<u32> {
+        let matches = |entry: &&RangeEntry| {
             let (low, high, number) = (entry.values[self.at], entry.high, values[self.at]);
             let inside = if low <= high { low <= number && number <= high } else { low <= number || number <= high };
             let exact = |field: &usize| *field == self.at || entry.values[*field] == values[*field];
@@ -76,7 +76,7 @@ impl Case {
     }
 
     /// Compares a table with the oracle. Returns the number of keys that had an entry.
-    fn check(&self, table: &Intervals, entries: &[Entry], rng: &mut SplitMix64, count: usize, what: &str) -> u32 {
+    fn check(&self, table: &Intervals, entries: &[RangeEntry], rng: &mut SplitMix64, count: usize, what: &str) -> u32 {
         let asked: Vec<_> = (0..count).map(|_| self.values(rng)).collect();
         let keys: Vec<u64> = asked.iter().flat_map(|values| self.key(values)).collect();
         let mut found = vec![0; count];
@@ -113,11 +113,12 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
         let case = Case::new(widths);
         let mut rng = SplitMix64::new(seed as u64);
         let mut table = Intervals::new(&case.layout);
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<RangeEntry> = Vec::new();
         for step in 0..1500u32 {
             let what = format!("{widths:?} step {step}");
             if rng.percent(if step < 800 { 20 } else { 60 }) && !entries.is_empty() {
-                let Entry { values, high, priority, handle } = entries.remove(rng.below(entries.len() as u64) as usize);
+                let RangeEntry { values, high, priority, handle } =
+                    entries.remove(rng.below(entries.len() as u64) as usize);
                 let key = case.key(&values);
                 assert_eq!(table.find_entry(&key, high, priority), Some(handle), "{what}");
                 assert_eq!(table.remove(&key, high, priority), Some(handle), "{what}");
@@ -127,9 +128,9 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
                 let mut new = case.entry(&mut rng, step);
                 if let Some(last) = entries.last().filter(|_| rng.percent(10)) {
                     // The same range, usually with another priority.
-                    new = Entry { priority: new.priority, handle: step, ..last.clone() };
+                    new = RangeEntry { priority: new.priority, handle: step, ..last.clone() };
                 }
-                let same = |entry: &&mut Entry| {
+                let same = |entry: &&mut RangeEntry| {
                     (&entry.values, entry.high, entry.priority) == (&new.values, new.high, new.priority)
                 };
                 let before = entries.iter_mut().find(same).map(|entry| std::mem::replace(&mut entry.handle, step));
@@ -142,7 +143,7 @@ fn agrees_with_a_scan_while_entries_come_and_go() {
             hits += case.check(&table, &entries, &mut rng, if step % 10 == 0 { 40 } else { 3 }, &what);
         }
         let empty = Intervals::new(&case.layout).memory_bytes();
-        for Entry { values, high, priority, handle } in entries.drain(..) {
+        for RangeEntry { values, high, priority, handle } in entries.drain(..) {
             assert_eq!(table.remove(&case.key(&values), high, priority), Some(handle));
         }
         assert!(table.is_empty() && empty <= table.memory_bytes());
@@ -170,12 +171,12 @@ fn overlapping_entries_stay_correct() {
             // Distinct priorities in random order; the catch-all has the lowest.
             let priority = if handle == 500 { 0 } else { u64::from(handle.wrapping_mul(7919) % 1511) + 1 };
             assert_eq!(table.insert(&[low], high, priority, handle), None, "{name}");
-            entries.push(Entry { values: vec![low], high, priority, handle });
+            entries.push(RangeEntry { values: vec![low], high, priority, handle });
         }
         while !entries.is_empty() {
             case.check(&table, &entries, &mut rng, 200, name);
             for _ in 0..entries.len().min(50) {
-                let Entry { values, high, priority, handle } =
+                let RangeEntry { values, high, priority, handle } =
                     entries.swap_remove(rng.below(entries.len() as u64) as usize);
                 // The oracle uses the order of entries only for equal priorities, and there are none.
                 assert_eq!(table.remove(&values, high, priority), Some(handle), "{name}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rng::SplitMix64;
 use tables::{DIRECT_FROM, FieldKind, KeyLayout, Lpm, MISS, PackedLookup};
 
-/// A prefix as a packed key with zeros behind it, and its length.
+/// A prefix as a packed key with zeros after it, and its length.
 type Prefix = (Vec<u64>, u32);
 
 /// Returns the value's bits from the top.

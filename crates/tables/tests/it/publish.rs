@@ -125,7 +125,7 @@ fn a_change_is_seen_only_after_its_publication() {
 }
 
 #[test]
-fn memory_is_bounded_and_nobody_waits() {
+fn memory_is_bounded_and_readers_never_wait() {
     let mut writer = RcuWriter::new(empty());
     let mut sleeper = writer.reader();
     let mut awake = writer.reader();

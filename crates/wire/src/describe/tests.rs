@@ -88,7 +88,7 @@ fn arp_and_the_unknown() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn malformed_and_damaged_packets_are_described() {
     check(&[1, 2, 3], "malformed Ethernet: 14 bytes are needed and 3 are there");
     check(&over_ip(ipv4::TCP, b"abc"), "10.0.1.1 > 10.0.2.2 malformed TCP: 20 bytes are needed and 3 are there");
     let mut bytes = over_ip(253, b"abc");
@@ -101,13 +101,8 @@ fn what_is_wrong_is_said() {
 /// Noise, and valid frames with damaged bytes, of every length.
 #[test]
 fn no_frame_makes_it_panic() {
-    let mut seed = 0x1234_5678_9abc_def1_u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
+    let mut rng = rng::SplitMix64::new(1);
+    let mut random = move || rng.next_u64();
     let tag = vlan::Repr { priority: 0, drop_eligible: false, identifier: 5, ethertype: ethernet::IPV6 };
     let ip6 = ipv6::Repr::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, 44);
     let good = [
@@ -125,7 +120,7 @@ fn no_frame_makes_it_panic() {
         }
         bytes.truncate(random() as usize % (bytes.len() + 1));
         assert!(!describe(&bytes).is_empty());
-        let cut = [crate::offload::Cut::Tcp, crate::offload::Cut::Udp][round % 2];
+        let cut = [crate::offload::SegmentKind::Tcp, crate::offload::SegmentKind::Udp][round % 2];
         let mut len = 0;
         let done = crate::offload::segment(&bytes, cut, None, 1 + random() as usize % 20, |piece| len += piece.len());
         assert!(done.is_err() || len >= bytes.len());

@@ -1,4 +1,4 @@
-//! The field types of messages.
+//! Parses and emits the field types of messages.
 
 use super::{FORMAT, Price, Side, Symbol};
 use crate::Malformed;

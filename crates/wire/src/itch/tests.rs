@@ -9,14 +9,14 @@ fn all() -> Vec<Body> {
         TradingAction { stock, state: b'T', reserved: b' ', reason: *b"IPO1" }.into(),
         AddOrder { order: 1, side, shares, stock, price }.into(),
         AddOrderAttributed { order: 2, side: Side::Sell, shares, stock, price, attribution: *b"MMKR" }.into(),
-        OrderExecuted { order: 1, executed: 40, matched: 7 }.into(),
-        OrderExecutedWithPrice { order: 1, executed: 10, matched: 8, printable: b'Y', price }.into(),
+        OrderExecuted { order: 1, executed: 40, match_number: 7 }.into(),
+        OrderExecutedWithPrice { order: 1, executed: 10, match_number: 8, printable: b'Y', price }.into(),
         OrderCancel { order: 1, cancelled: 5 }.into(),
         OrderDelete { order: 1 }.into(),
         OrderReplace { order: 2, replacement: 3, shares, price }.into(),
-        Trade { order: 0, side, shares, stock, price, matched: 9 }.into(),
-        CrossTrade { shares: 1 << 40, stock, price, matched: 10, cross: b'O' }.into(),
-        BrokenTrade { matched: 9 }.into(),
+        Trade { order: 0, side, shares, stock, price, match_number: 9 }.into(),
+        CrossTrade { shares: 1 << 40, stock, price, match_number: 10, cross: b'O' }.into(),
+        BrokenTrade { match_number: 9 }.into(),
         Body::Other(b'N', b"GOOGL   A".to_vec()),
     ]
 }
@@ -49,7 +49,7 @@ fn an_order_has_its_fields_where_the_specification_has_them() {
 }
 
 #[test]
-fn what_is_cut_or_has_no_side_is_malformed() {
+fn truncated_messages_and_messages_without_a_side_are_malformed() {
     for body in all() {
         let open = matches!(body, Body::Other(..));
         let (_, bytes) = bytes_of(body);

@@ -1,4 +1,4 @@
-//! Classic pcap: a file header of 24 bytes, then a header of 16 bytes in front of each frame.
+//! Reads classic pcap: a file header of 24 bytes, then a header of 16 bytes in front of each frame.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ pub(super) struct FileHeader {
     unit_ns: u64,
 }
 
-/// Reads the rest of the header behind the magic number.
+/// Reads the rest of the header after the magic number.
 pub(super) fn header<R: Read>(input: &mut Input<R>, order: Order, unit_ns: u64) -> Result<FileHeader, PcapError> {
     let mut rest = [0; 20];
     input.fill(&mut rest)?;

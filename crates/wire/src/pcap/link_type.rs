@@ -1,4 +1,4 @@
-//! Names of link types, for error messages.
+//! Names link types, for error messages.
 
 /// Ethernet frames without frame check sequence, the only supported link type.
 pub(super) const ETHERNET: u32 = 1;

@@ -1,4 +1,5 @@
-//! Capture files: classic pcap in microseconds or nanoseconds and either byte order, and the packet blocks of pcapng.
+//! Reads and writes capture files: classic pcap in microseconds or nanoseconds and either byte order, and the packet
+//! blocks of pcapng.
 //!
 //! [`Reader`] takes any [`std::io::Read`] and yields frames one by one, so a file of any size takes the memory of one
 //! frame. A length in the file is limited to [`MAX_FRAME`]. [`Writer`] writes classic pcap in nanoseconds. Only

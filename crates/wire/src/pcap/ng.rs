@@ -1,4 +1,4 @@
-//! pcapng: sections of blocks; blocks that describe interfaces or hold frames are read, others skipped.
+//! Reads pcapng: sections of blocks; blocks that describe interfaces or hold frames are read, others skipped.
 //!
 //! ```text
 //! block   = type u32, length u32, body, padding to 4 bytes, length u32 again
@@ -197,7 +197,7 @@ impl Section {
         Ok(Captured { data: self.data(input, len, 4, kept)?, time_ns: 0, original_len })
     }
 
-    /// Reads a frame of `kept` bytes behind `consumed` bytes of a block's body, and the rest of the block.
+    /// Reads a frame of `kept` bytes after `consumed` bytes of a block's body, and the rest of the block.
     fn data<R: Read>(&self, input: &mut Input<R>, len: u32, consumed: u32, kept: u32) -> Result<Vec<u8>, PcapError> {
         if kept > MAX_FRAME {
             return Err(input.too_long("a frame", kept.into(), MAX_FRAME.into()));

@@ -1,4 +1,4 @@
-//! The reader: detects a file's format and yields its frames.
+//! Reads capture files: detects a file's format and yields its frames.
 
 use std::io::{ErrorKind, Read};
 

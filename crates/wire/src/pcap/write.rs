@@ -1,4 +1,4 @@
-//! The writer: classic pcap, little-endian, nanoseconds, Ethernet.
+//! Writes capture files: classic pcap, little-endian, nanoseconds, Ethernet.
 
 use std::io::Write;
 
