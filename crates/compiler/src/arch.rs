@@ -1,4 +1,4 @@
-//! An architecture, as one value that callers hand to the compiler.
+//! Defines [`Architecture`], the value that callers hand to the compiler.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use std::fmt::Debug;
 ///
 /// It bundles the views that the compiler's steps have of it: files for the preprocessor, target lowering for
 /// `lower`, a control-plane model for P4Info. A crate such as `v1model` implements all of them for one type.
-pub trait Architecture: lower::TargetLowering + p4info::ControlPlaneModel + Debug + Send + Sync {
+pub trait Architecture: lower::ArchitectureLowering + p4info::ControlPlaneModel + Debug + Send + Sync {
     /// Returns the files that programs include (`v1model.p4`), as names and texts.
     fn includes(&self) -> &'static [(&'static str, &'static str)];
 

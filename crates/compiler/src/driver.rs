@@ -1,4 +1,4 @@
-//! The steps of a compilation, in their order. The crate's page has the rules.
+//! Runs the steps of a compilation in order. The crate's documentation has the rules.
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::lex::Token;

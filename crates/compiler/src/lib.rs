@@ -1,4 +1,4 @@
-//! The compiler driver: one function from a P4 source to a compiled program.
+//! Drives the compiler: one function compiles a P4 source to a program that can be run.
 //!
 //! ```text
 //!               preprocess      parse       check                 lower
@@ -34,7 +34,7 @@
 //!
 //! # One architecture
 //! An [`Architecture`] is a value that callers hand in. It is the sum of the files that programs include, the
-//! lowering of its constructs ([`lower::TargetLowering`]) and its view for control planes
+//! lowering of its constructs ([`lower::ArchitectureLowering`]) and its view for control planes
 //! ([`p4info::ControlPlaneModel`]). This crate knows no architecture by name, no switch, and no file but by the
 //! [`p4::Loader`] of a [`Source`].
 
@@ -49,5 +49,8 @@ pub use arch::Architecture;
 pub use driver::{
     CompiledProgram, check, check_restrictions, compile, compile_checked, expect_program, is_for, lower, tokenize,
 };
-pub use file::{FORMAT, MAX_FILE_BYTES, ProgramFile, ProgramFileError, agree, is_program_file};
-pub use source::{NoFiles, Source};
+pub use file::{
+    ContentError, DifferentPart, Disagreement, FORMAT, FilePart, MAX_FILE_BYTES, ProgramFile, ProgramFileError,
+    TooLargeToEmit, TooManyParts, WidthOf, agree, is_program_file,
+};
+pub use source::Source;

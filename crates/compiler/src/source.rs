@@ -1,9 +1,8 @@
-//! The input of a compilation.
+//! Defines the input of a compilation.
 
-use std::io::{Error, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use p4::{DiskLoader, Loader, Options};
+use p4::{DiskLoader, Loader, NoFiles, PreprocessorOptions};
 
 use crate::Architecture;
 
@@ -34,21 +33,11 @@ impl<'a> Source<'a> {
     }
 
     /// Returns the preprocessor's options.
-    pub(crate) fn options(&self, architecture: &dyn Architecture) -> Options {
-        Options {
+    pub(crate) fn options(&self, architecture: &dyn Architecture) -> PreprocessorOptions {
+        PreprocessorOptions {
             defines: self.defines.to_vec(),
             include_dirs: self.include_dirs.to_vec(),
             builtin: architecture.includes().to_vec(),
         }
-    }
-}
-
-/// A loader that finds no file, so that only built-in files can be included.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoFiles;
-
-impl Loader for NoFiles {
-    fn load(&self, _: &Path) -> Result<String, Error> {
-        Err(ErrorKind::NotFound.into())
     }
 }

@@ -1,4 +1,4 @@
-//! Code: bodies of basic blocks, each a sequence of instructions with a terminator.
+//! Defines bodies: control-flow graphs of basic blocks, each a sequence of instructions with a terminator.
 
 use cranelift_entity::PrimaryMap;
 
@@ -29,7 +29,7 @@ pub enum BodyKind {
 /// A basic block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Label for people; for the first block of a parser state, the state's name.
+    /// Human-readable label; for the first block of a parser state, the state's name.
     pub name: String,
     /// Whether this is the first block of a parser state.
     pub is_state: bool,
@@ -55,9 +55,9 @@ pub struct Instr {
 pub enum Op {
     /// `dst = value`; equal widths.
     Assign(LValue, Expr),
-    /// Copies validity, fields and the variable field's width; equal layouts.
+    /// Copies validity, fields and the varbit field's width: destination, source; equal layouts.
     CopyHeader(HeaderRef, HeaderRef),
-    /// Copies a variable field: destination, source.
+    /// Copies a varbit field: destination header and field, source header and field.
     CopyVarbit(HeaderRef, u32, HeaderRef, u32),
     /// Makes a header valid; its fields keep their values.
     SetValid(HeaderRef),
@@ -65,7 +65,7 @@ pub enum Op {
     SetInvalid(HeaderRef),
 
     /// Parser: extracts a header from the packet and makes it valid. Raises `PacketTooShort` if the packet has too few
-    /// bytes left. The expression, present for layouts with a variable field, is that field's width in bits (itself 32
+    /// bytes left. The expression, present for layouts with a varbit field, is that field's width in bits (itself 32
     /// bits wide). A width above the field's maximum raises `HeaderTooShort`; one that makes the header's length not a
     /// whole number of bytes raises `ParserInvalidArgument`.
     Extract(HeaderRef, Option<Expr>),
@@ -79,7 +79,7 @@ pub enum Op {
     },
     /// Parser: skips this number of bits (32 bits wide). Raises `PacketTooShort` if fewer are left.
     Advance(Expr),
-    /// Parser: raises the error (an index into [`Program::errors`], 32 bits) unless the condition holds.
+    /// Parser: raises an error unless a condition holds: condition, error (an index into [`Program::errors`], 32 bits).
     Verify(Expr, Expr),
 
     /// Control: appends a header to the outgoing packet, if it is valid.
@@ -95,9 +95,9 @@ pub enum Op {
         action: Option<SlotId>,
     },
 
-    /// Reads element `index` of a register array; 0 out of bounds.
+    /// Reads an element of a register array; 0 out of bounds. Destination, register, index.
     RegisterRead(LValue, RegisterId, Expr),
-    /// Writes `value` to element `index` of a register array; no effect out of bounds. Register, index, value.
+    /// Writes an element of a register array; no effect out of bounds. Register, index, value.
     RegisterWrite(RegisterId, Expr, Expr),
     /// Counts the packet at an index; no effect out of bounds.
     Count(CounterId, Expr),
@@ -107,10 +107,10 @@ pub enum Op {
     DirectMeterRead(MeterId, LValue),
 
     /// Begins an atomic section: until the matching [`Op::EndAtomic`], no other packet is in an atomic section of the
-    /// program, on any core. Sections may nest; the outermost one counts. The end of the executor's call (for one body,
-    /// several in sequence, or a batch of packets) ends all sections.
+    /// program, on any core. Sections may nest; only the outermost pair takes effect. All open sections end
+    /// when the executor returns, whether it ran one body, several in sequence, or a batch of packets.
     BeginAtomic,
-    /// Ends the section begun by [`Op::BeginAtomic`]; no effect outside of a section.
+    /// Ends the section begun by [`Op::BeginAtomic`]; no effect outside a section.
     EndAtomic,
 
     /// Computes the algorithm's result over the data, most significant bits first. The result is zero-extended or
@@ -133,7 +133,7 @@ pub enum Request {
     /// Copies the packet to a mirror session (32 bits), as it was received (`ingress`) or in its current state (in
     /// egress), preserving a field list.
     Clone {
-        /// Whether the ingress-to-egress kind was requested.
+        /// Whether this is an ingress-to-egress (I2E) clone; otherwise it is an egress-to-egress (E2E) clone.
         ingress: bool,
         /// Session id, 32 bits.
         session: Expr,
@@ -142,7 +142,7 @@ pub enum Request {
     },
     /// Sends the packet through ingress again, as it was received, preserving a field list.
     Resubmit(Option<u32>),
-    /// Sends the packet through the whole pipeline again, as it leaves, preserving a field list.
+    /// Sends the packet through the whole pipeline again, as deparsed at the end of egress, preserving a field list.
     Recirculate(Option<u32>),
     /// Truncates the packet to this number of bytes (32 bits).
     Truncate(Expr),
@@ -150,7 +150,7 @@ pub enum Request {
     Digest(DigestId, Vec<Expr>),
 }
 
-/// Checksum and hash algorithms. Each result has the stated width.
+/// Checksum and hash algorithms. Each result has the stated width; that of `Identity` is as wide as the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// The Internet checksum of RFC 1071, 16 bits. Data is padded with zeros to whole 16-bit words.
@@ -163,7 +163,7 @@ pub enum Algorithm {
     Crc32,
     /// CRC-32 whose parameters the control plane may set, the same as `Crc32` until then.
     Crc32Custom,
-    /// Exclusive or of 16-bit words, 16 bits.
+    /// XOR of 16-bit words, 16 bits.
     Xor16,
     /// The data itself.
     Identity,
@@ -183,13 +183,13 @@ pub enum Terminator {
         /// Taken when it is clear.
         otherwise: BlockId,
     },
-    /// Jumps to the block of the first case that equals the subject.
+    /// Jumps to the block of the case that is equal to the subject.
     Switch {
         /// The value to compare.
         subject: Expr,
-        /// Values, all different, and their blocks.
+        /// Distinct values and their blocks.
         cases: Vec<(bits::Bits, BlockId)>,
-        /// Taken when no value is equal.
+        /// Taken if no value is equal.
         default: BlockId,
     },
     /// Parser: jumps to the target of the first case that matches; raises `NoMatch` if none does.

@@ -1,4 +1,4 @@
-//! Expressions: values computed without side effects.
+//! Defines expressions: values computed without side effects.
 
 use bits::Bits;
 
@@ -16,9 +16,9 @@ pub enum Expr {
     Field(HeaderRef, u32),
     /// Whether a header is valid, 1 bit.
     Valid(HeaderRef),
-    /// The current width in bits of a header's variable field, 32 bits.
+    /// The current width in bits of a header's varbit field, 32 bits.
     VarbitWidth(HeaderRef, u32),
-    /// Whether two variable fields are equal in width and value, 1 bit.
+    /// Whether two varbit fields are equal in width and value, 1 bit.
     VarbitEq(Box<(HeaderRef, u32, HeaderRef, u32)>),
     /// The length of the whole packet in bytes, 32 bits.
     PacketLength,
@@ -118,7 +118,7 @@ pub enum LValue {
 pub enum HashInput {
     /// A value. Its width need not be a whole number of bytes; pieces are concatenated bit by bit.
     Value(Expr),
-    /// A variable field with its current width.
+    /// A varbit field with its current width.
     Varbit(HeaderRef, u32),
     /// The bytes of the packet that the parser did not extract.
     Payload,

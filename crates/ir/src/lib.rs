@@ -1,4 +1,4 @@
-//! Pipeline IR: a representation of packet programs that is small enough to keep in mind.
+//! Defines the pipeline IR: a representation of packet programs that is small enough to keep in mind.
 //!
 //! The central type is [`Program`]. The compiler produces one from a P4 program, and an executor runs it: the
 //! interpreter, which defines its meaning, or a faster one that has to agree with the interpreter. This page specifies
@@ -165,6 +165,6 @@ pub use objects::*;
 pub use program::*;
 pub use read::parse;
 pub use validate::{
-    MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_EXPR_DEPTH, MAX_HEADER_BITS, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,
+    MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_DATA_BITS, MAX_EXPR_DEPTH, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,
     validate,
 };

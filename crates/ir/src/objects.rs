@@ -1,4 +1,4 @@
-//! Objects: what the control plane sees, and what keeps state from packet to packet.
+//! Defines objects: what the control plane sees, and what keeps state from packet to packet.
 
 use bits::Bits;
 

@@ -1,4 +1,4 @@
-//! A program: its storage, its objects and its bodies.
+//! Defines a program: its storage, its objects and its bodies.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub struct Program {
     pub field_lists: BTreeMap<u32, Vec<FieldListItem>>,
     /// Members of `error`; an error value is an index into this list, 32 bits wide.
     pub errors: Vec<String>,
-    /// Source positions that instructions refer to. The first, `loc0`, means "nowhere".
+    /// Source positions that instructions refer to. The first, `loc0`, is the unknown position.
     pub locs: PrimaryMap<LocId, SourcePosition>,
 }
 
@@ -132,7 +132,7 @@ impl HeaderType {
         self.fields.iter().filter(|field| !field.varbit).map(|field| field.width).sum()
     }
 
-    /// Returns the index of the variable field, if there is one.
+    /// Returns the index of the varbit field, if there is one.
     pub fn varbit_field(&self) -> Option<usize> {
         self.fields.iter().position(|field| field.varbit)
     }

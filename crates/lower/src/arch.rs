@@ -1,4 +1,4 @@
-//! Target lowering: the part of lowering that an architecture defines.
+//! Defines [`ArchitectureLowering`], the trait through which an architecture takes part in lowering.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::lowering::Lowering;
 use crate::lvalue::Lval;
 use crate::value::Val;
 
-/// A compile-time object: the meaning of an instance, or of a parameter bound to one.
+/// A compile-time object: what an instance, or a parameter bound to one, denotes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// The packet being parsed.
@@ -32,7 +32,7 @@ pub enum Object {
     Meter(ir::MeterId),
     /// An action profile or selector.
     Profile(ir::ProfileId),
-    /// An object that only the architecture knows, by a number of its own.
+    /// An architecture-specific object, by an index that the architecture assigns.
     Other(u32),
 }
 
@@ -43,11 +43,11 @@ pub struct Block {
     pub role: &'static str,
     /// The parser or control in this role.
     pub object: Object,
-    /// Meaning of each of its parameters, in order.
+    /// What each of its parameters is bound to, in order.
     pub params: Vec<BlockParam>,
 }
 
-/// Meaning of a parameter of a programmable block.
+/// What a parameter of a programmable block is bound to.
 #[derive(Clone, Debug)]
 pub enum BlockParam {
     /// An object (`packet_in`, `packet_out`).
@@ -56,19 +56,19 @@ pub enum BlockParam {
     Shared(String),
 }
 
-/// A call of an extern function or method with its arguments evaluated.
+/// A call to an extern function or method with its arguments evaluated.
 pub struct ExternCall<'a> {
     /// Name of the function or method.
     pub name: &'a str,
-    /// The object's type, for a method.
-    pub of: Option<&'a ExternDecl>,
+    /// The type of the receiver, for a method; `None` for a function.
+    pub receiver_type: Option<&'a ExternDecl>,
     /// Type arguments of the function or method.
     pub type_args: &'a [Type],
     /// Arguments in the order of the parameters.
     pub args: Vec<ExternArg>,
-    /// The type of the call's value.
+    /// The return type.
     pub ret: &'a Type,
-    /// Source span.
+    /// Source span of the whole call.
     pub span: Span,
 }
 
@@ -98,29 +98,28 @@ pub struct ExternInstance<'a> {
     pub args: Vec<Val>,
     /// Names of the constructor's parameters.
     pub param_names: &'a [Arc<str>],
-    /// Annotations.
+    /// Annotations of the declaration.
     pub annotations: Vec<ir::Annotation>,
-    /// Source span.
+    /// Source span of the declaration.
     pub span: Span,
 }
 
 /// The lowering of an architecture's own constructs: its package, blocks, externs, table properties and match kinds.
 ///
-/// A method reports constructs that it does not support with [`Lowering::unsupported`]; it never panics, whatever the
-/// program.
-pub trait TargetLowering {
+/// Implementations report unsupported constructs with [`Lowering::unsupported`], and must not panic on any program.
+pub trait ArchitectureLowering {
     /// Name, as in [`ir::Program::arch`].
     fn name(&self) -> &str;
 
-    /// Binds parsers and controls to roles, and gives the meaning of their parameters. `package` is the package's name
-    /// and `args` are the arguments of its constructor. Returns `None` (with a diagnostic) when the package is not one
-    /// of this architecture's.
+    /// Binds parsers and controls to roles, and says what their parameters are bound to. `package` is the package's
+    /// name and `args` are the arguments of its constructor. Returns `None` (with a diagnostic) when the package is not
+    /// one of this architecture's.
     fn bind(&self, cx: &mut Lowering<'_>, package: &str, args: &[Val], span: Span) -> Option<Vec<Block>>;
 
-    /// Lowers a call of an extern function. Returns the value of the call, if it has one.
+    /// Lowers a call to an extern function. Returns the value of the call, if it has one.
     fn extern_fn(&self, cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) -> Val;
 
-    /// Lowers a call of a method. Returns the value of the call, if it has one.
+    /// Lowers a call to an extern object's method. Returns the value of the call, if it has one.
     fn extern_method(&self, cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCall<'_>) -> Val;
 
     /// Creates an extern object.
@@ -129,7 +128,7 @@ pub trait TargetLowering {
     /// Processes a table property that the language does not define.
     fn table_property(&self, cx: &mut Lowering<'_>, table: &mut ir::Table, name: &str, value: &Val, span: Span);
 
-    /// Resolves a match kind other than `exact`, `lpm` and `ternary`.
+    /// Resolves a match kind other than `exact`, `lpm` and `ternary`; `None` if it is unknown.
     fn match_kind(&self, name: &str) -> Option<ir::MatchKind>;
 
     /// Finishes the program; called after every block is lowered.

@@ -1,4 +1,4 @@
-//! Assignment of values of any type, one instruction per scalar or header.
+//! Lowers assignments of values of any type, one instruction per scalar or header.
 
 use std::collections::HashSet;
 
@@ -148,20 +148,12 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Assigns to a header in a union: if it becomes valid, the others become invalid (section 8.20).
+    /// Assigns to a header in a union (section 8.19). If the header becomes valid, the others become invalid. Assigning
+    /// an invalid header is `setInvalid()` of the member, after which no member is valid.
     fn assign_member(&mut self, members: &[HeaderRef], index: usize, val: Val, ty: &Type) {
-        let becomes_valid = match &val {
-            Val::Header(from) => Expr::Valid(from.clone()),
-            Val::Literal(_) | Val::Fields(_) => fold::bool(true),
-            _ => fold::bool(false),
-        };
+        // The value may be another member of the same union, so that it is read before any becomes invalid.
         self.assign_header(&members[index], val, ty);
-        let becomes_valid = match becomes_valid {
-            Expr::Valid(_) => Expr::Valid(members[index].clone()),
-            known => known,
-        };
-        let others = members.to_vec();
-        self.when(becomes_valid, |cx| cx.invalidate_others(&others, index));
+        self.invalidate_others(members, index);
     }
 
     /// Invalidates all members of a union except one.

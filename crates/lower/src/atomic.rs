@@ -1,4 +1,4 @@
-//! `@atomic` blocks (P4-16 specification, section 18.4.1), which other packets observe as a single step.
+//! Lowers `@atomic` blocks (P4-16 specification, section 18.4.1), which other packets observe as a single step.
 //!
 //! ```text
 //!   @atomic { r.read(v, 0); if (v > 9) return; r.write(0, v + 1); }

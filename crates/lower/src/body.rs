@@ -1,4 +1,4 @@
-//! A body under construction.
+//! Holds a body under construction.
 
 use std::collections::HashMap;
 

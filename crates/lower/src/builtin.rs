@@ -1,4 +1,4 @@
-//! Built-in methods of headers, header unions and stacks (sections 8.17 to 8.21).
+//! Lowers built-in methods of headers, header unions and stacks (sections 8.17 to 8.21).
 
 use ir::{BinaryOp, Expr, LValue, Op};
 use p4::typed::{self, Builtin, Type};
@@ -20,6 +20,8 @@ impl<'a> Lowering<'a> {
                         self.emit(Op::SetValid(members[*index].clone()));
                         self.invalidate_others(members, *index);
                     }
+                    // `u.hi.setInvalid()` makes any valid member invalid (section 8.19).
+                    (Store::Member(members, _), _) => self.initialise(&Store::Union(members.clone()), false),
                     (store, _) => self.initialise(store, false),
                 }
                 self.finish(&lval);

@@ -25,7 +25,19 @@ use crate::walk::{self, CodeNode};
 /// An evaluated argument.
 pub(crate) enum PassedArg {
     Val(Val),
-    LValue(Lval),
+    LValue(PassedPlace),
+}
+
+/// An l-value passed to an `out` or `inout` parameter.
+pub(crate) struct PassedPlace {
+    pub(crate) lval: Lval,
+    /// Value of an `inout` argument, saved because a later argument may change it.
+    pub(crate) saved: Option<Val>,
+    /// Whether the l-value has an index known only at run time. It may be beyond the end of the stack: then writes have
+    /// no effect, but the callee must still read what it wrote to its parameter.
+    may_be_nowhere: bool,
+    /// Position in the order of evaluation, which is the order of the copy-outs.
+    position: usize,
 }
 
 /// Copy-outs to perform when a callee returns.
@@ -36,19 +48,19 @@ impl<'a> Lowering<'a> {
     pub(crate) fn call(&mut self, call: &Call, ty: &Type) -> Val {
         let outer = self.at(call.span);
         let val = match &call.callee {
-            Callee::Function(id) => self.call_function(*id, &call.args),
-            Callee::Action(id) => self.call_action(*id, &call.args),
+            Callee::Function(id) => self.call_function(*id, call),
+            Callee::Action(id) => self.call_action(*id, call),
             Callee::Table(id) => {
                 self.apply_table(*id, None, None);
                 Val::Absent
             }
-            Callee::ExternFn(id, type_args) => self.call_extern_fn(*id, type_args, &call.args, ty, call.span),
+            Callee::ExternFn(id, type_args) => self.call_extern_fn(*id, type_args, call, ty),
             Callee::Method { object, of, method, type_args } => {
-                self.call_method(object, *of, *method, type_args, &call.args, ty, call.span)
+                self.call_method(object, *of, *method, type_args, call, ty)
             }
             Callee::Apply(target) => {
                 match self.value(target) {
-                    Val::Object(object) => self.apply(&object, &call.args),
+                    Val::Object(object) => self.apply(&object, call),
                     _ => self.unsupported(call.span, "the applied object is not known at compile time"),
                 }
                 Val::Absent
@@ -59,25 +71,38 @@ impl<'a> Lowering<'a> {
         val
     }
 
-    /// Evaluates arguments from left to right.
-    pub(crate) fn pass(&mut self, params: &[(Direction, Type)], args: &[Arg]) -> Vec<PassedArg> {
-        let effects: Vec<bool> = args.iter().map(walk::arg_has_effects).collect();
-        let mut passed = Vec::with_capacity(args.len());
-        for (i, ((direction, ty), arg)) in params.iter().zip(args).enumerate() {
-            let later = effects[i + 1..].contains(&true);
-            passed.push(match (direction, arg) {
-                (Direction::Out | Direction::InOut, Arg::Expr(e)) => PassedArg::LValue(self.lvalue(e, true)),
+    /// Evaluates arguments in `order`, the order in which the call states them (section 6.8). The result is in the
+    /// order of the parameters.
+    ///
+    /// ```text
+    /// f(inout x, in g(inout x))        $tmp = x; $tmp$1 = g(x); f($tmp, $tmp$1); x = $tmp
+    /// ```
+    pub(crate) fn pass(&mut self, params: &[(Direction, Type)], args: &[Arg], order: &[usize]) -> Vec<PassedArg> {
+        let mut passed: Vec<Option<PassedArg>> = args.iter().map(|_| None).collect();
+        for (position, index) in order.iter().enumerate() {
+            let ((direction, ty), arg) = (&params[*index], &args[*index]);
+            let later = order[position + 1..].iter().any(|index| walk::arg_has_effects(&args[*index]));
+            let may_be_nowhere = matches!(arg, Arg::Expr(e) if has_computed_index(e));
+            let place = |lval, saved| PassedArg::LValue(PassedPlace { lval, saved, may_be_nowhere, position });
+            passed[*index] = Some(match (direction, arg) {
+                (Direction::Out, Arg::Expr(e)) => place(self.lvalue(e, true), None),
+                (Direction::InOut, Arg::Expr(e)) => {
+                    let lval = self.lvalue(e, true);
+                    let saved = later.then(|| lval.read(self));
+                    let saved = saved.map(|val| self.spill(val, &lval.value_ty()));
+                    place(lval, saved)
+                }
                 (_, Arg::Expr(e)) => {
                     let val = self.value(e);
                     PassedArg::Val(if later { self.spill(val, &e.ty) } else { val })
                 }
                 (Direction::In | Direction::None, Arg::DontCare(ty)) => PassedArg::Val(self.default_value(ty)),
-                (_, Arg::DontCare(ty)) => PassedArg::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
+                (_, Arg::DontCare(ty)) => place(Lval::whole(self.temp_store(ty), ty.clone()), None),
                 (Direction::In | Direction::None, Arg::Absent) => PassedArg::Val(Val::Absent),
-                (_, Arg::Absent) => PassedArg::LValue(Lval::whole(self.temp_store(ty), ty.clone())),
+                (_, Arg::Absent) => place(Lval::whole(self.temp_store(ty), ty.clone()), None),
             });
         }
-        passed
+        passed.into_iter().flatten().collect()
     }
 
     /// Binds parameters to arguments. `captured` is the storage that the callee can access by other names; `own` is the
@@ -93,8 +118,8 @@ impl<'a> Lowering<'a> {
         let mut outs: Vec<HashSet<StorageRoot>> = Vec::new();
         for arg in &passed {
             let mut roots = HashSet::new();
-            if let PassedArg::LValue(lval) = arg {
-                self.store_roots(&lval.store, &mut roots);
+            if let PassedArg::LValue(place) = arg {
+                self.store_roots(&place.lval.store, &mut roots);
             }
             outs.push(roots);
         }
@@ -102,7 +127,7 @@ impl<'a> Lowering<'a> {
         let mut copies = Vec::new();
         let mut bindings = Vec::new();
         // Copies of `in` arguments come first: an `out` argument is cleared after all have been read.
-        let mut later: Vec<(&Param, Lval, bool)> = Vec::new();
+        let mut later: Vec<(&Param, PassedPlace, bool)> = Vec::new();
         for (i, (param, arg)) in params.iter().zip(passed).enumerate() {
             match arg {
                 PassedArg::Val(val) => {
@@ -120,21 +145,24 @@ impl<'a> Lowering<'a> {
                         bindings.push((param.var, Binding::Store(store)));
                     }
                 }
-                PassedArg::LValue(lval) => {
+                PassedArg::LValue(place) => {
                     let others = outs.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, roots)| roots);
                     let alone = others.chain(std::iter::once(captured)).all(|roots| outs[i].is_disjoint(roots));
-                    let by_reference = !force && alone && lval.slice.is_none() && lval.write_back.is_none();
-                    later.push((param, lval, by_reference));
+                    let is_whole = place.lval.slice.is_none() && place.lval.write_back.is_none();
+                    let is_fixed = !place.may_be_nowhere && place.saved.is_none();
+                    let by_reference = !force && alone && is_whole && is_fixed;
+                    later.push((param, place, by_reference));
                 }
             }
         }
-        for (param, lval, by_reference) in later {
+        later.sort_by_key(|(_, place, _)| place.position);
+        for (param, PassedPlace { lval, saved, .. }, by_reference) in later {
             let store = if by_reference {
                 lval.store.clone()
             } else {
                 let store = self.param_store(param.var, own);
                 if param.direction == Direction::InOut {
-                    let val = lval.read(self);
+                    let val = saved.unwrap_or_else(|| lval.read(self));
                     self.assign(&store, val, &lval.value_ty());
                 }
                 copies.push((store.clone(), lval.value_ty(), lval));
@@ -193,9 +221,9 @@ impl<'a> Lowering<'a> {
         params.iter().map(|param| (param.direction, self.program.vars[param.var].ty.clone())).collect()
     }
 
-    fn call_function(&mut self, id: typed::FunctionId, args: &[Arg]) -> Val {
+    fn call_function(&mut self, id: typed::FunctionId, call: &Call) -> Val {
         let function = &self.program.functions[id];
-        let passed = self.pass(&self.param_types(&function.params), args);
+        let passed = self.pass(&self.param_types(&function.params), &call.args, &call.order);
         let copies = self.bind(&function.params, passed, &HashSet::new(), None, false);
         if let ([only], true) = (&function.body.statements[..], copies.is_empty())
             && let StmtKind::Return(Some(e)) = &only.kind
@@ -208,9 +236,9 @@ impl<'a> Lowering<'a> {
         value.map_or(Val::Absent, |store| store.read())
     }
 
-    fn call_action(&mut self, id: typed::ActionId, args: &[Arg]) -> Val {
+    fn call_action(&mut self, id: typed::ActionId, call: &Call) -> Val {
         let action = &self.program.actions[id];
-        let passed = self.pass(&self.param_types(&action.params), args);
+        let passed = self.pass(&self.param_types(&action.params), &call.args, &call.order);
         let captured = self.captured(id);
         let copies = self.bind(&action.params, passed, &captured, None, false);
         self.inline(copies, None, |cx| cx.statements(&action.body));
@@ -288,12 +316,12 @@ impl<'a> Lowering<'a> {
     }
 
     /// Applies a sub-parser or sub-control.
-    fn apply(&mut self, object: &Object, args: &[Arg]) {
+    fn apply(&mut self, object: &Object, call: &Call) {
         match object {
             Object::Control(inst) => {
                 let control = self.control_of(*inst);
                 let Some(control) = control else { return };
-                let passed = self.pass(&self.param_types(&control.params), args);
+                let passed = self.pass(&self.param_types(&control.params), &call.args, &call.order);
                 let force = self.insts[inst.0].multi && !control.tables.is_empty();
                 self.enter(*inst, |cx| {
                     let copies = cx.bind(&control.params, passed, &HashSet::new(), Some(*inst), force);
@@ -305,10 +333,10 @@ impl<'a> Lowering<'a> {
                 let Some(parser) = parser else { return };
                 if self.body.kind != ir::BodyKind::Parser {
                     let span = self.span;
-                    self.unsupported(span, "a parser can only be applied in a parser");
+                    self.unsupported(span, "a parser can be applied only in a parser");
                     return;
                 }
-                let passed = self.pass(&self.param_types(&parser.params), args);
+                let passed = self.pass(&self.param_types(&parser.params), &call.args, &call.order);
                 self.enter(*inst, |cx| {
                     let copies = cx.bind(&parser.params, passed, &HashSet::new(), Some(*inst), false);
                     cx.inline(copies, None, |cx| cx.parser_body(*inst));
@@ -340,6 +368,12 @@ impl<'a> Lowering<'a> {
         self.insts[inst.0].stores.insert(var, store.clone());
         store
     }
+}
+
+/// Whether an l-value has an index that is not a constant.
+fn has_computed_index(e: &typed::Expr) -> bool {
+    let is_computed = matches!(&e.kind, ExprKind::Element(_, index) if !matches!(index.kind, ExprKind::Const(_)));
+    is_computed || e.children().next().is_some_and(has_computed_index)
 }
 
 /// Whether using the value costs no more than using a copy of it, and no other assignment can change which storage it

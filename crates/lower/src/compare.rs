@@ -1,4 +1,4 @@
-//! Equality of values of any type, and packing of values into one bit vector.
+//! Lowers equality of values of any type, and packs values into one bit vector.
 
 use ir::{BinaryOp, Expr};
 use p4::ast::StructKind;

@@ -1,4 +1,4 @@
-//! Controls, and the architecture's programmable blocks.
+//! Lowers controls and the architecture's programmable blocks.
 
 use ir::BodyKind;
 use p4::typed::{Param, Var};

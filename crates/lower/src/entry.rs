@@ -48,7 +48,7 @@ impl<'a> Lowering<'a> {
                 None => count - at as i64,
             };
             let priority = i32::try_from(priority).ok().filter(|priority| *priority >= 0).unwrap_or_else(|| {
-                self.error(Diagnostic::error("priority", entry.span, format!("{priority} is no possible priority")));
+                self.error(Diagnostic::error("priority", entry.span, format!("{priority} is not a valid priority")));
                 0
             });
             if let Some(keys) = self.entry_keys(entry, keys) {
@@ -105,7 +105,7 @@ impl<'a> Lowering<'a> {
                 if mask != ones.shl(width - prefix) {
                     self.error(
                         Diagnostic::error("prefix", span, "the mask of an `lpm` key must be a prefix")
-                            .label("ones after zeros"),
+                            .label("a one follows a zero"),
                     );
                     return None;
                 }
@@ -135,7 +135,7 @@ impl<'a> Lowering<'a> {
                 let (low, high) = (self.const_bits(low, width)?, self.const_bits(high, width)?);
                 let order = if key.signed { low.signed_cmp(&high) } else { low.unsigned_cmp(&high) };
                 if order == std::cmp::Ordering::Greater {
-                    self.error(Diagnostic::warning("empty-range", span, "no value is in this range"));
+                    self.error(Diagnostic::warning("empty-range", span, "this range is empty"));
                     return None;
                 }
                 KeyValue::Range(low, high)

@@ -161,7 +161,7 @@ impl<'a> Lowering<'a> {
     /// Selects the part with an index known only at run time.
     pub(crate) fn select_part(&mut self, parts: &[Val], index: Expr, ty: &Type) -> Val {
         let store = self.store("$tmp", ty, Lifetime::Scoped);
-        self.initialise(&store, true);
+        self.clear(&store, ty);
         let width = self.width_of(&index);
         let join = self.block("join");
         let blocks: Vec<ir::BlockId> = parts.iter().map(|_| self.block("element")).collect();
@@ -255,7 +255,7 @@ impl<'a> Lowering<'a> {
                 Some(val) => val,
                 None => {
                     self.error(
-                        diagnostics::Diagnostic::error("arithmetic", e.span, "this operation has no result")
+                        diagnostics::Diagnostic::error("arithmetic", e.span, "this operation is undefined")
                             .help("division by zero, or a shift or result that is too large"),
                     );
                     self.default_value(&e.ty)

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use diagnostics::{Diagnostic, Span};
+use diagnostics::Diagnostic;
 use ir::{LValue, Op};
 use p4::ast::Direction;
-use p4::typed::{self, Arg, Type};
+use p4::typed::{self, Arg, Call, Type};
 
 use crate::arch::{ExternArg, ExternCall};
-use crate::call::PassedArg;
+use crate::call::{PassedArg, PassedPlace};
 use crate::fold;
 use crate::lowering::Lowering;
 use crate::value::Val;
 
 impl<'a> Lowering<'a> {
-    fn extern_args(&mut self, params: &[(Arc<str>, Direction)], args: &[Arg]) -> Vec<ExternArg> {
+    fn extern_args(&mut self, params: &[(Arc<str>, Direction)], args: &[Arg], order: &[usize]) -> Vec<ExternArg> {
         let types: Vec<(Direction, Type)> = params
             .iter()
             .zip(args)
@@ -28,13 +28,15 @@ impl<'a> Lowering<'a> {
                 (*direction, ty)
             })
             .collect();
-        let passed = self.pass(&types, args);
+        let passed = self.pass(&types, args, order);
         let mut out = Vec::new();
         for (((name, direction), (_, ty)), passed) in params.iter().zip(types).zip(passed) {
             let (val, lval) = match passed {
                 PassedArg::Val(val) => (val, None),
-                PassedArg::LValue(lval) if *direction == Direction::InOut => (lval.read(self), Some(lval)),
-                PassedArg::LValue(lval) => (Val::Absent, Some(lval)),
+                PassedArg::LValue(PassedPlace { lval, saved, .. }) if *direction == Direction::InOut => {
+                    (saved.unwrap_or_else(|| lval.read(self)), Some(lval))
+                }
+                PassedArg::LValue(place) => (Val::Absent, Some(place.lval)),
             };
             out.push(ExternArg { name: name.clone(), direction: *direction, ty, val, lval, pending: None });
         }
@@ -71,17 +73,10 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    pub(crate) fn call_extern_fn(
-        &mut self,
-        id: typed::ExternFnId,
-        type_args: &[Type],
-        args: &[Arg],
-        ret: &Type,
-        span: Span,
-    ) -> Val {
-        let decl = &self.program.extern_fns[id];
-        let args = self.extern_args(&decl.params, args);
-        let mut call = ExternCall { name: &decl.name, of: None, type_args, args, ret, span };
+    pub(crate) fn call_extern_fn(&mut self, id: typed::ExternFnId, type_args: &[Type], call: &Call, ret: &Type) -> Val {
+        let (decl, span) = (&self.program.extern_fns[id], call.span);
+        let args = self.extern_args(&decl.params, &call.args, &call.order);
+        let mut call = ExternCall { name: &decl.name, receiver_type: None, type_args, args, ret, span };
         let arch = self.arch;
         let val = match call.name {
             "verify" => self.verify_call(&call),
@@ -95,7 +90,7 @@ impl<'a> Lowering<'a> {
     fn verify_call(&mut self, call: &ExternCall<'_>) -> Val {
         let [check, error] = &call.args[..] else { return Val::Absent };
         if self.body.kind != ir::BodyKind::Parser {
-            self.unsupported(call.span, "`verify` belongs in parsers");
+            self.unsupported(call.span, "`verify` is available only in parsers");
             return Val::Absent;
         }
         let check_bits = self.bits(check.val.clone(), &check.ty);
@@ -128,21 +123,20 @@ impl<'a> Lowering<'a> {
         of: typed::ExternId,
         method: usize,
         type_args: &[Type],
-        args: &[Arg],
+        call: &Call,
         ret: &Type,
-        span: Span,
     ) -> Val {
-        let decl = &self.program.externs[of];
+        let (decl, span) = (&self.program.externs[of], call.span);
         let method = &decl.methods[method];
         let Val::Object(object) = self.value(object) else {
             self.unsupported(span, "the object of this call is not known at compile time");
             return self.default_value(ret);
         };
-        if let Some(val) = self.packet_method(&object, &method.name, type_args, args, ret, span) {
+        if let Some(val) = self.packet_method(&object, &method.name, type_args, call, ret) {
             return val;
         }
-        let args = self.extern_args(&method.params, args);
-        let mut call = ExternCall { name: &method.name, of: Some(decl), type_args, args, ret, span };
+        let args = self.extern_args(&method.params, &call.args, &call.order);
+        let mut call = ExternCall { name: &method.name, receiver_type: Some(decl), type_args, args, ret, span };
         let arch = self.arch;
         let val = arch.extern_method(self, &object, &mut call);
         self.extern_done(call.args);

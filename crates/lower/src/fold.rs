@@ -1,4 +1,4 @@
-//! Expression constructors that fold constants.
+//! Constructs expressions, folding constants.
 //!
 //! Inlining replaces parameters by constants. All expressions are built by these functions, so that a constant one is
 //! an [`Expr::Const`] at once and a branch on it can be decided during lowering.

@@ -1,4 +1,4 @@
-//! Instances: objects that are instantiated once and have state or a control-plane name.
+//! Creates instances: objects that are instantiated once and have state or a control-plane name.
 
 use std::collections::HashMap;
 

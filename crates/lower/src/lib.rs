@@ -1,9 +1,9 @@
 //! The middle of the compiler: lowers a checked program for an architecture to pipeline IR.
 //!
 //! ```text
-//! typed::Program ──┐
-//!                  ├── lower ──> ir::Program ── passes ──> ir::Program
-//! TargetLowering ──┘
+//! typed::Program ────────┐
+//!                        ├── lower ──> ir::Program ── passes ──> ir::Program
+//! ArchitectureLowering ──┘
 //! ```
 //!
 //! [`lower`] instantiates the package `main` and lowers each programmable block it names. Everything is flattened and
@@ -12,9 +12,9 @@
 //! instructions in the order of evaluation. Objects that the control plane sees keep their names. Small passes over the
 //! IR clean up afterwards.
 //!
-//! An architecture's [`TargetLowering`] defines the meaning of externs, the roles of blocks and the available metadata;
-//! this crate knows no architecture by name. `packet_in`, `packet_out`, `verify` and `static_assert` belong to the
-//! language and are lowered here.
+//! An architecture's [`ArchitectureLowering`] defines the meaning of externs, the roles of blocks and the available
+//! metadata; this crate knows no architecture by name. `packet_in`, `packet_out`, `verify` and `static_assert` belong
+//! to the language and are lowered here.
 //!
 //! Invariants of every result: it passes [`ir::validate()`], and every instruction carries its source position.
 
@@ -43,7 +43,7 @@ mod table;
 mod value;
 mod walk;
 
-pub use arch::{Block, BlockParam, ExternArg, ExternCall, ExternInstance, Object, TargetLowering};
+pub use arch::{ArchitectureLowering, Block, BlockParam, ExternArg, ExternCall, ExternInstance, Object};
 pub use instance::InstRef;
 pub use lowering::Lowering;
 pub use lvalue::Lval;
@@ -55,7 +55,7 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 /// Lowers a checked program for an architecture to pipeline IR; `None` if an error was reported.
 pub fn lower(
     program: &p4::typed::Program,
-    arch: &dyn TargetLowering,
+    arch: &dyn ArchitectureLowering,
     map: &SourceMap,
     diagnostics: &mut Diagnostics,
 ) -> Option<ir::Program> {
@@ -63,7 +63,7 @@ pub fn lower(
     let Some(main) = program.main else {
         diagnostics.push(
             Diagnostic::error("no-main", Span::default(), "the program has no package instance named `main`")
-                .help(format!("instantiate the package of the architecture `{}` at the end", arch.name())),
+                .help(format!("instantiate the package of the architecture `{}` as `main`", arch.name())),
         );
         return None;
     };

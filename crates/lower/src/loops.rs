@@ -1,13 +1,14 @@
-//! Loops. They are not unrolled: a body is lowered once, however often it runs.
+//! Lowers loops. They are not unrolled: a body is lowered once, however often it runs.
 
 use bits::Bits;
 use ir::{BinaryOp, BlockId, Expr, LValue, Op, Terminator};
-use p4::typed::{self, Stmt, Type, VarId};
+use p4::typed::{self, Builtin, Callee, ExprKind, Stmt, StmtKind, Type, VarId};
 
 use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::resolve;
 use crate::value::Val;
+use crate::walk::CodeNode;
 
 impl<'a> Lowering<'a> {
     /// Lowers the body of a loop, with targets for `break` and `continue`.
@@ -92,7 +93,11 @@ impl<'a> Lowering<'a> {
     /// ```
     pub(crate) fn for_each(&mut self, var: VarId, items: &typed::Expr, body: &Stmt) {
         let ty = self.program.vars[var].ty.clone();
-        let val = self.value(items);
+        let mut val = self.value(items);
+        if matches!(val, Val::Stack(_)) && may_write(body) {
+            // The collection is evaluated once: what the body writes to the stack changes no later item.
+            val = self.spill(val, &items.ty);
+        }
         let counter = self.temp(32);
         self.emit(Op::Assign(LValue::Slot(counter), fold::constant(0, 32)));
         let [test, inside, next, out] = ["test", "body", "next", "out"].map(|name| self.block(name));
@@ -114,7 +119,7 @@ impl<'a> Lowering<'a> {
             (Val::Array(parts, _) | Val::Fields(parts), _) => Some(parts),
             (_, Type::List(_)) => Some(Vec::new()),
             _ => {
-                self.unsupported(items.span, "going through this is not supported");
+                self.unsupported(items.span, "iterating over this is not supported");
                 Some(Vec::new())
             }
         };
@@ -150,5 +155,25 @@ impl<'a> Lowering<'a> {
         self.emit(Op::Assign(LValue::Slot(counter), fold::binary(BinaryOp::Add, Expr::Slot(counter), one)));
         self.goto(test);
         self.body.start(out);
+    }
+}
+
+/// Whether a loop's body may change anything but its own variables; a rough answer is good enough.
+fn may_write(body: &Stmt) -> bool {
+    let mut writes = false;
+    crate::walk::stmt(body, &mut |node| match node {
+        CodeNode::Stmt(stmt) => writes |= matches!(&stmt.kind, StmtKind::Assign { lhs, .. } if !is_variable(lhs)),
+        CodeNode::Call(call) => writes |= !matches!(call.callee, Callee::Builtin(Builtin::IsValid, _)),
+        CodeNode::Expr(_) => {}
+    });
+    writes
+}
+
+/// Whether an l-value is a whole variable of a scalar type, or a slice of one.
+fn is_variable(lhs: &typed::Expr) -> bool {
+    match &lhs.kind {
+        ExprKind::Var(_) => !matches!(lhs.ty, Type::Struct(_) | Type::Stack(..)),
+        ExprKind::Slice(base, ..) => is_variable(base),
+        _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! The state of one lowering: the program being read, the IR being written, and the current position in both.
+//! Holds the state of one lowering: the program being read, the IR being written, and the current position in both.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use ir::{BodyId, BodyKind, LocId, Op, Terminator};
 use p4::typed::{self, InstanceId, StructId, VarId};
 
-use crate::arch::{Object, TargetLowering};
+use crate::arch::{ArchitectureLowering, Object};
 use crate::body::BodyBuilder;
 use crate::instance::{Inst, InstRef};
 use crate::passes::ScopedStorage;
@@ -51,7 +51,7 @@ pub struct Lowering<'a> {
     pub program: &'a typed::Program,
     /// The IR emitted so far.
     pub ir: ir::Program,
-    pub(crate) arch: &'a dyn TargetLowering,
+    pub(crate) arch: &'a dyn ArchitectureLowering,
     pub(crate) map: &'a SourceMap,
     pub(crate) diagnostics: &'a mut Diagnostics,
     pub(crate) body: BodyBuilder,
@@ -86,7 +86,7 @@ pub struct Lowering<'a> {
 impl<'a> Lowering<'a> {
     pub(crate) fn new(
         program: &'a typed::Program,
-        arch: &'a dyn TargetLowering,
+        arch: &'a dyn ArchitectureLowering,
         map: &'a SourceMap,
         diagnostics: &'a mut Diagnostics,
     ) -> Self {
@@ -223,7 +223,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn too_large(&mut self, message: &str) {
         self.failed = true;
         let span = self.span;
-        self.error(Diagnostic::error("too-large", span, message).label("it became too large here"));
+        self.error(Diagnostic::error("too-large", span, message).label("the limit was exceeded here"));
     }
 
     /// Runs `lower` one level deeper; reports an error and returns `None` if this is too deep.
@@ -233,7 +233,7 @@ impl<'a> Lowering<'a> {
             self.failed = true;
             self.error(
                 Diagnostic::error("too-deep", span, "calls, statements and expressions nest too deeply here")
-                    .help(format!("no more than {MAX_DEPTH} levels are supported, inlined calls included")),
+                    .help(format!("at most {MAX_DEPTH} levels are supported, including inlined calls")),
             );
             return None;
         }
@@ -264,11 +264,11 @@ impl<'a> Lowering<'a> {
                 Diagnostic::error(
                     "duplicate-name",
                     span,
-                    format!("the control plane knows another {kind} as `{name}`"),
+                    format!("another {kind} has the control-plane name `{name}`"),
                 )
                 .label("same name")
                 .also(first, "the other one")
-                .help("give one of them another name, with `@name` for instance"),
+                .help("give one of them another name, for example with `@name`"),
             );
         }
     }

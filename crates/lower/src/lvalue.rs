@@ -185,7 +185,7 @@ impl<'a> Lowering<'a> {
                 }
                 let index = self.keep(index);
                 let copy = self.store("$element", ty, Lifetime::Scoped);
-                self.initialise(&copy, false);
+                self.clear(&copy, ty);
                 let write_back = WriteBack { copy: copy.clone(), ty: ty.clone(), elements, index };
                 let WriteBack { elements, index, .. } = &write_back;
                 self.each_element(index, elements, |cx, element| {
@@ -194,6 +194,23 @@ impl<'a> Lowering<'a> {
                 Lval { store: copy, slice: None, ty: ty.clone(), write_back: Some(Box::new(write_back)) }
             }
             _ => Lval::whole(Store::Fields(Vec::new()), ty.clone()),
+        }
+    }
+
+    /// Makes storage what an element beyond the end of a stack is: invalid headers of zeros, whatever was there before.
+    pub(crate) fn clear(&mut self, store: &Store, ty: &Type) {
+        self.initialise(store, true);
+        let headers: Vec<(HeaderRef, Type)> = match store {
+            Store::Header(header) => vec![(header.clone(), ty.clone())],
+            Store::Union(members) => {
+                members.iter().cloned().zip(self.fields_of(ty).into_iter().map(|(_, ty)| ty)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for (header, ty) in headers {
+            if let Some((id, StructKind::Header)) = self.struct_kind(&ty) {
+                self.header_fields(&header, id).iter().for_each(|field| self.initialise(field, true));
+            }
         }
     }
 
@@ -274,7 +291,7 @@ impl<'a> Lowering<'a> {
     fn verify(&mut self, condition: Expr, error: &str) {
         if self.body.kind != ir::BodyKind::Parser {
             let span = self.span;
-            self.unsupported(span, "`next` and `last` of a header stack belong in parsers");
+            self.unsupported(span, "`next` and `last` of a header stack are available only in parsers");
             return;
         }
         let code = self.error_code(error);

@@ -1,9 +1,9 @@
-//! `packet_in` and `packet_out` (sections 13.8 and 16.1), which belong to the language.
+//! Lowers `packet_in` and `packet_out` (sections 13.8 and 16.1), which belong to the language.
 
 use diagnostics::Span;
 use ir::{BodyKind, Expr, HeaderRef, LValue, Op};
 use p4::ast::StructKind;
-use p4::typed::{self, Arg, ExprKind, Type};
+use p4::typed::{self, Arg, Call, ExprKind, Type};
 
 use crate::arch::Object;
 use crate::fold;
@@ -18,15 +18,15 @@ impl<'a> Lowering<'a> {
         object: &Object,
         method: &str,
         type_args: &[Type],
-        args: &[Arg],
+        call: &Call,
         ret: &Type,
-        span: Span,
     ) -> Option<Val> {
+        let (args, span) = (&call.args[..], call.span);
         let in_parser = self.body.kind == BodyKind::Parser;
         match (object, method) {
             (Object::PacketIn, "length") => return Some(Val::Bits(Expr::PacketLength)),
             (Object::PacketIn, _) if !in_parser => {
-                self.unsupported(span, "a packet can only be read in a parser");
+                self.unsupported(span, "a packet can be read only in a parser");
                 return Some(self.default_value(ret));
             }
             (Object::PacketIn, "extract") => self.extract(args, span),
@@ -40,7 +40,7 @@ impl<'a> Lowering<'a> {
             (Object::PacketOut, "emit") => {
                 if let Some(Arg::Expr(what)) = args.first() {
                     if self.body.kind != BodyKind::Control {
-                        self.unsupported(span, "`emit` belongs in controls");
+                        self.unsupported(span, "`emit` is available only in controls");
                         return Some(Val::Absent);
                     }
                     let val = self.value(what);
@@ -202,7 +202,7 @@ impl<'a> Lowering<'a> {
                 let element = self.element_type(ty);
                 stores.iter().for_each(|store| self.lookahead_into(store, &element, skip, span));
             }
-            _ => self.unsupported(span, "looking ahead needs a type of fixed size"),
+            _ => self.unsupported(span, "`lookahead` needs a type of fixed size"),
         }
     }
 

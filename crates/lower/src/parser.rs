@@ -171,7 +171,7 @@ impl<'a> Lowering<'a> {
     fn set_match(&mut self, set: typed::ValueSetId, width: usize, span: Span) -> Option<Match> {
         let id = self.value_set(set)?;
         if self.ir.value_sets[id].fields.len() != width {
-            self.unsupported(span, "the value set has another number of fields than what it is compared with");
+            self.unsupported(span, "the value set and the `select` expression differ in the number of fields");
             return None;
         }
         Some(Match::ValueSet(id))
@@ -222,7 +222,7 @@ impl<'a> Lowering<'a> {
                     self.set_fields(&full(&format!("f{i}")), ty, kind, span, fields);
                 }
             }
-            _ => self.unsupported(span, "a value set can only hold numbers, and structs and tuples of them"),
+            _ => self.unsupported(span, "a value set can contain only numbers, and structs and tuples of them"),
         }
     }
 

@@ -4,7 +4,7 @@
 //! struct headers { ethernet_t eth; vlan_t[2] vlan; }     header hdr.eth, header hdr.vlan[0], header hdr.vlan[1],
 //!                                                         stack hdr.vlan with slot hdr.vlan.$next
 //! struct meta    { bit<9> port; struct { bool x; } a; }  slot meta.port, slot meta.a.x
-//! varbit<40> v                                            header v with one variable field
+//! varbit<40> v                                            header v with one varbit field
 //! ```
 
 use ir::{Expr, HeaderId, HeaderRef, LValue, SlotId, SlotKind, StackId};
@@ -24,7 +24,7 @@ pub enum Store {
     Slot(SlotId),
     /// A scalar in a header.
     Field(HeaderRef, u32),
-    /// A `varbit`: a variable field, in a header created for it if needed.
+    /// A `varbit`: a varbit field, in a header created for it if needed.
     Varbit(HeaderRef, u32),
     /// A header.
     Header(HeaderRef),

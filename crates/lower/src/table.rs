@@ -37,7 +37,7 @@ impl<'a> Lowering<'a> {
         let Some(inst) = self.inst else { return };
         if self.body.kind != BodyKind::Control {
             let span = self.span;
-            self.unsupported(span, "a table can only be applied in the `apply` of a control");
+            self.unsupported(span, "a table can be applied only in the `apply` block of a control");
             return;
         }
         let decl = &self.program.tables[table];
@@ -128,7 +128,7 @@ impl<'a> Lowering<'a> {
             let action = self.table_action(action, flagged);
             let name = &self.ir.actions[action].name;
             if actions.iter().any(|other| self.ir.actions[other.action].name == *name) {
-                let message = format!("the control plane knows two actions of this table as `{name}`");
+                let message = format!("two actions of this table have the control-plane name `{name}`");
                 self.error(diagnostics::Diagnostic::error("duplicate-name", span, message));
             }
             actions.push(ir::TableAction { action, default_only, table_only });
@@ -180,9 +180,10 @@ impl<'a> Lowering<'a> {
         if table.keys.len() != before {
             for key in &decl.keys {
                 if self.match_kind(&key.match_kind) == Some(ir::MatchKind::Selector) {
+                    let message = "this `selector` key has no action selector";
                     self.error(
-                        diagnostics::Diagnostic::warning("useless-selector", key.span, "this key selects nothing")
-                            .help("a `selector` key needs an implementation that has groups, an action selector"),
+                        diagnostics::Diagnostic::warning("useless-selector", key.span, message)
+                            .help("a `selector` key needs an action selector as `implementation`"),
                     );
                 }
             }
@@ -292,7 +293,8 @@ impl<'a> Lowering<'a> {
         }
         let types: Vec<(Direction, Type)> =
             bound.iter().map(|param| (param.direction, self.program.vars[param.var].ty.clone())).collect();
-        let passed = self.pass(&types, &listed.args);
+        let order: Vec<usize> = (0..listed.args.len()).collect();
+        let passed = self.pass(&types, &listed.args, &order);
         let captured = self.captured(listed.action);
         let copies = self.bind(&bound, passed, &captured, None, false);
         self.inline(copies, None, |cx| cx.statements(&decl.body));

@@ -1,4 +1,4 @@
-//! Visitors for typed code that is not being lowered.
+//! Visits typed code that is not being lowered.
 
 use p4::typed::{Arg, Block, Call, Callee, Expr, ExprKind, Stmt, StmtKind};
 

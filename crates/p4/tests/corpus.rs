@@ -1,14 +1,14 @@
 //! Parses directories of P4 programs that are not part of the project. Without the variables nothing is tested, and
 //! each test reports that.
 //!
-//! - `P4_CORPUS`: directories, separated by `:`, with `.p4` files that must parse without diagnostics.
-//! - `P4_GARBAGE`: directories with arbitrary files; parsing must not panic.
-//! - `P4_INCLUDE`: include directories.
+//! - `TRIPLANE_P4_CORPUS`: directories, separated by `:`, with `.p4` files that must parse without diagnostics.
+//! - `TRIPLANE_P4_GARBAGE`: directories with arbitrary files; parsing must not panic.
+//! - `TRIPLANE_P4_INCLUDE`: include directories.
 
 use std::path::{Path, PathBuf};
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 
 fn directories(variable: &str) -> Vec<PathBuf> {
     let Some(value) = std::env::var_os(variable) else { return Vec::new() };
@@ -37,7 +37,8 @@ fn programs(variable: &str) -> Vec<PathBuf> {
 fn findings(path: &Path) -> (String, bool) {
     let bytes = std::fs::read(path).expect("the file can be read");
     let text = String::from_utf8_lossy(&bytes);
-    let options = Options { include_dirs: directories("P4_INCLUDE"), ..Options::default() };
+    let options =
+        PreprocessorOptions { include_dirs: directories("TRIPLANE_P4_INCLUDE"), ..PreprocessorOptions::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     p4::parse(&mut map, &path.to_string_lossy(), &text, &options, &DiskLoader, &mut diagnostics);
     let found = !diagnostics.iter().any(|diagnostic| diagnostic.code == "include-not-found");
@@ -47,7 +48,7 @@ fn findings(path: &Path) -> (String, bool) {
 #[test]
 fn programs_parse_without_a_finding() {
     let mut bad = 0;
-    for path in programs("P4_CORPUS") {
+    for path in programs("TRIPLANE_P4_CORPUS") {
         let (text, includes_found) = findings(&path);
         if includes_found && !text.is_empty() {
             bad += 1;
@@ -59,7 +60,7 @@ fn programs_parse_without_a_finding() {
 
 #[test]
 fn garbage_is_survived() {
-    for path in programs("P4_GARBAGE") {
+    for path in programs("TRIPLANE_P4_GARBAGE") {
         let _ = findings(&path);
     }
 }

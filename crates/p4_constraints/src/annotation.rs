@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_is_no_restriction() {
+    fn malformed_strings_are_no_restrictions() {
         for wrong in ["", "a == 1", "\"a", "\"a\" b", "\"a\\"] {
             assert!(strings(wrong).is_none(), "{wrong}");
         }

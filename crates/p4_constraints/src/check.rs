@@ -80,9 +80,9 @@ impl TypeCheck<'_> {
                 let finding = Finding::error(
                     "restriction-type",
                     expr.at,
-                    format!("expected something true or false, found {}", found.describe()),
+                    format!("expected a Boolean, found {}", found.describe()),
                 );
-                self.findings.push(finding.help("compare it with something, as in `key == 1`"));
+                self.findings.push(finding.help("compare it with a value, as in `key == 1`"));
                 return None;
             }
         };
@@ -93,7 +93,7 @@ impl TypeCheck<'_> {
         if is_truth(&exprs[0]) && is_truth(&exprs[1]) {
             let both = self.both(exprs)?;
             if comparison.is_ordered() {
-                return self.wrong(at, "true and false have no order");
+                return self.wrong(at, "Booleans cannot be ordered");
             }
             return Some(Test::Same(comparison == Comparison::Equal, both));
         }
@@ -106,14 +106,14 @@ impl TypeCheck<'_> {
             | (OperandType::Bits(_), _)
             | (_, OperandType::Bits(_)) = (left_type, right_type)
             {
-                finding = finding.help("compare parts of one width, as in `a::value == b::value`");
+                finding = finding.help("compare parts of the same width, as in `a::value == b::value`");
             }
             self.findings.push(finding);
             return None;
         };
         if comparison.is_ordered() && !target.has_order() {
-            let finding =
-                Finding::error("restriction-type", at, format!("matches of type {} have no order", target.describe()));
+            let message = format!("values of type {} cannot be ordered", target.describe());
+            let finding = Finding::error("restriction-type", at, message);
             let part = match target {
                 OperandType::Match(kind, _) => kind.parts()[0].name(),
                 _ => "value",
@@ -143,7 +143,7 @@ impl TypeCheck<'_> {
                             ..Finding::error(
                                 "restriction-constant",
                                 at,
-                                format!("{number} does not fit into {width} bits and is taken as {fits}"),
+                                format!("{number} does not fit in {width} bits and is truncated to {fits}"),
                             )
                         });
                     }
@@ -180,13 +180,13 @@ impl TypeCheck<'_> {
                 (Operand::Constant(number), OperandType::Int) => Some((Operand::Constant(-number), OperandType::Int)),
                 (operand, OperandType::Int) => Some((Operand::Negative(Box::new(operand)), OperandType::Int)),
                 (_, found) => {
-                    let message = format!("only integers have a negative, and this is {}", found.describe());
+                    let message = format!("only an integer can be negated, and this is {}", found.describe());
                     self.wrong(inner.at, message)
                 }
             },
             _ => {
                 let found = self.clause(expr)?;
-                self.wrong(found.at, "expected a key or a number, found something true or false")
+                self.wrong(found.at, "expected a key or a number, found a Boolean")
             }
         }
     }
@@ -201,8 +201,8 @@ impl TypeCheck<'_> {
         };
         let finding = Finding::error("restriction-name", at, message);
         self.findings.push(match self.owner {
-            Owner::Table => finding.help("the one attribute is `::priority`"),
-            Owner::Action => finding.help("write `@entry_restriction` at a table for what depends on the entry"),
+            Owner::Table => finding.help("the only attribute is `::priority`"),
+            Owner::Action => finding.help("use `@entry_restriction` on the table for conditions on the entry"),
         });
         None
     }
@@ -210,7 +210,7 @@ impl TypeCheck<'_> {
     fn part(&mut self, inner: &Expr, part: &str, at: TextRange) -> Option<(Operand, OperandType)> {
         let (operand, of) = self.operand(inner)?;
         let (Operand::Key(key), OperandType::Match(kind, width)) = (operand, of) else {
-            return self.wrong(at, format!("something of type {} has no parts", of.describe()));
+            return self.wrong(at, format!("a value of type {} has no parts", of.describe()));
         };
         let Some(found) = kind.parts().iter().find(|candidate| candidate.name() == part) else {
             let parts: Vec<_> = kind.parts().iter().map(|part| format!("`::{}`", part.name())).collect();
@@ -233,7 +233,7 @@ impl TypeCheck<'_> {
             self.findings.push(match near {
                 Some(key) => finding.help(format!("did you mean `{key}`?")),
                 None if name.chars().all(|c| !c.is_ascii_lowercase()) => {
-                    finding.help("macros are not replaced inside a string: write the number")
+                    finding.help("macros are not expanded inside a string: write the number")
                 }
                 None => {
                     let names: Vec<_> = self.keys.iter().take(8).map(|key| format!("`{}`", key.name)).collect();
@@ -244,7 +244,7 @@ impl TypeCheck<'_> {
         };
         match self.keys[found].width {
             Some(width) => Some((found, width)),
-            None => self.wrong(at, format!("restrictions can speak of numbers only, and {what} `{name}` is none")),
+            None => self.wrong(at, format!("a restriction can use only numbers, and {what} `{name}` is not a number")),
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has {}, and `{}` is not true", self.owner, self.annotation, self.clause)?;
+        write!(f, "{} has {}, but `{}` does not hold", self.owner, self.annotation, self.clause)?;
         for (at, (name, value)) in self.values.iter().enumerate() {
             write!(f, "{}{name} is {value}", if at == 0 { ": " } else { ", " })?;
         }
@@ -200,9 +200,9 @@ fn read(
     let more = bodies.next().is_some();
     let Some(restriction) = restriction.filter(|_| !more) else {
         let (message, help) = if more {
-            ("there are several restrictions here", "write one, with `;` between the clauses")
+            ("more than one restriction", "write one restriction, with `;` between the clauses")
         } else {
-            ("a restriction is a string", "write `(\"…\")`")
+            ("a restriction must be a string", "write `(\"…\")`")
         };
         let end = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let span = diagnostics::Span::new(map.add(&file, body), 0, end);

@@ -1,4 +1,4 @@
-//! A checked restriction, and its evaluation on an entry.
+//! Evaluates a checked restriction on an entry.
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed};

@@ -1,4 +1,4 @@
-//! Syntax of restrictions, before names are resolved.
+//! Defines the syntax tree of restrictions, before names are resolved.
 
 use num_bigint::BigInt;
 
@@ -42,7 +42,7 @@ pub(crate) struct Expr {
     pub(crate) at: TextRange,
 }
 
-/// Kind of an expression. A chain of one operator is one node, so that a long chain is not deep.
+/// Kind of an expression. A chain of one operator is one node, so a long chain is not deep.
 #[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
     Bool(bool),

@@ -1,4 +1,4 @@
-//! Tokens of a restriction.
+//! Splits a restriction into tokens.
 
 use num_bigint::BigInt;
 use num_traits::Num;
@@ -63,7 +63,7 @@ impl RestrictionToken {
             RestrictionToken::False => "`false`".to_owned(),
             RestrictionToken::Number(_) => "a number".to_owned(),
             RestrictionToken::Word(word) => format!("`{word}`"),
-            RestrictionToken::Quoted(_) => "a text in quotes".to_owned(),
+            RestrictionToken::Quoted(_) => "a quoted string".to_owned(),
             RestrictionToken::Sign(sign) => format!("`{sign}`"),
             RestrictionToken::End => "the end".to_owned(),
         }
@@ -80,7 +80,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(RestrictionToken, TextRange)>, F
     loop {
         at += blank(&text[at..]).map_err(|offset| {
             let at = TextRange { start: at + offset, end: at + offset + 2 };
-            Finding::error("restriction-syntax", at, "this comment has no end").help("end it with `*/`")
+            Finding::error("restriction-syntax", at, "unterminated comment").help("end it with `*/`")
         })?;
         let rest = &text[at..];
         let Some(first) = rest.chars().next() else {
@@ -106,7 +106,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(RestrictionToken, TextRange)>, F
                         TextRange { start: at, end: at + word.len() },
                         format!("`{shown}` is not a number"),
                     )
-                    .help("numbers are written `42`, `0x2a`, `0o52` or `0b101010`")
+                    .help("write a number as `42`, `0x2a`, `0o52` or `0b101010`")
                 })?;
                 (RestrictionToken::Number(number), word.len())
             }
@@ -116,7 +116,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(RestrictionToken, TextRange)>, F
                     return Err(Finding::error(
                         "restriction-syntax",
                         TextRange { start: at, end: at + 1 },
-                        "this quote is not closed",
+                        "unterminated quote",
                     ));
                 }
             },
@@ -124,12 +124,12 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(RestrictionToken, TextRange)>, F
                 Some(sign) => (RestrictionToken::Sign(sign), sign.len()),
                 None => {
                     let at = TextRange { start: at, end: at + first.len_utf8() };
-                    let finding = Finding::error("restriction-syntax", at, format!("`{first}` means nothing here"));
+                    let finding = Finding::error("restriction-syntax", at, format!("unexpected `{first}`"));
                     return Err(match first {
-                        '&' => finding.help("the conjunction is written `&&`"),
-                        '|' => finding.help("the disjunction is written `||`"),
-                        '=' => finding.help("equality is written `==`"),
-                        '+' | '*' | '/' => finding.help("the language has comparisons, but no arithmetic besides `-x`"),
+                        '&' => finding.help("use `&&` for a conjunction"),
+                        '|' => finding.help("use `||` for a disjunction"),
+                        '=' => finding.help("use `==` for equality"),
+                        '+' | '*' | '/' => finding.help("the only arithmetic operator is unary `-`"),
                         _ => finding,
                     });
                 }

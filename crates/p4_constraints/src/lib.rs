@@ -1,4 +1,4 @@
-//! Semantic checks of entries, beyond their form: restrictions and references.
+//! Checks the semantics of entries, beyond their form: restrictions and references.
 //!
 //! ```p4
 //! @entry_restriction("

@@ -1,4 +1,4 @@
-//! Recursive-descent parser of restrictions, with one function per level of precedence.
+//! Parses restrictions by recursive descent, with one function per level of precedence.
 //!
 //! ```text
 //! list    ::= implies (';' implies)* ';'?
@@ -19,10 +19,10 @@ use crate::MAX_DEPTH;
 use crate::expr::{Comparison, Expr, ExprKind};
 use crate::lex::{Finding, RestrictionToken, TextRange, tokens};
 
-type ParseResult = Result<Expr, Finding>;
+type ExprResult = Result<Expr, Finding>;
 
 /// Parses `text` as an expression.
-pub(crate) fn parse(text: &str) -> ParseResult {
+pub(crate) fn parse(text: &str) -> ExprResult {
     if text.len() > crate::MAX_TEXT {
         let message = format!("a restriction of {} bytes is over the limit of {}", text.len(), crate::MAX_TEXT);
         return Err(Finding::error("restriction-limit", TextRange::default(), message));
@@ -81,11 +81,11 @@ impl<'a> RestrictionParser<'a> {
         if self.depth <= MAX_DEPTH {
             return Ok(());
         }
-        let message = format!("this restriction nests deeper than {MAX_DEPTH} levels");
-        Err(Finding::error("restriction-limit", self.at(), message).help("`!` and parentheses count"))
+        let message = format!("this restriction is nested more than {MAX_DEPTH} levels deep");
+        Err(Finding::error("restriction-limit", self.at(), message).help("`!` and parentheses count as levels"))
     }
 
-    fn list(&mut self) -> ParseResult {
+    fn list(&mut self) -> ExprResult {
         let mut parts = vec![self.implies()?];
         while self.take(";").is_some() {
             // A semicolon may follow the last clause.
@@ -97,21 +97,21 @@ impl<'a> RestrictionParser<'a> {
         Ok(chain(parts, ExprKind::All))
     }
 
-    fn implies(&mut self) -> ParseResult {
+    fn implies(&mut self) -> ExprResult {
         let left = self.any()?;
         if self.take("->").is_none() {
             return Ok(left);
         }
         let right = self.any()?;
         if self.sign("->") {
-            let finding = Finding::error("restriction-syntax", self.at(), "`a -> b -> c` has two readings");
+            let finding = Finding::error("restriction-syntax", self.at(), "`a -> b -> c` is ambiguous");
             return Err(finding.help("write `a -> (b -> c)` or `(a -> b) -> c`"));
         }
         let at = left.at.to(right.at);
         Ok(Expr { kind: ExprKind::Implies(Box::new([left, right])), at })
     }
 
-    fn any(&mut self) -> ParseResult {
+    fn any(&mut self) -> ExprResult {
         let mut parts = vec![self.all()?];
         while self.take("||").is_some() {
             parts.push(self.all()?);
@@ -119,7 +119,7 @@ impl<'a> RestrictionParser<'a> {
         Ok(chain(parts, ExprKind::Any))
     }
 
-    fn all(&mut self) -> ParseResult {
+    fn all(&mut self) -> ExprResult {
         let mut parts = vec![self.compare()?];
         while self.take("&&").is_some() {
             parts.push(self.compare()?);
@@ -134,7 +134,7 @@ impl<'a> RestrictionParser<'a> {
         }
     }
 
-    fn compare(&mut self) -> ParseResult {
+    fn compare(&mut self) -> ExprResult {
         let left = self.unary()?;
         let Some(comparison) = self.comparison() else { return Ok(left) };
         self.advance();
@@ -147,7 +147,7 @@ impl<'a> RestrictionParser<'a> {
         Ok(Expr { kind: ExprKind::Compare(comparison, Box::new([left, right])), at })
     }
 
-    fn unary(&mut self) -> ParseResult {
+    fn unary(&mut self) -> ExprResult {
         let (start, kind): (TextRange, fn(Box<Expr>) -> ExprKind) = if let Some(at) = self.take("!") {
             (at, ExprKind::Not)
         } else if let Some(at) = self.take("-") {
@@ -162,7 +162,7 @@ impl<'a> RestrictionParser<'a> {
         Ok(Expr { kind: kind(Box::new(operand)), at })
     }
 
-    fn part(&mut self) -> ParseResult {
+    fn part(&mut self) -> ExprResult {
         let mut expr = self.primary()?;
         let mut parts = 0;
         while self.take("::").is_some() {
@@ -185,7 +185,7 @@ impl<'a> RestrictionParser<'a> {
         }
     }
 
-    fn primary(&mut self) -> ParseResult {
+    fn primary(&mut self) -> ExprResult {
         let at = self.at();
         let kind = match self.peek() {
             RestrictionToken::True => ExprKind::Bool(true),
@@ -212,7 +212,7 @@ impl<'a> RestrictionParser<'a> {
     }
 
     /// Parses a dotted name, or an address such as `ipv4('10.0.0.1')`.
-    fn name(&mut self) -> ParseResult {
+    fn name(&mut self) -> ExprResult {
         let (mut name, mut at) = self.word("a name")?;
         if self.take("(").is_some() {
             let RestrictionToken::Quoted(text) = self.peek() else {
@@ -246,7 +246,7 @@ fn address(kind: &str, text: &str, at: TextRange, inner: TextRange) -> Result<Bi
         "ipv6" => text.parse::<Ipv6Addr>().ok().map(|address| address.octets().to_vec()),
         "mac" => mac(text),
         _ => {
-            let finding = Finding::error("restriction-syntax", at, format!("there are no addresses of kind `{kind}`"));
+            let finding = Finding::error("restriction-syntax", at, format!("unknown kind of address: `{kind}`"));
             return Err(finding.help("the kinds are `ipv4`, `ipv6` and `mac`"));
         }
     };

@@ -1,4 +1,4 @@
-//! Referential integrity between entries.
+//! Checks referential integrity between entries.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

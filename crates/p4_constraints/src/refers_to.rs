@@ -67,7 +67,7 @@ pub(crate) fn read(info: &P4Info, map: &mut SourceMap, diagnostics: &mut Diagnos
             let place = format!("match field `{}` of table `{}`", field.name, preamble.name);
             let refers = reader.references(field.id, &field.annotations, &place);
             if !refers.is_empty() && !has_one_value(field) {
-                let message = "only match fields of kind exact and optional have one value that can refer";
+                let message = "only exact and optional match fields have a single value that can refer to an entry";
                 reader.wrong(&place, "@refers_to", message, None);
                 continue;
             }
@@ -136,7 +136,7 @@ impl ReferenceReader<'_> {
                 return Err((format!("there is no table `{table}`"), None));
             }
             if field != GROUP_FIELD {
-                let help = format!("the one field of the multicast groups is `{GROUP_FIELD}`");
+                let help = format!("the only field of multicast groups is `{GROUP_FIELD}`");
                 return Err((format!("multicast groups have no field `{field}`"), Some(help)));
             }
             return Ok((ReferenceTarget::MulticastGroups, 0));
@@ -148,7 +148,7 @@ impl ReferenceReader<'_> {
         };
         if key.r#match != Some(Match::MatchType(MatchType::Exact.into())) {
             let message = format!("match field `{field}` of table `{table}` is not matched exactly");
-            return Err((message, Some("only values of exact fields can be referred to".to_owned())));
+            return Err((message, Some("only exact match fields can be referred to".to_owned())));
         }
         Ok((ReferenceTarget::Table(id(found)), key.id))
     }

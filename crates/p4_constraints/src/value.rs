@@ -1,4 +1,4 @@
-//! Values of an entry, as restrictions read them.
+//! Reads the values of an entry for restrictions.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Annotations in P4Info (P4Runtime specification, section on annotations).
+//! Converts annotations for P4Info (P4Runtime specification, section on annotations).
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use num_traits::ToPrimitive;
@@ -55,7 +55,7 @@ pub(crate) fn id(annotations: &Annotations, diagnostics: &mut Diagnostics) -> Op
     let id = number(annotations, "id").and_then(|id| id.to_u32());
     if id.is_none() {
         diagnostics
-            .push(Diagnostic::error("id", annotation.span, "`@id` takes a number of 32 bits").help("write `@id(1)`"));
+            .push(Diagnostic::error("id", annotation.span, "`@id` takes a 32-bit number").help("write `@id(1)`"));
     }
     id
 }
@@ -124,7 +124,7 @@ fn literal(value: &Value, annotation: &Annotation, diagnostics: &mut Diagnostics
             Some(number) => Literal::Int64Value(number),
             None => {
                 diagnostics.push(
-                    Diagnostic::error("annotation", annotation.span, "a number here does not fit into 64 bits")
+                    Diagnostic::error("annotation", annotation.span, "this number does not fit in 64 bits")
                         .help("write larger values as a string"),
                 );
                 return None;

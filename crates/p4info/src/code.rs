@@ -1,5 +1,5 @@
-//! The effects of code that are visible to the control plane: it applies tables, parsers and controls, calls actions,
-//! and sends digests.
+//! Finds the effects of code that are visible to the control plane: it applies tables, parsers and controls, calls
+//! actions, and sends digests.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ struct CodeContext<'a> {
     /// Whether calls of extern functions are recorded here.
     in_control: bool,
     /// Bodies of called functions and actions, which count as part of the caller. They are queued instead of being
-    /// walked at once, so that a long chain of calls needs no deep stack.
+    /// walked at once, so a long chain of calls needs no deep stack.
     callees: Vec<&'a Block>,
     functions: HashSet<FunctionId>,
     actions: HashSet<ActionId>,

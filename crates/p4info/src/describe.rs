@@ -107,7 +107,7 @@ impl<'a, 'd> Describer<'a, 'd> {
                 Diagnostic::error(
                     "control-plane-name",
                     span,
-                    format!("the control plane knows two objects of this kind as `{name}`"),
+                    format!("two objects of this kind have the control-plane name `{name}`"),
                 )
                 .help("give one of them another `@name`"),
             );
@@ -243,7 +243,7 @@ impl<'a, 'd> Describer<'a, 'd> {
             self.diagnostics.push(Diagnostic::error(
                 "control-plane-type",
                 span,
-                "the control plane cannot see a negative default value",
+                "P4Info cannot describe a negative default value",
             ));
             return None;
         }

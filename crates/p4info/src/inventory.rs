@@ -1,5 +1,5 @@
-//! Inventory of the objects of a program that the control plane can see, taken in a walk over everything that the
-//! package instantiates.
+//! Takes an inventory of the objects of a program that the control plane can see, taken in a walk over everything that
+//! the package instantiates.
 //!
 //! Sub-parsers and sub-controls are treated as inlined where they are instantiated; their names are prefixed with the
 //! names of the enclosing instances. Only reachable objects are included: a table that is never applied, an action that
@@ -267,7 +267,7 @@ impl<'a> Walker<'a, '_> {
             if !std::mem::replace(&mut self.overflow, true) {
                 self.diagnostics.push(
                     Diagnostic::error("too-large", decl.span, "too many instances, or nested too deeply")
-                        .help(format!("at most {MAX_INSTANCES} are described, {MAX_DEPTH} inside each other")),
+                        .help(format!("the maximum is {MAX_INSTANCES} instances, nested {MAX_DEPTH} deep")),
                 );
             }
             return None;
@@ -285,7 +285,7 @@ impl<'a> Walker<'a, '_> {
                 if decl.array.is_some() {
                     let message = "P4Info has no arrays of extern objects";
                     self.diagnostics.push(
-                        Diagnostic::error("unsupported", decl.span, message).help("declare each object by itself"),
+                        Diagnostic::error("unsupported", decl.span, message).help("declare each object separately"),
                     );
                 }
                 let values = args.into_iter().map(|arg| match arg {
@@ -487,7 +487,7 @@ impl<'a> Walker<'a, '_> {
                     Diagnostic::warning(
                         "no-name",
                         property.span,
-                        format!("this object has no name; the control plane knows it as `{given}`"),
+                        format!("this object has no name; its control-plane name is `{given}`"),
                     )
                     .help(format!("write `@name(\"...\")` before `{}`", property.name)),
                 );

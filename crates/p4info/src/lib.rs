@@ -1,4 +1,4 @@
-//! P4Info: the description of a program for its control plane, as specified by P4Runtime 1.5.
+//! Generates P4Info, the description of a program for its control plane, as specified by P4Runtime 1.5.
 //!
 //! ```text
 //! typed::Program ── inventory ──> what there is, under which names ── symbols ──> ids, aliases

@@ -1,4 +1,4 @@
-//! The control plane's view of an architecture.
+//! Defines the control plane's view of an architecture.
 
 pub use p4runtime_proto::config::match_field::MatchType;
 

@@ -111,8 +111,8 @@ impl<'a> Describer<'a, '_> {
         let size = object.arg(param).and_then(eval::size);
         if size.is_none() {
             self.diagnostics.push(
-                Diagnostic::error("not-constant", object.decl.span, "the control plane cannot tell this object's size")
-                    .help("a size is a constant from 0 on"),
+                Diagnostic::error("not-constant", object.decl.span, "P4Info cannot describe the size of this object")
+                    .help("the size must be a non-negative constant"),
             );
         }
         size.unwrap_or(0)
@@ -186,7 +186,7 @@ impl<'a> Describer<'a, '_> {
                 _ => {
                     if let Some(found) = annotations::find(annotations, "selector_size_semantics") {
                         self.diagnostics.push(
-                            Diagnostic::error("annotation", found.span, "there is no such way to count a group's size")
+                            Diagnostic::error("annotation", found.span, "unknown size semantics")
                                 .help("write `\"sum_of_weights\"` or `\"sum_of_members\"`"),
                         );
                     }
@@ -196,7 +196,7 @@ impl<'a> Describer<'a, '_> {
             if !matches!(out.selector_size_semantics, Some(SelectorSizeSemantics::SumOfMembers(_)))
                 && let Some(annotation) = annotations::find(annotations, "max_member_weight")
             {
-                self.ignored(annotation.span, "max_member_weight", "the size of groups is not a sum of members");
+                self.ignored(annotation.span, "max_member_weight", "the size semantics are not `sum_of_members`");
             }
         }
         out.table_ids = self.tables_of(object);
@@ -215,7 +215,7 @@ impl<'a> Describer<'a, '_> {
             self.diagnostics.push(Diagnostic::error(
                 "annotation",
                 annotation.span,
-                format!("`@{name}` takes a number of at most 31 bits"),
+                format!("`@{name}` takes a number below 2^31"),
             ));
         }
         number

@@ -1,4 +1,4 @@
-//! `pkg_info`: the annotations of `main` that describe the whole program.
+//! Describes `pkg_info`: the annotations of `main` that describe the whole program.
 
 use std::collections::HashSet;
 
@@ -25,12 +25,8 @@ pub(crate) fn describe(main: &Instance, arch: &str, map: &SourceMap, diagnostics
                         "url" => &mut out.url,
                         "arch" => {
                             diagnostics.push(
-                                Diagnostic::warning(
-                                    "ignored-annotation",
-                                    annotation.span,
-                                    "`arch` is not taken from here",
-                                )
-                                .label(format!("the architecture is `{arch}`")),
+                                Diagnostic::warning("ignored-annotation", annotation.span, "`arch` has no effect here")
+                                    .label(format!("the architecture is `{arch}`")),
                             );
                             continue;
                         }
@@ -61,7 +57,7 @@ pub(crate) fn describe(main: &Instance, arch: &str, map: &SourceMap, diagnostics
                     };
                     match crate::eval::integer(&value, false).and_then(|number| number.to_i32()) {
                         Some(number) => *field = number,
-                        None => wrong(annotation, &key, "a number of at most 31 bits", diagnostics),
+                        None => wrong(annotation, &key, "a number below 2^31", diagnostics),
                     }
                 }
             }
@@ -87,7 +83,7 @@ fn keys(
             diagnostics.push(Diagnostic::error(
                 "duplicate",
                 annotation.span,
-                format!("`{key}` is given twice in `@{}`", annotation.name),
+                format!("duplicate key `{key}` in `@{}`", annotation.name),
             ));
         }
     }
@@ -106,6 +102,6 @@ fn unknown(annotation: &Annotation, key: &str, diagnostics: &mut Diagnostics) {
     diagnostics.push(Diagnostic::warning(
         "unknown-key",
         annotation.span,
-        format!("`@{}` has no key `{key}`; it is left out", annotation.name),
+        format!("`@{}` has no key `{key}`; it is ignored", annotation.name),
     ));
 }

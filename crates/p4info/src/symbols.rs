@@ -1,4 +1,4 @@
-//! Ids and aliases (P4Runtime specification, sections on ids and on the preamble).
+//! Assigns ids and aliases (P4Runtime specification, sections on ids and on the preamble).
 //!
 //! An id has the resource type in its top byte and 24 bits below: those of `@id`, or a hash of the name. On a hash
 //! collision, the next free number is assigned, with names in alphabetical order. The reference compiler does the same,
@@ -46,16 +46,15 @@ impl Symbols {
         let top = (prefix as u32) << 24;
         if id & 0xff00_0000 != 0 && id & 0xff00_0000 != top {
             diagnostics.push(
-                Diagnostic::error("id", span, format!("`@id` {id:#010x} does not fit what it is given to"))
+                Diagnostic::error("id", span, format!("`@id` {id:#010x} has the wrong prefix for this kind of object"))
                     .help(format!("its top byte must be {:#04x}, or 0", prefix as u32)),
             );
             return None;
         }
         let id = id | top;
         if let Some(first) = self.assigned.get(&id) {
-            diagnostics.push(
-                Diagnostic::error("id", span, format!("`@id` {id:#010x} is given twice")).also(*first, "first here"),
-            );
+            diagnostics
+                .push(Diagnostic::error("id", span, format!("duplicate `@id` {id:#010x}")).also(*first, "first here"));
             return None;
         }
         self.assigned.insert(id, span);
@@ -126,10 +125,10 @@ pub(crate) fn field_ids(given: &[(Option<u32>, Span)], diagnostics: &mut Diagnos
     for (id, span) in given {
         let Some(id) = id else { continue };
         if *id == 0 {
-            diagnostics.push(Diagnostic::error("id", *span, "0 is no `@id`").help("ids begin with 1"));
+            diagnostics.push(Diagnostic::error("id", *span, "0 is not a valid `@id`").help("ids start at 1"));
         } else if let Some(first) = taken.get(id) {
             diagnostics
-                .push(Diagnostic::error("id", *span, format!("`@id` {id} is given twice")).also(*first, "first here"));
+                .push(Diagnostic::error("id", *span, format!("duplicate `@id` {id}")).also(*first, "first here"));
         }
         taken.insert(*id, *span);
     }

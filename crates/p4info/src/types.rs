@@ -1,4 +1,5 @@
-//! Types in P4Info: a type that is referred to is described in `type_info`, together with the types it contains.
+//! Describes types in P4Info: a type that is referred to is described in `type_info`, together with the types it
+//! contains.
 
 use std::collections::HashSet;
 
@@ -104,8 +105,8 @@ impl<'a> Types<'a> {
     ) -> Option<proto::P4DataTypeSpec> {
         if self.depth > MAX_DEPTH {
             diagnostics.push(
-                Diagnostic::error("too-deep", span, "types contain each other too deeply here")
-                    .help(format!("at most {MAX_DEPTH} levels can be described")),
+                Diagnostic::error("too-deep", span, "types are nested too deeply here")
+                    .help(format!("the maximum is {MAX_DEPTH} levels")),
             );
             return None;
         }
@@ -170,7 +171,7 @@ impl<'a> Types<'a> {
                 diagnostics.push(Diagnostic::error(
                     "control-plane-type",
                     span,
-                    "the control plane cannot see values of this type",
+                    "P4Info cannot describe values of this type",
                 ));
                 return None;
             }
@@ -213,7 +214,7 @@ impl<'a> Types<'a> {
                     diagnostics.push(Diagnostic::error(
                         "control-plane-type",
                         decl.span,
-                        "the control plane cannot see an enum with negative values",
+                        "P4Info cannot describe an enum with negative values",
                     ));
                     return;
                 }
@@ -253,7 +254,7 @@ impl<'a> Types<'a> {
                             decl.span,
                             "only a `type` of bit<w> can have `@p4runtime_translation`",
                         )
-                        .label("the type below is another"),
+                        .label("the underlying type is not bit<w>"),
                     );
                 }
                 let sdn_type = match translated {

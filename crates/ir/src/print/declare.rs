@@ -1,4 +1,4 @@
-//! Prints the whole program, and its storage.
+//! Prints a program's top level: header types, headers, stacks and slots. Also numbers source positions.
 
 use std::fmt::{self, Write};
 
@@ -8,8 +8,8 @@ use super::{Out, Printer, separated, write_position};
 use crate::text::write_name;
 use crate::*;
 
-/// Maximum line length in columns for fields on one line.
-const LINE: usize = 110;
+/// Fields that together take fewer columns are printed on one line.
+const FIELD_COLUMNS: usize = 110;
 
 impl Printer<'_> {
     pub(super) fn program(&self, out: Out<'_>) -> fmt::Result {
@@ -28,10 +28,10 @@ impl Printer<'_> {
         self.storage(out)?;
         self.objects(out)?;
         gap(out, program.field_lists.len())?;
-        for (list, kept) in &program.field_lists {
+        for (list, items) in &program.field_lists {
             write!(out, "field_list {list} {{")?;
-            for kept in kept {
-                match kept {
+            for item in items {
+                match item {
                     FieldListItem::Slot(slot) => {
                         out.write_str(" slot ")?;
                         self.slot(out, *slot)?;
@@ -111,7 +111,7 @@ impl Printer<'_> {
         self.header_type_name(out, id)?;
         self.annotations(out, &ty.annotations, " ")?;
         let (before, between, after) = match fields.iter().map(|field| field.len() + 2).sum::<usize>() {
-            0..LINE => (" ", "  ", " "),
+            0..FIELD_COLUMNS => (" ", "  ", " "),
             _ => ("\n  ", "\n  ", "\n"),
         };
         write!(out, " {{{before}")?;
@@ -130,16 +130,16 @@ fn gap(out: Out<'_>, len: usize) -> fmt::Result {
     if len == 0 { Ok(()) } else { out.write_char('\n') }
 }
 
-/// Returns the position that means "nowhere": no file, line 0, column 0.
-pub(crate) fn nowhere() -> diagnostics::SourcePosition {
+/// Returns the unknown position: no file, line 0, column 0.
+pub(crate) fn unknown_position() -> diagnostics::SourcePosition {
     diagnostics::SourcePosition { file: String::new(), line: 0, column: 0 }
 }
 
 impl Program {
-    /// Creates an empty program for an architecture, with the position that means "nowhere".
+    /// Creates an empty program for an architecture, whose only source position is the unknown one.
     pub fn new(arch: &str) -> Program {
         let mut program = Program { arch: arch.to_owned(), ..Program::default() };
-        program.locs.push(nowhere());
+        program.locs.push(unknown_position());
         program
     }
 
@@ -147,11 +147,12 @@ impl Program {
     /// unreferenced ones. The text of such a program needs no list of positions at its end.
     pub fn renumber_locs(&mut self) {
         let mut order: cranelift_entity::PrimaryMap<LocId, diagnostics::SourcePosition> = Default::default();
-        order.push(nowhere());
+        order.push(unknown_position());
         let mut known = std::collections::HashMap::new();
         let old = std::mem::take(&mut self.locs);
         self.each_loc_mut(&mut |loc| {
-            let Some(position) = old.get(*loc).filter(|position| loc.index() != 0 && **position != nowhere()) else {
+            let Some(position) = old.get(*loc).filter(|position| loc.index() != 0 && **position != unknown_position())
+            else {
                 *loc = LocId::new(0);
                 return;
             };
@@ -160,9 +161,9 @@ impl Program {
         self.locs = order;
     }
 
-    /// Whether reading the text form would assign the current numbers to the source positions.
+    /// Whether parsing the text form reproduces the current numbers of the source positions.
     fn locs_are_in_order(&self) -> bool {
-        if self.locs.values().next() != Some(&nowhere()) {
+        if self.locs.values().next() != Some(&unknown_position()) {
             return false;
         }
         let distinct: std::collections::HashSet<_> = self.locs.values().collect();

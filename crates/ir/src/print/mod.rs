@@ -1,4 +1,4 @@
-//! Printer: writes programs as text, and parts of programs for traces and diagnostics.
+//! Prints programs as text, and parts of programs for traces and diagnostics.
 //!
 //! `program.to_string()` is complete: [`read`](crate::parse) returns an equal program. It is also stable: equal
 //! programs print alike. The `display_*` methods print single parts with plain names, for people; they do not
@@ -9,7 +9,7 @@
 
 mod code;
 mod declare;
-pub(crate) use declare::nowhere;
+pub(crate) use declare::unknown_position;
 mod expr;
 mod objects;
 

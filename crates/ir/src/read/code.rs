@@ -1,4 +1,4 @@
-//! Bodies, blocks, instructions and terminators.
+//! Reads bodies, blocks, instructions and terminators.
 
 use cranelift_entity::{EntityRef, PrimaryMap};
 
@@ -86,8 +86,8 @@ impl TextReader<'_, '_> {
     }
 
     fn no_end<T>(&mut self, name: &str) -> Option<T> {
-        let help = "a block ends with goto, branch, switch, select, return, reject or exit";
-        self.error_with(self.span(), format!("block {name:?} has no end"), help)
+        let help = "a block must end with goto, branch, switch, select, return, reject or exit";
+        self.error_with(self.span(), format!("block {name:?} has no terminator"), help)
     }
 
     fn target(&mut self, labels: &Labels) -> Option<BlockId> {
@@ -186,8 +186,8 @@ impl TextReader<'_, '_> {
         let word = self.keyword();
         if word.is_empty() {
             if self.is_no_assignment() {
-                let help = "an instruction begins with its keyword, or is `PLACE = VALUE`";
-                let message = format!("`{}` is no instruction", self.text_of(self.at));
+                let help = "an instruction starts with a keyword, or is `PLACE = VALUE`";
+                let message = format!("`{}` is not an instruction", self.text_of(self.at));
                 return self.error_with(self.span(), message, help);
             }
             let dst = self.lvalue()?;
@@ -277,7 +277,7 @@ impl TextReader<'_, '_> {
                 Op::Random(self.result()?, low, high)
             }
             "log" => {
-                let message = self.quoted("a message in quotes")?;
+                let message = self.quoted("a quoted message")?;
                 let values = if self.take(",") { self.exprs()? } else { Vec::new() };
                 Op::Log(message, values)
             }
@@ -289,7 +289,7 @@ impl TextReader<'_, '_> {
         })
     }
 
-    /// Whether the next word is no keyword but is followed by a token that cannot follow an l-value.
+    /// Whether the next word is not a keyword but is followed by a token that cannot follow an l-value.
     fn is_no_assignment(&self) -> bool {
         self.peek() == TokenKind::Word
             && ["=", "[", "."].iter().all(|next| !self.is_ahead(1, next))

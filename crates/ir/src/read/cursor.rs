@@ -27,7 +27,7 @@ pub(super) struct TextReader<'s, 'd> {
     pub(super) program: Program,
     pub(super) names: NameIndex,
     pub(super) locs: HashMap<SourcePosition, LocId>,
-    /// Whether the text lists its source positions, so that no others may be added.
+    /// Whether the text lists its source positions, so no others may be added.
     pub(super) positions_listed: bool,
     /// Number of expressions that enclose the next one.
     pub(super) nesting: usize,
@@ -129,7 +129,7 @@ impl<'s> TextReader<'s, '_> {
             TokenKind::Word => self.text_of(self.at).to_owned(),
             TokenKind::Quoted => match unquoted(self.text_of(self.at)) {
                 Some(name) => name,
-                None => return self.error(self.span(), "an escape in this text is wrong"),
+                None => return self.error(self.span(), "invalid escape in this string"),
             },
             _ => return self.expected(what),
         };
@@ -164,7 +164,7 @@ impl<'s> TextReader<'s, '_> {
         let name = if nameless { String::new() } else { self.name(&format!("the name of a {what}"))? };
         if nameless || self.peek() == TokenKind::Tag {
             if self.text_of(self.at)[1..] != next.to_string() {
-                return self.error(self.span(), format!("this is {next}: numbers follow the order of declaration"));
+                return self.error(self.span(), format!("expected {next}: numbers follow the order of declaration"));
             }
             self.at += 1;
         }
@@ -180,7 +180,7 @@ impl<'s> TextReader<'s, '_> {
         let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
         let found = digits.parse().ok().filter(|at| *at < len).map(K::new).filter(|id| id.to_string() == text);
         if found.is_none() {
-            return self.error(self.span(), format!("there is no `{text}` among the {len} of its kind"));
+            return self.error(self.span(), format!("there is no `{text}`: {len} of its kind are declared"));
         }
         self.at += 1;
         Some(found)
@@ -261,7 +261,7 @@ impl<'s> TextReader<'s, '_> {
             let name = self.label("the name of an annotation")?;
             let mut text = String::new();
             if self.take("(") {
-                text = self.quoted("the annotation's text in quotes")?;
+                text = self.quoted("the annotation's text as a quoted string")?;
                 self.expect(")")?;
             }
             annotations.push(Annotation { name, text });

@@ -1,4 +1,4 @@
-//! Expressions, header references, fields and l-values.
+//! Reads expressions, header references, fields and l-values.
 
 use super::cursor::TextReader;
 use super::lex::TokenKind;
@@ -41,7 +41,7 @@ impl TextReader<'_, '_> {
         self.at += 1;
         let right = self.operand()?;
         if self.peek() == TokenKind::Punct && (self.is("++") || meaning_of(BINARY, self.text_of(self.at)).is_some()) {
-            let help = "operators have no precedence: put one of the two into brackets";
+            let help = "operators have no precedence: add parentheses";
             return self.error_with(self.span(), format!("`{}` after `{text}`", self.text_of(self.at)), help);
         }
         let depth = left.depth.max(right.depth);
@@ -61,7 +61,7 @@ impl TextReader<'_, '_> {
     }
 
     fn too_deep<T>(&mut self) -> Option<T> {
-        self.error(self.span(), format!("expressions nest at most {MAX_EXPR_DEPTH} deep"))
+        self.error(self.span(), format!("expressions can be nested at most {MAX_EXPR_DEPTH} deep"))
     }
 
     /// Reads an expression without an infix operator, unless in brackets.
@@ -125,13 +125,13 @@ impl TextReader<'_, '_> {
                 NestedExpr { expr: Expr::Valid(header.header), depth: header.depth }
             }
             "varbit_width" => {
-                let (header, field, depth) = self.field_deep("a variable field")?;
+                let (header, field, depth) = self.field_deep("a varbit field")?;
                 NestedExpr { expr: Expr::VarbitWidth(header, field), depth }
             }
             "varbit_eq" => {
-                let (one, one_field, depth) = self.field_deep("a variable field")?;
+                let (one, one_field, depth) = self.field_deep("a varbit field")?;
                 self.expect(",")?;
-                let (other, other_field, other_depth) = self.field_deep("a variable field")?;
+                let (other, other_field, other_depth) = self.field_deep("a varbit field")?;
                 let both = Box::new((one, one_field, other, other_field));
                 NestedExpr { expr: Expr::VarbitEq(both), depth: depth.max(other_depth) }
             }
@@ -153,7 +153,7 @@ impl TextReader<'_, '_> {
                 let expr = Expr::Choose(Box::new(condition.expr), Box::new(yes.expr), Box::new(no.expr));
                 self.nested(depth, expr)?
             }
-            _ => return self.error(span, format!("`{word}` is no function of values")),
+            _ => return self.error(span, format!("unknown function `{word}`")),
         };
         self.expect(")")?;
         Some(deep)

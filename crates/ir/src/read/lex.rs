@@ -1,4 +1,4 @@
-//! Tokens of the text form.
+//! Splits the text form into tokens.
 //!
 //! [`crate::text`] defines unquoted words. `//` begins a comment that ends with the line. `;` begins a position in the
 //! P4 source, which also ends with the line.
@@ -125,7 +125,7 @@ impl Lexer<'_, '_> {
             return Some(TokenKind::Punct);
         }
         self.at += c.len_utf8();
-        self.error(self.at - c.len_utf8(), format!("{c:?} has no meaning here"));
+        self.error(self.at - c.len_utf8(), format!("unexpected character {c:?}"));
         None
     }
 
@@ -143,7 +143,7 @@ impl Lexer<'_, '_> {
             }
         }
         self.at += line;
-        self.error(start, "the closing quote is missing on this line".to_owned());
+        self.error(start, "unterminated string".to_owned());
         None
     }
 

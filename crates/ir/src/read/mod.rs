@@ -19,7 +19,7 @@ use diagnostics::{Diagnostics, FileId, SourceMap, Span};
 
 use self::cursor::{TextReader, parse_position};
 use self::lex::TokenKind;
-use crate::print::nowhere;
+use crate::print::unknown_position;
 use crate::text::NameIndex;
 use crate::*;
 
@@ -69,7 +69,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
     let tokens = lex::tokens(file, &text, diagnostics);
     let end = tokens.len();
     let mut program = Program::default();
-    program.locs.push(nowhere());
+    program.locs.push(unknown_position());
     let mut reader = TextReader {
         file,
         text: &text,
@@ -79,7 +79,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
         diagnostics,
         program,
         names: NameIndex::default(),
-        locs: HashMap::from([(nowhere(), LocId::new(0))]),
+        locs: HashMap::from([(unknown_position(), LocId::new(0))]),
         positions_listed: false,
         nesting: 0,
     };
@@ -104,7 +104,7 @@ impl<'s> TextReader<'s, '_> {
             1 => {}
             count => {
                 let span = Span::new(self.file, 0, 0);
-                self.error::<()>(span, format!("a file has one line `program NAME`, this one has {count}"));
+                self.error::<()>(span, format!("expected one line `program NAME`, found {count}"));
             }
         }
         let all = self.end;
@@ -154,8 +154,8 @@ impl<'s> TextReader<'s, '_> {
                 }
                 items.push(Declaration { word: text, start: at, end: self.tokens.len() });
             } else if items.is_empty() {
-                let help = "a file begins with `program NAME`";
-                self.error_with::<()>(self.span_of(at), "a declaration is expected here".to_owned(), help);
+                let help = "a file must start with `program NAME`";
+                self.error_with::<()>(self.span_of(at), "expected a declaration".to_owned(), help);
                 return items;
             }
             match (token.kind, text) {
@@ -203,7 +203,7 @@ impl<'s> TextReader<'s, '_> {
             }
             _ => {
                 if std::mem::replace(&mut self.positions_listed, true) {
-                    return self.error(self.span_of(item.start), "positions are listed once");
+                    return self.error(self.span_of(item.start), "duplicate list of positions");
                 }
                 self.expect("{")?;
                 let mut locs = PrimaryMap::new();
@@ -240,7 +240,7 @@ impl<'s> TextReader<'s, '_> {
             }
         }
         if self.program.field_lists.insert(number, kept).is_some() {
-            return self.error(span, format!("field list {number} is given twice"));
+            return self.error(span, format!("duplicate field list {number}"));
         }
         Some(())
     }
@@ -251,7 +251,7 @@ impl<'s> TextReader<'s, '_> {
         self.expect(":")?;
         let body = self.reference("body", |names| &names.bodies, |program| &program.bodies, |body| &body.name)?;
         if self.program.blocks.insert(role, body).is_some() {
-            return self.error(span, "this block of the architecture is given twice");
+            return self.error(span, "duplicate block of the architecture");
         }
         Some(())
     }

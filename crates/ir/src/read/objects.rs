@@ -123,8 +123,9 @@ impl TextReader<'_, '_> {
     /// Reads an action's name; [`Self::action`] reads the rest.
     pub(super) fn action_name(&mut self, found: &mut Vec<NamedObject<ActionId>>) -> Option<()> {
         let name = self.declared(self.program.actions.next_key(), "action")?;
-        let (nobody, nowhere) = (BodyId::new(0), LocId::new(0));
-        let action = Action { name: name.clone(), params: vec![], body: nobody, annotations: vec![], loc: nowhere };
+        let (nobody, unknown_position) = (BodyId::new(0), LocId::new(0));
+        let action =
+            Action { name: name.clone(), params: vec![], body: nobody, annotations: vec![], loc: unknown_position };
         let id = self.program.actions.push(action);
         self.names.actions.entry(name).or_insert(id);
         found.push((id, self.at, self.end));

@@ -1,4 +1,4 @@
-//! Header types, headers, stacks and slots.
+//! Reads header types, headers, stacks and slots.
 
 use super::Declaration;
 use super::cursor::TextReader;

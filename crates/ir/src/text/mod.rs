@@ -1,4 +1,4 @@
-//! The vocabulary of the text form. The printer and the reader share it, so that they cannot disagree.
+//! Defines the vocabulary of the text form. The printer and the reader share it, so they cannot disagree.
 
 mod names;
 
@@ -153,7 +153,7 @@ pub(crate) fn word_length(text: &str) -> usize {
     }
 }
 
-/// Writes a name: unquoted if it can be read back as one word that is no keyword, else in quotes.
+/// Writes a name: unquoted if it can be read back as one word that is not a keyword, else in quotes.
 pub(crate) fn write_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     let bare = !name.is_empty() && word_length(name) == name.len() && KEYWORDS.binary_search(&name).is_err();
     if bare { out.write_str(name) } else { write_string(out, name) }

@@ -1,6 +1,6 @@
-//! Resolution of names to entities.
+//! Resolves names to entities.
 //!
-//! The printer resolves names as the reader does: if an unquoted name would not be read back as the intended entity,
+//! The printer resolves names as the parser does: if an unquoted name would not be read back as the intended entity,
 //! because another entity shares the name, the printer appends the entity's number (`tmp#slot12`).
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use cranelift_entity::{EntityRef, PrimaryMap};
 
 use crate::*;
 
-/// The first entity of each name, by kind.
+/// For each kind of entity, the first entity with each name.
 #[derive(Default)]
 pub(crate) struct NameIndex {
     pub(crate) header_types: Index<HeaderTypeId>,
@@ -59,8 +59,8 @@ impl NameIndex {
         }
     }
 
-    /// Resolves an unquoted name as a value: the slot of that name, else the field of a header whose name is a prefix.
-    /// Longer prefixes are tried first.
+    /// Resolves an unquoted name as a value: the slot of that name, else a field of the header whose name is a
+    /// prefix of it. Longer prefixes are tried first.
     pub(crate) fn value(&self, program: &Program, name: &str) -> Option<NamedValue> {
         if let Some(slot) = self.slots.get(name) {
             return Some(NamedValue::Slot(*slot));
@@ -78,7 +78,7 @@ impl NameIndex {
 /// Returns the first field with this name.
 pub(crate) fn field_named(program: &Program, ty: HeaderTypeId, name: &str) -> Option<u32> {
     let fields = &program.header_types.get(ty)?.fields;
-    fields.iter().position(|field| field.name == name).and_then(|at| u32::try_from(at).ok())
+    fields.iter().position(|field| field.name == name).and_then(|index| u32::try_from(index).ok())
 }
 
 /// Indexes the first entity of each name in a map.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use cranelift_entity::EntityRef;
 
-use super::{Checker, Location, MAX_HEADER_BITS, Rule};
+use super::{Checker, Location, MAX_DATA_BITS, Rule};
 use crate::*;
 
 impl<'p> Checker<'p> {
@@ -57,7 +57,7 @@ impl<'p> Checker<'p> {
             Op::Extract(..) | Op::Lookahead { .. } | Op::Advance(_) | Op::Verify(..) => kind == BodyKind::Parser,
             Op::Emit(_) => kind == BodyKind::Control,
             Op::Apply { .. } if kind == BodyKind::Action => {
-                self.broken(Rule::ActionApplies, "an action applies a table");
+                self.broken(Rule::NoApplyInAction, "an action applies a table");
                 true
             }
             Op::Apply { .. } => kind == BodyKind::Control,
@@ -93,17 +93,17 @@ impl<'p> Checker<'p> {
                 if let Some(ty) = ty {
                     let variable = ty.varbit_field().is_some();
                     self.require(variable == width.is_some(), Rule::ExtractWidth, || {
-                        format!("{} {} a variable field", ty.name, if variable { "has" } else { "does not have" })
+                        format!("{} {} a varbit field", ty.name, if variable { "has" } else { "does not have" })
                     });
                 }
                 if let Some(width) = width {
-                    self.expr_of(body, width, 32, "the variable field's width");
+                    self.expr_of(body, width, 32, "the varbit field's width");
                 }
             }
             Op::Lookahead { dst, skip } => {
                 let width = self.lvalue(body, dst).unwrap_or(0);
                 let reach = u64::from(*skip) + u64::from(width);
-                self.require(reach <= MAX_HEADER_BITS, Rule::SizeLimit, || format!("it reaches {reach} bits"));
+                self.require(reach <= MAX_DATA_BITS, Rule::SizeLimit, || format!("it reaches {reach} bits"));
             }
             Op::Advance(bits) => self.expr_of(body, bits, 32, "the number of bits"),
             Op::Verify(condition, error) => {

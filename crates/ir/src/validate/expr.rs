@@ -153,7 +153,7 @@ impl Widths<'_, '_> {
         self.require(found.is_some(), Rule::IdInRange, || format!("there is no field {field} in {ty}"));
         let found = found?;
         self.require(found.varbit == varbit, Rule::VarbitUse, || {
-            format!("{} is {}", found.name, if varbit { "not variable" } else { "variable" })
+            format!("{} is {}", found.name, if varbit { "not a varbit field" } else { "a varbit field" })
         });
         (found.varbit == varbit).then_some(found.width)
     }

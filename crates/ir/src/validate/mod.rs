@@ -1,47 +1,48 @@
-//! Validator: the invariants of every executable program.
+//! Validates programs: checks the invariants of every executable program.
 //!
 //! Executors assume these rules and at most assert them; compilers call [`validate()`] on their output. The rules:
 //!
 //! 1. Every id, field number and action number names something that exists.
-//! 2. Names are unique within a kind, in a header type, in an action's parameters and in a table's actions; local
-//!    headers and slots, arguments, actions and their bodies may share names.
+//! 2. Names are unique within a kind, in a header type, in an action's parameters and in a table's actions; exempt are
+//!    local headers and slots, arguments, actions and action bodies.
 //! 3. No name is longer than 1000 bytes.
 //! 4. No slot, field, key, register element or expression is wider than 65536 bits, no header or action's data than
 //!    524288 bits.
 //! 5. Register, counter and meter arrays have at most 2^24 elements and 2^31 bits each and 2^26 elements together; a
 //!    lookahead reaches at most 524288 bits.
-//! 6. A header type has at most one variable field.
-//! 7. A stack has elements, all of one type; no header is in two stacks; its next index is 32 bits wide.
+//! 6. A header type has at most one varbit field.
+//! 7. A stack has at least one element, all of one type; no header is in two stacks; its next index is 32 bits wide.
 //! 8. An action's parameters are argument slots, each parameter its own, used by that action's body alone.
 //! 9. The architecture's `parser` is a parser body, its other blocks are controls.
-//! 10. Field lists hold metadata slots and headers that are not local; every list that is preserved exists.
-//! 11. Both sides of an operator, an assignment, a choice or a match have one width.
+//! 10. Field lists hold metadata slots and headers that are not local; every field list named by a resubmit,
+//!     recirculate or clone exists.
+//! 11. Both sides of an operator, an assignment, a conditional expression or a match have the same width.
 //! 12. Conditions are 1 bit wide; bit counts, byte counts, errors, session ids and action numbers 32 bits.
-//! 13. A slice's high bit is not below its low bit and within the value.
-//! 14. An extension does not make a value narrower.
-//! 15. Fixed fields are used as values and l-values, variable fields only by the instructions that accept them.
+//! 13. A slice's high bit is at or above its low bit and lies within the value.
+//! 14. The result of an extension is at least as wide as its operand.
+//! 15. Fixed fields are used as values and l-values, varbit fields only by the instructions that accept them.
 //! 16. Expressions nest at most 256 deep.
 //! 17. Only parsers have states, extract, look ahead, advance, verify, select and reject; only controls emit; parsers
 //!     neither apply tables nor exit.
 //! 18. Actions do not apply tables.
-//! 19. An extraction gives a variable field's width exactly if the layout has a variable field.
+//! 19. An extraction gives a varbit field's width exactly if the layout has a varbit field.
 //! 20. A constant error that is raised is a member of the errors.
-//! 21. A header is copied only from a header of equal layout, a variable field only from one that is as wide at most.
+//! 21. A header is copied only from a header of equal layout, a varbit field only from one that is at most as wide.
 //! 22. A digest gets one value for each field, of the field's width.
-//! 23. Arrays are counted and metered by index, direct meters read; a table's counter and meter are direct and of that
-//!     table alone.
+//! 23. Indexed counters and meters are used by index; a direct meter is only read; a table's counter and meter are
+//!     direct and belong to no other table.
 //! 24. Meters measure packets or bytes, not both.
-//! 25. A body has a first block, and every block is reachable from it.
-//! 26. The values of a switch are as wide as its subject, and all different.
-//! 27. The matches of a select case cover its keys exactly, a value set as many keys as it has fields.
-//! 28. An action's body is an action body.
+//! 25. A body has an entry block, and every block is reachable from it.
+//! 26. The values of a switch are as wide as its subject, and distinct.
+//! 27. The matches of a select case cover its keys exactly; a value set covers one key per field.
+//! 28. An action's body has the kind `action`.
 //! 29. A table key is as wide as its expression.
 //! 30. A table has at most one lpm key; selector keys belong to a table whose profile has a selector; value sets have
-//!     none.
+//!     no selector keys.
 //! 31. An entry has one value for each key but selectors, of the key's kind and width; prefixes fit and nothing is set
 //!     outside prefix or mask; ranges are not empty.
 //! 32. A default action and an entry give one argument for each of the action's parameters, of its width.
-//! 33. The default action is not one for entries only, an entry's not one for the default only.
+//! 33. A default action is not `@tableonly`; an entry's action is not `@defaultonly`.
 //! 34. Priorities are not negative, and 0 where no key element needs one.
 
 mod code;
@@ -178,12 +179,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_lists_the_rules_as_they_are() {
+    fn the_module_documentation_lists_the_rules_as_they_are() {
         let page = include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("//! "));
         let page = page.map(str::trim).collect::<Vec<_>>().join(" ");
         for rule in Rule::ALL {
             let text = format!("{}. {}", rule.number(), rule.text());
-            assert!(page.contains(&text), "the page does not have {text:?}");
+            assert!(page.contains(&text), "the module documentation does not have {text:?}");
         }
     }
 }

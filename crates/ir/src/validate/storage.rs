@@ -2,7 +2,7 @@
 
 use cranelift_entity::EntityRef;
 
-use super::{Checker, Location, MAX_HEADER_BITS, Rule};
+use super::{Checker, Location, MAX_DATA_BITS, Rule};
 use crate::*;
 
 impl<'p> Checker<'p> {
@@ -69,9 +69,9 @@ impl<'p> Checker<'p> {
             self.annotations(&field.annotations);
         }
         let total: u64 = ty.fields.iter().map(|field| u64::from(field.width)).sum();
-        self.require(total <= MAX_HEADER_BITS, Rule::WidthLimit, || format!("{total} bits in all"));
+        self.require(total <= MAX_DATA_BITS, Rule::WidthLimit, || format!("{total} bits in all"));
         let variable = ty.fields.iter().filter(|field| field.varbit).count();
-        self.require(variable <= 1, Rule::OneVarbit, || format!("{variable} variable fields"));
+        self.require(variable <= 1, Rule::OneVarbit, || format!("{variable} varbit fields"));
     }
 
     fn stack(&mut self, stack: &Stack, stacked: &mut [bool]) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bits::Bits;
 
-use super::{Checker, Location, MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_HEADER_BITS, MAX_REGISTER_BITS, Rule};
+use super::{Checker, Location, MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_DATA_BITS, MAX_REGISTER_BITS, Rule};
 use crate::*;
 
 impl<'p> Checker<'p> {
@@ -107,7 +107,7 @@ impl<'p> Checker<'p> {
                 )
             });
         }
-        self.require(total <= MAX_HEADER_BITS, Rule::WidthLimit, || format!("{total} bits of parameters"));
+        self.require(total <= MAX_DATA_BITS, Rule::WidthLimit, || format!("{total} bits of parameters"));
     }
 
     fn table(&mut self, table: &'p Table) {

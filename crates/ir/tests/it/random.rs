@@ -158,7 +158,7 @@ fn random_bytes_and_tokens_do_not_panic() {
 }
 
 #[test]
-fn what_nests_or_repeats_without_end_is_refused() {
+fn unbounded_nesting_and_repetition_is_refused() {
     let many = 200_000;
     let body =
         |instr: String| format!("program p\nmetadata x: 8\ncontrol C {{\n  block b:\n    {instr}\n    return\n}}\n");

@@ -1,5 +1,5 @@
-//! Lifetime of storage: storage used by only one body becomes local to it, storage used by several lives as long as the
-//! packet, and unused storage is removed.
+//! Decides the lifetime of scoped storage, which is declared inside a body or an instance: storage used by only one
+//! body becomes local to it, storage used by several lives as long as the packet, and unused storage is removed.
 //!
 //! ```text
 //! control c { bit<8> x; action a() { x = 1; } table t { actions = { a; } } apply { t.apply(); y = x; } }
@@ -14,7 +14,8 @@ use ir::{BodyId, BodyKind, HeaderId, Op, Program, SlotId, SlotKind};
 use super::ScopedStorage;
 use super::visit::{StorageUse, body_uses, elements, expr_uses};
 
-/// Users of a storage unit: one body, or several (or an action, for storage that outlives one run of it).
+/// Users of a storage unit: one body, or several. `Several` also stands for a single action whose storage must keep its
+/// value between two of its runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UseScope {
     One(BodyId),
@@ -47,6 +48,7 @@ pub(super) fn decide(program: &mut Program, scoped: &ScopedStorage) {
     remove_unused(program, scoped, &users);
 }
 
+/// Collects the users. The program is not changed; [`body_uses`] takes mutable references for [`renumber`].
 fn users(program: &mut Program, scoped: &ScopedStorage) -> UseScopes {
     let mut users = UseScopes::default();
     let stacks = program.stacks.clone();
@@ -54,17 +56,17 @@ fn users(program: &mut Program, scoped: &ScopedStorage) -> UseScopes {
         let is_action = body.kind == BodyKind::Action;
         let mut visit = |used: StorageUse<'_>| {
             let user = |outlives: bool| if outlives && is_action { UseScope::Several } else { UseScope::One(id) };
-            let mut header = |header: HeaderId| {
+            let mut add_header = |header: HeaderId| {
                 let new = user(scoped.instance_headers.contains(&header));
-                meet(users.headers.entry(header).or_insert(UseScope::One(id)), new);
+                merge(users.headers.entry(header).or_insert(UseScope::One(id)), new);
             };
             match used {
                 StorageUse::Read(slot) | StorageUse::Write(slot) => {
                     let new = user(scoped.instance_slots.contains(slot));
-                    meet(users.slots.entry(*slot).or_insert(UseScope::One(id)), new);
+                    merge(users.slots.entry(*slot).or_insert(UseScope::One(id)), new);
                 }
-                StorageUse::Header(used) => header(*used),
-                StorageUse::Stack(stack) => elements(&stacks, stack).for_each(header),
+                StorageUse::Header(used) => add_header(*used),
+                StorageUse::Stack(stack) => elements(&stacks, stack).for_each(add_header),
             }
         };
         body_uses(body, &mut visit);
@@ -77,19 +79,24 @@ fn users(program: &mut Program, scoped: &ScopedStorage) -> UseScopes {
     }
     // A table that no body reaches is still visible to the control plane, and keeps the storage its keys read.
     for key in program.tables.values_mut().flat_map(|table| &mut table.keys) {
-        let nobody = UseScope::One(BodyId::new(0));
+        // Any body will do: it only keeps unused storage from being removed.
+        let any_body = UseScope::One(BodyId::new(0));
         expr_uses(&mut key.expr, &mut |used| match used {
-            StorageUse::Read(slot) | StorageUse::Write(slot) => drop(users.slots.entry(*slot).or_insert(nobody)),
-            StorageUse::Header(header) => drop(users.headers.entry(*header).or_insert(nobody)),
+            StorageUse::Read(slot) | StorageUse::Write(slot) => {
+                users.slots.entry(*slot).or_insert(any_body);
+            }
+            StorageUse::Header(header) => {
+                users.headers.entry(*header).or_insert(any_body);
+            }
             StorageUse::Stack(stack) => elements(&stacks, stack).for_each(|header| {
-                users.headers.entry(header).or_insert(nobody);
+                users.headers.entry(header).or_insert(any_body);
             }),
         });
     }
     users
 }
 
-fn meet(old: &mut UseScope, new: UseScope) {
+fn merge(old: &mut UseScope, new: UseScope) {
     if *old != new {
         *old = UseScope::Several;
     }
@@ -142,8 +149,8 @@ fn renumber(program: &mut Program, slots: &SecondaryMap<SlotId, SlotId>, headers
     for param in program.actions.values_mut().flat_map(|action| &mut action.params) {
         param.slot = slots[param.slot];
     }
-    for kept in program.field_lists.values_mut().flatten() {
-        match kept {
+    for item in program.field_lists.values_mut().flatten() {
+        match item {
             ir::FieldListItem::Slot(slot) => *slot = slots[*slot],
             ir::FieldListItem::Header(header) => *header = headers[*header],
         }

@@ -1,4 +1,4 @@
-//! Visitors for the operands of instructions, for reading or changing them.
+//! Visits the operands of instructions, to read or change them.
 
 use cranelift_entity::PrimaryMap;
 use ir::{Body, Expr, HashInput, HeaderId, HeaderRef, LValue, Match, Op, Request, SlotId, Stack, StackId, Terminator};

@@ -1,4 +1,4 @@
-//! Expressions as written.
+//! Defines expressions as written.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The syntax tree: a program as written, with a span on every node and no names resolved.
+//! Defines the syntax tree: a program as written, with a span on every node and no names resolved.
 //!
 //! The types are named after the nonterminals of the grammar (specification section 6.2 and appendix G). Statements and
 //! expressions are trees of boxes. Constructs that could not be parsed are absent and have been reported.
@@ -428,7 +428,7 @@ pub enum TablePropertyKind {
     /// `actions = { a; b(x); ... }`
     Actions(Vec<ActionRef>),
     /// `entries = { ... }`
-    Entries(Vec<Entry>),
+    Entries(Vec<EntryDecl>),
     /// `name = value;`, including `default_action` and `size`.
     Custom {
         /// The property's name.
@@ -466,7 +466,7 @@ pub struct ActionRef {
 
 /// An entry of `entries`.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct EntryDecl {
     /// Whether it is preceded by `const`.
     pub is_const: bool,
     /// `priority = e :`

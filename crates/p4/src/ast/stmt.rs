@@ -1,4 +1,4 @@
-//! Statements as written.
+//! Defines statements as written.
 
 use diagnostics::Span;
 

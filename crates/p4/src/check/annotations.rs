@@ -30,9 +30,9 @@ impl Checker<'_> {
             {
                 let name = &annotation.name;
                 self.error(
-                    Diagnostic::error("duplicate", annotation.span, format!("`@{}` is given twice", name.name))
+                    Diagnostic::error("duplicate", annotation.span, format!("duplicate annotation `@{}`", name.name))
                         .also(first.span, "first here")
-                        .help("a structured annotation can be given once"),
+                        .help("a structured annotation may be used only once per element"),
                 );
             }
             out.push(self.annotation(annotation));
@@ -45,8 +45,12 @@ impl Checker<'_> {
             AnnotationBody::Empty => {
                 if &*annotation.name.name == "pkginfo" {
                     self.error(
-                        Diagnostic::error("annotation", annotation.span, "`@pkginfo` says nothing here")
-                            .help("write `@pkginfo(name = \"...\", version = \"...\")`"),
+                        Diagnostic::error(
+                            "annotation",
+                            annotation.span,
+                            "`@pkginfo` needs at least one key-value pair",
+                        )
+                        .help("write `@pkginfo(name = \"...\", version = \"...\")`"),
                     );
                 }
                 typed::AnnotationBody::Empty
@@ -75,8 +79,8 @@ impl Checker<'_> {
                     && !matches!(&**ty, "bit" | "string" | "int")
                 {
                     self.error(
-                        Diagnostic::error("annotation", tokens[2].span, "values are translated to bit<w> or string")
-                            .label("not a type the control plane can use"),
+                        Diagnostic::error("annotation", tokens[2].span, "the translated type must be bit<w> or string")
+                            .label("the control plane cannot use this type"),
                     );
                 }
                 if &*annotation.name.name == "match" {

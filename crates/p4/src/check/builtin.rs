@@ -1,4 +1,5 @@
-//! Built-in methods of headers, header unions and stacks, and the language's requirements on those in `core.p4`.
+//! Checks built-in methods of headers, header unions and stacks, and the specification's additional rules for the
+//! methods of `core.p4`.
 
 use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
@@ -29,16 +30,17 @@ impl Checker<'_> {
             return None;
         }
         let Some((low, high)) = self.size_in_bits(ty) else {
-            if self.is_opaque_inside(ty) {
+            if self.contains_opaque(ty) {
+                // The size of a type parameter is unknown in a generic declaration; 0 stands in.
                 return Some(CallResult::Value(constant(Value::Integer(0.into()), Type::Integer, span)));
             }
             let found = self.describe(ty);
             self.error(Diagnostic::error("no-size", span, format!("{found} has no size in bits")));
-            return Some(CallResult::Wrong);
+            return Some(CallResult::Invalid);
         };
         if !args.is_empty() {
             self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
-            return Some(CallResult::Wrong);
+            return Some(CallResult::Invalid);
         }
         let bits = if name.name.starts_with("min") { low } else { high };
         let size = if name.name.ends_with("Bytes") { bits.div_ceil(8) } else { bits };
@@ -62,16 +64,25 @@ impl Checker<'_> {
         self.size_method(&element, name, args, span)
     }
 
-    fn is_opaque_inside(&self, ty: &Type) -> bool {
+    /// Whether the type is opaque, a type parameter of the generic declaration being checked, or contains such a type.
+    fn contains_opaque(&self, ty: &Type) -> bool {
         match ty {
-            Type::Struct(id) => self.out.structs[*id].fields.iter().any(|field| self.is_opaque_inside(&field.ty)),
-            Type::Stack(element, _) => self.is_opaque_inside(element),
+            Type::Struct(id) => self.out.structs[*id].fields.iter().any(|field| self.contains_opaque(&field.ty)),
+            Type::Stack(element, _) => self.contains_opaque(element),
             _ => self.is_opaque(ty),
         }
     }
 
-    /// Checks the language's requirements on the methods in `core.p4` beyond their signatures.
-    pub(super) fn core_method(&mut self, object: &str, method: &str, args: &[Arg], types: &[Type], span: Span) -> bool {
+    /// Checks the specification's rules for the methods of `core.p4` beyond their signatures. Returns false after
+    /// reporting an error.
+    pub(super) fn check_core_method(
+        &mut self,
+        object: &str,
+        method: &str,
+        args: &[Arg],
+        types: &[Type],
+        span: Span,
+    ) -> bool {
         let problem = match (object, method) {
             ("packet_in", "extract") => {
                 let ty = match args.first() {
@@ -87,27 +98,31 @@ impl Checker<'_> {
                 } else if !self.check_varbits(&ty.clone()) {
                     return false;
                 } else if !self.is_header(ty) {
-                    Some(format!("a header is extracted, not {}", self.describe(ty)))
+                    Some(format!("`extract` takes a header, not {}", self.describe(ty)))
                 } else if args.len() == 1 && has_varbit {
-                    Some("this header has a varbit field: its size must be given as second argument".to_owned())
+                    Some("this header has a varbit field: its size must be given as the second argument".to_owned())
                 } else if args.len() == 2 && !has_varbit {
-                    Some("this header has no varbit field whose size could be given".to_owned())
+                    Some(
+                        "`extract` with two arguments takes a header with a varbit field, and this one has none"
+                            .to_owned(),
+                    )
                 } else {
                     None
                 }
             }
             ("packet_in", "lookahead") => match types.first() {
-                Some(ty) if self.is_opaque_inside(ty) || is_error(ty) => None,
+                Some(ty) if self.contains_opaque(ty) || is_error(ty) => None,
                 Some(ty) => match self.size_in_bits(ty) {
                     Some((low, high)) if low == high => None,
-                    _ => Some(format!("{} has no fixed size to look ahead", self.describe(ty))),
+                    _ => Some(format!("`lookahead` takes a type of fixed size, and {} has none", self.describe(ty))),
                 },
                 None => None,
             },
             ("packet_out", "emit") => match types.first() {
-                Some(ty) if !self.can_be_emitted(ty) => {
-                    Some(format!("headers, stacks, unions and structs of them are emitted, not {}", self.describe(ty)))
-                }
+                Some(ty) if !self.can_be_emitted(ty) => Some(format!(
+                    "`emit` takes headers, header stacks, header unions, and structs or tuples of them, not {}",
+                    self.describe(ty)
+                )),
                 _ => None,
             },
             _ => None,
@@ -156,20 +171,23 @@ impl Checker<'_> {
                     diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
                 }
                 self.error(diagnostic);
-                self.check_stray(args);
-                return CallResult::Wrong;
+                self.check_args_anyway(args);
+                return CallResult::Invalid;
             }
         };
         if !args.is_empty() {
             self.error(Diagnostic::error("argument-count", span, format!("`{}` takes no arguments", name.name)));
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
         if builtin != Builtin::IsValid && !self.is_lvalue(&object) {
             self.not_an_lvalue(&object);
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
         let ty = if builtin == Builtin::IsValid { Type::Bool } else { Type::Void };
-        CallResult::Call(Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span }, ty)
+        CallResult::Call(
+            Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), order: Vec::new(), span },
+            ty,
+        )
     }
 
     pub(super) fn stack_method(
@@ -181,20 +199,20 @@ impl Checker<'_> {
     ) -> CallResult {
         let [arg] = args else {
             self.error(Diagnostic::error("argument-count", span, format!("`{}` takes one argument", name.name)));
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         };
-        let Some(count) = self.integer(&arg.value, "the count") else { return CallResult::Wrong };
+        let Some(count) = self.integer(&arg.value, "the count") else { return CallResult::Invalid };
         let Some(count) = count.to_u32() else {
-            self.error(Diagnostic::error("index", arg.value.span, format!("{count} is not a count of headers")));
-            return CallResult::Wrong;
+            self.error(Diagnostic::error("index", arg.value.span, format!("{count} is not a valid number of headers")));
+            return CallResult::Invalid;
         };
         if !self.is_lvalue(&object) {
             self.not_an_lvalue(&object);
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
         let builtin = if &*name.name == "push_front" { Builtin::PushFront(count) } else { Builtin::PopFront(count) };
         CallResult::Call(
-            Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), span },
+            Call { callee: Callee::Builtin(builtin, Box::new(object)), args: Vec::new(), order: Vec::new(), span },
             Type::Void,
         )
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Span};
 
-use super::infer::{InferenceVars, has_wildcard, is_vague, mentions};
+use super::infer::{InferenceVars, contains_int, has_wildcard, mentions};
 use super::method::CallSite;
-use super::{Checker, DeclContext, bad, counted, is_error};
+use super::signature::evaluation_order;
+use super::{Checker, DeclContext, counted, error_expr, is_error};
 use crate::ast::{self, Direction, TypeRef, TypeRefKind};
 use crate::typed::{self, Expr, Type};
 
@@ -26,7 +27,7 @@ pub(super) struct Signature<'a> {
     /// Span of the declaration.
     pub(super) span: Span,
     /// Number of top-level declarations visible there.
-    pub(super) visible: usize,
+    pub(super) visible_decls: usize,
     /// Type parameters of enclosing declarations, with their values.
     pub(super) bindings: Vec<(Arc<str>, Type)>,
     /// Its own type parameters.
@@ -50,6 +51,8 @@ pub(super) struct Formal {
 /// A call with matched arguments.
 pub(super) struct MatchedCall {
     pub(super) args: Vec<typed::Arg>,
+    /// Order of evaluation, see [`typed::Call::order`].
+    pub(super) order: Vec<usize>,
     /// Values of the signature's own type parameters.
     pub(super) type_args: Vec<Type>,
     /// All type parameters, for resolving the result type.
@@ -114,8 +117,8 @@ impl<'a> Checker<'a> {
         if named != 0 && named != args.len() {
             let mixed = args.iter().find(|arg| arg.name.is_none()).map_or(span, |arg| arg.value.span);
             self.error(
-                Diagnostic::error("mixed-arguments", mixed, "either all arguments have names or none has")
-                    .label("this one has none"),
+                Diagnostic::error("mixed-arguments", mixed, "positional and named arguments cannot be mixed")
+                    .label("this argument has no name"),
             );
             return None;
         }
@@ -136,7 +139,7 @@ impl<'a> Checker<'a> {
                             "argument-count",
                             arg.value.span,
                             format!(
-                                "`{name}` takes {}, {} given",
+                                "`{name}` takes {}, but {} given",
                                 counted(params.len(), "argument"),
                                 if args.len() == 1 { "1 is".to_owned() } else { format!("{} are", args.len()) }
                             ),
@@ -171,7 +174,7 @@ impl<'a> Checker<'a> {
         let params: Vec<_> =
             signature.params.iter().map(|param| (param.name.name.clone(), may_be_absent(param))).collect();
         let slots = self.assign(args, &params, &signature.name, signature.span, span);
-        let mut unknowns = InferenceVars::new(signature.type_params);
+        let mut variables = InferenceVars::new(signature.type_params);
         if !type_args.is_empty() && type_args.len() != signature.type_params.len() {
             self.error(
                 Diagnostic::error(
@@ -189,7 +192,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         let mut fine = true;
-        for (slot, arg) in unknowns.list.iter_mut().zip(type_args) {
+        for (slot, arg) in variables.variables.iter_mut().zip(type_args) {
             if !matches!(arg.kind, TypeRefKind::DontCare) {
                 let ty = self.type_argument(arg);
                 fine &= !is_error(&ty);
@@ -204,20 +207,20 @@ impl<'a> Checker<'a> {
             }
             return None;
         };
-        let written = unknowns.clone();
-        let checked = self.check_arguments(signature, &slots, args, &mut unknowns);
+        let written = variables.clone();
+        let checked = self.check_arguments(signature, &slots, args, &mut variables);
         // Explicit type arguments are not inferred.
-        for (slot, written) in unknowns.list.iter_mut().zip(written.list) {
+        for (slot, written) in variables.variables.iter_mut().zip(written.variables) {
             if written.1.is_some() {
                 *slot = written;
             }
         }
-        self.infer_from_defaults(signature, &slots, &mut unknowns);
+        self.infer_from_defaults(signature, &slots, &mut variables);
         if let (Some(expected), Some(ret)) = (expected, signature.ret)
-            && !unknowns.open().is_empty()
+            && !variables.unbound().is_empty()
         {
-            let (visible, bindings) = (signature.visible, signature.bindings.clone());
-            self.within(visible, &bindings, DeclContext::top_level(), |c| c.infer(ret, expected, &mut unknowns));
+            let (visible, bindings) = (signature.visible_decls, signature.bindings.clone());
+            self.within(visible, &bindings, DeclContext::top_level(), |c| c.infer(ret, expected, &mut variables));
         }
         let wrong = !fine || checked.iter().flatten().any(|arg| is_error(&arg.ty));
         if wrong {
@@ -225,7 +228,7 @@ impl<'a> Checker<'a> {
         }
         // A type written as `_`, or one that only absent arguments could determine, may remain open.
         let open: Vec<_> =
-            unknowns.open().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
+            variables.unbound().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
         if !open.is_empty() {
             if self.wrong_kind(signature, &checked) {
                 return None;
@@ -233,12 +236,12 @@ impl<'a> Checker<'a> {
             self.error(
                 Diagnostic::error("type-arguments", span, format!("the type `{}` cannot be inferred", open[0]))
                     .also(signature.span, format!("type parameter of `{}`", signature.name))
-                    .help(format!("give it: `{}<...>(...)`", signature.name)),
+                    .help(format!("write `{}<...>(...)`", signature.name)),
             );
             return None;
         }
-        let anonymous = unknowns
-            .list
+        let anonymous = variables
+            .variables
             .iter()
             .find(|(_, ty)| matches!(ty, Some(Type::Struct(id)) if self.anonymous_ids.contains(id)));
         if let Some((name, _)) = anonymous {
@@ -251,31 +254,31 @@ impl<'a> Checker<'a> {
                 at.map_or(span, |at| at.span),
                 format!("the type `{name}` cannot be inferred"),
             )
-            .label("which struct this is to be is not known")
-            .help("write a cast, `(S) { ... }`, or give the type argument");
+            .label("the type of this struct is unknown")
+            .help("write a cast, `(S) { ... }`, or specify the type argument");
             self.error(diagnostic);
             return None;
         }
-        for (_, ty) in &mut unknowns.list {
+        for (_, ty) in &mut variables.variables {
             if ty.is_none() {
                 *ty = Some(Type::Void);
             }
         }
-        let vague = unknowns.list.iter().any(|(_, ty)| ty.as_ref().is_some_and(is_vague));
+        let vague = variables.variables.iter().any(|(_, ty)| ty.as_ref().is_some_and(contains_int));
         if vague
             && matches!(signature.kind, CallKind::Extern | CallKind::Function)
             && self.passes_vague(signature, &slots, &checked)
         {
-            let at = checked.iter().flatten().find(|arg| is_vague(&arg.ty)).map_or(span, |arg| arg.span);
+            let at = checked.iter().flatten().find(|arg| contains_int(&arg.ty)).map_or(span, |arg| arg.span);
             self.error(
-                Diagnostic::error("unknown-width", at, "the width of this number is not known")
+                Diagnostic::error("unknown-width", at, "the width of this number is unknown")
                     .label("its type is `int`")
-                    .help("give it a width: `32w1`, or name the type argument"),
+                    .help("give it a width: `32w1`, or specify the type argument"),
             );
             return None;
         }
         let mut bindings = signature.bindings.clone();
-        bindings.extend(unknowns.known());
+        bindings.extend(variables.bound());
         let formals = self.formals(signature, &bindings, &checked);
         let mut out = Vec::new();
         for (at, formal) in formals.iter().enumerate() {
@@ -290,7 +293,7 @@ impl<'a> Checker<'a> {
                 }
                 None => match &param.default {
                     Some(default) => {
-                        let (visible, ty) = (signature.visible, formal.ty.clone());
+                        let (visible, ty) = (signature.visible_decls, formal.ty.clone());
                         let value = self
                             .within(visible, &bindings, DeclContext::top_level(), |c| c.default_argument(default, &ty));
                         typed::Arg::Expr(value)
@@ -305,7 +308,8 @@ impl<'a> Checker<'a> {
         }
         Some(MatchedCall {
             args: out,
-            type_args: unknowns.list.into_iter().filter_map(|(_, ty)| ty).collect(),
+            order: evaluation_order(&slots),
+            type_args: variables.variables.into_iter().filter_map(|(_, ty)| ty).collect(),
             bindings,
         })
     }
@@ -314,7 +318,7 @@ impl<'a> Checker<'a> {
     fn passes_vague(&self, signature: &Signature<'a>, slots: &[Option<usize>], checked: &[Option<Expr>]) -> bool {
         signature.params.iter().zip(slots).zip(checked).any(|((param, _), arg)| {
             param.direction != Direction::None
-                && arg.as_ref().is_some_and(|arg| is_vague(&arg.ty))
+                && arg.as_ref().is_some_and(|arg| contains_int(&arg.ty))
                 && !matches!(param.ty.kind, TypeRefKind::Bit(_) | TypeRefKind::Int(_))
         })
     }
@@ -325,7 +329,7 @@ impl<'a> Checker<'a> {
         signature: &Signature<'a>,
         slots: &[Option<usize>],
         args: &[ast::Arg],
-        unknowns: &mut InferenceVars,
+        variables: &mut InferenceVars,
     ) -> Vec<Option<Expr>> {
         let mut checked: Vec<Option<Expr>> = slots.iter().map(|_| None).collect();
         // Arguments with weak types are checked after the others have been used for inference.
@@ -342,15 +346,15 @@ impl<'a> Checker<'a> {
                     continue;
                 }
                 let param = &signature.params[at];
-                let hint = self.param_type(signature, &param.ty, unknowns);
+                let hint = self.param_type(signature, &param.ty, variables);
                 let typed = self.check(&arg.value, hint.as_ref());
-                if !unknowns.list.is_empty() && hint.as_ref().is_none_or(is_vague) {
-                    let (visible, bindings) = (signature.visible, signature.bindings.clone());
+                if !variables.variables.is_empty() && hint.as_ref().is_none_or(contains_int) {
+                    let (visible, bindings) = (signature.visible_decls, signature.bindings.clone());
                     let ty = match param.direction {
                         Direction::Out | Direction::InOut => typed.ty.clone(),
                         _ => typed.ty.clone(),
                     };
-                    self.within(visible, &bindings, DeclContext::top_level(), |c| c.infer(&param.ty, &ty, unknowns));
+                    self.within(visible, &bindings, DeclContext::top_level(), |c| c.infer(&param.ty, &ty, variables));
                 }
                 checked[at] = Some(typed);
             }
@@ -363,30 +367,30 @@ impl<'a> Checker<'a> {
         &mut self,
         signature: &Signature<'a>,
         slots: &[Option<usize>],
-        unknowns: &mut InferenceVars,
+        variables: &mut InferenceVars,
     ) {
         for (param, slot) in signature.params.iter().zip(slots) {
             let (None, Some(default)) = (slot, &param.default) else { continue };
-            let open = unknowns.open();
+            let open = variables.unbound();
             if !mentions(&param.ty, &open) || names_any(default, &open) {
                 continue;
             }
-            let (visible, bindings) = (signature.visible, signature.bindings.clone());
+            let (visible, bindings) = (signature.visible_decls, signature.bindings.clone());
             self.within(visible, &bindings, DeclContext::top_level(), |c| {
                 let e = c.check(default, None);
-                c.infer(&param.ty, &e.ty, unknowns);
+                c.infer(&param.ty, &e.ty, variables);
             });
         }
     }
 
     /// Returns the type of a parameter, if all type parameters in it are known.
-    fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, unknowns: &InferenceVars) -> Option<Type> {
-        if mentions(ty, &unknowns.open()) || has_wildcard(ty) {
+    fn param_type(&mut self, signature: &Signature<'a>, ty: &'a TypeRef, variables: &InferenceVars) -> Option<Type> {
+        if mentions(ty, &variables.unbound()) || has_wildcard(ty) {
             return None;
         }
         let mut bindings = signature.bindings.clone();
-        bindings.extend(unknowns.known());
-        let resolved = self.within(signature.visible, &bindings, DeclContext::top_level(), |c| c.resolve(ty));
+        bindings.extend(variables.bound());
+        let resolved = self.within(signature.visible_decls, &bindings, DeclContext::top_level(), |c| c.resolve(ty));
         (!is_error(&resolved)).then_some(resolved)
     }
 
@@ -398,7 +402,7 @@ impl<'a> Checker<'a> {
         found: &[Option<Expr>],
     ) -> Vec<Formal> {
         let params = signature.params;
-        let formals: Vec<Formal> = self.within(signature.visible, bindings, DeclContext::top_level(), |c| {
+        let formals: Vec<Formal> = self.within(signature.visible_decls, bindings, DeclContext::top_level(), |c| {
             params
                 .iter()
                 .zip(found)
@@ -426,7 +430,7 @@ impl<'a> Checker<'a> {
             Ok(e) => e,
             Err(e) => {
                 self.mismatch(&e, ty);
-                bad(default.span)
+                error_expr(default.span)
             }
         }
     }
@@ -437,16 +441,16 @@ impl<'a> Checker<'a> {
         }
         self.error(
             Diagnostic::error("dont-care-argument", span, format!("`{}` needs an argument", formal.name))
-                .label("`_` can only be given for `out` parameters")
+                .label("`_` can be passed only to `out` parameters")
                 .also(formal.span, "declared here"),
         );
-        typed::Arg::Expr(bad(span))
+        typed::Arg::Expr(error_expr(span))
     }
 
     /// Converts the argument `e` for a parameter, and checks it against the direction.
     pub(super) fn pass(&mut self, e: Expr, formal: &Formal, kind: CallKind, callee: &str) -> typed::Arg {
         if is_error(&e.ty) || is_error(&formal.ty) {
-            return typed::Arg::Expr(bad(e.span));
+            return typed::Arg::Expr(error_expr(e.span));
         }
         let span = e.span;
         let is_instance = matches!(e.ty, Type::Parser(_) | Type::Control(_) | Type::Package(_));
@@ -458,7 +462,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("argument-type", span, format!("an argument of `{callee}` cannot be {found}"))
                     .also(formal.span, format!("parameter `{}`", formal.name)),
             );
-            return typed::Arg::Expr(bad(span));
+            return typed::Arg::Expr(error_expr(span));
         }
         match formal.direction {
             Direction::Out | Direction::InOut => {
@@ -470,25 +474,25 @@ impl<'a> Checker<'a> {
                             .also(
                                 formal.span,
                                 format!(
-                                    "parameter `{}` of `{callee}` is written to, so nothing is converted",
+                                    "parameter `{}` of `{callee}` is `out` or `inout`, so there is no implicit cast",
                                     formal.name
                                 ),
                             ),
                     );
-                    return typed::Arg::Expr(bad(span));
+                    return typed::Arg::Expr(error_expr(span));
                 }
                 if !self.is_lvalue(&e) {
                     let mut diagnostic = Diagnostic::error(
                         "not-an-lvalue",
                         span,
-                        format!("`{}` is written to by `{callee}`", formal.name),
+                        format!("the argument for `{}` of `{callee}` must be an l-value", formal.name),
                     )
-                    .label("this cannot be written to");
+                    .label("not an l-value");
                     if formal.span != Span::default() {
                         diagnostic = diagnostic.also(formal.span, "declared here");
                     }
-                    self.error(diagnostic.help("give a variable, a field, or an `out` or `inout` parameter"));
-                    return typed::Arg::Expr(bad(span));
+                    self.error(diagnostic.help("pass a variable, a field, or an `out` or `inout` parameter"));
+                    return typed::Arg::Expr(error_expr(span));
                 }
                 typed::Arg::Expr(e)
             }
@@ -509,7 +513,7 @@ impl<'a> Checker<'a> {
                             diagnostic = diagnostic.also(at, why);
                         }
                         self.error(diagnostic);
-                        return typed::Arg::Expr(bad(span));
+                        return typed::Arg::Expr(error_expr(span));
                     }
                 };
                 let must_be_static =
@@ -519,12 +523,12 @@ impl<'a> Checker<'a> {
                     let message = format!("`{}` must be known at compile time", formal.name);
                     let mut diagnostic = Diagnostic::error("not-constant", span, message)
                         .label("not a constant")
-                        .also(formal.span, format!("a parameter of `{callee}` without direction"));
+                        .also(formal.span, format!("a directionless parameter of `{callee}`"));
                     if matches!(kind, CallKind::Function | CallKind::Apply) {
-                        diagnostic = diagnostic.help("declare a parameter for values from packets with `in`");
+                        diagnostic = diagnostic.help("declare the parameter `in` to pass run-time values");
                     }
                     self.error(diagnostic);
-                    return typed::Arg::Expr(bad(span));
+                    return typed::Arg::Expr(error_expr(span));
                 }
                 typed::Arg::Expr(e)
             }
@@ -546,7 +550,7 @@ impl<'a> Checker<'a> {
         match signature.ret {
             None => Type::Void,
             Some(ret) => {
-                self.within(signature.visible, &matched.bindings, DeclContext::top_level(), |c| c.resolve(ret))
+                self.within(signature.visible_decls, &matched.bindings, DeclContext::top_level(), |c| c.resolve(ret))
             }
         }
     }
@@ -565,8 +569,8 @@ impl<'a> Checker<'a> {
         let counts: Vec<String> = counts.iter().map(|count| count.to_string()).collect();
         let message = match args {
             [] => format!("`{name}` needs arguments"),
-            [first, ..] if first.name.is_some() => format!("no `{name}` takes arguments with these names"),
-            _ => format!("no `{name}` takes {}", counted(args.len(), "argument")),
+            [first, ..] if first.name.is_some() => format!("no overload of `{name}` takes arguments with these names"),
+            _ => format!("no overload of `{name}` takes {}", counted(args.len(), "argument")),
         };
         let mut diagnostic =
             Diagnostic::error("argument-count", span, message).label(format!("it takes {}", counts.join(" or ")));
@@ -579,7 +583,7 @@ impl<'a> Checker<'a> {
                 self.check(&arg.value, None);
             }
         }
-        bad(span)
+        error_expr(span)
     }
 }
 

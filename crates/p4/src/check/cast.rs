@@ -1,10 +1,10 @@
-//! Explicit casts (specification section 8.11.1).
+//! Checks explicit casts (specification section 8.11.1).
 
 use diagnostics::{Diagnostic, Span};
 use num_traits::{One, Zero};
 
 use super::convert::value_of;
-use super::{Checker, bad, constant, expr, is_error};
+use super::{Checker, constant, error_expr, expr, is_error};
 use crate::ast::{self, TypeRef};
 use crate::typed::{Expr, ExprKind, Type, Value};
 
@@ -13,7 +13,7 @@ impl Checker<'_> {
         let to = self.resolve(ty);
         let from = self.check(operand, (!is_error(&to)).then_some(&to));
         if is_error(&to) || is_error(&from.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         let mut result = self.cast_to(from, &to, span);
         result.span = span;
@@ -33,9 +33,9 @@ impl Checker<'_> {
                 self.error(
                     Diagnostic::error("cast", span, format!("{found} cannot be cast to {wanted}"))
                         .also(e.span, format!("this is {found}"))
-                        .help("casts go between bit<w>, int<w> and int, bit<1> and bool, and from and to the type below an enum or `type`"),
+                        .help("casts are defined among bit<w>, int<w> and int, between bit<1> and bool, and to and from the underlying type of an enum or `type`"),
                 );
-                bad(span)
+                error_expr(span)
             }
         }
     }
@@ -128,7 +128,7 @@ impl Checker<'_> {
         let is_moving = self.is_moving(&e);
         match e.kind {
             ExprKind::Const(Value::Integer(value)) => {
-                let (Type::Bit(width) | Type::Int(width)) = *to else { return bad(span) };
+                let (Type::Bit(width) | Type::Int(width)) = *to else { return error_expr(span) };
                 constant(Value::Bits(bits::Bits::from_signed_big(&value, width)), ty, span)
             }
             ExprKind::Binary(op, a, b) if is_moving => {
@@ -145,7 +145,7 @@ impl Checker<'_> {
             }
             // The operand had a width before: its own sign determines how it is extended.
             ExprKind::Cast(inner) if matches!(inner.ty, Type::Bit(_) | Type::Int(_)) => {
-                let (Type::Bit(width) | Type::Int(width)) = *to else { return bad(span) };
+                let (Type::Bit(width) | Type::Int(width)) = *to else { return error_expr(span) };
                 let same_sign = if matches!(inner.ty, Type::Int(_)) { Type::Int(width) } else { Type::Bit(width) };
                 let resized = if inner.ty == same_sign { *inner } else { expr(ExprKind::Cast(inner), same_sign, span) };
                 if resized.ty == *to { resized } else { self.recast(resized, to) }

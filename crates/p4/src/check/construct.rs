@@ -1,9 +1,9 @@
-//! List and struct expressions, `...` and `{#}` (specification sections 8.12 to 8.14).
+//! Checks list and struct expressions, `...` and `{#}` (specification sections 8.12 to 8.14).
 
 use diagnostics::{Diagnostic, Span};
 
 use super::convert::fields;
-use super::{Checker, bad, constant, expr, is_error, scope};
+use super::{Checker, constant, error_expr, expr, is_error, scope};
 use crate::ast::{self, StructKind};
 use crate::typed::{self, Expr, ExprKind, Type, Value};
 
@@ -15,21 +15,21 @@ impl Checker<'_> {
             && at + 1 != items.len()
         {
             self.error(Diagnostic::error("dots", items[at].span, "`...` must be the last element"));
-            return bad(span);
+            return error_expr(span);
         }
         let given = items.len() - usize::from(dots.is_some());
         let types = expected.and_then(|ty| self.part_types(ty, given));
         let (Some(types), Some(expected)) = (types, expected) else {
             if let Some(at) = dots {
                 self.error(
-                    Diagnostic::error("dots", items[at].span, "no default value is known for `...` here")
-                        .help("it needs a place where a struct, header, stack or tuple is expected"),
+                    Diagnostic::error("dots", items[at].span, "`...` has no default value here")
+                        .help("use `...` where a struct, header, stack or tuple is expected"),
                 );
-                return bad(span);
+                return error_expr(span);
             }
             let parts: Vec<Expr> = items.iter().map(|item| self.check(item, None)).collect();
             if parts.iter().any(|part| is_error(&part.ty)) {
-                return bad(span);
+                return error_expr(span);
             }
             let mut types = Vec::new();
             for part in &parts {
@@ -43,7 +43,7 @@ impl Checker<'_> {
                         part.span,
                         format!("a list cannot contain {found}"),
                     ));
-                    return bad(span);
+                    return error_expr(span);
                 }
                 types.push(part.ty.clone());
             }
@@ -55,11 +55,11 @@ impl Checker<'_> {
                 Diagnostic::error(
                     "wrong-count",
                     span,
-                    format!("{wanted} has {} parts, this list has {given}", types.len()),
+                    format!("{wanted} takes {} values, but this list has {given}", types.len()),
                 )
-                .label("a list needs one expression for each part"),
+                .label("expected one expression per field or element"),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let mut parts = Vec::new();
         for (at, ty) in types.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Checker<'_> {
             parts.push(part);
         }
         if parts.iter().any(|part| is_error(&part.ty)) {
-            return bad(span);
+            return error_expr(span);
         }
         fields(parts, expected.clone(), span)
     }
@@ -90,10 +90,10 @@ impl Checker<'_> {
         };
         if decl.kind == StructKind::Union {
             self.error(
-                Diagnostic::error("type-mismatch", span, "a header_union cannot be written out")
-                    .help("assign one of its headers"),
+                Diagnostic::error("type-mismatch", span, "a header_union cannot be initialized with a list")
+                    .help("assign to one of its headers"),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let wanted = self.describe(expected);
         let mut parts: Vec<Option<Expr>> = decl.fields.iter().map(|_| None).collect();
@@ -136,13 +136,13 @@ impl Checker<'_> {
                         );
                     }
                     wrong = true;
-                    bad(span)
+                    error_expr(span)
                 }
             };
             all.push(part);
         }
         if wrong || all.iter().any(|part| is_error(&part.ty)) {
-            return bad(span);
+            return error_expr(span);
         }
         fields(all, expected.clone(), span)
     }
@@ -150,11 +150,11 @@ impl Checker<'_> {
     fn anonymous_struct(&mut self, given: &[(ast::Ident, ast::Expr)], dots: Option<Span>, span: Span) -> Expr {
         let parts: Vec<Expr> = given.iter().map(|(_, value)| self.check(value, None)).collect();
         if let Some(dots) = dots {
-            self.error(Diagnostic::error("dots", dots, "no default value is known for `...` here"));
-            return bad(span);
+            self.error(Diagnostic::error("dots", dots, "`...` has no default value here"));
+            return error_expr(span);
         }
         if parts.iter().any(|part| is_error(&part.ty)) {
-            return bad(span);
+            return error_expr(span);
         }
         let key: Vec<_> =
             given.iter().zip(&parts).map(|((name, _), part)| (name.name.clone(), part.ty.clone())).collect();
@@ -196,14 +196,14 @@ impl Checker<'_> {
                     Diagnostic::error("type-mismatch", span, format!("expected {found}, found an invalid header"))
                         .help("`{#}` is a value of headers and header unions only"),
                 );
-                bad(span)
+                error_expr(span)
             }
             None => {
                 self.error(
-                    Diagnostic::error("type-mismatch", span, "the type of this invalid header is not known")
+                    Diagnostic::error("type-mismatch", span, "the type of this invalid header cannot be inferred")
                         .help("write a cast: `(H) {#}`"),
                 );
-                bad(span)
+                error_expr(span)
             }
         }
     }
@@ -211,14 +211,14 @@ impl Checker<'_> {
     /// Returns the value that `...` assigns to an element of this type (specification section 7.3).
     pub(super) fn default_value(&mut self, ty: &Type, span: Span) -> Expr {
         if !self.spend(ty, span) {
-            return bad(span);
+            return error_expr(span);
         }
         match self.default_of(ty) {
             Some(value) => super::convert::value_expr(value, ty.clone(), span),
             None => {
                 let found = self.describe(ty);
                 self.error(Diagnostic::error("dots", span, format!("{found} has no default value")));
-                bad(span)
+                error_expr(span)
             }
         }
     }

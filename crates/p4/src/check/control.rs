@@ -1,4 +1,4 @@
-//! Controls and actions (specification sections 14 and 14.1).
+//! Checks controls and actions (specification sections 14 and 14.1).
 
 use diagnostics::{Diagnostic, Span};
 
@@ -8,7 +8,7 @@ use crate::ast;
 use crate::typed::{self, Type};
 
 impl<'a> Checker<'a> {
-    /// Checks a control with these type arguments, once.
+    /// Checks a control specialised to these type arguments, unless that was done before.
     pub(super) fn control(
         &mut self,
         index: usize,
@@ -43,7 +43,7 @@ impl<'a> Checker<'a> {
             c.out.controls[id].params = params;
             c.out.controls[id].ctor_params = ctor_params;
             let mut locals = c.pipeline_locals(&control.locals);
-            c.cx.place = BodyContext::Apply;
+            c.cx.context = BodyContext::Apply;
             let (body, _) = c.scoped(|c| c.body(&control.body));
             locals.append(&mut c.cx.locals);
             let (actions, tables) = (std::mem::take(&mut c.local_actions), std::mem::take(&mut c.local_tables));
@@ -65,16 +65,18 @@ impl<'a> Checker<'a> {
         annotations: &'a ast::Annotations,
     ) {
         let cx = self.cx.clone();
-        self.cx.place = BodyContext::Action;
+        self.cx.context = BodyContext::Action;
         self.cx.ret = Some(Type::Void);
         self.cx.loops = 0;
         let control_name = self.control_plane_name(name, annotations);
         let typed_annotations = self.annotations(annotations);
         let is_top_level = self.scopes.is_empty();
         let (params, (body, _)) = self.scoped(|c| (c.params(params, "action"), c.body(body)));
-        let made = std::mem::take(&mut self.cx.locals);
+        let action_locals = std::mem::take(&mut self.cx.locals);
         self.cx = cx;
-        self.cx.locals = made;
+        self.cx.locals = action_locals;
+        // Any action may be called `NoAction` like that of `core.p4`. An action with the same span is that of another
+        // specialisation of its control, not a duplicate.
         if &*control_name != "NoAction" {
             match self.action_names.get(&control_name) {
                 Some(first) if *first != name.span => {
@@ -83,9 +85,9 @@ impl<'a> Checker<'a> {
                         Diagnostic::error(
                             "control-plane-name",
                             name.span,
-                            format!("two actions are called `{control_name}` by the control plane"),
+                            format!("two actions have the control-plane name `{control_name}`"),
                         )
-                        .also(first, "the other")
+                        .also(first, "first declared here")
                         .help("give one of them another `@name`"),
                     );
                 }

@@ -4,7 +4,7 @@
 use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
 
-use super::{Checker, bad, constant, expr, fold, is_error};
+use super::{Checker, constant, error_expr, expr, fold, is_error};
 use crate::ast::StructKind;
 use crate::typed::{Expr, ExprKind, Type, Value};
 
@@ -32,7 +32,7 @@ impl Checker<'_> {
             Ok(e) => e,
             Err(e) => {
                 self.mismatch(&e, to);
-                bad(e.span)
+                error_expr(e.span)
             }
         }
     }
@@ -51,7 +51,8 @@ impl Checker<'_> {
             _ => false,
         };
         if by_cast {
-            diagnostic = diagnostic.help(format!("if that is meant, write a cast: `({})`", self.describe_plainly(to)));
+            let ty = self.describe_plainly(to);
+            diagnostic = diagnostic.help(format!("if this is intended, write a cast: `({ty})`"));
         }
         self.error(diagnostic);
     }
@@ -63,7 +64,7 @@ impl Checker<'_> {
             return Ok(e);
         }
         if is_error(&e.ty) || is_error(to) {
-            return Ok(bad(e.span));
+            return Ok(error_expr(e.span));
         }
         match (&e.ty, to) {
             (Type::Integer, Type::Bit(_) | Type::Int(_)) => Ok(self.give_width(e, to)),
@@ -122,7 +123,7 @@ impl Checker<'_> {
             let kept = if signed { result.to_signed_big().to_string() } else { result.to_big().to_string() };
             self.error(
                 Diagnostic::warning("overflow", span, format!("{value} does not fit into `{ty}`"))
-                    .label(format!("becomes {kept}")),
+                    .label(format!("truncated to {kept}")),
             );
         }
         Value::Bits(result)
@@ -163,15 +164,15 @@ impl Checker<'_> {
                 Diagnostic::error(
                     "wrong-count",
                     e.span,
-                    format!("{expected} has {} parts, this list has {}", types.len(), parts.len()),
+                    format!("{expected} takes {} values, but this list has {}", types.len(), parts.len()),
                 )
-                .label("a list needs one expression for each part"),
+                .label("expected one expression per field or element"),
             );
-            return Ok(bad(e.span));
+            return Ok(error_expr(e.span));
         }
         let converted: Vec<Expr> = parts.into_iter().zip(&types).map(|(part, ty)| self.convert(part, ty)).collect();
         if converted.iter().any(|part| is_error(&part.ty)) {
-            return Ok(bad(e.span));
+            return Ok(error_expr(e.span));
         }
         Ok(fields(converted, to.clone(), e.span))
     }
@@ -207,18 +208,18 @@ impl Checker<'_> {
                         Diagnostic::error("missing-field", e.span, format!("field `{name}` of {expected} is missing"))
                             .help(format!("add `{name} = ...`, or `...` for default values")),
                     );
-                    converted.push(bad(e.span));
+                    converted.push(error_expr(e.span));
                 }
             }
         }
         for name in &names {
             if !wanted.iter().any(|(field, _)| field == name) {
                 self.error(Diagnostic::error("unknown-field", e.span, format!("{expected} has no field `{name}`")));
-                converted.push(bad(e.span));
+                converted.push(error_expr(e.span));
             }
         }
         if converted.iter().any(|part| is_error(&part.ty)) {
-            return Ok(bad(e.span));
+            return Ok(error_expr(e.span));
         }
         Ok(fields(converted, to.clone(), e.span))
     }
@@ -230,7 +231,7 @@ impl Checker<'_> {
         }
         if is_error(&left.ty) || is_error(&right.ty) {
             let (a, b) = (left.span, right.span);
-            return Ok((bad(a), bad(b)));
+            return Ok((error_expr(a), error_expr(b)));
         }
         let (left_ty, right_ty) = (left.ty.clone(), right.ty.clone());
         // The operand with a width determines the type.

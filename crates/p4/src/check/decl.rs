@@ -1,4 +1,4 @@
-//! Top-level declarations, and the parameters, constants and functions of all scopes.
+//! Checks top-level declarations, and the parameters, constants and functions of all scopes.
 
 use std::sync::Arc;
 
@@ -92,9 +92,10 @@ impl<'a> Checker<'a> {
                 };
                 if !allowed {
                     let found = self.describe(&below);
+                    let message = format!("{found} cannot be the underlying type of a `type`");
                     self.error(
-                        Diagnostic::error("new-type", ty.span, format!("`type` cannot be made of {found}"))
-                            .help("only of bool, bit<w>, int<w> and other `type`s; use `typedef` for another name"),
+                        Diagnostic::error("new-type", ty.span, message)
+                            .help("use bool, bit<w>, int<w> or another `type`, or `typedef` for an alias"),
                     );
                 }
                 let annotations = self.annotations(&decl.annotations);
@@ -106,7 +107,7 @@ impl<'a> Checker<'a> {
                     span: name.span,
                 });
                 self.new_types.insert(index, id);
-                self.declare(name, if allowed { Symbol::Decl(index) } else { Symbol::Wrong });
+                self.declare(name, if allowed { Symbol::Decl(index) } else { Symbol::Invalid });
             }
             DeclKind::ExternObject { name, type_params, .. } => {
                 self.declare(name, Symbol::Decl(index));
@@ -161,14 +162,14 @@ impl<'a> Checker<'a> {
             }
             DeclKind::Variable { name, .. } => {
                 self.error(
-                    Diagnostic::error("placement", decl.span, "there are no variables at top level")
+                    Diagnostic::error("placement", decl.span, "variables are not allowed at top level")
                         .help("declare it in a parser, control or function, or make it a `const`"),
                 );
-                self.declare(name, Symbol::Wrong);
+                self.declare(name, Symbol::Invalid);
             }
             DeclKind::Table(table) => {
-                self.error(Diagnostic::error("placement", decl.span, "tables are declared in controls"));
-                self.declare(&table.name, Symbol::Wrong);
+                self.error(Diagnostic::error("placement", decl.span, "tables can be declared only in controls"));
+                self.declare(&table.name, Symbol::Invalid);
             }
         }
     }
@@ -195,11 +196,11 @@ impl<'a> Checker<'a> {
                     Diagnostic::warning(
                         "duplicate-function",
                         proto.name.span,
-                        format!("no call can distinguish this `{}` from another", proto.name.name),
+                        format!("this overload of `{}` cannot be distinguished from another one", proto.name.name),
                     )
-                    .label("its parameters have the same names")
-                    .also(at, "the other")
-                    .help("give one of them another name, or other names of parameters"),
+                    .label("the parameters of both have the same names")
+                    .also(at, "the other overload")
+                    .help("rename one of them, or its parameters"),
                 );
             }
         }
@@ -223,10 +224,8 @@ impl<'a> Checker<'a> {
                 _ => {
                     if !is_error(&resolved) {
                         let found = self.describe(&resolved);
-                        self.error(
-                            Diagnostic::error("enum-type", ty.span, format!("{found} cannot underlie an enum"))
-                                .help("only bit<w> and int<w> can"),
-                        );
+                        let message = format!("{found} cannot be the underlying type of an enum");
+                        self.error(Diagnostic::error("enum-type", ty.span, message).help("use bit<w> or int<w>"));
                     }
                     below = Some(Type::Bit(32));
                 }
@@ -252,7 +251,7 @@ impl<'a> Checker<'a> {
                         Some(Value::Bits(bits)) => bits,
                         _ => {
                             if !is_error(&e.ty) {
-                                self.not_constant(value.span, "the value of an enum's member");
+                                self.not_constant(value.span, "the value of an enum member");
                             }
                             bits::Bits::zero(1)
                         }
@@ -266,8 +265,9 @@ impl<'a> Checker<'a> {
                     bits::Bits::zero(1)
                 }
                 (None, Some(value)) => {
+                    let message = "members of an enum without an underlying type cannot have values";
                     self.error(
-                        Diagnostic::error("enum-value", value.span, "members of this enum have no values")
+                        Diagnostic::error("enum-value", value.span, message)
                             .help("give the enum an underlying type: `enum bit<8> E { ... }`"),
                     );
                     bits::Bits::zero(32)
@@ -300,18 +300,18 @@ impl<'a> Checker<'a> {
         let resolved = self.resolve(ty);
         if matches!(resolved, Type::Extern(_) | Type::Parser(_) | Type::Control(_) | Type::Package(_) | Type::Void) {
             let found = self.describe(&resolved);
-            self.error(Diagnostic::error("variable-type", ty.span, format!("there are no constants of type {found}")));
-            self.declare(name, Symbol::Wrong);
+            self.error(Diagnostic::error("variable-type", ty.span, format!("a constant cannot have type {found}")));
+            self.declare(name, Symbol::Invalid);
             return;
         }
         let e = self.check_as(value, &resolved);
         if is_error(&e.ty) {
-            self.declare(name, Symbol::Wrong);
+            self.declare(name, Symbol::Invalid);
             return;
         }
         if !self.is_static(&e) {
             self.not_constant(value.span, &format!("the value of `{}`", name.name));
-            self.declare(name, Symbol::Wrong);
+            self.declare(name, Symbol::Invalid);
             return;
         }
         if !self.scopes.is_empty() {
@@ -340,16 +340,16 @@ impl<'a> Checker<'a> {
                     (Direction::None, None) => data = Some(param.span),
                     (Direction::None, _) | (_, None) => {}
                     (_, Some(first)) => self.error(
-                        Diagnostic::error("param-order", param.span, "parameters without direction come last")
+                        Diagnostic::error("param-order", param.span, "directionless parameters must come last")
                             .label(format!("`{}` has a direction", param.name.name))
-                            .also(first, "this one has none"),
+                            .also(first, "this parameter is directionless"),
                     ),
                 }
             }
             if matches!(what, "constructor" | "extern constructor" | "package") && param.direction != Direction::None {
                 self.error(
-                    Diagnostic::error("param-direction", param.span, "constructor parameters have no direction")
-                        .help("remove it"),
+                    Diagnostic::error("param-direction", param.span, "constructor parameters must be directionless")
+                        .help("remove the direction"),
                 );
             }
             if optional
@@ -373,7 +373,7 @@ impl<'a> Checker<'a> {
                             param.span,
                             format!("`{}` cannot have a default value", param.name.name),
                         )
-                        .label("it is written to"),
+                        .label("it is `out` or `inout`"),
                     ),
                     _ if optional => self.error(Diagnostic::error(
                         "default-value",
@@ -386,7 +386,8 @@ impl<'a> Checker<'a> {
                         if is_open {
                             self.check(default, None);
                         }
-                        let e = if is_open { super::bad(default.span) } else { self.default_argument(default, &ty) };
+                        let e =
+                            if is_open { super::error_expr(default.span) } else { self.default_argument(default, &ty) };
                         if !is_error(&e.ty) && !self.is_static(&e) {
                             self.not_constant(default.span, "a default value");
                         } else if what == "action" && !is_error(&e.ty) {
@@ -430,7 +431,7 @@ impl<'a> Checker<'a> {
             self.error(Diagnostic::error("value-set", ty.span, format!("a value set cannot contain {found}")));
         }
         let Some(size) = count.and_then(|count| count.to_u64()).filter(|_| allowed) else {
-            self.declare(name, Symbol::Wrong);
+            self.declare(name, Symbol::Invalid);
             return None;
         };
         let control_name = self.control_plane_name(name, annotations);
@@ -477,12 +478,12 @@ impl<'a> Checker<'a> {
                     let found = self.describe(&self.out.instances[id].ty);
                     self.error(
                         Diagnostic::error("main", span, format!("`main` is {found}"))
-                            .label("expected an instance of a package"),
+                            .label("expected a package instance"),
                     );
                 }
             }
             Some((Symbol::Decl(_), span)) => {
-                self.error(Diagnostic::error("main", span, "`main` is the name of the program's package instance"));
+                self.error(Diagnostic::error("main", span, "`main` must be the package instance"));
             }
             _ => {}
         }

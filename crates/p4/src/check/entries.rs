@@ -1,4 +1,4 @@
-//! Entries declared in a program (specification section 14.2.1.4), and their priorities.
+//! Checks entries declared in a program (specification section 14.2.1.4), and their priorities.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ impl<'a> Checker<'a> {
     pub(super) fn entries(
         &mut self,
         property: &'a ast::TableProperty,
-        entries: &'a [ast::Entry],
+        entries: &'a [ast::EntryDecl],
         table: &'a ast::TableDecl,
         id: TableId,
     ) {
@@ -26,8 +26,8 @@ impl<'a> Checker<'a> {
                 return;
             }
             self.error(
-                Diagnostic::error("entries", table.name.span, "a table without a key has no entries")
-                    .also(property.span, "the entries")
+                Diagnostic::error("entries", table.name.span, "a table without a key cannot have entries")
+                    .also(property.span, "entries listed here")
                     .help("use `default_action`"),
             );
             return;
@@ -66,8 +66,8 @@ impl<'a> Checker<'a> {
             match seen.get(&values) {
                 Some(first) => {
                     let diagnostic =
-                        Diagnostic::error("duplicate", entry.span, "there is an entry with this key already")
-                            .also(*first, "the first");
+                        Diagnostic::error("duplicate", entry.span, "duplicate entry: another one has the same key")
+                            .also(*first, "first entry with this key");
                     self.error(diagnostic);
                 }
                 None => {
@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn entry(&mut self, entry: &'a ast::Entry, id: TableId) -> Option<TableEntry> {
+    fn entry(&mut self, entry: &'a ast::EntryDecl, id: TableId) -> Option<TableEntry> {
         let written_keys = self.key_count(id);
         let keys = self.out.tables[id].keys.clone();
         let mut typed_keys = Some(Vec::new());
@@ -87,9 +87,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     "wrong-count",
                     entry.span,
-                    format!("an entry of this table has {written_keys} keysets, one for each part of the key"),
+                    format!("an entry of this table needs {written_keys} keysets, one per key element"),
                 )
-                .label(format!("this one has {}", written.len())),
+                .label(format!("this entry has {}", written.len())),
             );
             typed_keys = None;
         } else {
@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         "default-only",
                         entry.action.span,
-                        format!("`{}` is for `default_action` only", entry.action.name.name),
+                        format!("`{}` may be used only as `default_action`", entry.action.name.name),
                     )
                     .also(listed, "`@defaultonly`"),
                 );
@@ -127,7 +127,7 @@ impl<'a> Checker<'a> {
                         self.error(Diagnostic::error(
                             "priority",
                             written.span,
-                            format!("a priority cannot be {value}"),
+                            format!("{value} is not a valid priority"),
                         ));
                         None
                     }
@@ -169,10 +169,10 @@ impl<'a> Checker<'a> {
         }
         let problem = match (kind, keyset) {
             ("exact", Keyset::Value(_)) => None,
-            ("exact", _) => Some("an exact key needs one value"),
+            ("exact", _) => Some("an exact key takes a single value"),
             ("optional", Keyset::Value(_) | Keyset::Any(_)) => None,
-            ("optional", _) => Some("an optional key is one value, or `_`"),
-            ("lpm", Keyset::Range(..)) => Some("a prefix is written `value &&& mask`"),
+            ("optional", _) => Some("an optional key takes a single value or `_`"),
+            ("lpm", Keyset::Range(..)) => Some("an lpm key takes a prefix, `value &&& mask`"),
             ("lpm", Keyset::Mask(_, mask)) => {
                 let width = match self.underlying_of_enum(ty).unwrap_or_else(|| ty.clone()) {
                     Type::Bit(width) | Type::Int(width) => width,
@@ -180,14 +180,14 @@ impl<'a> Checker<'a> {
                 };
                 match self.constant_integer(mask) {
                     Some(mask) if width > 0 && !is_prefix(&mask, width) => {
-                        Some("the mask of a prefix is ones, then zeros")
+                        Some("the mask of an lpm key must be ones followed by zeros")
                     }
                     _ => None,
                 }
             }
-            ("ternary", Keyset::Range(..)) => Some("a ternary key has a mask, not a range"),
-            ("range", Keyset::Mask(..)) => Some("a range is written `low .. high`"),
-            (_, Keyset::ValueSet(..)) => Some("value sets are for parsers"),
+            ("ternary", Keyset::Range(..)) => Some("a ternary key takes a mask, not a range"),
+            ("range", Keyset::Mask(..)) => Some("a range key takes a range, `low .. high`"),
+            (_, Keyset::ValueSet(..)) => Some("value sets can be used only in parsers"),
             _ => None,
         };
         match problem {
@@ -204,7 +204,7 @@ impl<'a> Checker<'a> {
     /// Assigns priorities to entries if the match kinds of the key need them.
     fn priorities(
         &mut self,
-        written: &'a [ast::Entry],
+        written: &'a [ast::EntryDecl],
         out: &mut [TableEntry],
         all_const: bool,
         key: Span,
@@ -224,9 +224,9 @@ impl<'a> Checker<'a> {
         if !needed {
             if let Some(given) = given {
                 self.error(
-                    Diagnostic::error("priority", given.span, "entries of this table have no priorities")
-                        .also(key, "the key")
-                        .help("only ternary, range and optional keys need them"),
+                    Diagnostic::error("priority", given.span, "entries of this table cannot have priorities")
+                        .also(key, "key declared here")
+                        .help("only entries with ternary, range or optional keys have priorities"),
                 );
             }
             return;
@@ -237,7 +237,7 @@ impl<'a> Checker<'a> {
         {
             self.error(
                 Diagnostic::error("priority", first.span, "the first entry needs a priority")
-                    .also(given.span, "because this one has one"),
+                    .also(given.span, "since this entry has one"),
             );
             return;
         }
@@ -260,9 +260,13 @@ impl<'a> Checker<'a> {
                 }
                 None => {
                     self.error(
-                        Diagnostic::error("priority", entry.span, "the priority of this entry runs out of range")
-                            .also(self.out.tables[id].span, "the table")
-                            .help("give it a priority of its own"),
+                        Diagnostic::error(
+                            "priority",
+                            entry.span,
+                            "the computed priority of this entry is out of range",
+                        )
+                        .also(self.out.tables[id].span, "in this table")
+                        .help("give the entry an explicit priority"),
                     );
                     return;
                 }

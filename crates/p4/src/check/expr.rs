@@ -1,4 +1,4 @@
-//! Expressions.
+//! Checks expressions.
 
 use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
@@ -7,7 +7,7 @@ use num_traits::ToPrimitive;
 use super::convert::value_of;
 use super::method::CallSite;
 use super::scope::Symbol;
-use super::{Checker, VarKind, bad, constant, expr, fold, is_error};
+use super::{Checker, VarKind, constant, error_expr, expr, fold, is_error};
 use crate::ast::{self, Direction};
 use crate::typed::{Arg, Callee, Expr, ExprKind, Type, Value};
 
@@ -15,19 +15,19 @@ impl Checker<'_> {
     /// Checks an expression. `expected` is a hint for expressions without a type of their own (lists, `...`, `{#}`); it
     /// is not enforced.
     pub(super) fn check(&mut self, e: &ast::Expr, expected: Option<&Type>) -> Expr {
-        let typed = self.deeper(e.span, |c| c.check_inner(e, expected)).unwrap_or_else(|| bad(e.span));
+        let typed = self.deeper(e.span, |c| c.check_inner(e, expected)).unwrap_or_else(|| error_expr(e.span));
         if is_error(&typed.ty) {
-            self.must_have_errors(e.span);
+            self.assert_error_reported(e.span);
         }
         typed
     }
 
     /// Reports an error if there is none yet: an expression given up without one must not pass as correct.
-    pub(super) fn must_have_errors(&mut self, span: Span) {
+    pub(super) fn assert_error_reported(&mut self, span: Span) {
         if self.diagnostics.error_count() == self.errors_before {
             self.error(
-                Diagnostic::error("unsupported", span, "this could not be understood")
-                    .help("types that are never fixed end here; give the type arguments"),
+                Diagnostic::error("unsupported", span, "the type of this expression cannot be determined")
+                    .help("specify the type arguments"),
             );
         }
     }
@@ -48,15 +48,15 @@ impl Checker<'_> {
                 Some(ty) => expr(ExprKind::This, ty, span),
                 None => {
                     self.error(
-                        Diagnostic::error("this", span, "there is no `this` here")
-                            .help("`this` is the instance around the implementation of an abstract method"),
+                        Diagnostic::error("this", span, "`this` is not allowed here")
+                            .help("`this` is available only in implementations of abstract methods"),
                     );
-                    bad(span)
+                    error_expr(span)
                 }
             },
             ast::ExprKind::Default | ast::ExprKind::DontCare => {
-                self.not_a_value(span, "it matches anything; as a value it has no meaning");
-                bad(span)
+                self.not_a_value(span, "it matches anything and has no value");
+                error_expr(span)
             }
             ast::ExprKind::Dots => match expected {
                 Some(ty) => {
@@ -64,13 +64,13 @@ impl Checker<'_> {
                     self.default_value(&ty, span)
                 }
                 None => {
-                    self.error(Diagnostic::error("dots", span, "no default value is known for `...` here"));
-                    bad(span)
+                    self.error(Diagnostic::error("dots", span, "`...` has no default value here"));
+                    error_expr(span)
                 }
             },
             ast::ExprKind::Range(..) | ast::ExprKind::Mask(..) => {
-                self.not_a_value(span, "ranges and masks are only allowed in `select`, in entries and after `in`");
-                bad(span)
+                self.not_a_value(span, "ranges and masks are allowed only in `select`, in entries and after `in`");
+                error_expr(span)
             }
             ast::ExprKind::Invalid => self.invalid(expected, span),
             ast::ExprKind::Name { absolute, name } => self.name(*absolute, name, span),
@@ -78,7 +78,7 @@ impl Checker<'_> {
                 if !is_error(&self.resolve(ty)) {
                     self.not_a_value(span, "this is a type");
                 }
-                bad(span)
+                error_expr(span)
             }
             ast::ExprKind::Member(base, name) => self.member(base, name, span),
             ast::ExprKind::Index(base, index) => self.index(base, index, span),
@@ -109,9 +109,9 @@ impl Checker<'_> {
         if width > bits::MAX_WIDTH || signed && width == 0 {
             self.error(
                 Diagnostic::error("width", span, format!("values of {width} bits are not supported"))
-                    .label(format!("at most {} bits", bits::MAX_WIDTH)),
+                    .label(format!("the maximum is {} bits", bits::MAX_WIDTH)),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let ty = if signed { Type::Int(width) } else { Type::Bit(width) };
         let value = self.integer_in(&literal.value, &ty, span);
@@ -124,13 +124,13 @@ impl Checker<'_> {
         {
             return constant(Value::MatchKind(at), Type::MatchKind, span);
         }
-        let Some(binding) = self.lookup(name, absolute) else { return bad(span) };
+        let Some(binding) = self.lookup(name, absolute) else { return error_expr(span) };
         match binding.symbol {
             Symbol::Var(var) => {
                 self.used.vars.insert(var);
                 expr(ExprKind::Var(var), self.out.vars[var].ty.clone(), span)
             }
-            Symbol::Const(value) if !self.spend(&value.ty, span) => bad(span),
+            Symbol::Const(value) if !self.spend(&value.ty, span) => error_expr(span),
             Symbol::Const(value) => {
                 self.used.constants.insert(binding.span);
                 Expr { span, ..(*value).clone() }
@@ -149,7 +149,7 @@ impl Checker<'_> {
                 let ty = Type::Set(Box::new(self.out.value_sets[id].ty.clone()));
                 expr(ExprKind::ValueSet(id), ty, span)
             }
-            Symbol::Wrong => bad(span),
+            Symbol::Invalid => error_expr(span),
             symbol => {
                 let what = match symbol {
                     Symbol::Decl(_) | Symbol::Type(_) => "a type",
@@ -163,7 +163,7 @@ impl Checker<'_> {
                         .label("expected a value")
                         .also(binding.span, "declared here"),
                 );
-                bad(span)
+                error_expr(span)
             }
         }
     }
@@ -185,26 +185,26 @@ impl Checker<'_> {
             Err(both) => {
                 let (a, b) = (self.describe(&both.0.ty), self.describe(&both.1.ty));
                 self.error(
-                    Diagnostic::error("type-mismatch", span, format!("one branch is {a}, the other {b}"))
+                    Diagnostic::error("type-mismatch", span, format!("the branches have different types: {a} and {b}"))
                         .also(both.0.span, a)
                         .also(both.1.span, b),
                 );
-                return bad(span);
+                return error_expr(span);
             }
         };
         if is_error(&condition.ty) || is_error(&then.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         if let ExprKind::Const(Value::Bool(chosen)) = &condition.kind {
             return Expr { span, ..if *chosen { then } else { otherwise } };
         }
         if matches!(then.ty, Type::Integer) && !self.is_static(&condition) {
             self.error(
-                Diagnostic::error("unknown-width", span, "the width of the result is not known")
+                Diagnostic::error("unknown-width", span, "the width of the result is unknown")
                     .label("both branches are `int`")
                     .help("give one of them a width: `8w1`"),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let ty = then.ty.clone();
         expr(ExprKind::Ternary(Box::new(condition), Box::new(then), Box::new(otherwise)), ty, span)
@@ -222,12 +222,12 @@ impl Checker<'_> {
         if matches!(typed.ty, Type::Bit(_) | Type::Integer) {
             diagnostic = diagnostic.help("compare it: `... != 0`");
         } else if matches!(typed.ty, Type::TableResult(_)) {
-            diagnostic = diagnostic.help("ask whether an entry matched: `.apply().hit`, or `.miss`");
+            diagnostic = diagnostic.help("test whether an entry matched: `.apply().hit`, or `.miss`");
         } else if self.is_header(&typed.ty) || self.is_union(&typed.ty) {
-            diagnostic = diagnostic.help("ask whether it is there: `.isValid()`");
+            diagnostic = diagnostic.help("test whether it is valid: `.isValid()`");
         }
         self.error(diagnostic);
-        bad(e.span)
+        error_expr(e.span)
     }
 
     /// Whether the value is known at instantiation or earlier.
@@ -302,19 +302,19 @@ impl Checker<'_> {
         let base = self.check(base, None);
         if let Type::Tuple(types) = &base.ty {
             let types = types.clone();
-            let Some(at) = self.integer(index, "the index of a tuple") else { return bad(span) };
+            let Some(at) = self.integer(index, "the index of a tuple") else { return error_expr(span) };
             let Some((at, ty)) = at.to_usize().and_then(|at| types.get(at).map(|ty| (at, ty.clone()))) else {
                 self.error(
                     Diagnostic::error("index", index.span, format!("the tuple has no component {at}"))
                         .label(format!("it has {}", types.len())),
                 );
-                return bad(span);
+                return error_expr(span);
             };
             return self.field_of(base, at, ty, span);
         }
         let index_expr = self.check(index, None);
         if is_error(&base.ty) || is_error(&index_expr.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         let Type::Stack(element, size) = base.ty.clone() else {
             let found = self.describe(&base.ty);
@@ -323,7 +323,7 @@ impl Checker<'_> {
                     .also(base.span, format!("this is {found}"))
                     .help("header stacks and tuples can be indexed; bits are `e[high:low]`"),
             );
-            return bad(span);
+            return error_expr(span);
         };
         let index_expr = self.enum_to_number(index_expr);
         if let Some(at) = value_of(&index_expr).and_then(|value| fold::as_integer(&value, &index_expr.ty)) {
@@ -332,7 +332,7 @@ impl Checker<'_> {
                     Diagnostic::error("index", index.span, format!("index {at} is outside the stack"))
                         .label(format!("the stack has {size} elements")),
                 );
-                return bad(span);
+                return error_expr(span);
             }
             let at = constant(Value::Bits(bits::Bits::from_signed_big(&at, 32)), Type::Bit(32), index.span);
             return expr(ExprKind::Element(Box::new(base), Box::new(at)), *element, span);
@@ -343,7 +343,7 @@ impl Checker<'_> {
             Type::Integer => self.give_width(index_expr, &Type::Bit(32)),
             _ => {
                 self.mismatch(&index_expr, &Type::Bit(32));
-                return bad(span);
+                return error_expr(span);
             }
         };
         expr(ExprKind::Element(Box::new(base), Box::new(index_expr)), *element, span)
@@ -355,18 +355,18 @@ impl Checker<'_> {
         let low_value = self.integer(low, "the bits of a slice");
         let base = self.enum_to_number(base);
         if is_error(&base.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         let (Type::Bit(width) | Type::Int(width)) = base.ty else {
             let found = self.describe(&base.ty);
             self.error(
-                Diagnostic::error("slice", span, format!("{found} has no bits to slice"))
+                Diagnostic::error("slice", span, format!("{found} cannot be sliced"))
                     .also(base.span, format!("this is {found}"))
-                    .help("slices are taken of bit<w> and int<w>"),
+                    .help("only bit<w> and int<w> can be sliced"),
             );
-            return bad(span);
+            return error_expr(span);
         };
-        let (Some(high_value), Some(low_value)) = (high_value, low_value) else { return bad(span) };
+        let (Some(high_value), Some(low_value)) = (high_value, low_value) else { return error_expr(span) };
         let (h, l) = (high_value.to_u32(), low_value.to_u32());
         match (h, l) {
             (Some(h), Some(l)) if h < width && l <= h => {
@@ -380,14 +380,14 @@ impl Checker<'_> {
                 let mut diagnostic = Diagnostic::error(
                     "slice",
                     span,
-                    format!("there are no bits [{high_value}:{low_value}] in {width}"),
+                    format!("slice [{high_value}:{low_value}] is out of range for {width} bits"),
                 )
-                .label(format!("bits run from {} down to 0", i64::from(width) - 1));
+                .label(format!("bits are numbered from {} down to 0", i64::from(width) - 1));
                 if low_value > high_value {
                     diagnostic = diagnostic.help("write the higher bit first: `e[high:low]`");
                 }
                 self.error(diagnostic);
-                bad(span)
+                error_expr(span)
             }
         }
     }
@@ -400,34 +400,34 @@ impl Checker<'_> {
         let low = self.enum_to_number(low);
         let count = self.integer(width, "the width of a slice");
         if is_error(&base.ty) || is_error(&low.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         let (Type::Bit(of) | Type::Int(of)) = base.ty else {
             let found = self.describe(&base.ty);
             self.error(
-                Diagnostic::error("slice", span, format!("{found} has no bits to slice"))
+                Diagnostic::error("slice", span, format!("{found} cannot be sliced"))
                     .also(base.span, format!("this is {found}")),
             );
-            return bad(span);
+            return error_expr(span);
         };
-        let Some(count) = count else { return bad(span) };
+        let Some(count) = count else { return error_expr(span) };
         let known = self.constant_integer(&low);
         let first = known.clone().unwrap_or_default();
         let (Some(count), Some(first)) = (count.to_u32().filter(|count| *count > 0 && *count <= of), first.to_u32())
         else {
             self.error(
-                Diagnostic::error("slice", span, format!("there are no bits [{first}+:{count}] in {of}"))
-                    .label(format!("bits run from {} down to 0", i64::from(of) - 1)),
+                Diagnostic::error("slice", span, format!("slice [{first}+:{count}] is out of range for {of}"))
+                    .label(format!("bits are numbered from {} down to 0", i64::from(of) - 1)),
             );
-            return bad(span);
+            return error_expr(span);
         };
         if known.is_some() {
             if u64::from(first) + u64::from(count) > u64::from(of) {
                 self.error(
-                    Diagnostic::error("slice", span, format!("there are no bits [{first}+:{count}] in {of}"))
-                        .label(format!("bits run from {} down to 0", i64::from(of) - 1)),
+                    Diagnostic::error("slice", span, format!("slice [{first}+:{count}] is out of range for {of}"))
+                        .label(format!("bits are numbered from {} down to 0", i64::from(of) - 1)),
                 );
-                return bad(span);
+                return error_expr(span);
             }
             let (high, ty) = (first + count - 1, Type::Bit(count));
             if let ExprKind::Const(Value::Bits(bits)) = &base.kind {
@@ -438,7 +438,7 @@ impl Checker<'_> {
         let unsigned = if matches!(base.ty, Type::Int(_)) { self.recast(base, &Type::Bit(of)) } else { base };
         let shifted = self.binary_typed(ast::BinaryOp::Shr, unsigned, low, span);
         if is_error(&shifted.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         expr(ExprKind::Slice(Box::new(shifted), count - 1, 0), Type::Bit(count), span)
     }

@@ -1,4 +1,4 @@
-//! Arithmetic on compile-time values. These functions are independent of any program: they take values and types and
+//! Computes with compile-time values. These functions are independent of any program: they take values and types and
 //! return a value, or explain in one sentence why there is none.
 
 use std::cmp::Ordering;
@@ -93,7 +93,7 @@ pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value, ty: &Type) -> Re
 
 fn integer_shift(op: BinaryOp, left: &BigInt, amount: &BigInt) -> Result<Value, NoValue> {
     if amount.is_negative() {
-        return Err(no_value("negative-shift", "a shift by a negative amount"));
+        return Err(no_value("negative-shift", "shift by a negative amount"));
     }
     match op {
         BinaryOp::Shl => match amount.to_u64().filter(|amount| left.bits().saturating_add(*amount) <= MAX_INTEGER_BITS)

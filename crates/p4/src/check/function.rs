@@ -1,4 +1,4 @@
-//! Functions and their bodies, and the signatures of declarations without a body.
+//! Checks functions and their bodies, and the signatures of declarations without a body.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -8,67 +8,68 @@ use crate::ast::{self, DeclKind};
 use crate::typed::{self, Type};
 
 impl<'a> Checker<'a> {
-    /// Checks the body of function `index` with these type arguments, once.
+    /// Returns the specialisation of function `index` for these type arguments; checks its body on the first request.
     pub(super) fn function(&mut self, index: usize, args: Vec<Type>, span: Span) -> Option<typed::FunctionId> {
         let decl: &'a ast::Decl = &self.program.decls[index];
         let DeclKind::Function { proto, body } = &decl.kind else { return None };
-        let origin = (index, args);
+        let key = (index, args);
         if self.in_progress.contains(&index) {
             self.error(
-                Diagnostic::error("recursion", span, format!("`{}` calls itself", proto.name.name))
-                    .also(proto.name.span, "declared here")
-                    .help("P4 has no recursion; a `for` loop may do"),
+                Diagnostic::error(
+                    "recursion",
+                    span,
+                    format!("`{}` calls itself, directly or indirectly", proto.name.name),
+                )
+                .also(proto.name.span, "declared here")
+                .help("P4 does not allow recursion; consider a `for` loop"),
             );
             return None;
         }
-        if let Some(known) = self.functions.get(&origin) {
+        if let Some(known) = self.functions.get(&key) {
             return *known;
         }
         if !self.may_specialise(span) {
             return None;
         }
         let bindings: Vec<_> =
-            proto.type_params.iter().map(|param| param.name.clone()).zip(origin.1.iter().cloned()).collect();
+            proto.type_params.iter().map(|param| param.name.clone()).zip(key.1.iter().cloned()).collect();
         self.in_progress.insert(index);
-        let depth = self.depth;
         let id = self.deeper(span, |c| {
+            // Declarations up to and including this one are visible.
             c.within(index + 1, &bindings, DeclContext::top_level(), |c| {
                 c.function_body(proto, body, BodyContext::Function)
             })
         });
-        self.depth = depth;
         self.in_progress.remove(&index);
         let id = id.flatten();
-        self.functions.insert(origin, id);
+        self.functions.insert(key, id);
         id
     }
 
-    /// Checks parameters, result and body of a function or of the implementation of an abstract method.
+    /// Checks parameters, return type and body of a function or of the implementation of an abstract method.
     pub(super) fn function_body(
         &mut self,
         proto: &'a ast::FunctionProto,
         body: &'a ast::Block,
-        place: BodyContext,
+        context: BodyContext,
     ) -> Option<typed::FunctionId> {
         let ret = self.resolve(&proto.ret);
-        if !is_error(&ret) && !matches!(ret, Type::Void | Type::Integer) && !self.is_runtime(&ret)
-            || matches!(ret, Type::Integer)
-        {
+        if !self.is_returnable(&ret) {
             let found = self.describe(&ret);
             self.error(Diagnostic::error("return-type", proto.ret.span, format!("a function cannot return {found}")));
         }
-        let (params, body, completes) = self.scoped(|c| {
+        let (params, body, falls_through) = self.scoped(|c| {
             let params = c.params(&proto.params, "function");
             let cx = c.cx.clone();
-            c.cx.place = place;
+            c.cx.context = context;
             c.cx.in_parser = false;
             c.cx.loops = 0;
             c.cx.ret = Some(ret.clone());
-            let (body, completes) = c.body(body);
+            let (body, falls_through) = c.body(body);
             c.cx = cx;
-            (params, body, completes)
+            (params, body, falls_through)
         });
-        if completes && !matches!(ret, Type::Void) && !is_error(&ret) {
+        if falls_through && !matches!(ret, Type::Void) && !is_error(&ret) {
             self.error(
                 Diagnostic::error(
                     "missing-return",
@@ -83,7 +84,16 @@ impl<'a> Checker<'a> {
         Some(self.out.functions.push(typed::Function { name, params, ret, body, span: proto.name.span }))
     }
 
-    /// Checks parameters and results of a declaration without a body.
+    /// Whether a function may return this type.
+    fn is_returnable(&self, ret: &Type) -> bool {
+        match ret {
+            Type::Void => true,
+            Type::Integer => false,
+            ret => is_error(ret) || self.is_runtime(ret),
+        }
+    }
+
+    /// Checks parameters and return types of a declaration without a body.
     pub(super) fn signature(&mut self, index: usize, decl: &'a ast::Decl, args: Vec<Type>) {
         let bindings: Vec<_> = type_params(decl).iter().map(|param| param.name.clone()).zip(args).collect();
         self.in_progress.insert(index);
@@ -103,8 +113,12 @@ impl<'a> Checker<'a> {
                 for method in methods {
                     if !method.is_constructor && method.proto.name.name == name.name {
                         c.error(
-                            Diagnostic::error("constructor", method.proto.name.span, "a constructor has no result")
-                                .label("named like its extern object"),
+                            Diagnostic::error(
+                                "constructor",
+                                method.proto.name.span,
+                                "a constructor has no return type",
+                            )
+                            .label("has the same name as its extern object"),
                         );
                     }
                     let clash = seen.iter().find(|other| {
@@ -153,7 +167,11 @@ impl<'a> Checker<'a> {
             );
             if refused {
                 let found = c.describe(&ret);
-                c.error(Diagnostic::error("return-type", proto.ret.span, format!("a method cannot return {found}")));
+                c.error(Diagnostic::error(
+                    "return-type",
+                    proto.ret.span,
+                    format!("an extern function or method cannot return {found}"),
+                ));
             }
             c.params(&proto.params, "extern");
         });

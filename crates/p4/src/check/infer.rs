@@ -1,8 +1,9 @@
-//! Type inference: matches the type of a parameter as written, which may contain type parameters, against the type of
-//! the argument, and binds the type parameters.
+//! Infers type arguments: matches the type of a parameter as written, which may contain type variables, against the
+//! type of the argument, and binds the type variables. A type variable is a type parameter whose argument is inferred.
 //!
 //! The types of arguments never contain variables, so matching is one-sided and always terminates. An integer literal
-//! has the type `int` and determines little: it is matched last, so that another argument can provide the width.
+//! has the type `int` and leaves the width open: an inferred `int` is replaced when another argument provides a sized
+//! type.
 
 use std::sync::Arc;
 
@@ -11,29 +12,29 @@ use super::{Checker, is_error};
 use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
 use crate::typed::Type;
 
-/// Type parameters and the types inferred for them.
+/// Type variables and the types inferred for them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InferenceVars {
-    pub(super) list: Vec<(Arc<str>, Option<Type>)>,
+    pub(super) variables: Vec<(Arc<str>, Option<Type>)>,
 }
 
 impl InferenceVars {
     pub(super) fn new<'n>(names: impl IntoIterator<Item = &'n ast::Ident>) -> Self {
-        InferenceVars { list: names.into_iter().map(|name| (name.name.clone(), None)).collect() }
+        InferenceVars { variables: names.into_iter().map(|name| (name.name.clone(), None)).collect() }
     }
 
     fn slot(&mut self, name: &str) -> Option<&mut Option<Type>> {
-        self.list.iter_mut().find(|(unknown, _)| **unknown == *name).map(|(_, ty)| ty)
+        self.variables.iter_mut().find(|(known, _)| **known == *name).map(|(_, ty)| ty)
     }
 
-    /// Returns those that have a value.
-    pub(super) fn known(&self) -> Vec<(Arc<str>, Type)> {
-        self.list.iter().filter_map(|(name, ty)| ty.clone().map(|ty| (name.clone(), ty))).collect()
+    /// Returns the bound type variables with their types.
+    pub(super) fn bound(&self) -> Vec<(Arc<str>, Type)> {
+        self.variables.iter().filter_map(|(name, ty)| ty.clone().map(|ty| (name.clone(), ty))).collect()
     }
 
-    /// Returns the names of those without a value.
-    pub(super) fn open(&self) -> Vec<Arc<str>> {
-        self.list.iter().filter(|(_, ty)| ty.is_none()).map(|(name, _)| name.clone()).collect()
+    /// Returns the names of the unbound type variables.
+    pub(super) fn unbound(&self) -> Vec<Arc<str>> {
+        self.variables.iter().filter(|(_, ty)| ty.is_none()).map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -60,60 +61,62 @@ pub(super) fn has_wildcard(ty: &TypeRef) -> bool {
     }
 }
 
-/// Whether a type has an undetermined width.
-pub(super) fn is_vague(ty: &Type) -> bool {
+/// Whether a type contains `int`, whose width is not fixed.
+pub(super) fn contains_int(ty: &Type) -> bool {
     match ty {
         Type::Integer => true,
-        Type::Tuple(types) => types.iter().any(is_vague),
-        Type::List(element) => is_vague(element),
+        Type::Tuple(types) => types.iter().any(contains_int),
+        Type::List(element) => contains_int(element),
         _ => false,
     }
 }
 
 impl Checker<'_> {
-    /// Matches `pattern`, written at the callee's declaration (which must be the current scope), against `actual`.
-    pub(super) fn infer(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut InferenceVars) {
+    /// Matches `pattern`, a type in the callee's declaration, whose scope must be current, against `actual`.
+    pub(super) fn infer(&mut self, pattern: &TypeRef, actual: &Type, variables: &mut InferenceVars) {
         if is_error(actual) || self.depth > super::MAX_DEPTH {
             return;
         }
         self.depth += 1;
-        self.infer_inner(pattern, actual, unknowns);
+        self.infer_inner(pattern, actual, variables);
         self.depth -= 1;
     }
 
-    fn infer_inner(&mut self, pattern: &TypeRef, actual: &Type, unknowns: &mut InferenceVars) {
+    fn infer_inner(&mut self, pattern: &TypeRef, actual: &Type, variables: &mut InferenceVars) {
         match (&pattern.kind, actual) {
             (TypeRefKind::Named { absolute, name, args }, _) => {
-                if let Some(slot) = unknowns.slot(&name.name).filter(|_| !absolute) {
+                if let Some(slot) = variables.slot(&name.name).filter(|_| !absolute) {
                     match slot {
                         None => *slot = Some(actual.clone()),
-                        Some(known) if is_vague(known) && !is_vague(actual) => *slot = Some(actual.clone()),
+                        Some(known) if contains_int(known) && !contains_int(actual) => *slot = Some(actual.clone()),
+                        // The call's check reports an argument that does not fit the bound type.
                         Some(_) => {}
                     }
                     return;
                 }
                 let Some(binding) = self.find(&name.name, *absolute) else { return };
                 let Symbol::Decl(index) = binding.symbol else { return };
-                self.infer_declared(index, args, actual, unknowns);
+                self.infer_declared(index, args, actual, variables);
             }
-            (TypeRefKind::Stack(element, _), Type::Stack(of, _)) | (TypeRefKind::List(element), Type::List(of)) => {
-                self.infer(element, of, unknowns);
+            (TypeRefKind::Stack(element, _), Type::Stack(actual, _))
+            | (TypeRefKind::List(element), Type::List(actual)) => {
+                self.infer(element, actual, variables);
             }
             (TypeRefKind::Tuple(elements), Type::Tuple(types)) => {
                 for (element, ty) in elements.iter().zip(types) {
-                    self.infer(element, ty, unknowns);
+                    self.infer(element, ty, variables);
                 }
             }
             (TypeRefKind::List(element), Type::Tuple(types)) => {
                 for ty in types {
-                    self.infer(element, ty, unknowns);
+                    self.infer(element, ty, variables);
                 }
             }
             _ => {}
         }
     }
 
-    fn infer_declared(&mut self, index: usize, args: &[TypeRef], actual: &Type, unknowns: &mut InferenceVars) {
+    fn infer_declared(&mut self, index: usize, args: &[TypeRef], actual: &Type, variables: &mut InferenceVars) {
         let decl = &self.program.decls[index];
         let origin = match actual {
             Type::Struct(id) => self.struct_origins.get(id).cloned(),
@@ -127,11 +130,11 @@ impl Checker<'_> {
             },
             _ => None,
         };
-        if let Some((of, types)) = origin
-            && of == index
+        if let Some((origin_index, types)) = origin
+            && origin_index == index
         {
             for (arg, ty) in args.iter().zip(&types) {
-                self.infer(arg, ty, unknowns);
+                self.infer(arg, ty, variables);
             }
             return;
         }
@@ -139,15 +142,15 @@ impl Checker<'_> {
             (DeclKind::ParserType(signature), Type::Parser(_))
             | (DeclKind::ControlType(signature), Type::Control(_)) => {
                 let found = self.pipeline_params(actual);
-                let mut own = InferenceVars::new(type_params(decl));
+                let mut own_variables = InferenceVars::new(type_params(decl));
                 self.within(index + 1, &[], super::DeclContext::top_level(), |c| {
                     for (param, (_, ty, _)) in signature.params.iter().zip(&found) {
-                        c.infer(&param.ty, ty, &mut own);
+                        c.infer(&param.ty, ty, &mut own_variables);
                     }
                 });
-                for (arg, (_, ty)) in args.iter().zip(&own.list) {
+                for (arg, (_, ty)) in args.iter().zip(&own_variables.variables) {
                     if let Some(ty) = ty {
-                        self.infer(arg, ty, unknowns);
+                        self.infer(arg, ty, variables);
                     }
                 }
             }
@@ -157,26 +160,26 @@ impl Checker<'_> {
                     Type::Tuple(types) => types.clone(),
                     Type::Struct(id) if self.anonymous_ids.contains(id) => {
                         let given = &self.out.structs[*id].fields;
-                        let of = |name: &str| given.iter().find(|f| *f.name == *name).map(|f| f.ty.clone());
-                        fields.iter().map(|f| of(&f.name.name).unwrap_or_else(super::error_type)).collect()
+                        let field_type = |name: &str| given.iter().find(|f| *f.name == *name).map(|f| f.ty.clone());
+                        fields.iter().map(|f| field_type(&f.name.name).unwrap_or_else(super::error_type)).collect()
                     }
                     _ => return,
                 };
-                let mut own = InferenceVars::new(type_params);
+                let mut own_variables = InferenceVars::new(type_params);
                 self.within(index + 1, &[], super::DeclContext::top_level(), |c| {
                     for (field, ty) in fields.iter().zip(&found) {
-                        c.infer(&field.ty, ty, &mut own);
+                        c.infer(&field.ty, ty, &mut own_variables);
                     }
                 });
-                for (arg, (_, ty)) in args.iter().zip(&own.list) {
+                for (arg, (_, ty)) in args.iter().zip(&own_variables.variables) {
                     if let Some(ty) = ty {
-                        self.infer(arg, ty, unknowns);
+                        self.infer(arg, ty, variables);
                     }
                 }
             }
             (DeclKind::Typedef { ty, .. }, _) => {
                 let ty = ty.clone();
-                self.infer(&ty, actual, unknowns);
+                self.infer(&ty, actual, variables);
             }
             _ => {}
         }

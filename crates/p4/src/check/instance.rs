@@ -26,7 +26,7 @@ impl<'a> Checker<'a> {
         decl: &'a ast::InstanceDecl,
         annotations: &ast::Annotations,
     ) -> Option<InstanceId> {
-        let place = self.cx.place;
+        let place = self.cx.context;
         if !matches!(place, BodyContext::TopLevel | BodyContext::ParserLocals | BodyContext::ControlLocals) {
             let place = match place {
                 BodyContext::Apply => "an `apply` block",
@@ -36,9 +36,9 @@ impl<'a> Checker<'a> {
             };
             self.error(
                 Diagnostic::error("placement", decl.name.span, format!("nothing can be instantiated in {place}"))
-                    .help("declare the instance outside, in the parser, control or at top level"),
+                    .help("declare the instance in the parser or control, or at top level"),
             );
-            self.declare(&decl.name, Symbol::Wrong);
+            self.declare(&decl.name, Symbol::Invalid);
             return None;
         }
         let (of, size) = match &decl.ty.kind {
@@ -49,17 +49,17 @@ impl<'a> Checker<'a> {
         let size = size.map(|size| self.stack_size(size));
         let made = made.filter(|made| self.may_stand_here(&made.ty, decl.ty.span, true));
         let (Some(made), None | Some(Some(_))) = (made, size) else {
-            self.declare(&decl.name, Symbol::Wrong);
+            self.declare(&decl.name, Symbol::Invalid);
             return None;
         };
         let array = size.flatten();
         if array.is_some() && !matches!(made.ty, Type::Extern(_)) {
             let found = self.describe(&made.ty);
             self.error(
-                Diagnostic::error("array-element", decl.ty.span, format!("there is no array of {found}"))
-                    .help("only instances of extern objects can be made as an array"),
+                Diagnostic::error("array-element", decl.ty.span, format!("{found} cannot be instantiated as an array"))
+                    .help("only extern objects can be instantiated as an array"),
             );
-            self.declare(&decl.name, Symbol::Wrong);
+            self.declare(&decl.name, Symbol::Invalid);
             return None;
         }
         let name = self.instance_name(&decl.name.name, annotations);
@@ -96,8 +96,8 @@ impl<'a> Checker<'a> {
         if self.has_abstract_methods(&made.ty) {
             let found = self.describe(&made.ty);
             self.error(
-                Diagnostic::error("abstract", span, format!("{found} has abstract methods to be implemented"))
-                    .help("declare an instance, and implement them: `T(...) name = { ... };`"),
+                Diagnostic::error("abstract", span, format!("the abstract methods of {found} must be implemented"))
+                    .help("declare an instance that implements them: `T(...) name = { ... };`"),
             );
             return None;
         }
@@ -123,12 +123,12 @@ impl<'a> Checker<'a> {
     /// Checks where an instance may be created: parsers in parsers, controls in controls, packages at top level.
     fn may_stand_here(&mut self, ty: &Type, span: Span, is_decl: bool) -> bool {
         let in_parser = self.cx.in_parser;
-        let problem = match (ty, self.cx.place) {
+        let problem = match (ty, self.cx.context) {
             (Type::Extern(_), _) => None,
             (Type::Package(_), BodyContext::TopLevel) => None,
-            (Type::Package(_), _) => Some("packages are instantiated at top level"),
+            (Type::Package(_), _) => Some("packages can be instantiated only at top level"),
             (Type::Parser(_) | Type::Control(_), BodyContext::TopLevel) if is_decl => {
-                Some("parsers and controls cannot be instantiated at top level by themselves")
+                Some("parsers and controls can be instantiated at top level only as arguments of a package")
             }
             (_, BodyContext::TopLevel) => None,
             (Type::Parser(_), _) if !in_parser => Some("a parser cannot be instantiated in a control"),
@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
             self.error(
                 Diagnostic::error("recursion", span, format!("`{name}` instantiates itself"))
                     .also(decl.span, "declared here")
-                    .help("P4 has no recursion"),
+                    .help("P4 does not allow recursion"),
             );
             return None;
         }
@@ -187,7 +187,7 @@ impl<'a> Checker<'a> {
                     self.error(
                         Diagnostic::error("constructor", span, format!("`{}` has no constructor", name.name))
                             .also(name.span, "declared here")
-                            .help("its instances are given by the architecture"),
+                            .help("its instances are provided by the architecture"),
                     );
                     return None;
                 }
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
                     self.no_overload(&name.name, args, &places, span);
                     return None;
                 }
-                let chosen = self.choose(&name.name, &candidates, args, span)?;
+                let chosen = self.resolve_overload(&name.name, &candidates, args, span)?;
                 (&methods[chosen].proto.params, methods[chosen].proto.name.span)
             }
             DeclKind::Parser(ast::ParserDecl { ctor_params, ty, .. })
@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
             DeclKind::PackageType(ty) => (&ty.params, ty.name.span),
             _ => {
                 let found = if matches!(decl.kind, DeclKind::ParserType(_) | DeclKind::ControlType(_)) {
-                    "the type of parsers and controls, not one of them"
+                    "a parser or control type, not a parser or control"
                 } else {
                     "not an extern object, parser, control or package"
                 };
@@ -225,7 +225,7 @@ impl<'a> Checker<'a> {
             kind: CallKind::Constructor,
             name: name.name.clone(),
             span: at,
-            visible: index + 1,
+            visible_decls: index + 1,
             bindings,
             type_params: if fixed.is_some() { &[] } else { own },
             params,
@@ -262,7 +262,7 @@ impl<'a> Checker<'a> {
                 | DeclKind::NewType { .. } => self.resolve(ty),
                 _ => return Some((index, args.clone(), None)),
             },
-            Symbol::Type(_) | Symbol::Wrong => self.resolve(ty),
+            Symbol::Type(_) | Symbol::Invalid => self.resolve(ty),
             _ => {
                 self.error(
                     Diagnostic::error("constructor", ty.span, format!("`{}` is not a type", name.name))
@@ -282,7 +282,7 @@ impl<'a> Checker<'a> {
             let found = self.describe(&resolved);
             self.error(
                 Diagnostic::error("constructor", ty.span, format!("{found} cannot be instantiated"))
-                    .help("a variable is declared without parentheses"),
+                    .help("a variable declaration takes no parentheses"),
             );
         }
         origin.map(|(index, types)| (index, Vec::new(), Some(types)))
@@ -297,13 +297,13 @@ impl<'a> Checker<'a> {
             return None;
         };
         let wanted = self.signature_params(wanted)?;
-        let mut unknowns = super::infer::InferenceVars::new(&ty.type_params);
+        let mut variables = super::infer::InferenceVars::new(&ty.type_params);
         self.within(index + 1, &[], DeclContext::top_level(), |c| {
             for (param, (wanted, ..)) in ty.params.iter().zip(&wanted) {
-                c.infer(&param.ty, wanted, &mut unknowns);
+                c.infer(&param.ty, wanted, &mut variables);
             }
         });
-        unknowns.list.into_iter().map(|(_, ty)| ty).collect()
+        variables.variables.into_iter().map(|(_, ty)| ty).collect()
     }
 
     fn has_abstract_methods(&self, ty: &Type) -> bool {
@@ -326,7 +326,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         "abstract",
                         decl.name.span,
-                        format!("{found} has abstract methods to be implemented"),
+                        format!("the abstract methods of {found} must be implemented"),
                     )
                     .help(format!("write `... {} = {{ ... }};`", decl.name.name)),
                 );
@@ -341,7 +341,7 @@ impl<'a> Checker<'a> {
             let found = self.describe(ty);
             self.error(
                 Diagnostic::error("abstract", decl.name.span, format!("{found} has no abstract methods"))
-                    .label("nothing can be implemented here"),
+                    .label("there is nothing to implement"),
             );
             for member in body {
                 if let DeclKind::Function { proto, body } = &member.kind {
@@ -372,12 +372,13 @@ impl<'a> Checker<'a> {
                                     proto.name.span,
                                     format!("there is no abstract method `{}` with these parameters", proto.name.name),
                                 )
-                                .also(program.decls[index].span, "the extern object"),
+                                .also(program.decls[index].span, "extern object declared here"),
                             );
                             continue;
                         };
                         if !proto.type_params.is_empty() {
-                            c.error(Diagnostic::error("abstract", proto.name.span, "an implementation is not generic"));
+                            let message = "an implementation cannot be generic";
+                            c.error(Diagnostic::error("abstract", proto.name.span, message));
                             continue;
                         }
                         let Some(id) = c.function_body(proto, body, BodyContext::Method) else { continue };
@@ -442,10 +443,10 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     "abstract",
                     proto.name.span,
-                    format!("`{}` has another signature than declared", proto.name.name),
+                    format!("the signature of `{}` differs from its declaration", proto.name.name),
                 )
                 .also(wanted.proto.name.span, "declared here")
-                .help("result, types and directions must be the same"),
+                .help("return type, parameter types and directions must be the same"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Keysets in cases of `select` and in entries of tables (specification section 8.15).
+//! Checks keysets in cases of `select` and in entries of tables (specification section 8.15).
 
 use diagnostics::Diagnostic;
 use num_bigint::BigInt;
@@ -90,7 +90,7 @@ impl Checker<'_> {
             return self.has_bits(e, &below);
         }
         let found = self.describe(ty);
-        self.error(Diagnostic::error("type-mismatch", e.span, format!("{found} has neither masks nor ranges")));
+        self.error(Diagnostic::error("type-mismatch", e.span, format!("masks and ranges are not defined on {found}")));
         None
     }
 }

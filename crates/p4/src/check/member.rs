@@ -1,9 +1,9 @@
-//! `base.name`: members of enums and errors, fields, and the members of stacks and table results.
+//! Checks `base.name`: members of enums and errors, fields, and the members of stacks and table results.
 
 use diagnostics::{Diagnostic, Span};
 
 use super::scope::{Symbol, nearest};
-use super::{Checker, bad, constant, expr, is_error};
+use super::{Checker, constant, error_expr, expr, is_error};
 use crate::ast::{self, TypeRefKind, UnaryOp};
 use crate::typed::{Expr, ExprKind, Type, Value};
 
@@ -35,11 +35,11 @@ impl Checker<'_> {
                 Diagnostic::error("table-member", span, format!("`{}` is a table", base_name.name))
                     .help(format!("apply it: `{}.apply()`", base_name.name)),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let base = self.check(base, None);
         if is_error(&base.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         match base.ty.clone() {
             Type::Struct(id) => {
@@ -63,7 +63,7 @@ impl Checker<'_> {
                     diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
                 }
                 self.error(diagnostic);
-                bad(span)
+                error_expr(span)
             }
             Type::Stack(element, size) => self.stack_member(base, *element, size, name, span),
             Type::TableResult(_) => self.result_member(base, name, span),
@@ -76,7 +76,7 @@ impl Checker<'_> {
                     Diagnostic::error("unknown-field", name.span, format!("{found} has no member `{}`", name.name))
                         .also(base.span, format!("this is {found}")),
                 );
-                bad(span)
+                error_expr(span)
             }
         }
     }
@@ -93,10 +93,10 @@ impl Checker<'_> {
 
     fn only_called(&mut self, name: &ast::Ident, span: Span) -> Expr {
         self.error(
-            Diagnostic::error("not-a-value", span, format!("`{}` can only be called", name.name))
+            Diagnostic::error("not-a-value", span, format!("method `{}` must be called", name.name))
                 .help(format!("write `{}(...)`", name.name)),
         );
-        bad(span)
+        error_expr(span)
     }
 
     /// Builds access to field `at` of `base`, folded if `base` is a literal or constant.
@@ -119,7 +119,7 @@ impl Checker<'_> {
                         diagnostic = diagnostic.help(format!("did you mean `error.{near}`?"));
                     }
                     self.error(diagnostic);
-                    bad(span)
+                    error_expr(span)
                 }
             },
             Type::MatchKind => match self.out.match_kinds.iter().position(|kind| *kind == name.name) {
@@ -130,7 +130,7 @@ impl Checker<'_> {
                         name.span,
                         format!("there is no match kind `{}`", name.name),
                     ));
-                    bad(span)
+                    error_expr(span)
                 }
             },
             Type::Enum(id) => {
@@ -149,21 +149,17 @@ impl Checker<'_> {
                     diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
                 }
                 self.error(diagnostic);
-                bad(span)
+                error_expr(span)
             }
             _ => {
                 if !is_error(ty) {
                     let found = self.describe(ty);
                     self.error(
-                        Diagnostic::error(
-                            "not-a-value",
-                            span,
-                            format!("{found} is a type and has no member `{}`", name.name),
-                        )
-                        .help("only enums, `error` and `match_kind` have members"),
+                        Diagnostic::error("not-a-value", span, format!("type {found} has no member `{}`", name.name))
+                            .help("only enums, `error` and `match_kind` have members"),
                     );
                 }
-                bad(span)
+                error_expr(span)
             }
         }
     }
@@ -173,9 +169,9 @@ impl Checker<'_> {
             let found = self.describe(&base.ty);
             self.error(
                 Diagnostic::error("unknown-field", name.span, format!("{found} has no member `{}`", name.name))
-                    .help("only stacks of headers have more than a `size`"),
+                    .help("the only member of this stack is `size`"),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let parser_only = |c: &mut Self| {
             if c.cx.in_parser {
@@ -185,7 +181,7 @@ impl Checker<'_> {
                 Diagnostic::error(
                     "parser-only",
                     span,
-                    format!("`{}` of a stack is available in parsers only", name.name),
+                    format!("`{}` of a header stack is available only in parsers", name.name),
                 )
                 .help("in a control, index the stack: `stack[0]`"),
             );
@@ -196,21 +192,21 @@ impl Checker<'_> {
             "next" if parser_only(self) => expr(ExprKind::Next(Box::new(base)), element, span),
             "last" if parser_only(self) => expr(ExprKind::Last(Box::new(base)), element, span),
             "lastIndex" if parser_only(self) => expr(ExprKind::LastIndex(Box::new(base)), Type::Bit(32), span),
-            "next" | "last" | "lastIndex" => bad(span),
+            "next" | "last" | "lastIndex" => error_expr(span),
             "push_front" | "pop_front" => self.only_called(name, span),
             _ => {
                 let found = self.describe(&base.ty);
                 self.error(
                     Diagnostic::error("unknown-field", name.span, format!("{found} has no member `{}`", name.name))
-                        .help("stacks have `size`, `next`, `last`, `lastIndex`, `push_front` and `pop_front`"),
+                        .help("header stacks have `size`, `next`, `last`, `lastIndex`, `push_front` and `pop_front`"),
                 );
-                bad(span)
+                error_expr(span)
             }
         }
     }
 
     fn result_member(&mut self, base: Expr, name: &ast::Ident, span: Span) -> Expr {
-        let ExprKind::Call(call) = base.kind else { return bad(span) };
+        let ExprKind::Call(call) = base.kind else { return error_expr(span) };
         match &*name.name {
             "hit" => expr(ExprKind::Hit(call), Type::Bool, span),
             "miss" => {
@@ -219,21 +215,21 @@ impl Checker<'_> {
             }
             "action_run" => {
                 self.error(
-                    Diagnostic::error("action-run", span, "`action_run` can only be used in `switch`")
+                    Diagnostic::error("action-run", span, "`action_run` can be used only in `switch`")
                         .help("write `switch (t.apply().action_run) { ... }`"),
                 );
-                bad(span)
+                error_expr(span)
             }
             _ => {
                 self.error(
                     Diagnostic::error(
                         "unknown-field",
                         name.span,
-                        format!("a table's result has no member `{}`", name.name),
+                        format!("the result of applying a table has no member `{}`", name.name),
                     )
                     .help("it has `hit`, `miss` and `action_run`"),
                 );
-                bad(span)
+                error_expr(span)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Callees: functions, actions, methods of extern objects, `apply`, and the built-in methods of headers and stacks.
+//! Checks calls: resolves the callee, selects the overload and builds the typed call. [`super::builtin`] has built-ins.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Formal, Signature, applicable};
 use super::scope::{Symbol, nearest};
-use super::{BodyContext, Checker, bad, constant, expr, fold, is_error};
+use super::signature::evaluation_order;
+use super::{BodyContext, Checker, constant, error_expr, expr, fold, is_error};
 use crate::ast::{self, DeclKind, TypeRef, TypeRefKind};
 use crate::typed::{self, Arg, Call, Callee, Expr, ExprKind, Type, Value};
 
@@ -27,7 +28,8 @@ pub(super) enum CallResult {
     Call(Call, Type),
     /// A constructor call, or a folded call.
     Value(Expr),
-    Wrong,
+    /// An error has been reported.
+    Invalid,
 }
 
 impl<'a> Checker<'a> {
@@ -36,18 +38,18 @@ impl<'a> Checker<'a> {
         match self.call(callee, site) {
             CallResult::Call(call, ty) if is_error(&ty) => {
                 let _ = call;
-                bad(span)
+                error_expr(span)
             }
             CallResult::Call(call, ty) => expr(ExprKind::Call(Box::new(call)), ty, span),
             CallResult::Value(value) => value,
-            CallResult::Wrong => bad(span),
+            CallResult::Invalid => error_expr(span),
         }
     }
 
     pub(super) fn call(&mut self, callee: &ast::Expr, site: CallSite<'_>) -> CallResult {
         let called = self.call_inner(callee, site);
-        if matches!(called, CallResult::Wrong) {
-            self.must_have_errors(site.span);
+        if matches!(called, CallResult::Invalid) {
+            self.assert_error_reported(site.span);
         }
         called
     }
@@ -57,15 +59,15 @@ impl<'a> Checker<'a> {
         match &callee.kind {
             ast::ExprKind::Name { absolute, name } => {
                 let Some(binding) = self.lookup(name, *absolute) else {
-                    self.check_stray(args);
-                    return CallResult::Wrong;
+                    self.check_args_anyway(args);
+                    return CallResult::Invalid;
                 };
                 match binding.symbol {
                     Symbol::Functions(overloads) => self.function_call(name, overloads, site),
                     Symbol::Action(id) => {
                         if !type_args.is_empty() {
-                            self.error(Diagnostic::error("type-arguments", span, "actions have no type arguments"));
-                            return CallResult::Wrong;
+                            self.error(Diagnostic::error("type-arguments", span, "an action takes no type arguments"));
+                            return CallResult::Invalid;
                         }
                         self.action_call(id, args, span)
                     }
@@ -80,9 +82,9 @@ impl<'a> Checker<'a> {
                         };
                         self.constructor_call(&ty, args, expected, span)
                     }
-                    Symbol::Wrong => {
-                        self.check_stray(args);
-                        CallResult::Wrong
+                    Symbol::Invalid => {
+                        self.check_args_anyway(args);
+                        CallResult::Invalid
                     }
                     _ => {
                         self.error(
@@ -90,8 +92,8 @@ impl<'a> Checker<'a> {
                                 .label("neither a function nor an action")
                                 .also(binding.span, "declared here"),
                         );
-                        self.check_stray(args);
-                        CallResult::Wrong
+                        self.check_args_anyway(args);
+                        CallResult::Invalid
                     }
                 }
             }
@@ -105,13 +107,13 @@ impl<'a> Checker<'a> {
                             .label("neither a function, an action nor a method"),
                     );
                 }
-                CallResult::Wrong
+                CallResult::Invalid
             }
         }
     }
 
     /// Reports mistakes in the arguments of an invalid call.
-    pub(super) fn check_stray(&mut self, args: &[ast::Arg]) {
+    pub(super) fn check_args_anyway(&mut self, args: &[ast::Arg]) {
         for arg in args {
             if !matches!(arg.value.kind, ast::ExprKind::DontCare | ast::ExprKind::Dots | ast::ExprKind::Invalid) {
                 self.check(&arg.value, None);
@@ -125,12 +127,12 @@ impl<'a> Checker<'a> {
                 let ty = self.out.instances[id].ty.clone();
                 CallResult::Value(expr(ExprKind::Instance(id), ty, span))
             }
-            None => CallResult::Wrong,
+            None => CallResult::Invalid,
         }
     }
 
     /// Selects the overload for these arguments.
-    pub(super) fn choose<T: Copy>(
+    pub(super) fn resolve_overload<T: Copy>(
         &mut self,
         name: &str,
         candidates: &[(T, &'a [ast::Param], Span)],
@@ -155,8 +157,11 @@ impl<'a> Checker<'a> {
             }
             [(only, ..)] => Some(*only),
             _ => {
-                let mut diagnostic =
-                    Diagnostic::error("ambiguous", span, format!("several `{name}` fit these arguments"));
+                let mut diagnostic = Diagnostic::error(
+                    "ambiguous",
+                    span,
+                    format!("the call to `{name}` is ambiguous: several overloads match"),
+                );
                 for (_, _, at) in fitting.iter().take(3) {
                     diagnostic = diagnostic.also(*at, "declared here");
                 }
@@ -169,7 +174,7 @@ impl<'a> Checker<'a> {
                 let help = if differ {
                     "name the arguments"
                 } else {
-                    "their parameters have the same names, so that no call can distinguish them: rename one"
+                    "the parameters of the overloads have the same names, so no call can distinguish them: rename a parameter of one"
                 };
                 self.error(diagnostic.help(help));
                 None
@@ -184,48 +189,53 @@ impl<'a> Checker<'a> {
             DeclKind::Function { proto, .. } | DeclKind::ExternFunction(proto) => Some(proto),
             _ => None,
         };
-        // There is no recursion: of several overloads, the enclosing one is not meant.
-        let finished: Vec<usize> =
+        // P4 has no recursion, so an overload that is still being checked cannot be the callee.
+        let callable: Vec<usize> =
             overloads.iter().copied().filter(|index| !self.in_progress.contains(index)).collect();
-        let overloads = if finished.is_empty() { overloads } else { finished };
+        let overloads = if callable.is_empty() { overloads } else { callable };
         let candidates: Vec<_> = overloads
             .iter()
             .filter_map(|index| proto(*index).map(|proto| (*index, &proto.params[..], proto.name.span)))
             .collect();
-        let Some(index) = self.choose(&name.name, &candidates, args, span) else { return CallResult::Wrong };
-        let Some(proto) = proto(index) else { return CallResult::Wrong };
+        let Some(index) = self.resolve_overload(&name.name, &candidates, args, span) else {
+            return CallResult::Invalid;
+        };
+        let Some(proto) = proto(index) else { return CallResult::Invalid };
         self.used.functions.insert(proto.name.span);
         let is_extern = matches!(program.decls[index].kind, DeclKind::ExternFunction(_));
         let signature = Signature {
             kind: if is_extern { CallKind::Extern } else { CallKind::Function },
             name: name.name.clone(),
             span: proto.name.span,
-            visible: index + 1,
+            visible_decls: index + 1,
             bindings: Vec::new(),
             type_params: &proto.type_params,
             params: &proto.params,
             ret: Some(&proto.ret),
         };
-        let Some(matched) = self.match_call(&signature, site) else { return CallResult::Wrong };
+        let Some(matched) = self.match_call(&signature, site) else { return CallResult::Invalid };
         let ty = self.result_type(&signature, &matched);
         if is_extern {
             if &*name.name == "static_assert" {
                 return self.static_assert(&matched.args, ty, span);
             }
-            if &*name.name == "verify" && !self.cx.in_parser && self.cx.place != BodyContext::Function {
+            if &*name.name == "verify" && !self.cx.in_parser && self.cx.context != BodyContext::Function {
                 self.error(
-                    Diagnostic::error("parser-only", span, "`verify` is available in parsers only")
+                    Diagnostic::error("parser-only", span, "`verify` is available only in parsers")
                         .help("in a control, use `if` and a field of your own"),
                 );
-                return CallResult::Wrong;
+                return CallResult::Invalid;
             }
-            let Some(id) = self.extern_fns.get(&index).copied() else { return CallResult::Wrong };
+            let Some(id) = self.extern_fns.get(&index).copied() else { return CallResult::Invalid };
             let callee = Callee::ExternFn(id, matched.type_args);
-            return CallResult::Call(Call { callee, args: matched.args, span }, ty);
+            return CallResult::Call(Call { callee, args: matched.args, order: matched.order, span }, ty);
         }
         match self.function(index, matched.type_args, span) {
-            Some(id) => CallResult::Call(Call { callee: Callee::Function(id), args: matched.args, span }, ty),
-            None => CallResult::Wrong,
+            Some(id) => CallResult::Call(
+                Call { callee: Callee::Function(id), args: matched.args, order: matched.order, span },
+                ty,
+            ),
+            None => CallResult::Invalid,
         }
     }
 
@@ -239,42 +249,43 @@ impl<'a> Checker<'a> {
             Some(_) => {
                 let text = match constant_of(args.get(1)) {
                     Some(Value::String(text)) => text.to_string(),
-                    _ => "the assertion does not hold".to_owned(),
+                    _ => "static assertion failed".to_owned(),
                 };
                 self.error(Diagnostic::error("static-assert", span, text).label("this is false"));
-                CallResult::Wrong
+                CallResult::Invalid
             }
             None => {
                 self.error(Diagnostic::error("not-constant", span, "the condition must be known at compile time"));
-                CallResult::Wrong
+                CallResult::Invalid
             }
         }
     }
 
-    /// Checks a direct call of an action: all parameters get arguments.
+    /// Checks a direct call to an action: directionless parameters take arguments too.
     fn action_call(&mut self, id: typed::ActionId, args: &[ast::Arg], span: Span) -> CallResult {
         self.used.actions.insert(id);
         let name = self.out.actions[id].local_name.clone();
-        if !matches!(self.cx.place, BodyContext::Apply | BodyContext::Action) || self.cx.in_parser {
-            let place = match self.cx.place {
+        if !matches!(self.cx.context, BodyContext::Apply | BodyContext::Action) || self.cx.in_parser {
+            let place = match self.cx.context {
                 BodyContext::State | BodyContext::ParserLocals => "parsers",
                 BodyContext::Function => "functions",
-                _ => "this place",
+                _ => "here",
             };
             self.error(
                 Diagnostic::error("action-call", span, format!("actions cannot be called from {place}"))
                     .label(format!("`{name}` is an action"))
                     .help("actions are called by tables, by the apply block and by other actions"),
             );
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
         let params = self.action_formals(id);
         let names: Vec<_> = params.iter().map(|formal| (formal.name.clone(), formal.default.is_some())).collect();
         let at = self.out.actions[id].span;
         let Some(slots) = self.assign(args, &names, &name, at, span) else {
-            self.check_stray(args);
-            return CallResult::Wrong;
+            self.check_args_anyway(args);
+            return CallResult::Invalid;
         };
+        let order = evaluation_order(&slots);
         let mut out = Vec::new();
         for (formal, slot) in params.iter().zip(slots) {
             let Some(arg) = slot.map(|position| &args[position]) else {
@@ -286,7 +297,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let e = self.check(&arg.value, Some(&formal.ty));
-            // A parameter set by the control plane becomes an `in` parameter when the program itself calls the action.
+            // A directionless parameter becomes an `in` parameter when the program itself calls the action.
             let direction = match formal.direction {
                 ast::Direction::None => ast::Direction::In,
                 direction => direction,
@@ -295,9 +306,9 @@ impl<'a> Checker<'a> {
             out.push(self.pass(e, &formal, CallKind::Function, &name));
         }
         if out.iter().any(|arg| matches!(arg, Arg::Expr(e) if is_error(&e.ty))) {
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
-        CallResult::Call(Call { callee: Callee::Action(id), args: out, span }, Type::Void)
+        CallResult::Call(Call { callee: Callee::Action(id), args: out, order, span }, Type::Void)
     }
 
     /// Returns the parameters of an action.
@@ -330,8 +341,8 @@ impl<'a> Checker<'a> {
         }
         let object = self.check(base, None);
         if is_error(&object.ty) {
-            self.check_stray(args);
-            return CallResult::Wrong;
+            self.check_args_anyway(args);
+            return CallResult::Invalid;
         }
         if !matches!(object.kind, ExprKind::Const(_))
             && let Some(value) = self.size_method(&object.ty, name, args, span)
@@ -362,11 +373,11 @@ impl<'a> Checker<'a> {
                 if let Type::Struct(_) = ty
                     && matches!(&*name.name, "isValid" | "setValid" | "setInvalid")
                 {
-                    diagnostic = diagnostic.help("validity is a matter of headers");
+                    diagnostic = diagnostic.help("only headers and header unions can be valid or invalid");
                 }
                 self.error(diagnostic);
-                self.check_stray(args);
-                CallResult::Wrong
+                self.check_args_anyway(args);
+                CallResult::Invalid
             }
         }
     }
@@ -381,8 +392,8 @@ impl<'a> Checker<'a> {
         span: Span,
     ) -> CallResult {
         if is_error(ty) {
-            self.check_stray(args);
-            return CallResult::Wrong;
+            self.check_args_anyway(args);
+            return CallResult::Invalid;
         }
         if let Some(called) = self.size_method(ty, name, args, span) {
             return called;
@@ -392,10 +403,10 @@ impl<'a> Checker<'a> {
             self.error(Diagnostic::error(
                 "unknown-method",
                 name.span,
-                format!("{found} has no method `{}` that is called on the type", name.name),
+                format!("cannot call `{}` on {found} itself; it needs an instance", name.name),
             ));
-            self.check_stray(args);
-            return CallResult::Wrong;
+            self.check_args_anyway(args);
+            return CallResult::Invalid;
         }
         let written = match &base.kind {
             ast::ExprKind::Type(ty) => (**ty).clone(),
@@ -403,9 +414,9 @@ impl<'a> Checker<'a> {
                 kind: TypeRefKind::Named { absolute: *absolute, name: name.clone(), args: Vec::new() },
                 span: base.span,
             },
-            _ => return CallResult::Wrong,
+            _ => return CallResult::Invalid,
         };
-        let Some(instance) = self.inline_instance(&written, &[], None, base.span) else { return CallResult::Wrong };
+        let Some(instance) = self.inline_instance(&written, &[], None, base.span) else { return CallResult::Invalid };
         self.cx.locals.push(typed::Local::Instance(instance));
         let object = expr(ExprKind::Instance(instance), ty.clone(), base.span);
         self.apply(object, args, span)
@@ -419,31 +430,35 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("unknown-method", name.span, format!("a table has no method `{}`", name.name))
                     .help(format!("write `{table}.apply()`")),
             );
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
         if !args.is_empty() {
-            self.error(Diagnostic::error("argument-count", span, "a table is applied without arguments"));
-            return CallResult::Wrong;
+            self.error(Diagnostic::error("argument-count", span, "`apply` of a table takes no arguments"));
+            return CallResult::Invalid;
         }
-        if !matches!(self.cx.place, BodyContext::Apply | BodyContext::Table) || self.cx.table == Some(id) {
-            let what = match self.cx.place {
-                BodyContext::Action => "an action",
+        if !matches!(self.cx.context, BodyContext::Apply | BodyContext::Table) || self.cx.table == Some(id) {
+            let what = match self.cx.context {
+                BodyContext::Action => "in an action",
                 _ => "here",
             };
             self.error(
-                Diagnostic::error("apply-placement", span, format!("tables cannot be applied in {what}"))
+                Diagnostic::error("apply-placement", span, format!("tables cannot be applied {what}"))
                     .also(self.out.tables[id].span, "the table")
                     .help("apply it in the `apply` block of its control"),
             );
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         }
-        CallResult::Call(Call { callee: Callee::Table(id), args: Vec::new(), span }, Type::TableResult(id))
+        CallResult::Call(
+            Call { callee: Callee::Table(id), args: Vec::new(), order: Vec::new(), span },
+            Type::TableResult(id),
+        )
     }
 
     /// Checks `object.apply(args)` of a parser or control.
     fn apply(&mut self, object: Expr, args: &[ast::Arg], span: Span) -> CallResult {
         let is_parser = matches!(object.ty, Type::Parser(_) | Type::ParserType(..));
-        let allowed = if is_parser { self.cx.place == BodyContext::State } else { self.cx.place == BodyContext::Apply };
+        let allowed =
+            if is_parser { self.cx.context == BodyContext::State } else { self.cx.context == BodyContext::Apply };
         if !allowed {
             let (what, place) =
                 if is_parser { ("parsers", "the states of another parser") } else { ("controls", "an `apply` block") };
@@ -451,8 +466,8 @@ impl<'a> Checker<'a> {
                 Diagnostic::error("apply-placement", span, format!("{what} cannot be applied here"))
                     .help(format!("apply it in {place}")),
             );
-            self.check_stray(args);
-            return CallResult::Wrong;
+            self.check_args_anyway(args);
+            return CallResult::Invalid;
         }
         let program = self.program;
         let (index, types) = match &object.ty {
@@ -460,17 +475,17 @@ impl<'a> Checker<'a> {
             Type::Control(id) => self.control_origins.get(id).cloned().unwrap_or_default(),
             Type::ParserType(name, args) | Type::ControlType(name, args) => {
                 let Some(Symbol::Decl(index)) = self.globals.get(name).map(|b| b.symbol.clone()) else {
-                    return CallResult::Wrong;
+                    return CallResult::Invalid;
                 };
                 (index, args.clone())
             }
-            _ => return CallResult::Wrong,
+            _ => return CallResult::Invalid,
         };
         let signature = match &program.decls[index].kind {
             DeclKind::Parser(parser) => &parser.ty,
             DeclKind::Control(control) => &control.ty,
             DeclKind::ParserType(ty) | DeclKind::ControlType(ty) => ty,
-            _ => return CallResult::Wrong,
+            _ => return CallResult::Invalid,
         };
         let bindings: Vec<(Arc<str>, Type)> =
             signature.type_params.iter().map(|param| param.name.clone()).zip(types).collect();
@@ -478,16 +493,19 @@ impl<'a> Checker<'a> {
             kind: CallKind::Apply,
             name: signature.name.name.clone(),
             span: signature.name.span,
-            visible: index + 1,
+            visible_decls: index + 1,
             bindings,
             type_params: &[],
             params: &signature.params,
             ret: None,
         };
         let Some(matched) = self.match_call(&signature, CallSite { type_args: &[], args, expected: None, span }) else {
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         };
-        CallResult::Call(Call { callee: Callee::Apply(Box::new(object)), args: matched.args, span }, Type::Void)
+        CallResult::Call(
+            Call { callee: Callee::Apply(Box::new(object)), args: matched.args, order: matched.order, span },
+            Type::Void,
+        )
     }
 
     fn extern_method(
@@ -499,9 +517,9 @@ impl<'a> Checker<'a> {
     ) -> CallResult {
         let CallSite { args, span, .. } = site;
         let program = self.program;
-        let Some((index, types)) = self.extern_origins.get(&id).cloned() else { return CallResult::Wrong };
+        let Some((index, types)) = self.extern_origins.get(&id).cloned() else { return CallResult::Invalid };
         let DeclKind::ExternObject { name: object_name, type_params, methods } = &program.decls[index].kind else {
-            return CallResult::Wrong;
+            return CallResult::Invalid;
         };
         let methods: Vec<&ast::Method> = methods.iter().filter(|method| !method.is_constructor).collect();
         let candidates: Vec<_> = methods
@@ -522,33 +540,35 @@ impl<'a> Checker<'a> {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
             self.error(diagnostic);
-            self.check_stray(args);
-            return CallResult::Wrong;
+            self.check_args_anyway(args);
+            return CallResult::Invalid;
         }
-        let Some(method) = self.choose(&name.name, &candidates, args, span) else { return CallResult::Wrong };
+        let Some(method) = self.resolve_overload(&name.name, &candidates, args, span) else {
+            return CallResult::Invalid;
+        };
         let proto = &methods[method].proto;
         let bindings: Vec<(Arc<str>, Type)> = type_params.iter().map(|param| param.name.clone()).zip(types).collect();
         let signature = Signature {
             kind: CallKind::Extern,
             name: name.name.clone(),
             span: proto.name.span,
-            visible: index + 1,
+            visible_decls: index + 1,
             bindings,
             type_params: &proto.type_params,
             params: &proto.params,
             ret: Some(&proto.ret),
         };
-        let Some(matched) = self.match_call(&signature, site) else { return CallResult::Wrong };
+        let Some(matched) = self.match_call(&signature, site) else { return CallResult::Invalid };
         let ty = self.result_type(&signature, &matched);
-        if !self.core_method(&object_name.name, &name.name, &matched.args, &matched.type_args, span) {
-            return CallResult::Wrong;
+        if !self.check_core_method(&object_name.name, &name.name, &matched.args, &matched.type_args, span) {
+            return CallResult::Invalid;
         }
         let callee = Callee::Method { object: Box::new(object), of: id, method, type_args: matched.type_args };
-        CallResult::Call(Call { callee, args: matched.args, span }, ty)
+        CallResult::Call(Call { callee, args: matched.args, order: matched.order, span }, ty)
     }
 
     pub(super) fn not_an_lvalue(&mut self, e: &Expr) {
-        let mut diagnostic = Diagnostic::error("not-an-lvalue", e.span, "this cannot be written to");
+        let mut diagnostic = Diagnostic::error("not-an-lvalue", e.span, "this is not an l-value");
         let mut base = e;
         while let ExprKind::Field(inner, _) | ExprKind::Element(inner, _) | ExprKind::Slice(inner, ..) = &base.kind {
             base = inner;
@@ -560,14 +580,14 @@ impl<'a> Checker<'a> {
                     Some(super::VarKind::Param(ast::Direction::In)) => "an `in` parameter is read-only",
                     Some(super::VarKind::Constructor) => "a constructor parameter is read-only",
                     Some(super::VarKind::ActionData | super::VarKind::Param(_)) => {
-                        "a parameter without direction is read-only"
+                        "a directionless parameter is read-only"
                     }
                     _ => "read-only",
                 };
                 diagnostic.label(why).also(declared.span, "declared here")
             }
             ExprKind::Const(_) => diagnostic.label("a constant"),
-            _ => diagnostic.label("neither a variable nor a part of one"),
+            _ => diagnostic.label("neither a variable nor part of one"),
         };
         self.error(diagnostic);
     }

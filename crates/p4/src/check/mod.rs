@@ -105,7 +105,7 @@ enum BodyContext {
 /// Context of the code being checked.
 #[derive(Clone)]
 struct DeclContext {
-    place: BodyContext,
+    context: BodyContext,
     /// Whether it is inside a parser.
     in_parser: bool,
     /// Type of the value to `return`; `None` where `return` has no meaning of its own.
@@ -124,7 +124,7 @@ struct DeclContext {
 impl DeclContext {
     fn top_level() -> Self {
         DeclContext {
-            place: BodyContext::TopLevel,
+            context: BodyContext::TopLevel,
             in_parser: false,
             ret: None,
             loops: 0,
@@ -324,7 +324,7 @@ impl<'a> Checker<'a> {
         if self.depth >= MAX_DEPTH {
             self.error(
                 Diagnostic::error("too-deep", span, "the program is nested too deeply here")
-                    .help(format!("no more than {MAX_DEPTH} levels are supported; split this up")),
+                    .help(format!("at most {MAX_DEPTH} levels are supported; split this up")),
             );
             return None;
         }
@@ -398,6 +398,6 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// Creates the placeholder of an invalid expression.
-fn bad(span: Span) -> Expr {
+fn error_expr(span: Span) -> Expr {
     constant(Value::Bool(false), error_type(), span)
 }

@@ -1,4 +1,5 @@
-//! Control-plane names (P4Runtime specification, section on annotations; `@name` and `@hidden` of section 20).
+//! Determines control-plane names (P4Runtime specification, section on annotations; `@name` and `@hidden` of section
+//! 20).
 
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
-//! Unary and binary operators (specification sections 8.3 to 8.10): operand types, implicit conversions, folding.
+//! Checks unary and binary operators (specification sections 8.3 to 8.10): operand types, implicit conversions,
+//! folding.
 
 use diagnostics::{Diagnostic, Span};
 use num_traits::Signed;
 
 use super::convert::value_of;
-use super::{Checker, bad, constant, expr, fold, is_error};
+use super::{Checker, constant, error_expr, expr, fold, is_error};
 use crate::ast::{self, BinaryOp, UnaryOp};
 use crate::typed::{Expr, ExprKind, Type, Value};
 
@@ -39,7 +40,7 @@ impl Checker<'_> {
     pub(super) fn unary(&mut self, op: UnaryOp, operand: &ast::Expr, span: Span) -> Expr {
         let operand = self.check(operand, None);
         if is_error(&operand.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         let operand = if op == UnaryOp::Not { operand } else { self.enum_to_number(operand) };
         let allowed = match op {
@@ -65,7 +66,7 @@ impl Checker<'_> {
                 _ => diagnostic,
             };
             self.error(diagnostic);
-            return bad(span);
+            return error_expr(span);
         }
         if let ExprKind::Const(value) = &operand.kind
             && let Some(value) = fold::unary(op, value, &operand.ty)
@@ -111,7 +112,7 @@ impl Checker<'_> {
     /// Checks `left op right`, with conversions and folding.
     pub(super) fn binary_typed(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
         if is_error(&left.ty) || is_error(&right.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         match op {
             BinaryOp::Eq | BinaryOp::Ne => self.equality(op, left, right, span),
@@ -119,7 +120,7 @@ impl Checker<'_> {
             BinaryOp::Concat => self.concat(left, right, span),
             BinaryOp::And | BinaryOp::Or => {
                 if !matches!(left.ty, Type::Bool) || !matches!(right.ty, Type::Bool) {
-                    return self.undefined(op, &left, &right, span, Some("both sides must be `bool`"));
+                    return self.undefined(op, &left, &right, span, Some("both operands must be `bool`"));
                 }
                 if let ExprKind::Const(Value::Bool(value)) = &left.kind {
                     // The right side is evaluated only if the left side does not determine the result.
@@ -143,7 +144,7 @@ impl Checker<'_> {
             })
         {
             self.error(Diagnostic::error("negative-division", span, "division is not defined for negative numbers"));
-            return bad(span);
+            return error_expr(span);
         }
         let (left, right) = match self.unify(left, right) {
             Ok(both) => both,
@@ -160,8 +161,8 @@ impl Checker<'_> {
         };
         if !allowed {
             let help = match (&left.ty, op) {
-                (Type::Int(_), _) => Some("division is defined for `int` and `bit<w>` constants only"),
-                (Type::Integer, _) => Some("give one side a width: `8w1`"),
+                (Type::Int(_), _) => Some("division is defined only for bit<w> and for constants of type int"),
+                (Type::Integer, _) => Some("give one operand a width: `8w1`"),
                 (Type::String, BinaryOp::Add) => Some("strings are joined with `++`"),
                 _ => None,
             };
@@ -176,7 +177,7 @@ impl Checker<'_> {
                 Ok(None) => {}
                 Err(why) => {
                     self.error(Diagnostic::error(why.code, span, why.message));
-                    return bad(span);
+                    return error_expr(span);
                 }
             }
         }
@@ -186,13 +187,13 @@ impl Checker<'_> {
                 self.error(
                     Diagnostic::error("division-by-zero", span, "division by zero").also(right.span, "this is 0"),
                 );
-                return bad(span);
+                return error_expr(span);
             }
         }
         let ty = if compares { Type::Bool } else { left.ty.clone() };
         let wraps = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
         if !wraps && (self.is_moving(&left) || self.is_moving(&right)) {
-            return self.undefined(op, &left, &right, span, Some("give one side a width: `8w1`"));
+            return self.undefined(op, &left, &right, span, Some("give one operand a width: `8w1`"));
         }
         expr(ExprKind::Binary(op, Box::new(left), Box::new(right)), ty, span)
     }
@@ -212,11 +213,11 @@ impl Checker<'_> {
         );
         match help {
             Some(help) => diagnostic = diagnostic.help(help),
-            None if differ => diagnostic = diagnostic.help("cast one side to the other's type"),
+            None if differ => diagnostic = diagnostic.help("cast one operand to the type of the other"),
             None => {}
         }
         self.error(diagnostic);
-        bad(span)
+        error_expr(span)
     }
 
     fn equality(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
@@ -233,13 +234,13 @@ impl Checker<'_> {
             }
         };
         if is_error(&left.ty) || is_error(&right.ty) {
-            return bad(span);
+            return error_expr(span);
         }
         if !self.comparable(&left.ty) {
             return self.undefined(op, &left, &right, span, Some("values of this type cannot be compared"));
         }
         if self.is_moving(&left) || self.is_moving(&right) {
-            return self.undefined(op, &left, &right, span, Some("give one side a width: `8w1`"));
+            return self.undefined(op, &left, &right, span, Some("give one operand a width: `8w1`"));
         }
         if let (Some(a), Some(b)) = (value_of(&left), value_of(&right))
             && let Ok(Some(value)) = fold::binary(op, &a, &b, &left.ty)
@@ -267,17 +268,17 @@ impl Checker<'_> {
     fn shift(&mut self, op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr {
         let (left, right) = (self.enum_to_number(left), self.enum_to_number(right));
         if !matches!(left.ty, Type::Bit(_) | Type::Int(_) | Type::Integer) {
-            return self.undefined(op, &left, &right, span, Some("a number is shifted"));
+            return self.undefined(op, &left, &right, span, Some("only bit<w>, int<w> and int can be shifted"));
         }
         let amount = value_of(&right).and_then(|value| fold::as_integer(&value, &right.ty));
         if let Some(amount) = &amount
             && amount.is_negative()
         {
             self.error(
-                Diagnostic::error("negative-shift", span, "a shift by a negative amount")
+                Diagnostic::error("negative-shift", span, "shift by a negative amount")
                     .also(right.span, format!("this is {amount}")),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let allowed = match right.ty {
             Type::Bit(_) => true,
@@ -286,7 +287,7 @@ impl Checker<'_> {
             _ => false,
         };
         if !allowed {
-            return self.undefined(op, &left, &right, span, Some("the amount must be bit<w> or a constant"));
+            return self.undefined(op, &left, &right, span, Some("the shift amount must be bit<w> or a constant"));
         }
         if let (ExprKind::Const(a), ExprKind::Const(b)) = (&left.kind, &right.kind) {
             match fold::binary(op, a, b, &left.ty) {
@@ -294,17 +295,17 @@ impl Checker<'_> {
                 Ok(None) => {}
                 Err(why) => {
                     self.error(Diagnostic::error(why.code, span, why.message));
-                    return bad(span);
+                    return error_expr(span);
                 }
             }
         }
         if matches!(left.ty, Type::Integer) && !(self.is_static(&left) && self.is_static(&right)) {
             self.error(
-                Diagnostic::error("unknown-width", span, "the width of the result is not known")
+                Diagnostic::error("unknown-width", span, "the width of the result is unknown")
                     .also(left.span, "this is `int`")
                     .help("give the number a width: `8w1`"),
             );
-            return bad(span);
+            return error_expr(span);
         }
         let right = match (&right.ty, amount) {
             (Type::Integer | Type::Int(_), Some(amount)) => {
@@ -336,9 +337,9 @@ impl Checker<'_> {
         {
             self.error(
                 Diagnostic::error("width", span, format!("values of {width} bits are not supported"))
-                    .label(format!("at most {} bits", bits::MAX_WIDTH)),
+                    .label(format!("the maximum is {} bits", bits::MAX_WIDTH)),
             );
-            return bad(span);
+            return error_expr(span);
         }
         if let (ExprKind::Const(a), ExprKind::Const(b)) = (&left.kind, &right.kind) {
             match fold::binary(op, a, b, &left.ty) {
@@ -346,7 +347,7 @@ impl Checker<'_> {
                 Ok(None) => {}
                 Err(why) => {
                     self.error(Diagnostic::error(why.code, span, why.message));
-                    return bad(span);
+                    return error_expr(span);
                 }
             }
         }

@@ -61,7 +61,7 @@ impl<'a> Checker<'a> {
             if matches!(&*state.name.name, "accept" | "reject") {
                 let name = &state.name.name;
                 self.error(
-                    Diagnostic::error("state-name", state.name.span, format!("the state `{name}` is built in"))
+                    Diagnostic::error("state-name", state.name.span, format!("`{name}` is a built-in state"))
                         .help("choose another name"),
                 );
                 continue;
@@ -82,7 +82,7 @@ impl<'a> Checker<'a> {
         }
         let mut states = Vec::new();
         for state in &parser.states {
-            let place = std::mem::replace(&mut self.cx.place, BodyContext::State);
+            let place = std::mem::replace(&mut self.cx.context, BodyContext::State);
             let typed = self.scoped(|c| {
                 let (statements, _) = c.statements(&state.statements);
                 let transition = c.transition(state, &places);
@@ -90,7 +90,7 @@ impl<'a> Checker<'a> {
                 let body = typed::Block { statements, annotations: Vec::new(), span: state.span };
                 typed::State { name: state.name.name.clone(), body, transition, annotations, span: state.name.span }
             });
-            self.cx.place = place;
+            self.cx.context = place;
             states.push(typed);
         }
         if let Some(start) = start {
@@ -124,11 +124,11 @@ impl<'a> Checker<'a> {
                                 Diagnostic::error(
                                     "select-type",
                                     written.span,
-                                    format!("{found} cannot be selected on"),
+                                    format!("{found} cannot be used in a `select` expression"),
                                 )
-                                .help("select on bit<w>, int<w>, bool, enums and `error`"),
+                                .help("`select` takes bit<w>, int<w>, bool, enums and `error`"),
                             );
-                            return super::bad(written.span);
+                            return super::error_expr(written.span);
                         }
                         e
                     })
@@ -146,7 +146,7 @@ impl<'a> Checker<'a> {
                 if let (Some(after), Some(before)) = (after, before) {
                     self.error(
                         Diagnostic::warning("unreachable", after, "this case is never reached")
-                            .also(before, "this one matches everything"),
+                            .also(before, "this case matches everything"),
                     );
                 }
                 Transition::Select { exprs, cases: typed_cases, span: *span }
@@ -184,7 +184,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         "type-mismatch",
                         only.span,
-                        format!("a value set of {found} does not fit the selected expressions"),
+                        format!("a value set of {found} does not match the types of the `select` expression"),
                     )
                     .also(self.out.value_sets[id].span, "declared here"),
                 );
@@ -199,9 +199,9 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     "wrong-count",
                     span,
-                    format!("{} values are selected on, this case has {}", shapes.len(), keys.len()),
+                    format!("the `select` expression has {} values, but this case has {}", shapes.len(), keys.len()),
                 )
-                .label("one keyset for each"),
+                .label("expected one keyset per value"),
             );
             return None;
         }
@@ -216,8 +216,8 @@ impl<'a> Checker<'a> {
             };
             if calls {
                 self.error(
-                    Diagnostic::error("keyset-call", key.span, "a keyset cannot call anything")
-                        .help("call it before the `select`, into a variable, and compare with that"),
+                    Diagnostic::error("keyset-call", key.span, "a keyset cannot contain a call")
+                        .help("store the result in a variable before the `select`, and use the variable"),
                 );
                 return None;
             }
@@ -289,7 +289,7 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     "endless-parser",
                     parser.ty.name.span,
-                    format!("parser `{}` never ends", parser.ty.name.name),
+                    format!("parser `{}` never terminates", parser.ty.name.name),
                 )
                 .label("no state leads to `accept` or `reject`"),
             );

@@ -1,4 +1,4 @@
-//! The common part of parsers and controls: their context and local declarations.
+//! Checks the common part of parsers and controls: their context and local declarations.
 
 use diagnostics::{Diagnostic, Span};
 
@@ -17,15 +17,15 @@ impl<'a> Checker<'a> {
         span: Span,
         body: impl FnOnce(&mut Self, Vec<Param>, Vec<Param>),
     ) -> bool {
-        let (ty, ctor_params, what, place) = match &self.program.decls[index].kind {
+        let (ty, ctor_params, what, context) = match &self.program.decls[index].kind {
             DeclKind::Parser(parser) => (&parser.ty, &parser.ctor_params, "parser", BodyContext::ParserLocals),
             DeclKind::Control(control) => (&control.ty, &control.ctor_params, "control", BodyContext::ControlLocals),
             _ => return false,
         };
         let bindings: Vec<_> =
             ty.type_params.iter().map(|param| param.name.clone()).zip(args.iter().cloned()).collect();
-        let in_parser = place == BodyContext::ParserLocals;
-        let cx = DeclContext { in_parser, place, prefix: format!("{}.", ty.name.name), ..DeclContext::top_level() };
+        let in_parser = context == BodyContext::ParserLocals;
+        let cx = DeclContext { in_parser, context, prefix: format!("{}.", ty.name.name), ..DeclContext::top_level() };
         self.in_progress.insert(index);
         let done = self.deeper(span, |c| {
             c.within(index + 1, &bindings, cx, |c| {
@@ -74,7 +74,7 @@ impl<'a> Checker<'a> {
                     let message = format!("this cannot be declared in {owner}");
                     self.error(Diagnostic::error("placement", decl.span, message));
                     if let Some(name) = name_of(decl) {
-                        self.declare(name, Symbol::Wrong);
+                        self.declare(name, Symbol::Invalid);
                     }
                 }
             }

@@ -28,7 +28,7 @@ pub(super) enum Symbol {
     /// A parser state.
     State,
     /// An invalid declaration; its uses cause no diagnostics.
-    Wrong,
+    Invalid,
 }
 
 /// Meaning of a name and span of its declaration.
@@ -99,14 +99,14 @@ impl Checker<'_> {
                 return None;
             }
             let message = match later {
-                Some(_) => format!("`{}` is declared later", name.name),
+                Some(_) => format!("`{}` is used before its declaration", name.name),
                 None => format!("`{}` is not declared", name.name),
             };
             let mut diagnostic = Diagnostic::error("unknown-name", name.span, message).label("not found here");
             if let Some(later) = later {
                 diagnostic = diagnostic
-                    .also(later.span, "declared here, too late")
-                    .help("a name must be declared before it is used: move its declaration up");
+                    .also(later.span, "declared here, after the use")
+                    .help("move the declaration up: a name must be declared before it is used");
             } else if let Some(near) = self.nearest(&name.name) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             } else if ["packet_in", "packet_out", "NoAction", "verify"].contains(&&*name.name) {
@@ -169,7 +169,7 @@ impl Checker<'_> {
             }
             // It is unknown which of them a use refers to, so uses are not diagnosed.
             let at = old.span;
-            old.symbol = Symbol::Wrong;
+            old.symbol = Symbol::Invalid;
             self.duplicate(name, at);
             return;
         }

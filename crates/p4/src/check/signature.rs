@@ -36,7 +36,7 @@ impl<'a> Checker<'a> {
             let var = &self.out.vars[param.var];
             if var.ty != *wanted_ty && !is_error(wanted_ty) && !matches!(wanted_ty, Type::Void) {
                 let (found, wanted) = (self.describe(&var.ty), self.describe(wanted_ty));
-                return Some((var.span, format!("this is {found}, where {wanted} is wanted")));
+                return Some((var.span, format!("this is {found}, expected {wanted}")));
             }
             if param.direction != *direction {
                 let shown = match direction {
@@ -45,11 +45,11 @@ impl<'a> Checker<'a> {
                     Direction::Out => "`out`",
                     Direction::InOut => "`inout`",
                 };
-                return Some((var.span, format!("{shown} is wanted here")));
+                return Some((var.span, format!("expected {shown}")));
             }
         }
         (params.len() != wanted.len())
-            .then(|| (at, format!("it has {} parameters, {} are wanted", params.len(), wanted.len())))
+            .then(|| (at, format!("it has {} parameters, expected {}", params.len(), wanted.len())))
     }
 
     /// Reports an argument that is not the parser, control or package that the parameter requires, whatever its type
@@ -58,8 +58,9 @@ impl<'a> Checker<'a> {
         for (param, arg) in signature.params.iter().zip(checked) {
             let (Some(arg), TypeRefKind::Named { absolute, name, .. }) = (arg, &param.ty.kind) else { continue };
             let bindings = signature.bindings.clone();
-            let found =
-                self.within(signature.visible, &bindings, DeclContext::top_level(), |c| c.find(&name.name, *absolute));
+            let found = self.within(signature.visible_decls, &bindings, DeclContext::top_level(), |c| {
+                c.find(&name.name, *absolute)
+            });
             let Some(super::scope::Symbol::Decl(index)) = found.map(|binding| binding.symbol) else { continue };
             let fits = match self.program.decls[index].kind {
                 ast::DeclKind::ParserType(_) => matches!(arg.ty, Type::Parser(_) | Type::ParserType(..)),
@@ -93,4 +94,11 @@ impl<'a> Checker<'a> {
             wanted.params.iter().map(|param| (c.resolve(&param.ty), param.direction, may_be_absent(param))).collect()
         }))
     }
+}
+
+/// Returns the parameters in the order in which their arguments are written; those without an argument come last.
+pub(super) fn evaluation_order(slots: &[Option<usize>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..slots.len()).collect();
+    order.sort_by_key(|param| slots[*param].unwrap_or(usize::MAX));
+    order
 }

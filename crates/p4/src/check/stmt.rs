@@ -5,7 +5,7 @@ use diagnostics::{Diagnostic, Span};
 
 use super::method::{CallResult, CallSite};
 use super::scope::Symbol;
-use super::{BodyContext, Checker, VarKind, bad, constant, expr, is_error};
+use super::{BodyContext, Checker, VarKind, constant, error_expr, expr, is_error};
 use crate::ast::{self, DeclKind, StmtKind};
 use crate::typed::{self, Block, Expr, ExprKind, Stmt, Type, Value};
 
@@ -48,8 +48,8 @@ impl<'a> Checker<'a> {
             if !completes && !warned {
                 warned = true;
                 self.error(
-                    Diagnostic::warning("unreachable", written.span, "this is never executed")
-                        .label("what comes before always leaves"),
+                    Diagnostic::warning("unreachable", written.span, "unreachable statement")
+                        .label("control flow never reaches this"),
                 );
             }
             if let Some((typed, reaches)) = self.stmt(written) {
@@ -101,8 +101,8 @@ impl<'a> Checker<'a> {
             StmtKind::Switch { subject, cases } => {
                 if self.cx.in_parser {
                     self.error(
-                        Diagnostic::error("placement", span, "there is no `switch` in parsers")
-                            .help("use `transition select`, or `if`"),
+                        Diagnostic::error("placement", span, "`switch` is not allowed in parsers")
+                            .help("use `transition select` or `if`"),
                     );
                     return (None, true);
                 }
@@ -129,10 +129,10 @@ impl<'a> Checker<'a> {
             }
             StmtKind::Return(value) => (self.return_stmt(value.as_ref(), span), false),
             StmtKind::Exit => {
-                if self.cx.in_parser || matches!(self.cx.place, BodyContext::Function | BodyContext::Method) {
+                if self.cx.in_parser || matches!(self.cx.context, BodyContext::Function | BodyContext::Method) {
                     self.error(
-                        Diagnostic::error("placement", span, "`exit` cannot be used here")
-                            .label("only in controls and actions"),
+                        Diagnostic::error("placement", span, "`exit` is not allowed here")
+                            .label("`exit` is allowed only in controls and actions"),
                     );
                 }
                 (of(typed::StmtKind::Exit), false)
@@ -161,8 +161,8 @@ impl<'a> Checker<'a> {
                     && !matches!(self.var_kinds.get(&var), Some(VarKind::Local | VarKind::Loop))
                 {
                     self.error(
-                        Diagnostic::error("shadow", name.span, format!("`{}` hides a parameter", name.name))
-                            .also(binding.span, "the parameter")
+                        Diagnostic::error("shadow", name.span, format!("`{}` shadows a parameter", name.name))
+                            .also(binding.span, "the shadowed parameter")
                             .help("choose another name"),
                     );
                 }
@@ -176,7 +176,7 @@ impl<'a> Checker<'a> {
             _ => {
                 self.error(Diagnostic::error("placement", decl.span, "this cannot be declared in a block"));
                 if let Some(name) = super::scope::name_of(decl) {
-                    self.declare(name, Symbol::Wrong);
+                    self.declare(name, Symbol::Invalid);
                 }
                 None
             }
@@ -272,8 +272,8 @@ impl<'a> Checker<'a> {
         // Both occur twice in the result.
         if !calls_nothing(&low) || !calls_nothing(&place) {
             self.error(
-                Diagnostic::error("unsupported", span, "the low end of a slice that is written to calls something")
-                    .help("put it into a variable first"),
+                Diagnostic::error("unsupported", span, "the low bit of an assigned slice cannot contain a call")
+                    .help("store the result in a variable first"),
             );
             return None;
         }
@@ -306,20 +306,20 @@ impl<'a> Checker<'a> {
             CallResult::Value(value) => {
                 if matches!(value.kind, ExprKind::Instance(_)) {
                     self.error(
-                        Diagnostic::error("statement", span, "a constructor call is not a statement")
-                            .help("give the instance a name, outside of this block"),
+                        Diagnostic::error("statement", span, "a constructor call cannot be a statement")
+                            .help("declare a named instance outside this block"),
                     );
                 }
                 None
             }
-            CallResult::Wrong => None,
+            CallResult::Invalid => None,
         }
     }
 
     fn return_stmt(&mut self, value: Option<&ast::Expr>, span: Span) -> Option<Stmt> {
         if self.cx.in_parser {
             self.error(
-                Diagnostic::error("placement", span, "there is no `return` in parsers").help("use `transition`"),
+                Diagnostic::error("placement", span, "`return` is not allowed in parsers").help("use `transition`"),
             );
             return None;
         }
@@ -328,8 +328,8 @@ impl<'a> Checker<'a> {
             (Some(Type::Void) | None, Some(value)) => {
                 self.check(value, None);
                 self.error(
-                    Diagnostic::error("return", span, "nothing can be returned here")
-                        .label("only functions with a result return a value"),
+                    Diagnostic::error("return", span, "a value cannot be returned here")
+                        .label("only functions with a return type return a value"),
                 );
                 None
             }
@@ -338,7 +338,7 @@ impl<'a> Checker<'a> {
                 if !is_error(&ty) {
                     let wanted = self.describe(&ty);
                     self.error(
-                        Diagnostic::error("return", span, "the result is missing").label(format!("expected {wanted}")),
+                        Diagnostic::error("return", span, "missing return value").label(format!("expected {wanted}")),
                     );
                 }
                 None
@@ -363,7 +363,7 @@ impl<'a> Checker<'a> {
             }
             None => {
                 self.error(
-                    Diagnostic::error("loop-type", name.span, "the type of the loop variable is missing")
+                    Diagnostic::error("loop-type", name.span, "the loop variable has no type")
                         .help(format!("write `for (bit<8> {} in ...)`", name.name)),
                 );
                 return None;
@@ -398,7 +398,7 @@ impl<'a> Checker<'a> {
                     _ => None,
                 };
                 match element {
-                    _ if is_error(&items.ty) || is_error(&declared) => Items::Each(bad(range.span)),
+                    _ if is_error(&items.ty) || is_error(&declared) => Items::Each(error_expr(range.span)),
                     Some(element) if element == declared => Items::Each(items),
                     _ => {
                         let (found, wanted) = (self.describe(&items.ty), self.describe(&declared));
@@ -406,11 +406,11 @@ impl<'a> Checker<'a> {
                             Diagnostic::error(
                                 "loop-type",
                                 range.span,
-                                format!("{found} does not hold values of type {wanted}"),
+                                format!("{found} does not yield values of type {wanted}"),
                             )
                             .help("a loop iterates over a range `a .. b`, a list or a header stack"),
                         );
-                        Items::Each(bad(range.span))
+                        Items::Each(error_expr(range.span))
                     }
                 }
             }

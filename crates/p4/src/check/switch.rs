@@ -1,4 +1,4 @@
-//! `switch` (specification section 12.7): on values, and on the action that a table ran.
+//! Checks `switch` (specification section 12.7): on values, and on the action that a table ran.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use diagnostics::{Diagnostic, Span};
 
 use super::method::{CallResult, CallSite};
 use super::scope::{Symbol, nearest};
-use super::{Checker, bad, is_error};
+use super::{Checker, error_expr, is_error};
 use crate::ast;
 use crate::typed::{self, Block, Call, Expr, Stmt, StmtKind, TableId, Type, Value};
 
@@ -29,7 +29,7 @@ impl<'a> Checker<'a> {
                 CallResult::Call(call, Type::TableResult(table)) => {
                     return self.action_switch(call, table, cases, span);
                 }
-                CallResult::Wrong => {
+                CallResult::Invalid => {
                     for case in cases {
                         if let Some(body) = &case.body {
                             self.block(body);
@@ -50,12 +50,12 @@ impl<'a> Checker<'a> {
         let Some(first) = defaults.next() else { return };
         if let Some(second) = defaults.next() {
             self.error(
-                Diagnostic::error("duplicate", second.label.span, "there are two `default` cases")
-                    .also(first.label.span, "the first"),
+                Diagnostic::error("duplicate", second.label.span, "duplicate `default` case")
+                    .also(first.label.span, "first `default` case"),
             );
         } else if let Some(after) = cases.iter().skip_while(|case| !is_default(case)).nth(1) {
             self.error(
-                Diagnostic::error("default-last", after.label.span, "a case after `default`")
+                Diagnostic::error("default-last", after.label.span, "case after `default`")
                     .also(first.label.span, "`default` must be the last case"),
             );
         }
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
         let (cases, default, completes) = self.grouped(cases, |c, label| {
             let at = c.action_label(label, table)?;
             if !seen.insert(at) {
-                c.error(Diagnostic::error("duplicate", label.span, "this action has a case already"));
+                c.error(Diagnostic::error("duplicate", label.span, "duplicate case for this action"));
                 return None;
             }
             Some(at)
@@ -162,9 +162,9 @@ impl<'a> Checker<'a> {
             let found = self.describe(&subject.ty);
             self.error(
                 Diagnostic::error("switch-type", subject.span, format!("`switch` cannot be used on {found}"))
-                    .help("bit<w>, int<w>, enums, `error` and `t.apply().action_run` can be switched on"),
+                    .help("`switch` takes bit<w>, int<w>, enums, `error` and `t.apply().action_run`"),
             );
-            subject = bad(subject.span);
+            subject = error_expr(subject.span);
         }
         let ty = subject.ty.clone();
         let mut seen: HashSet<Value> = HashSet::new();
@@ -180,7 +180,7 @@ impl<'a> Checker<'a> {
             if let Some(value) = super::convert::value_of(&e)
                 && !seen.insert(value)
             {
-                c.error(Diagnostic::error("duplicate", label.span, "this value has a case already"));
+                c.error(Diagnostic::error("duplicate", label.span, "duplicate case for this value"));
                 return None;
             }
             Some(e)

@@ -4,13 +4,13 @@ use diagnostics::{Diagnostic, Span};
 
 use super::call::{CallKind, Formal};
 use super::scope::{Symbol, nearest};
-use super::{BodyContext, Checker, bad, is_error};
+use super::{BodyContext, Checker, error_expr, is_error};
 use crate::ast::{self, Direction, TablePropertyKind};
 use crate::typed::{self, Arg, Expr, ExprKind, TableAction, TableId, TableKey, Type, Value};
 
 impl<'a> Checker<'a> {
     pub(super) fn table(&mut self, table: &'a ast::TableDecl, annotations: &'a ast::Annotations) {
-        let place = std::mem::replace(&mut self.cx.place, BodyContext::Table);
+        let place = std::mem::replace(&mut self.cx.context, BodyContext::Table);
         let name = self.control_plane_name(&table.name, annotations);
         match self.table_names.get(&name) {
             Some(first) if *first != table.name.span => {
@@ -19,9 +19,9 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         "control-plane-name",
                         table.name.span,
-                        format!("two tables are called `{name}` by the control plane"),
+                        format!("two tables have the control-plane name `{name}`"),
                     )
-                    .also(first, "the other")
+                    .also(first, "first declared here")
                     .help("give one of them another `@name`"),
                 );
             }
@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
         self.cx.table = Some(id);
         self.properties(table, id);
         self.cx.table = None;
-        self.cx.place = place;
+        self.cx.context = place;
         self.local_tables.push(id);
     }
 
@@ -65,8 +65,8 @@ impl<'a> Checker<'a> {
             let name = kind_name(property);
             if let Some(first) = table.properties[..at].iter().find(|other| kind_name(other) == name) {
                 self.error(
-                    Diagnostic::error("duplicate", property.span, format!("the table has two `{name}`"))
-                        .also(first.span, "the first"),
+                    Diagnostic::error("duplicate", property.span, format!("duplicate table property `{name}`"))
+                        .also(first.span, "first given here"),
                 );
             }
         }
@@ -92,8 +92,8 @@ impl<'a> Checker<'a> {
             && let Some(property) = find("default_action")
         {
             self.error(
-                Diagnostic::error("property-order", property.span, "`default_action` comes before `actions`")
-                    .help("list the actions first"),
+                Diagnostic::error("property-order", property.span, "`default_action` must come after `actions`")
+                    .help("move `actions` before it"),
             );
         }
         self.default_action(find("default_action"), id);
@@ -108,8 +108,8 @@ impl<'a> Checker<'a> {
             let key = find("key");
             match key {
                 Some(key) if key.span.start > property.span.start => self.error(
-                    Diagnostic::error("property-order", property.span, "`entries` come before the key")
-                        .also(key.span, "the key"),
+                    Diagnostic::error("property-order", property.span, "`entries` must come after `key`")
+                        .also(key.span, "key declared here"),
                 ),
                 _ => {}
             }
@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
                 }
                 None => {
                     let kinds: Vec<String> = self.out.match_kinds.iter().map(|kind| format!("`{kind}`")).collect();
-                    diagnostic.help(format!("there are {}", kinds.join(", ")))
+                    diagnostic.help(format!("the match kinds are {}", kinds.join(", ")))
                 }
             };
             self.error(diagnostic);
@@ -149,8 +149,8 @@ impl<'a> Checker<'a> {
         if !allowed {
             let found = self.describe(&e.ty);
             self.error(
-                Diagnostic::error("key-type", element.expr.span, format!("{found} cannot be a key"))
-                    .help("keys are bit<w>, int<w>, bool, enums and `error`"),
+                Diagnostic::error("key-type", element.expr.span, format!("{found} cannot be a table key"))
+                    .help("a key must be bit<w>, int<w>, bool, an enum or `error`"),
             );
             return None;
         }
@@ -160,8 +160,8 @@ impl<'a> Checker<'a> {
         };
         if name.is_none() {
             self.error(
-                Diagnostic::error("key-name", element.expr.span, "this key needs a name")
-                    .help("add `@name(\"...\")` after the match kind: the control plane must be able to name it"),
+                Diagnostic::error("key-name", element.expr.span, "this key element needs a name")
+                    .help("add `@name(\"...\")` after the match kind, for the control plane to refer to it"),
             );
         }
         let annotations = self.annotations(&element.annotations);
@@ -182,15 +182,15 @@ impl<'a> Checker<'a> {
                 continue;
             }
             // Arguments are evaluated when the action runs, where no table can be applied.
-            let place = std::mem::replace(&mut self.cx.place, BodyContext::ControlLocals);
+            let place = std::mem::replace(&mut self.cx.context, BodyContext::ControlLocals);
             let args = self.bound_args(reference, action);
-            self.cx.place = place;
+            self.cx.context = place;
             let annotations = self.annotations(&reference.annotations);
             if let Some(args) = args {
                 let entry = TableAction { action, args, annotations, span: reference.span };
                 self.out.tables[table].actions.push(entry);
             } else {
-                // The action is listed all the same, so that references to it are no further mistakes.
+                // The action is listed all the same, so that references to it are not further mistakes.
                 let entry = TableAction { action, args: Vec::new(), annotations, span: reference.span };
                 self.out.tables[table].actions.push(entry);
             }
@@ -204,7 +204,7 @@ impl<'a> Checker<'a> {
                 self.used.actions.insert(id);
                 Some(id)
             }
-            Symbol::Wrong => None,
+            Symbol::Invalid => None,
             _ => {
                 self.error(
                     Diagnostic::error("not-an-action", name.span, format!("`{}` is not an action", name.name))
@@ -233,17 +233,18 @@ impl<'a> Checker<'a> {
                         Diagnostic::error(
                             "action-data",
                             given[position].value.span,
-                            format!("`{}` cannot be bound here", formal.name),
+                            format!("parameter `{}` cannot be bound here", formal.name),
                         )
                         .label("its value comes from the control plane")
-                        .also(formal.span, "it has no direction"),
+                        .also(formal.span, "it is directionless"),
                     );
                     fine = false;
                 }
                 (_, None) if formal.default.is_some() => out.extend(formal.default.clone().map(Arg::Expr)),
                 (_, None) => {
+                    let message = format!("parameter `{}` must be bound here", formal.name);
                     self.error(
-                        Diagnostic::error("action-data", reference.span, format!("`{}` must be bound here", formal.name))
+                        Diagnostic::error("action-data", reference.span, message)
                             .also(formal.span, "it has a direction")
                             .help(format!("write `{name}(...)` with an argument, or remove the direction to let the control plane set it")),
                     );
@@ -267,7 +268,7 @@ impl<'a> Checker<'a> {
         let TablePropertyKind::Custom { value, .. } = &property.kind else { return };
         let Some((name, absolute, args)) = invocation(value) else {
             let e = if matches!(value.kind, ast::ExprKind::Call { .. }) {
-                bad(value.span)
+                error_expr(value.span)
             } else {
                 self.check(value, None)
             };
@@ -284,7 +285,7 @@ impl<'a> Checker<'a> {
             if listed.annotations.iter().any(|annotation| &*annotation.name == "tableonly") {
                 let listed = listed.span;
                 self.error(
-                    Diagnostic::error("table-only", value.span, format!("`{}` is for entries only", name.name))
+                    Diagnostic::error("table-only", value.span, format!("`{}` may be used only in entries", name.name))
                         .also(listed, "`@tableonly`"),
                 );
             }
@@ -349,7 +350,7 @@ impl<'a> Checker<'a> {
                         Diagnostic::error(
                             "bound-argument",
                             arg.value.span,
-                            format!("`{}` is bound to something else in `actions`", formal.name),
+                            format!("`{}` is bound to a different argument in `actions`", formal.name),
                         )
                         .also(listed, "bound here"),
                     );
@@ -360,7 +361,7 @@ impl<'a> Checker<'a> {
             let formal = Formal { direction: Direction::In, ..formal.clone() };
             let Arg::Expr(value) = self.pass(e, &formal, CallKind::Function, &local_name) else { continue };
             if !is_error(&value.ty) && !self.is_static(&value) {
-                self.not_constant(arg.value.span, "an argument for the control plane's parameter");
+                self.not_constant(arg.value.span, "the argument for a directionless parameter");
                 fine = false;
             }
             fine &= !is_error(&value.ty);
@@ -388,7 +389,7 @@ impl<'a> Checker<'a> {
                     None => table_span,
                 };
                 let message = match found {
-                    Some(_) => "`NoAction` is not an action without parameters",
+                    Some(_) => "`NoAction` must be an action without parameters",
                     None => "`NoAction` is not declared",
                 };
                 self.error(
@@ -431,7 +432,7 @@ impl<'a> Checker<'a> {
                         self.error(Diagnostic::error(
                             "table-size",
                             value.span,
-                            "the size of a table must be a constant number",
+                            "the size of a table must be a constant integer",
                         ));
                         return;
                     }
@@ -443,7 +444,7 @@ impl<'a> Checker<'a> {
                     _ => self.error(Diagnostic::error(
                         "type-mismatch",
                         value.span,
-                        "`largest_priority_wins` is true or false",
+                        "`largest_priority_wins` must be `true` or `false`",
                     )),
                 }
                 return;

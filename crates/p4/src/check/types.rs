@@ -51,8 +51,8 @@ impl Checker<'_> {
                 if !self.is_runtime(&element_ty) {
                     let found = self.describe(&element_ty);
                     self.error(
-                        Diagnostic::error("array-element", element.span, format!("there is no array of {found}"))
-                            .help("arrays hold values that exist while packets are processed"),
+                        Diagnostic::error("array-element", element.span, format!("an array cannot contain {found}"))
+                            .help("the elements of an array must have a run-time type"),
                     );
                     return error_type();
                 }
@@ -79,7 +79,7 @@ impl Checker<'_> {
             TypeRefKind::DontCare => {
                 self.error(
                     Diagnostic::error("dont-care-type", ty.span, "`_` cannot be used as a type here")
-                        .help("it stands for a type that is inferred, in the type arguments of a call"),
+                        .help("`_` is allowed only in the type arguments of a call"),
                 );
                 error_type()
             }
@@ -127,7 +127,7 @@ impl Checker<'_> {
                 }
                 self.declared_type(index, types, span)
             }
-            Symbol::Wrong => error_type(),
+            Symbol::Invalid => error_type(),
             _ => {
                 self.error(
                     Diagnostic::error("not-a-type", span, format!("`{}` is not a type", name.name))
@@ -168,8 +168,8 @@ impl Checker<'_> {
         if args.iter().any(|arg| self.comes_from(arg, index)) {
             let found = self.describe(&args[0]);
             self.error(
-                Diagnostic::error("type-arguments", span, "a generic type cannot have itself as type argument")
-                    .label(format!("here is {found}")),
+                Diagnostic::error("type-arguments", span, "a generic type cannot be its own type argument")
+                    .label(format!("this is {found}")),
             );
             return error_type();
         }
@@ -238,7 +238,7 @@ impl Checker<'_> {
                     self.error(
                         Diagnostic::error("recursion", span, format!("`{name}` refers to itself"))
                             .also(decl.span, "declared here")
-                            .help("P4 has no recursion"),
+                            .help("P4 does not allow recursion"),
                     );
                     return error_type();
                 }
@@ -322,7 +322,7 @@ impl Checker<'_> {
         self.error(
             Diagnostic::error("recursion", span, format!("`{}` contains itself", name.name))
                 .also(name.span, "declared here")
-                .help("a value of this type would have no end"),
+                .help("a value of this type would be infinitely large"),
         );
     }
 
@@ -330,8 +330,8 @@ impl Checker<'_> {
         let value = self.integer(width, "a width")?;
         if value < BigInt::from(least) {
             self.error(
-                Diagnostic::error("width", width.span, format!("{value} is not a width"))
-                    .label(format!("expected {least} or more")),
+                Diagnostic::error("width", width.span, format!("{value} is not a valid width"))
+                    .label(format!("expected at least {least}")),
             );
             return None;
         }
@@ -340,7 +340,7 @@ impl Checker<'_> {
             None => {
                 self.error(
                     Diagnostic::error("width", width.span, format!("values of {value} bits are not supported"))
-                        .label(format!("at most {} bits", bits::MAX_WIDTH)),
+                        .label(format!("the maximum is {} bits", bits::MAX_WIDTH)),
                 );
                 None
             }
@@ -350,14 +350,14 @@ impl Checker<'_> {
     pub(super) fn stack_size(&mut self, size: &ast::Expr) -> Option<u32> {
         let value = self.integer(size, "the size of a stack")?;
         if value.is_negative() {
-            self.error(Diagnostic::error("stack-size", size.span, format!("{value} is not a size")));
+            self.error(Diagnostic::error("stack-size", size.span, format!("{value} is not a valid size")));
             return None;
         }
         let fits = value.to_u32().filter(|value| *value <= MAX_STACK);
         if fits.is_none() {
             self.error(
                 Diagnostic::error("stack-size", size.span, format!("a stack of {value} headers is not supported"))
-                    .label(format!("at most {MAX_STACK}")),
+                    .label(format!("the maximum is {MAX_STACK}")),
             );
         }
         fits
@@ -419,7 +419,7 @@ impl Checker<'_> {
             Type::Parser(_) | Type::ParserType(..) => format!("parser `{name}`"),
             Type::Control(_) | Type::ControlType(..) => format!("control `{name}`"),
             Type::Package(_) => format!("package `{name}`"),
-            Type::TableResult(_) => "the result of a table".to_owned(),
+            Type::TableResult(_) => "the result of applying a table".to_owned(),
             _ => format!("`{name}`"),
         }
     }

@@ -1,4 +1,4 @@
-//! Warnings about unused declarations, and about names that shadow others.
+//! Warns about unused declarations, and about names that shadow others.
 
 use std::collections::HashSet;
 
@@ -237,9 +237,9 @@ impl Checker<'_> {
         {
             let at = hidden.span;
             self.error(
-                Diagnostic::warning("shadow", name.span, format!("`{}` hides another `{}`", name.name, name.name))
-                    .label("this is meant from here on")
-                    .also(at, "this cannot be named here"),
+                Diagnostic::warning("shadow", name.span, format!("`{}` shadows another `{}`", name.name, name.name))
+                    .label("the name refers to this declaration from here on")
+                    .also(at, "shadowed declaration"),
             );
         }
     }

@@ -72,11 +72,11 @@ impl Checker<'_> {
         let found = self.describe(ty);
         let span = if is_specialised { used } else { field.ty.span };
         let help = match kind {
-            StructKind::Struct => "a struct holds values that exist while packets are processed",
+            StructKind::Struct => "the fields of a struct must have run-time types",
             StructKind::Header => {
-                "a header holds bit<w>, int<w>, varbit<w>, bool, serializable enums and structs of them"
+                "the fields of a header must be bit<w>, int<w>, varbit<w>, bool, serializable enums or structs of them"
             }
-            StructKind::Union => "a header_union holds headers",
+            StructKind::Union => "the fields of a header_union must be headers",
         };
         let mut diagnostic = Diagnostic::error(
             "component-type",
@@ -86,7 +86,7 @@ impl Checker<'_> {
         .also(owner.span, format!("in `{}`", owner.name))
         .help(help);
         if is_specialised {
-            diagnostic = diagnostic.also(field.ty.span, "by this field");
+            diagnostic = diagnostic.also(field.ty.span, "because of this field");
         }
         self.error(diagnostic);
     }
@@ -117,9 +117,9 @@ impl Checker<'_> {
         let mut varbits = decl.fields.iter().filter(|field| matches!(field.ty, Type::Varbit(_)));
         if let (Some(first), Some(second)) = (varbits.next(), varbits.next()) {
             let diagnostic =
-                Diagnostic::error("varbits", first.span, "a header that is extracted can have only one varbit field")
-                    .label("the first")
-                    .also(second.span, "the second");
+                Diagnostic::error("varbits", first.span, "an extracted header can have only one varbit field")
+                    .label("first varbit field")
+                    .also(second.span, "second varbit field");
             self.error(diagnostic);
             return false;
         }
@@ -144,7 +144,7 @@ impl Checker<'_> {
                     param.ty.span,
                     format!("parameter `{name}` of type {found} cannot have a direction"),
                 )
-                .help(format!("remove the direction of `{name}`: its argument is known at compile time")),
+                .help(format!("remove the direction of `{name}`: its argument must be known at compile time")),
             );
             return;
         }
@@ -161,7 +161,7 @@ impl Checker<'_> {
         if refused {
             self.error(
                 Diagnostic::error("param-type", param.ty.span, format!("parameter `{name}` cannot have type {found}"))
-                    .label(format!("not possible for parameters of a {what}")),
+                    .label(format!("not allowed for parameters of a {what}")),
             );
         }
     }
@@ -176,7 +176,8 @@ impl Checker<'_> {
             .also(name.span, format!("variable `{}`", name.name));
         diagnostic = match ty {
             Type::Parser(_) | Type::Control(_) | Type::Extern(_) | Type::Package(_) => {
-                diagnostic.help(format!("to make an instance write `{}() {};`", self.describe_plainly(ty), name.name))
+                let ty = self.describe_plainly(ty);
+                diagnostic.help(format!("to declare an instance, write `{ty}() {};`", name.name))
             }
             Type::Integer => diagnostic.help("give it a width: `bit<32>`, `int<8>`"),
             _ => diagnostic,
@@ -199,7 +200,7 @@ impl Checker<'_> {
         if leaves > super::MAX_LEAVES {
             self.error(
                 Diagnostic::error("too-large", span, "values of this type are too large")
-                    .label(format!("more than {} parts", super::MAX_LEAVES)),
+                    .label(format!("more than {} fields and elements", super::MAX_LEAVES)),
             );
             return false;
         }

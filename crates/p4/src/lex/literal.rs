@@ -1,4 +1,4 @@
-//! Integer and string literals (specification sections 6.3.3.2 and 6.3.3.3).
+//! Parses integer and string literals (specification sections 6.3.3.2 and 6.3.3.3).
 
 use num_bigint::BigInt;
 use num_traits::Zero;
@@ -30,9 +30,9 @@ pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<TokenError>) {
             let written = &text[..digits_end];
             let width = written.parse::<u32>();
             if written.contains('_') {
-                error = Some(number_error("the width of a literal cannot hold `_`", "write the width in plain digits"));
+                error = Some(number_error("the width of a literal cannot contain `_`", "write digits only"));
             } else if !width.as_ref().is_ok_and(|width| *width <= bits::MAX_WIDTH) {
-                let help = format!("the widest value is {} bits", bits::MAX_WIDTH);
+                let help = format!("the maximum width is {} bits", bits::MAX_WIDTH);
                 error = Some(number_error(&format!("a literal cannot be {written} bits wide"), &help));
             }
             let width = width.unwrap_or(bits::MAX_WIDTH).min(bits::MAX_WIDTH);
@@ -48,7 +48,7 @@ pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<TokenError>) {
         _ => (10, "decimal", number),
     };
     if digits.len() > MAX_DIGITS {
-        let help = format!("at most {MAX_DIGITS} digits are read");
+        let help = format!("a literal may have at most {MAX_DIGITS} digits");
         return (IntLiteral { value: BigInt::zero(), width }, Some(number_error("the literal is too long", &help)));
     }
     let mut clean = Vec::with_capacity(digits.len());
@@ -60,9 +60,9 @@ pub(crate) fn read_int(text: &str) -> (IntLiteral, Option<TokenError>) {
                 let problem = format!("`{c}` is not a {base_name} digit");
                 let help = match (base, c.is_ascii_hexdigit()) {
                     (16, _) | (_, false) => {
-                        "a literal is digits, with a width before it (`8w10`, `4s7`) and a base (`0x1f`, `0b01`) if needed"
+                        "a literal is digits, optionally after a width (`8w10`, `4s7`) and a base (`0x1f`, `0b01`)"
                     }
-                    _ => "hexadecimal numbers begin with `0x`",
+                    _ => "hexadecimal numbers start with `0x`",
                 };
                 error = error.or_else(|| Some(number_error(&problem, help)));
                 break;
@@ -127,7 +127,7 @@ mod tests {
             ("0b12", "`2` is not a binary digit"),
             ("12ab", "`a` is not a decimal digit"),
             ("99999999999w1", "99999999999 bits wide"),
-            ("1_6w1", "cannot hold `_`"),
+            ("1_6w1", "cannot contain `_`"),
         ] {
             let (_, error) = read_int(text);
             let Some(TokenError::Number(problem, _)) = error else { panic!("{text} was accepted") };

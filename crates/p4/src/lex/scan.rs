@@ -65,7 +65,7 @@ pub(crate) struct Scanner {
     /// Whether strings end with their line. Set after a string without a closing quote, because repeated searches for
     /// one would take time quadratic in the text.
     one_line_strings: bool,
-    /// Whether a string spans several lines and the number of quotes after it is even, so that it is intended to do so.
+    /// Whether a string spans several lines and the number of quotes after it is even, so it is intended to do so.
     long_strings: bool,
 }
 
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_flawed() {
+    fn unterminated_tokens_are_errors() {
         let mut words = Interner::default();
         let mut scanner = Scanner::new(FileId(0), "x \"abc\ny /* z".into());
         let flaws: Vec<_> = std::iter::from_fn(|| {

@@ -1,4 +1,4 @@
-//! Tokens of the language.
+//! Defines the tokens of the language.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Comparisons with a constant result, given the types and constants of the operands.
+//! Warns about comparisons with a constant result, given the types and constants of the operands.
 
 use diagnostics::Diagnostic;
 use num_bigint::BigInt;
@@ -14,13 +14,14 @@ pub(super) fn comparison(op: BinaryOp, left: &Expr, right: &Expr, whole: &Expr, 
     if is_const(left) && is_const(right) {
         return;
     }
-    let outcome = match same(left, right) {
-        true => match op {
-            BinaryOp::Eq | BinaryOp::Le | BinaryOp::Ge => Some((true, "both sides are the same".to_owned())),
-            BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Gt => Some((false, "both sides are the same".to_owned())),
+    let outcome = if same(left, right) {
+        match op {
+            BinaryOp::Eq | BinaryOp::Le | BinaryOp::Ge => Some((true, "both operands are the same".to_owned())),
+            BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Gt => Some((false, "both operands are the same".to_owned())),
             _ => None,
-        },
-        false => by_range(op, left, right),
+        }
+    } else {
+        by_range(op, left, right)
     };
     if let Some((value, why)) = outcome {
         findings
@@ -47,7 +48,7 @@ fn by_range(op: BinaryOp, left: &Expr, right: &Expr) -> Option<(bool, String)> {
         ExprKind::Const(_) => ("right", b),
         _ => ("left", a),
     };
-    Some((value, format!("the {side} side is from {low} to {high}")))
+    Some((value, format!("the {side} operand is between {low} and {high}")))
 }
 
 /// Returns the minimum and maximum value of an expression, or `None` if it is not a number.

@@ -14,7 +14,7 @@ pub(super) fn cases(cases: &[SelectCase], findings: &mut Warnings<'_>) {
     for (span, by) in covered(&cases.iter().map(|case| (&case.keys[..], case.span)).collect::<Vec<_>>()) {
         findings.push(
             Diagnostic::warning("unreachable", span, "this case is never reached")
-                .also(by, "this one matches all that it matches"),
+                .also(by, "this case already covers it"),
         );
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn entries(table: &Table, findings: &mut Warnings<'_>) {
     for (span, by) in covered(&rows) {
         findings.push(
             Diagnostic::warning("unreachable", span, "this entry never matches")
-                .also(by, "this one comes first and matches all that it matches"),
+                .also(by, "this entry takes precedence and covers it"),
         );
     }
 }

@@ -1,4 +1,5 @@
-//! `select`s without a case for some packets: those are rejected, which few authors intend without saying so.
+//! Warns about `select`s without a case for some packets: those are rejected, which few authors intend without saying
+//! so.
 
 use diagnostics::{Diagnostic, Span};
 use num_bigint::BigInt;
@@ -18,8 +19,8 @@ pub(super) fn select(program: &Program, exprs: &[Expr], cases: &[SelectCase], sp
     }
     findings.push(
         Diagnostic::warning("missing-default", span, "this `select` has no `default`")
-            .label("a packet that no case matches is rejected")
-            .help("add `default: accept;`, or `default: reject;` if that is meant"),
+            .label("packets that match no case are rejected")
+            .help("add `default: accept;`, or `default: reject;` if this is intended"),
     );
 }
 

@@ -1,4 +1,4 @@
-//! Warnings about programs that are correct but unlikely to be what their author meant.
+//! Warns about programs that are correct but unlikely to be what their author meant.
 //!
 //! The pass reads a checked program, changes nothing and reports no error. Every kind of warning has a code, by which
 //! it can be disabled:

@@ -1,4 +1,4 @@
-//! Abstract state of variables and headers at a point of the program.
+//! Represents the abstract state of variables and headers at a point of the program.
 
 use std::collections::BTreeMap;
 

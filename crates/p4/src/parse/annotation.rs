@@ -1,4 +1,4 @@
-//! Annotations (specification section 20).
+//! Parses annotations (specification section 20).
 
 use super::{ParseResult, SourceParser};
 use crate::ast::{Annotation, AnnotationBody, Annotations, Ident};
@@ -53,7 +53,7 @@ impl SourceParser<'_> {
                 TokenKind::End => {
                     // The tokens swallowed by the annotation are most likely the program.
                     self.at = start;
-                    let message = "the `(` of this annotation has no `)`";
+                    let message = "the `(` of this annotation is not closed";
                     return Err(self.mistaken("unexpected-token", open, message, "write `)` after its arguments"));
                 }
                 _ => {}

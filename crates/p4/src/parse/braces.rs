@@ -1,4 +1,4 @@
-//! Detection of unbalanced braces: locates a missing or surplus one.
+//! Detects unbalanced braces: locates a missing or surplus one.
 //!
 //! ```text
 //! apply {
@@ -60,18 +60,15 @@ impl SourceParser<'_> {
         let (own, here) = (self.owner_indent(begin), self.indent(self.span()));
         // It must match the indentation of an enclosing construct; otherwise the layout is merely unusual.
         let fits = |parser: &Self| parser.open.iter().any(|begin| parser.owner_indent(*begin) == here);
-        let is_outside = match self.is("}") {
-            true => here < own && fits(self),
-            false => self.is_word("else") && here == own,
-        };
+        let is_outside = if self.is("}") { here < own && fits(self) } else { self.is_word("else") && here == own };
         let is_shown = is_outside && self.begins_line() && self.span().file == open.file && !self.is_line_of(open);
         if !is_label && !is_shown {
             return false;
         }
         self.balance.unclosed -= 1;
-        let why = if is_label { "this is in a `switch`" } else { "this belongs further out, as its indentation shows" };
+        let why = if is_label { "a label of a `switch`" } else { "the indentation suggests that this is outside" };
         let diagnostic = Diagnostic::error("missing-brace", open, format!("expected `}}` at the end of {what}"))
-            .label("this is not closed")
+            .label("this `{` is not closed")
             .also(self.span(), why);
         if !self.balance.is_blurred {
             self.report(diagnostic);
@@ -91,7 +88,7 @@ impl SourceParser<'_> {
             return false;
         }
         self.balance.surplus -= 1;
-        let diagnostic = Diagnostic::error("unmatched-brace", self.span(), "this `}` closes nothing");
+        let diagnostic = Diagnostic::error("unmatched-brace", self.span(), "unmatched `}`");
         let is_branch = matches!(self.peek(1).kind, TokenKind::Ident(ref word) if &**word == "else");
         let help = if is_branch {
             "write a `{` after the `if` before it"

@@ -1,4 +1,4 @@
-//! The token cursor.
+//! Implements the token cursor.
 
 use std::sync::Arc;
 

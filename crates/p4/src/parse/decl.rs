@@ -1,4 +1,4 @@
-//! Top-level declarations (specification sections 7 and 10).
+//! Parses top-level declarations (specification sections 7 and 10).
 
 use diagnostics::Diagnostic;
 
@@ -22,8 +22,8 @@ impl SourceParser<'_> {
             let before = self.at;
             if self.is("}") {
                 if !lost {
-                    let message = "this `}` closes nothing";
-                    let help = "remove it, or look for one too many before it";
+                    let message = "unmatched `}`";
+                    let help = "remove it, or look for an extra `}` before it";
                     self.mistaken("unmatched-brace", self.span(), message, help);
                 }
                 self.bump();
@@ -103,8 +103,8 @@ impl SourceParser<'_> {
     fn misplaced_local(&mut self) -> Skip {
         let word = self.word().unwrap_or("").to_owned();
         let owner = if word == "state" { "parser" } else { "control" };
-        let message = format!("`{word}` is only allowed in a {owner}");
-        let help = format!("is there a `}}` too many before it, which ended the {owner}?");
+        let message = format!("`{word}` is allowed only in a {owner}");
+        let help = format!("is there an extra `}}` before it, which ended the {owner}?");
         self.mistaken("misplaced-declaration", self.span(), &message, &help)
     }
 
@@ -176,7 +176,7 @@ impl SourceParser<'_> {
         if self.nth_is_name(0) && self.nth_is(1, "(") {
             let name = self.name("a constructor")?;
             if name.name != object.name {
-                let message = format!("the method `{}` has no result type", name.name);
+                let message = format!("method `{}` has no return type", name.name);
                 let help =
                     format!("write `void {}(...)`; only a constructor, `{}(...)`, has none", name.name, object.name);
                 self.diagnostics.push(Diagnostic::error("missing-type", span, message).help(help));
@@ -349,12 +349,7 @@ impl SourceParser<'_> {
         if self.nth_is_name(0) && (self.nth_is(1, ";") || self.nth_is(1, "=")) {
             let span = self.span();
             let message = "a variable cannot be declared at top level";
-            self.mistaken(
-                "top-level-variable",
-                span,
-                message,
-                "make it a constant with `const`, or move it into a control",
-            );
+            self.mistaken("top-level-variable", span, message, "make it a `const`, or move it into a control");
             let (name, ty) = self.declarator("a variable", ty)?;
             self.names.declare(&name.name, Meaning::Value);
             let init = if self.eat("=") { Some(self.expr()?) } else { None };
@@ -368,7 +363,7 @@ impl SourceParser<'_> {
     pub(super) fn function_behind(&mut self, ret: TypeRef) -> ParseResult<DeclKind> {
         let proto = self.prototype_behind(ret)?;
         if self.is(";") {
-            let message = format!("the function `{}` has no body", proto.name.name);
+            let message = format!("function `{}` has no body", proto.name.name);
             self.mistaken("missing-body", self.span(), &message, "give it one in braces, or write `extern` before it");
             self.bump();
             self.names.close();

@@ -160,8 +160,9 @@ impl SourceParser<'_> {
             let below = self.height;
             if self.eat(".") {
                 if matches!((&expr.kind, self.kind()), (ExprKind::Int(_), TokenKind::Int(_))) {
-                    let help = "an IPv4 address is a number of 32 bits: 10.0.0.1 is 0x0a000001";
-                    return Err(self.mistaken("unexpected-token", self.span(), "a number has no `.` in P4", help));
+                    let help = "write an IPv4 address as a 32-bit number: 10.0.0.1 is 0x0a000001";
+                    let message = "P4 has no floating-point numbers";
+                    return Err(self.mistaken("unexpected-token", self.span(), message, help));
                 }
                 let name = self.name("a member")?;
                 expr = self.made(ExprKind::Member(expr.into(), name), start, below)?;

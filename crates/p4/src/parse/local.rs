@@ -24,7 +24,7 @@ impl SourceParser<'_> {
         !super::cursor::is_reserved(word) || ((self.nth_is(n + 1, ";") || self.nth_is(n + 1, "=")) && word != "_")
     }
 
-    /// Whether a member follows the call at `open`, so that it is no declaration.
+    /// Whether a member follows the call at `open`, so it is not a declaration.
     fn is_method(&self, open: TokenPosition) -> bool {
         self.behind_parens(open).is_some_and(|end| self.is_at(end, "."))
     }

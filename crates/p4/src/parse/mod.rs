@@ -2,7 +2,7 @@
 //!
 //! It is a recursive-descent parser of the grammar in specification appendix G. That grammar depends on which names are
 //! types. Like the reference compiler, we keep scopes of declared names for that (module `names`), but consult them
-//! only where the tokens alone are ambiguous (`(T) - 1`, `f<T>(x)`), so that a program with missing types still parses.
+//! only where the tokens alone are ambiguous (`(T) - 1`, `f<T>(x)`), so a program with missing types still parses.
 //!
 //! A function that finds a mistake reports it and either continues as if the missing token were there (`;`, `)`), or
 //! gives up with `Skip`. The enclosing list of items then synchronises (module `recover`) and continues with the next
@@ -27,7 +27,7 @@ mod types;
 
 use diagnostics::{Diagnostics, SourceMap};
 
-pub use crate::preprocess::{DiskLoader, Loader, Options, tokenize};
+pub use crate::preprocess::{DiskLoader, Loader, NoFiles, PreprocessorOptions, tokenize};
 
 use crate::ast::{Decl, Program};
 use crate::lex::Token;
@@ -79,7 +79,7 @@ pub fn parse(
     map: &mut SourceMap,
     name: &str,
     text: &str,
-    options: &Options,
+    options: &PreprocessorOptions,
     loader: &dyn Loader,
     diagnostics: &mut Diagnostics,
 ) -> Program {

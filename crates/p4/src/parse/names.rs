@@ -1,4 +1,4 @@
-//! Scopes of names, for telling types from values.
+//! Tracks scopes of names, to tell types from values.
 
 use std::collections::HashMap;
 use std::sync::Arc;

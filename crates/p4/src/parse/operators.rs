@@ -1,4 +1,4 @@
-//! Operators and their precedence (specification appendix G).
+//! Defines operators and their precedence (specification appendix G).
 
 use super::SourceParser;
 use crate::ast::BinaryOp;

@@ -65,9 +65,9 @@ impl SourceParser<'_> {
                 ParserItem::State(state) => states.push(*state),
                 ParserItem::Local(local) => {
                     if let Some(state) = states.first() {
-                        let message = "a parser declares its locals before its states";
+                        let message = "the locals of a parser must precede its states";
                         let diagnostic = Diagnostic::error("misplaced-declaration", local.span, message);
-                        self.diagnostics.push(diagnostic.also(state.name.span, "this state comes before it"));
+                        self.diagnostics.push(diagnostic.also(state.name.span, "first state"));
                     }
                     locals.push(*local);
                 }
@@ -90,7 +90,7 @@ impl SourceParser<'_> {
         {
             let word = self.word().unwrap_or("").to_owned();
             let message = format!("`{word}` is not allowed in a parser");
-            return Err(self.mistaken("misplaced-declaration", self.span(), &message, "it belongs into a control"));
+            return Err(self.mistaken("misplaced-declaration", self.span(), &message, "it belongs in a control"));
         }
         self.pipeline_local(annotations, "a parser", "a state").map(|local| ParserItem::Local(Box::new(local)))
     }
@@ -105,7 +105,7 @@ impl SourceParser<'_> {
         {
             if self.stray_end != Some(self.at) {
                 let message = format!("a statement is not allowed directly in {owner}");
-                let help = format!("it belongs into {code}; is there a `}}` too many before it?");
+                let help = format!("it belongs in {code}; is there an extra `}}` before it?");
                 self.mistaken("misplaced-statement", self.span(), &message, &help);
             }
             self.skip_item();
@@ -134,8 +134,8 @@ impl SourceParser<'_> {
         self.names.open();
         let items = self.items(open, ListContext::Block, &what, |p| {
             if transition.is_some() && !p.is(";") {
-                let message = format!("nothing may follow the transition of {what}");
-                p.mistaken("statement-behind-transition", p.span(), &message, "move it before `transition`");
+                let message = format!("statement after the transition of {what}");
+                p.mistaken("statement-after-transition", p.span(), &message, "move it before `transition`");
             }
             if p.is_word("transition") {
                 transition = Some(p.transition()?);
@@ -194,8 +194,8 @@ impl SourceParser<'_> {
             }
             _ => return,
         };
-        let message = format!("{what} is not allowed in a state of a parser");
-        let help = "use `transition select(...)` to choose what comes next";
+        let message = format!("{what} is not allowed in a parser state");
+        let help = "use `transition select(...)` to choose the next state";
         self.diagnostics.push(Diagnostic::error("misplaced-statement", statement.span, message).help(help));
     }
 
@@ -247,16 +247,16 @@ impl SourceParser<'_> {
             match (item, &body) {
                 (ControlItem::Local(local), before) => {
                     if let Some((_, at)) = before {
-                        let message = "a control declares its locals before `apply`";
+                        let message = "the locals of a control must precede `apply`";
                         let diagnostic = Diagnostic::error("misplaced-declaration", local.span, message);
-                        self.diagnostics.push(diagnostic.also(*at, "`apply` is here"));
+                        self.diagnostics.push(diagnostic.also(*at, "`apply` block"));
                     }
                     locals.push(*local);
                 }
                 (ControlItem::Apply(_, at), Some((_, first))) => {
-                    let message = "a control has one `apply` block";
+                    let message = "duplicate `apply` block";
                     let diagnostic = Diagnostic::error("duplicate-apply", at, message);
-                    self.diagnostics.push(diagnostic.also(*first, "the first one is here"));
+                    self.diagnostics.push(diagnostic.also(*first, "first `apply` block"));
                 }
                 (ControlItem::Apply(block, at), None) => body = Some((block, at)),
             }
@@ -290,7 +290,7 @@ impl SourceParser<'_> {
             Some("table") => self.nested(Self::table)?,
             Some("state") if self.nth_is(2, "{") => {
                 let message = "`state` is not allowed in a control";
-                return Err(self.mistaken("misplaced-declaration", start, message, "it belongs into a parser"));
+                return Err(self.mistaken("misplaced-declaration", start, message, "it belongs in a parser"));
             }
             _ => {
                 let local = self.pipeline_local(annotations, "a control", "the `apply` block")?;

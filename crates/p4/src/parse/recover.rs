@@ -54,12 +54,12 @@ impl SourceParser<'_> {
     /// Reports that the next token is not `expected`.
     pub(super) fn unexpected(&mut self, expected: &str, context: &str) -> Skip {
         if let TokenKind::Unknown(_) | TokenKind::Punct("#" | "##" | "'" | "\\") = self.kind() {
-            let message = format!("{} does not belong to the language", found(self.peek(0)));
+            let message = format!("unexpected character: {}", found(self.peek(0)));
             let mut diagnostic = Diagnostic::error("unknown-character", self.span(), message);
             if self.is("#") {
-                diagnostic = diagnostic.help("a directive must be the first thing in its line");
+                diagnostic = diagnostic.help("a directive must come first on its line");
             } else if self.is("'") {
-                diagnostic = diagnostic.help("strings are written with `\"`");
+                diagnostic = diagnostic.help("write strings in `\"`");
             }
             return self.report(diagnostic);
         }
@@ -69,7 +69,7 @@ impl SourceParser<'_> {
         if let TokenKind::String(_) = self.kind()
             && self.map.text(self.span()).contains('\n')
         {
-            diagnostic = diagnostic.help("this string spans several lines: is the `\"` at its end missing?");
+            diagnostic = diagnostic.help("this string spans several lines: is its closing `\"` missing?");
         }
         self.report(diagnostic)
     }
@@ -105,7 +105,7 @@ impl SourceParser<'_> {
             _ => {
                 let message = format!("`{word}` is a keyword and cannot be the name of {what}");
                 Diagnostic::error("keyword-as-name", self.span(), message)
-                    .help(format!("choose another name, `{word}_` for instance"))
+                    .help(format!("choose another name, for example `{word}_`"))
             }
         };
         self.report(diagnostic);
@@ -113,8 +113,8 @@ impl SourceParser<'_> {
 
     /// Reports that the tree would be too high, and stops for good.
     pub(super) fn too_deep(&mut self) -> Skip {
-        let message = format!("this is nested more than {MAX_DEPTH} deep");
-        let help = "long chains of operators and of `else if` count as well: split them up";
+        let message = format!("nested more than {MAX_DEPTH} levels deep");
+        let help = "long chains of operators and of `else if` count too: split them up";
         self.report(Diagnostic::error("nesting-too-deep", self.span(), message).help(help));
         self.stopped = true;
         self.half = None;
@@ -325,11 +325,11 @@ impl SourceParser<'_> {
             return Ok(());
         }
         let local = matches!(word, "table" | "state" | "apply");
-        let message = format!("{declared} cannot be declared inside of {what}");
+        let message = format!("{declared} cannot be declared inside {what}");
         let help = match word {
-            "table" | "apply" => "it belongs directly into a control",
-            "state" => "it belongs directly into a parser",
-            "action" => "it belongs directly into a control, or at top level",
+            "table" | "apply" => "declare it directly in a control",
+            "state" => "declare it directly in a parser",
+            "action" => "declare it directly in a control, or at top level",
             _ => "declare it at top level",
         };
         self.report(Diagnostic::error("misplaced-declaration", self.span(), message).help(help));

@@ -77,11 +77,11 @@ impl SourceParser<'_> {
                 return Err(skip);
             }
             "else" => {
-                let help = "is there a `;` too many before it, or a `}` missing?";
+                let help = "is there an extra `;` before it, or is a `}` missing?";
                 return Err(self.mistaken("stray-else", start, "`else` without `if`", help));
             }
             "transition" => {
-                let message = "`transition` can only be the last statement of a state";
+                let message = "`transition` must be the last statement of a state";
                 return Err(self.mistaken("misplaced-statement", start, message, "move it to the end of the state"));
             }
             _ if self.eat(";") => StmtKind::Empty,
@@ -114,7 +114,7 @@ impl SourceParser<'_> {
             return Ok(StmtKind::Assign { lhs, op, rhs });
         }
         if sign == "==" {
-            let message = "`==` compares, which does nothing as a statement";
+            let message = "a comparison has no effect as a statement";
             self.mistaken("comparison-as-statement", span, message, "write `=` to assign");
             self.bump();
             let rhs = self.expr()?;
@@ -172,7 +172,7 @@ impl SourceParser<'_> {
     fn parenthesised(&mut self, what: &str) -> ParseResult<Expr> {
         if !self.is("(") && !self.is("{") && !self.is(";") {
             let message = format!("expected `(` before the {what}, found {}", found(self.peek(0)));
-            self.mistaken("unexpected-token", self.span(), &message, "put it into parentheses: `(...)`");
+            self.mistaken("unexpected-token", self.span(), &message, "put it in parentheses: `(...)`");
             return self.comparison();
         }
         let open = self.expect("(", &format!("before the {what}"))?;
@@ -197,7 +197,7 @@ impl SourceParser<'_> {
         if let StmtKind::Decl(_) = statement.kind {
             let message = format!("a declaration cannot be the only statement after {of}");
             let diagnostic = Diagnostic::error("misplaced-declaration", statement.span, message);
-            self.diagnostics.push(diagnostic.help("put it into a block with the statements that use it"));
+            self.diagnostics.push(diagnostic.help("put it in a block with the statements that use it"));
         }
         Ok(statement)
     }

@@ -6,7 +6,7 @@ use super::names::Meaning;
 use super::recover::ListContext;
 use super::{ParseResult, SourceParser};
 use crate::ast::{
-    ActionRef, Annotations, DeclKind, Entry, Expr, Ident, KeyElement, TableDecl, TableProperty, TablePropertyKind,
+    ActionRef, Annotations, DeclKind, EntryDecl, Expr, Ident, KeyElement, TableDecl, TableProperty, TablePropertyKind,
 };
 
 impl SourceParser<'_> {
@@ -50,7 +50,8 @@ impl SourceParser<'_> {
         if is_const && property != "entries" {
             let message = format!("`{property}` cannot be `const`");
             let diagnostic = Diagnostic::error("misplaced-const", name.span, message);
-            self.diagnostics.push(diagnostic.help("only `entries` and properties of the form `name = value;` can"));
+            let help = "only `entries` and properties of the form `name = value;` can be `const`";
+            self.diagnostics.push(diagnostic.help(help));
         }
         let open = self.expect("{", &format!("after `{property} =`"))?;
         let what = format!("`{property}`");
@@ -72,7 +73,7 @@ impl SourceParser<'_> {
         };
         // A `;` after the brace is a common habit and unambiguous, but it is not P4.
         if self.is(";") {
-            let message = format!("`;` does not belong after the `}}` of {what}");
+            let message = format!("unexpected `;` after the `}}` of {what}");
             self.mistaken("unexpected-token", self.span(), &message, "remove it");
             self.bump();
         }
@@ -97,7 +98,7 @@ impl SourceParser<'_> {
     }
 
     /// Parses `const priority = 10: (1, 2 &&& 3, _) : a(4) @annotation;`.
-    fn entry(&mut self) -> ParseResult<Entry> {
+    fn entry(&mut self) -> ParseResult<EntryDecl> {
         let start = self.span();
         let is_const = self.eat_word("const");
         let mut priority = None;
@@ -112,6 +113,6 @@ impl SourceParser<'_> {
         let action = self.action_ref(Vec::new())?;
         let annotations = self.annotations()?;
         self.semicolon("an entry");
-        Ok(Entry { is_const, priority, keys, action, annotations, span: self.since(start) })
+        Ok(EntryDecl { is_const, priority, keys, action, annotations, span: self.since(start) })
     }
 }

@@ -124,7 +124,7 @@ impl SourceParser<'_> {
             ("int", Some(width)) => TypeRefKind::Int(width),
             ("int", None) => TypeRefKind::Integer,
             (_, Some(width)) => TypeRefKind::Varbit(width),
-            (_, None) => return Err(self.unexpected("`<`", "after `varbit`, which needs a greatest width")),
+            (_, None) => return Err(self.unexpected("`<`", "after `varbit`, which needs a maximum width")),
         };
         Ok(TypeRef { kind, span: self.since(span) })
     }

@@ -1,4 +1,4 @@
-//! Expressions of `#if` and `#elif`: integers and operators as in C.
+//! Evaluates the expressions of `#if` and `#elif`: integers and operators as in C.
 
 use diagnostics::{Diagnostic, Span};
 use num_traits::ToPrimitive;
@@ -31,7 +31,7 @@ impl Preprocessor<'_> {
                     name
                 }
                 _ => {
-                    let message = "`defined` takes the name of a macro";
+                    let message = "`defined` takes a macro name";
                     let diagnostic = Diagnostic::error("bad-condition", first.span, message);
                     self.diagnostics.push(diagnostic.help("write `defined(NAME)`"));
                     return false;
@@ -46,12 +46,13 @@ impl Preprocessor<'_> {
         }
         let end = tokens.last().map_or(directive, |tok| tok.span).after();
         let mut reader = ConditionParser { tokens: &tokens, at: 0, depth: 0, end };
-        let result = match tokens.is_empty() {
-            true => Err(bad(directive, "this conditional has no condition")),
-            false => reader.ternary(true).and_then(|value| match tokens.get(reader.at) {
+        let result = if tokens.is_empty() {
+            Err(bad(directive, "this conditional has no condition"))
+        } else {
+            reader.ternary(true).and_then(|value| match tokens.get(reader.at) {
                 None => Ok(value),
                 Some(tok) => Err(reader.unexpected(tok, "an operator or the end of the line")),
-            }),
+            })
         };
         match result {
             Ok(value) => value != 0,
@@ -138,7 +139,7 @@ impl ConditionParser<'_> {
                 _ => true,
             };
             let right = self.binary(level + 1, live && needed)?;
-            let zero = |live: bool| if live { Err(bad(span, "the condition divides by zero")) } else { Ok(0) };
+            let zero = |live: bool| if live { Err(bad(span, "division by zero in the condition")) } else { Ok(0) };
             left = match sign {
                 "||" => i128::from(left != 0 || right != 0),
                 "&&" => i128::from(left != 0 && right != 0),
@@ -190,7 +191,7 @@ impl ConditionParser<'_> {
         match &tok.kind {
             // Literals beyond 128 bits have no use in conditions; they count as the largest number.
             TokenKind::Int(literal) => Ok(literal.value.to_i128().unwrap_or(i128::MAX)),
-            // A name that is no macro is 0, as in C.
+            // A name that is not a macro is 0, as in C.
             TokenKind::Ident(name) => Ok(i128::from(&**name == "true")),
             TokenKind::Punct("(") => {
                 let value = self.ternary(live)?;

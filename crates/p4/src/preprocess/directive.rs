@@ -28,7 +28,7 @@ impl Preprocessor<'_> {
             }
             RawKind::Token(kind) => {
                 if !skipped {
-                    let message = format!("expected the name of a directive after `#`, found `{kind}`");
+                    let message = format!("expected a directive name after `#`, found `{kind}`");
                     self.diagnostics.push(Diagnostic::error("unknown-directive", raw.span, message).help(KNOWN));
                 }
                 return self.skip_line();
@@ -55,7 +55,7 @@ impl Preprocessor<'_> {
                     self.macros.remove(name);
                 }
                 _ => {
-                    let message = "`#undef` takes the name of one macro";
+                    let message = "`#undef` takes one macro name";
                     self.diagnostics.push(Diagnostic::error("bad-directive", span, message));
                 }
             },
@@ -75,8 +75,8 @@ impl Preprocessor<'_> {
                     let file = self.files.last().map(|file| file.scanner.file());
                     self.once.extend(file);
                 } else {
-                    let message = format!("`#pragma {text}` has no meaning here");
-                    let help = "annotations are written `@name(...)` or `@pragma name ...`, without `#`";
+                    let message = format!("unknown pragma `#pragma {text}`");
+                    let help = "write annotations as `@name(...)` or `@pragma name ...`, without `#`";
                     let diagnostic = Diagnostic::warning("ignored-pragma", span.to(rest), message);
                     self.diagnostics.push(diagnostic.help(help));
                 }
@@ -105,7 +105,7 @@ impl Preprocessor<'_> {
                     self.is_defined(name)
                 }
                 _ => {
-                    let message = format!("`#{name}` takes the name of a macro");
+                    let message = format!("`#{name}` takes a macro name");
                     self.diagnostics.push(Diagnostic::error("bad-directive", span, message));
                     false
                 }
@@ -131,7 +131,7 @@ impl Preprocessor<'_> {
         if let Some(before) = otherwise {
             let message = format!("`#{name}` after `#else`");
             let diagnostic = Diagnostic::error("stray-directive", span, message);
-            self.diagnostics.push(diagnostic.also(before, "the `#else`").also(opened, "of this conditional"));
+            self.diagnostics.push(diagnostic.also(before, "the `#else`").also(opened, "this conditional starts here"));
             return self.skip_line();
         }
         let active = if name == "else" {
@@ -188,7 +188,7 @@ impl Preprocessor<'_> {
                 self.include(&text, false, open.span.to(close.span));
             }
             _ => {
-                let diagnostic = Diagnostic::error("bad-directive", span, "`#include` without the name of a file");
+                let diagnostic = Diagnostic::error("bad-directive", span, "`#include` without a file name");
                 self.diagnostics.push(diagnostic.help("write `#include <core.p4>` or `#include \"mine.p4\"`"));
             }
         }
@@ -202,7 +202,7 @@ impl Preprocessor<'_> {
 
     fn mark_line(&mut self, number: Option<u32>, name: Option<&PpToken>, span: Span) {
         let Some(number) = number.filter(|number| *number < u32::MAX / 2) else {
-            let diagnostic = Diagnostic::error("bad-directive", span, "a line marker needs the number of a line");
+            let diagnostic = Diagnostic::error("bad-directive", span, "a line marker needs a line number");
             return self.diagnostics.push(diagnostic.help("write `#line 12 \"file\"`"));
         };
         let name = match name {
@@ -263,8 +263,8 @@ impl Preprocessor<'_> {
 
     fn expect_nothing(&mut self, rest: &[PpToken], behind: &str) {
         if let [first, .., last] | [first @ last] = rest {
-            let message = format!("nothing may follow {behind} on this line");
-            let diagnostic = Diagnostic::warning("directive-tail", first.span.to(last.span), message);
+            let message = format!("extra tokens after {behind}");
+            let diagnostic = Diagnostic::warning("extra-tokens", first.span.to(last.span), message);
             self.diagnostics.push(diagnostic.label("this is ignored"));
         }
     }

@@ -1,4 +1,4 @@
-//! Macro expansion.
+//! Expands macros.
 //!
 //! A macro's body is pushed in front of the remaining input as a [`TokenContext`], and scanning continues there, which
 //! finds macros in the body. While the context lasts, the macro is disabled; occurrences of its name in the meantime
@@ -150,7 +150,7 @@ impl Preprocessor<'_> {
                 if self.stopped {
                     return None;
                 }
-                let message = format!("the arguments of the macro `{}` have no `)`", found.name);
+                let message = format!("missing `)` after the arguments of macro `{}`", found.name);
                 let diagnostic = Diagnostic::error("macro-arguments", used.span, message);
                 self.diagnostics.push(diagnostic.also(found.span, "the macro is defined here"));
                 return None;
@@ -178,8 +178,7 @@ impl Preprocessor<'_> {
         }
         if args.len() != params {
             let plural = if params == 1 { "" } else { "s" };
-            let message =
-                format!("the macro `{}` takes {params} argument{plural}, {} are given", found.name, args.len());
+            let message = format!("macro `{}` takes {params} argument{plural}, found {}", found.name, args.len());
             let diagnostic = Diagnostic::error("macro-arguments", used.span.to(end), message);
             self.diagnostics.push(diagnostic.also(found.span, "the macro is defined here"));
             return None;
@@ -191,7 +190,7 @@ impl Preprocessor<'_> {
     pub(super) fn expand_list(&mut self, list: &[PpToken]) -> Vec<PpToken> {
         if self.argument_depth >= MAX_ARGUMENT_DEPTH {
             let span = list.first().map_or_else(|| Span::new(FileId(0), 0, 0), |tok| tok.span);
-            let message = format!("macros are nested more than {MAX_ARGUMENT_DEPTH} deep in arguments of macros");
+            let message = format!("macro calls are nested more than {MAX_ARGUMENT_DEPTH} deep in macro arguments");
             self.stop(Diagnostic::error("macro-depth", span, message));
             return Vec::new();
         }
@@ -273,7 +272,7 @@ impl Preprocessor<'_> {
             }
             text.push_str(&self.spelling(tok));
             if text.len() > MAX_MADE_BYTES {
-                let message = format!("`#` makes a string of more than {MAX_MADE_BYTES} bytes");
+                let message = format!("`#` produces a string of more than {MAX_MADE_BYTES} bytes");
                 self.stop(Diagnostic::error("macro-depth", used, message));
                 break;
             }
@@ -282,11 +281,11 @@ impl Preprocessor<'_> {
         PpToken { spaced: sign.spaced, ..PpToken::new(kind, used) }
     }
 
-    /// Implements `##`: pastes two tokens into one. Returns both, after a diagnostic, if the result is no token.
+    /// Implements `##`: pastes two tokens into one. Returns both, after a diagnostic, if the result is not a token.
     fn paste(&mut self, left: PpToken, right: PpToken, used: Span) -> Vec<PpToken> {
         let text = self.spelling(&left) + &self.spelling(&right);
         if text.len() > MAX_MADE_BYTES {
-            let message = format!("`##` makes a token of more than {MAX_MADE_BYTES} bytes");
+            let message = format!("`##` produces a token of more than {MAX_MADE_BYTES} bytes");
             self.stop(Diagnostic::error("macro-depth", used, message));
             return Vec::new();
         }
@@ -299,7 +298,7 @@ impl Preprocessor<'_> {
                 vec![PpToken { spaced: left.spaced, flawed, made: Some(text.into()), ..PpToken::new(kind, used) }]
             }
             _ => {
-                let message = format!("`##` makes `{text}`, which is not one token");
+                let message = format!("`##` produces `{text}`, which is not a single token");
                 self.diagnostics.push(Diagnostic::error("bad-paste", used, message));
                 vec![left, right]
             }

@@ -20,7 +20,7 @@ impl Preprocessor<'_> {
     pub(super) fn include(&mut self, name: &str, quoted: bool, span: Span) {
         self.includes += 1;
         if self.files.len() > MAX_INCLUDE_DEPTH {
-            let message = format!("files include each other more than {MAX_INCLUDE_DEPTH} deep");
+            let message = format!("includes are nested more than {MAX_INCLUDE_DEPTH} levels deep");
             let mut diagnostic = Diagnostic::error("include-depth", span, message)
                 .help("guard the file with `#ifndef NAME`, `#define NAME` and `#endif`, or with `#pragma once`");
             if let Some(at) = self.files.last().and_then(|file| file.included_at) {
@@ -38,7 +38,7 @@ impl Preprocessor<'_> {
         }
         self.total_bytes += self.map.file(found.file).text().len();
         if self.total_bytes > MAX_TOTAL_BYTES {
-            let message = format!("the included files have more than {} MiB in total", MAX_TOTAL_BYTES >> 20);
+            let message = format!("the included files are larger than {} MiB in total", MAX_TOTAL_BYTES >> 20);
             return self.stop(Diagnostic::error("too-large", span, message));
         }
         self.open(found.file, found.directory, Some(span), found.first_time);
@@ -46,7 +46,7 @@ impl Preprocessor<'_> {
 
     fn find(&mut self, name: &str, quoted: bool, span: Span) -> Option<ResolvedInclude> {
         if name.is_empty() {
-            self.diagnostics.push(Diagnostic::error("include-not-found", span, "the name of the file is empty"));
+            self.diagnostics.push(Diagnostic::error("include-not-found", span, "the file name is empty"));
             return None;
         }
         let beside = if quoted { self.files.last().and_then(|file| file.directory.clone()) } else { None };
@@ -59,7 +59,7 @@ impl Preprocessor<'_> {
                 }
                 None => match self.loader.load(&path) {
                     Ok(text) if text.len() > super::load::MAX_FILE_BYTES => {
-                        self.unreadable(&path, "it is longer than 16 MiB", span);
+                        self.unreadable(&path, "it is larger than 16 MiB", span);
                         return None;
                     }
                     Ok(text) => {
@@ -86,10 +86,10 @@ impl Preprocessor<'_> {
         let mut diagnostic =
             Diagnostic::error("include-not-found", span, format!("cannot find the included file `{name}`"));
         diagnostic = match directories.as_slice() {
-            [] => diagnostic.help("name the directory it lies in with `-I`"),
+            [] => diagnostic.help("pass its directory with `-I`"),
             searched => {
                 let list: Vec<_> = searched.iter().map(|path| format!("`{}`", shown(path))).collect();
-                diagnostic.help(format!("looked in {}; name more directories with `-I`", list.join(", ")))
+                diagnostic.help(format!("searched {}; pass more directories with `-I`", list.join(", ")))
             }
         };
         self.diagnostics.push(diagnostic);

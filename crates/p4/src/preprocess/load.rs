@@ -1,4 +1,4 @@
-//! Access to included files.
+//! Loads included files.
 
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl Loader for DiskLoader {
         let mut bytes = Vec::new();
         std::fs::File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > MAX_FILE_BYTES {
-            return Err(Error::new(ErrorKind::FileTooLarge, "it is longer than 16 MiB"));
+            return Err(Error::new(ErrorKind::FileTooLarge, "it is larger than 16 MiB"));
         }
         Ok(match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -36,9 +36,19 @@ impl Loader for DiskLoader {
     }
 }
 
+/// A loader that finds no file, so only built-in files can be included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFiles;
+
+impl Loader for NoFiles {
+    fn load(&self, _: &Path) -> Result<String> {
+        Err(ErrorKind::NotFound.into())
+    }
+}
+
 /// Parameters of a preprocessor run besides the text.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct PreprocessorOptions {
     /// Macros defined before the first line, as in `-D name=value`; the name may include parameters.
     pub defines: Vec<(String, String)>,
     /// Directories in which included files are looked up, in order.
@@ -50,7 +60,7 @@ pub struct Options {
 /// The core library of the language (specification appendix D), which every program includes.
 pub(crate) const CORE: (&str, &str) = ("core.p4", include_str!("../core.p4"));
 
-impl Options {
+impl PreprocessorOptions {
     /// Returns the text of the built-in file `name`.
     pub(crate) fn builtin(&self, name: &str) -> Option<&'static str> {
         self.builtin.iter().chain([&CORE]).find(|(known, _)| *known == name).map(|(_, text)| *text)

@@ -21,7 +21,7 @@ pub(super) struct Macro {
     pub variadic: bool,
     /// Replacement tokens.
     pub body: Rc<[PpToken]>,
-    /// Whether its body is being read, so that its own name in the body is not expanded.
+    /// Whether its body is being read, so its own name in the body is not expanded.
     pub disabled: Cell<bool>,
 }
 
@@ -46,11 +46,11 @@ impl Preprocessor<'_> {
     pub(super) fn define(&mut self, line: Vec<PpToken>, directive: Span) {
         let mut rest = line.into_iter().peekable();
         let Some(PpToken { kind: TokenKind::Ident(name), span, .. }) = rest.next() else {
-            let diagnostic = Diagnostic::error("bad-directive", directive, "`#define` without the name of a macro");
+            let diagnostic = Diagnostic::error("bad-directive", directive, "`#define` without a macro name");
             return self.diagnostics.push(diagnostic.help("write `#define NAME value`"));
         };
         if matches!(&*name, "defined" | "__LINE__" | "__FILE__") {
-            let message = format!("`{name}` belongs to the preprocessor and cannot be defined");
+            let message = format!("`{name}` is reserved for the preprocessor and cannot be defined");
             return self.diagnostics.push(Diagnostic::error("bad-directive", span, message));
         }
         let mut params = None;
@@ -73,9 +73,9 @@ impl Preprocessor<'_> {
         if let Some(old) = self.macros.get(&name)
             && !old.same(&new)
         {
-            let message = format!("the macro `{name}` is defined again, differently");
+            let message = format!("macro `{name}` is redefined");
             let diagnostic = Diagnostic::warning("macro-redefined", span, message)
-                .also(old.span, "the first definition is here")
+                .also(old.span, "previous definition")
                 .help(format!("write `#undef {name}` first if that is intended"));
             self.diagnostics.push(diagnostic);
         }
@@ -94,13 +94,13 @@ fn parse_params(rest: &mut impl Iterator<Item = PpToken>, name: Span) -> Result<
     };
     let mut last = name;
     loop {
-        let Some(tok) = rest.next() else { return Err(bad(last, "the parameters of this macro have no `)`")) };
+        let Some(tok) = rest.next() else { return Err(bad(last, "missing `)` after the parameters of this macro")) };
         last = tok.span;
         match &tok.kind {
             TokenKind::Punct(")") if params.is_empty() => return Ok((params, false)),
             TokenKind::Ident(param) if !params.contains(param) => params.push(param.clone()),
             TokenKind::Ident(param) => {
-                return Err(bad(last, &format!("the parameter `{param}` is there twice")));
+                return Err(bad(last, &format!("duplicate macro parameter `{param}`")));
             }
             TokenKind::Punct("...") => {
                 params.push("__VA_ARGS__".into());
@@ -115,7 +115,7 @@ fn parse_params(rest: &mut impl Iterator<Item = PpToken>, name: Span) -> Result<
             Some(tok) if tok.is(",") => {}
             Some(tok) if tok.is(")") => return Ok((params, false)),
             Some(tok) => return Err(bad(tok.span, &format!("expected `,` or `)`, found `{}`", tok.kind))),
-            None => return Err(bad(last, "the parameters of this macro have no `)`")),
+            None => return Err(bad(last, "missing `)` after the parameters of this macro")),
         }
     }
 }
@@ -124,7 +124,7 @@ fn parse_params(rest: &mut impl Iterator<Item = PpToken>, name: Span) -> Result<
 fn misplaced_operator(new: &Macro) -> Option<Diagnostic> {
     for end in [new.body.first(), new.body.last()].into_iter().flatten() {
         if end.is("##") {
-            let message = "`##` needs a token before it and one after it";
+            let message = "`##` needs a token on both sides";
             return Some(Diagnostic::error("bad-directive", end.span, message));
         }
     }

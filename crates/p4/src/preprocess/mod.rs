@@ -8,7 +8,7 @@
 //!
 //! Tokens keep the position at which they were written; those of a macro's body have that of the macro's use. Included
 //! files and macro bodies are kept on stacks instead of recursing; the only recursion, into the arguments of macros, is
-//! limited. The output of macros and the sizes of files are limited as well, so that no input can exhaust memory.
+//! limited. The output of macros and the sizes of files are limited as well, so no input can exhaust memory.
 
 mod condition;
 mod directive;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
-pub use load::{DiskLoader, Loader, Options};
+pub use load::{DiskLoader, Loader, NoFiles, PreprocessorOptions};
 
 use crate::lex::{Interner, RawKind, RawToken, Scanner, Token, TokenError, TokenKind, read_int};
 use expand::TokenContext;
@@ -83,7 +83,7 @@ struct Conditional {
     span: Span,
     /// Whether its tokens are active.
     active: bool,
-    /// Whether a branch was taken, so that later ones are skipped.
+    /// Whether a branch was taken, so later ones are skipped.
     decided: bool,
     /// Span of `#else`, after which only `#endif` may follow.
     otherwise: Option<Span>,
@@ -105,7 +105,7 @@ struct OpenFile {
 struct Preprocessor<'a> {
     map: &'a mut SourceMap,
     diagnostics: &'a mut Diagnostics,
-    options: &'a Options,
+    options: &'a PreprocessorOptions,
     loader: &'a dyn Loader,
     words: Interner,
     files: Vec<OpenFile>,
@@ -130,7 +130,7 @@ pub fn tokenize(
     map: &mut SourceMap,
     name: &str,
     text: &str,
-    options: &Options,
+    options: &PreprocessorOptions,
     loader: &dyn Loader,
     diagnostics: &mut Diagnostics,
 ) -> Vec<Token> {
@@ -139,7 +139,7 @@ pub fn tokenize(
     let text = map.file(main).text().clone();
     let end = Span::new(main, text.len() as u32, text.len() as u32);
     if !fits {
-        diagnostics.push(Diagnostic::error("too-large", end, format!("`{name}` is longer than 16 MiB")));
+        diagnostics.push(Diagnostic::error("too-large", end, format!("`{name}` is larger than 16 MiB")));
         return vec![Token { kind: TokenKind::End, span: end }];
     }
     let mut run = Preprocessor {
@@ -199,7 +199,7 @@ impl Preprocessor<'_> {
         self.handled = self.handled.saturating_add(amount);
         if self.handled > MAX_TOKENS {
             let message = format!("the program has more than {MAX_TOKENS} tokens after preprocessing");
-            let help = "look for macros that expand to macros again and again, or files that are included many times";
+            let help = "look for macros that expand repeatedly, or files that are included many times";
             self.stop(Diagnostic::error("too-many-tokens", span, message).help(help));
         }
     }
@@ -262,11 +262,11 @@ impl Preprocessor<'_> {
         let diagnostic = match &raw.error {
             None | Some(TokenError::Number(..)) => return,
             Some(TokenError::UnterminatedString) => {
-                Diagnostic::error("unterminated-string", raw.span, "this string has no end").help("end it with `\"`")
+                Diagnostic::error("unterminated-string", raw.span, "unterminated string").help("end it with `\"`")
             }
             Some(TokenError::UnterminatedComment) => {
-                Diagnostic::error("unterminated-comment", raw.span, "this comment has no end")
-                    .label("everything from here to the end of the file is in it")
+                Diagnostic::error("unterminated-comment", raw.span, "unterminated comment")
+                    .label("the comment extends to the end of the file")
                     .help("end it with `*/`")
             }
         };
@@ -288,7 +288,7 @@ impl Preprocessor<'_> {
     fn close_file(&mut self) {
         let Some(file) = self.files.pop() else { return };
         for branch in file.conditionals {
-            let message = "this conditional has no `#endif` before the file ends";
+            let message = "this conditional has no `#endif`";
             self.diagnostics.push(Diagnostic::error("unterminated-conditional", branch.span, message));
         }
     }
@@ -299,7 +299,7 @@ impl Preprocessor<'_> {
         let mut line = self.rest_of_line();
         let pragma = line.remove(0);
         if line.is_empty() {
-            let message = "`@pragma` without the name of an annotation";
+            let message = "`@pragma` without an annotation name";
             self.diagnostics.push(Diagnostic::error("bad-pragma", pragma.span, message).help("write `@name`"));
             return None;
         }

@@ -1,4 +1,4 @@
-//! Typed expressions.
+//! Defines typed expressions.
 
 use diagnostics::Span;
 
@@ -106,6 +106,9 @@ pub struct Call {
     pub callee: Callee,
     /// Arguments in the order of the parameters.
     pub args: Vec<Arg>,
+    /// Indices into `args` in the order of evaluation: as the call states its arguments (section 6.8), and omitted ones
+    /// last. It differs from the order of the parameters only for named arguments.
+    pub order: Vec<usize>,
     /// Source span.
     pub span: Span,
 }

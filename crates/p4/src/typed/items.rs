@@ -1,4 +1,4 @@
-//! Declarations of a typed program.
+//! Defines the declarations of a typed program.
 
 use std::sync::Arc;
 
@@ -197,7 +197,7 @@ pub struct Table {
     pub const_default: bool,
     /// Entries declared in the program, in order.
     pub entries: Vec<TableEntry>,
-    /// Whether the entries are `const`, so that the control plane cannot change the table.
+    /// Whether the entries are `const`, so the control plane cannot change the table.
     pub const_entries: bool,
     /// `size`, if given.
     pub size: Option<u64>,

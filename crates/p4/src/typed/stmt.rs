@@ -1,4 +1,4 @@
-//! Typed statements.
+//! Defines typed statements.
 
 use diagnostics::Span;
 

@@ -1,4 +1,4 @@
-//! Types without variables.
+//! Defines types, which contain no type variables.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 use testing::golden::{GoldenFiles, inputs};
 
 #[test]
@@ -25,7 +25,7 @@ fn warnings_can_be_turned_off_by_kind_and_by_family() {
     let codes = |silenced: &[&str]| {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         silenced.iter().for_each(|code| diagnostics.silence(code));
-        let program = p4::parse(&mut map, "a.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+        let program = p4::parse(&mut map, "a.p4", text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
         assert!(p4::check(&program, &map, &mut diagnostics).is_some());
         diagnostics.in_order().iter().map(|finding| finding.code).collect::<Vec<_>>()
     };
@@ -39,7 +39,7 @@ fn warnings_can_be_turned_off_by_kind_and_by_family() {
 fn an_assignment_for_a_comparison_is_one_mistake() {
     let text = "control c(inout bit<8> a) { apply { if (a = 5) { a = 1; } if ((a = 5) && true) { a = 2; } } }";
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let program = p4::parse(&mut map, "a.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "a.p4", text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     p4::check(&program, &map, &mut diagnostics);
     let codes: Vec<_> = diagnostics.in_order().iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["assignment-in-expression"; 2]);
@@ -55,7 +55,7 @@ fn compare(folder: &str, at_least: usize, is_accepted: bool) {
         let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("the program can be read");
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let program = p4::parse(&mut map, &name, &text, &Options::default(), &DiskLoader, &mut diagnostics);
+        let program = p4::parse(&mut map, &name, &text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
         let syntax = diagnostics.render(&map, false);
         assert!(!diagnostics.has_errors(), "{name} must parse: it is about what comes after that\n{syntax}");
         let checked = p4::check(&program, &map, &mut diagnostics);

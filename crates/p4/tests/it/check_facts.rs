@@ -5,13 +5,13 @@ use crate::guarantees;
 use diagnostics::{Diagnostics, SourceMap};
 use num_bigint::BigInt;
 use p4::typed::*;
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 
 /// Returns the typed program, with `core.p4` included.
 fn checked(text: &str) -> Program {
     let text = format!("#include <core.p4>\n{text}");
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "test.p4", &text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     let typed = p4::check(&program, &map, &mut diagnostics);
     let typed = typed.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
     let broken = guarantees::broken(&typed);
@@ -57,7 +57,7 @@ fn constants_are_folded_in_the_type_that_is_wanted() {
 fn shifts_of_integers_are_bounded() {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let text = "const int a = 1 << 1000000000; const int b = 3 * (1 << 65530) * (1 << 65530); const bit<8> c = 8w1 << 99999999999;";
-    let program = p4::parse(&mut map, "test.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "test.p4", text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     assert!(p4::check(&program, &map, &mut diagnostics).is_none());
     let codes: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
     assert_eq!(codes, ["width", "width"], "{}", diagnostics.render(&map, false));
@@ -235,7 +235,7 @@ fn integers_of_any_size_survive_to_extern_parameters() {
 }
 
 #[test]
-fn what_is_right_but_odd_gets_a_warning() {
+fn correct_but_suspicious_code_gets_a_warning() {
     let text = "header h_t { bit<8> a; }
         control c(inout bit<8> x) {
             bit<8> used = 1;
@@ -250,7 +250,7 @@ fn what_is_right_but_odd_gets_a_warning() {
         parser p(packet b, out h_t h) { state start { b.extract(h); transition accept; } state lost { transition select(h.a) { 1: accept; _: reject; 2: accept; } } }";
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let text = format!("match_kind {{ exact }} {text}");
-    let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "test.p4", &text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     assert!(p4::check(&program, &map, &mut diagnostics).is_some(), "{}", diagnostics.render(&map, false));
     let mut found: Vec<_> = diagnostics.iter().map(|d| (map.text(d.primary.span).to_owned(), d.code)).collect();
     found.sort();
@@ -301,7 +301,7 @@ fn integers_of_run_time_need_a_width_where_the_bits_above_matter() {
 fn refusals(text: &str) -> Vec<&'static str> {
     let text = format!("#include <core.p4>\n{text}");
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let program = p4::parse(&mut map, "test.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "test.p4", &text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     p4::check(&program, &map, &mut diagnostics);
     diagnostics.iter().filter(|found| found.severity == diagnostics::Severity::Error).map(|found| found.code).collect()
 }
@@ -364,7 +364,7 @@ fn a_program_gives_its_own_match_kinds_their_meaning() {
 }
 
 #[test]
-fn functions_that_no_call_can_tell_apart_are_refused_where_they_are_called() {
+fn ambiguous_overloads_are_refused_at_the_call() {
     let twice = "bit<8> f(in bit<8> a) { return a; } bit<8> f(in bit<16> a) { return 1; }";
     checked(twice);
     let call = format!("{twice} control c(inout bit<8> x) {{ apply {{ x = f(x); }} }}");

@@ -2,12 +2,12 @@
 //! Test threads have small stacks; a stack overflow would abort the test run.
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 
 /// Returns the codes of all diagnostics.
 fn codes(text: &str) -> Vec<&'static str> {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let program = p4::parse(&mut map, "test.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "test.p4", text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     let typed = p4::check(&program, &map, &mut diagnostics);
     assert_eq!(typed.is_none(), diagnostics.has_errors(), "{}", diagnostics.render(&map, false));
     diagnostics.iter().map(|diagnostic| diagnostic.code).collect()

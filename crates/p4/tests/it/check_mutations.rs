@@ -4,21 +4,15 @@
 
 use crate::guarantees;
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
+use rng::SplitMix64;
 
-/// xorshift64*: good enough to choose mutations, and the same on every platform.
-struct Random(u64);
+/// A generator of mutations.
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+        self.0.below(limit.max(1) as u64) as usize
     }
 }
 
@@ -128,10 +122,10 @@ fn nothing_panics_and_promises_are_kept() {
     let only = variable("P4_FUZZ_SEED");
     let rounds = variable("P4_FUZZ_ROUNDS").unwrap_or(400);
     let include_dirs = std::env::var_os("P4_INCLUDE").map_or_else(Vec::new, |v| std::env::split_paths(&v).collect());
-    let options = Options { include_dirs, ..Options::default() };
+    let options = PreprocessorOptions { include_dirs, ..PreprocessorOptions::default() };
     for round in 0..rounds {
         let seed = only.unwrap_or(round + 1);
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random(SplitMix64::new(seed));
         let text = mutated(&mut random, &programs);
         let outcome = std::panic::catch_unwind(|| {
             let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());

@@ -2,21 +2,15 @@
 //! the number of rounds; a failing round's seed is printed and replays with `P4_FUZZ_SEED`.
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
+use rng::SplitMix64;
 
-/// xorshift64*: good enough to choose mutations, and the same on every platform.
-struct Random(u64);
+/// A generator of mutations.
+struct Random(SplitMix64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
+        self.0.below(limit.max(1) as u64) as usize
     }
 }
 
@@ -90,7 +84,7 @@ const PIECES: [&str; 48] = [
 
 fn text(random: &mut Random) -> String {
     let mut text = if random.below(20) == 0 {
-        (0..random.below(400)).map(|_| random.next() as u8).collect()
+        (0..random.below(400)).map(|_| random.0.next_u64() as u8).collect()
     } else {
         SEEDS[random.below(SEEDS.len())].as_bytes().to_vec()
     };
@@ -121,11 +115,11 @@ fn nothing_panics() {
     let rounds = variable("P4_FUZZ_ROUNDS").unwrap_or(3000);
     let first = variable("P4_FUZZ_SEED").unwrap_or(1);
     for seed in first..first + rounds {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random(SplitMix64::new(seed));
         let text = text(&mut random);
         let outcome = std::panic::catch_unwind(|| {
             let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-            p4::parse(&mut map, "fuzz.p4", &text, &Options::default(), &DiskLoader, &mut diagnostics);
+            p4::parse(&mut map, "fuzz.p4", &text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
             diagnostics.render(&map, false)
         });
         assert!(outcome.is_ok(), "P4_FUZZ_SEED={seed} P4_FUZZ_ROUNDS=1 fails on:\n{text}");

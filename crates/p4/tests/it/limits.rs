@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{Loader, Options};
+use p4::{Loader, PreprocessorOptions};
 
 /// Synthetic files: `loop.p4` includes itself, `twice.p4` does so twice.
 struct MadeUp;
@@ -24,7 +24,7 @@ impl Loader for MadeUp {
 fn codes(text: String) -> Vec<&'static str> {
     let parse = move || {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let program = p4::parse(&mut map, "t.p4", &text, &Options::default(), &MadeUp, &mut diagnostics);
+        let program = p4::parse(&mut map, "t.p4", &text, &PreprocessorOptions::default(), &MadeUp, &mut diagnostics);
         drop(program.clone());
         drop(program);
         diagnostics.iter().map(|diagnostic| diagnostic.code).collect()

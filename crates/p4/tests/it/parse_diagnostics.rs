@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 use testing::golden::{GoldenFiles, inputs};
 
 #[test]
@@ -18,7 +18,7 @@ fn diagnostics_are_as_expected() {
         let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).expect("the program can be read");
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-        let options = Options { include_dirs: vec![directory.clone()], ..Options::default() };
+        let options = PreprocessorOptions { include_dirs: vec![directory.clone()], ..PreprocessorOptions::default() };
         p4::parse(&mut map, &name, &text, &options, &DiskLoader, &mut diagnostics);
         let found = diagnostics.render(&map, false);
         // The location of the checkout is irrelevant to the test.

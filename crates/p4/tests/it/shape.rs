@@ -2,11 +2,11 @@
 
 use diagnostics::{Diagnostics, SourceMap};
 use p4::ast::*;
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 
 fn program(text: &str) -> Program {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let program = p4::parse(&mut map, "t.p4", text, &Options::default(), &DiskLoader, &mut diagnostics);
+    let program = p4::parse(&mut map, "t.p4", text, &PreprocessorOptions::default(), &DiskLoader, &mut diagnostics);
     assert!(diagnostics.is_empty(), "{text}\n{}", diagnostics.render(&map, false));
     program
 }

@@ -40,12 +40,12 @@ fn program(restriction: &str) -> P4Info {
 }
 
 /// An entry as the slow evaluator reads it: for each key, its two parts.
-struct Entry {
+struct RandomEntry {
     parts: [(i64, i64); 5],
     priority: i64,
 }
 
-fn entry(random: &mut Random) -> Entry {
+fn entry(random: &mut Random) -> RandomEntry {
     let mut nibble = || random.below(16) as i64;
     let (e, mask, length, low) = (nibble(), nibble(), nibble() % 5, nibble());
     let prefix = 0xf & !((1 << (4 - length)) - 1);
@@ -56,10 +56,10 @@ fn entry(random: &mut Random) -> Entry {
         (low, low.max(nibble())),
         if nibble() < 8 { (0, 0) } else { (nibble(), 15) },
     ];
-    Entry { parts, priority: nibble() }
+    RandomEntry { parts, priority: nibble() }
 }
 
-fn message(entry: &Entry) -> TableEntry {
+fn message(entry: &RandomEntry) -> TableEntry {
     let byte = |number: i64| vec![number as u8];
     let fields = entry.parts.iter().enumerate().filter_map(|(at, (first, second))| {
         let kind = match KEYS[at].1 {
@@ -80,10 +80,10 @@ fn message(entry: &Entry) -> TableEntry {
 }
 
 /// A restriction as text and as a function, generated together.
-type Made = (String, Box<dyn Fn(&Entry) -> bool>);
+type Made = (String, Box<dyn Fn(&RandomEntry) -> bool>);
 
 /// A number as text and as a function; `true` if it is an integer, which a field of 4 bits wraps.
-type Number = (String, Box<dyn Fn(&Entry) -> i64>, bool);
+type Number = (String, Box<dyn Fn(&RandomEntry) -> i64>, bool);
 
 fn number(random: &mut Random) -> Number {
     match random.below(5) {
@@ -109,7 +109,7 @@ fn number(random: &mut Random) -> Number {
                 ("r::high", 3, true),
                 ("o::mask", 4, true),
             ][random.below(8) as usize];
-            let part = move |entry: &Entry| if second { entry.parts[key].1 } else { entry.parts[key].0 };
+            let part = move |entry: &RandomEntry| if second { entry.parts[key].1 } else { entry.parts[key].0 };
             (text.to_owned(), Box::new(part), false)
         }
     }
@@ -161,7 +161,7 @@ fn made(random: &mut Random, depth: u32, inside: u32) -> Made {
         // `->` and comparisons do not chain; the other operators do.
         let below = if matches!(sign, "->" | "==" | "!=") { level + 1 } else { level };
         let ((left, a), (right, b)) = (made(random, depth - 1, below), made(random, depth - 1, below));
-        let holds: Box<dyn Fn(&Entry) -> bool> = match sign {
+        let holds: Box<dyn Fn(&RandomEntry) -> bool> = match sign {
             ";" | "&&" => Box::new(move |entry| a(entry) & b(entry)),
             "||" => Box::new(move |entry| a(entry) | b(entry)),
             "->" => Box::new(move |entry| !a(entry) | b(entry)),

@@ -114,7 +114,7 @@ fn delete(references: &mut References, entry: &TableEntry) -> Result<(), String>
 }
 
 #[test]
-fn what_is_referred_to_has_to_exist() {
+fn referenced_entries_must_exist() {
     let mut references = references();
     let hop = entry(NEXTHOP, &[1], Some((SET_NEXTHOP, &[9, 5])));
     assert_eq!(
@@ -132,7 +132,7 @@ fn what_is_referred_to_has_to_exist() {
 }
 
 #[test]
-fn what_is_referred_to_has_to_stay() {
+fn referenced_entries_cannot_be_deleted() {
     let mut references = references();
     let (hop, other) = (entry(NEXTHOP, &[1], None), entry(NEXTHOP, &[2], None));
     let routes = [7, 8].map(|dst| entry(ROUTE, &[dst], Some((SET_ROUTE, &[1]))));
@@ -216,7 +216,7 @@ fn an_entry_that_is_changed_without_an_action_keeps_its_action() {
 }
 
 #[test]
-fn what_was_replaced_can_be_put_back() {
+fn a_replaced_entry_can_be_restored() {
     let mut references = references();
     let hop = entry(NEXTHOP, &[1], None);
     insert(&mut references, &hop).unwrap();
@@ -253,5 +253,5 @@ fn mistakes_in_annotations_are_reported() {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     References::new(&info, &mut map, &mut diagnostics);
     let message = &diagnostics.iter().next().unwrap().message;
-    assert_eq!(message, "only match fields of kind exact and optional have one value that can refer");
+    assert_eq!(message, "only exact and optional match fields have a single value that can refer to an entry");
 }

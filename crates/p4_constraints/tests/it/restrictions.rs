@@ -152,12 +152,12 @@ fn addresses_are_numbers() {
 fn a_refusal_shows_the_clause_and_the_values() {
     assert_eq!(
         refusal("ex == 7; // fine\n hdr.flag == 1 -> te::mask == 0 &&\n  ::priority < 5; false").unwrap(),
-        "table `C.t` has @entry_restriction, and `hdr.flag == 1 -> te::mask == 0 && ::priority < 5` is not true: \
+        "table `C.t` has @entry_restriction, but `hdr.flag == 1 -> te::mask == 0 && ::priority < 5` does not hold: \
          hdr.flag is 0x1, te::mask is 0xf0, ::priority is 10"
     );
     assert_eq!(
         refusal("lp == 5").unwrap(),
-        "table `C.t` has @entry_restriction, and `lp == 5` is not true: lp is 0xa00/8"
+        "table `C.t` has @entry_restriction, but `lp == 5` does not hold: lp is 0xa00/8"
     );
 }
 
@@ -175,7 +175,7 @@ fn actions_are_held_against_their_restrictions_wherever_they_stand() {
     };
     assert_eq!(checker.check_entry(&with(Type::Action(action(1)))), Ok(()));
     assert_eq!(checker.check_entry(&one_shot(1)), Ok(()));
-    let wrong = "action `C.a` has @action_restriction, and `port != 0` is not true: port is 0x0";
+    let wrong = "action `C.a` has @action_restriction, but `port != 0` does not hold: port is 0x0";
     let default = TableEntry { is_default_action: true, r#match: Vec::new(), ..with(Type::Action(action(0))) };
     for entry in [with(Type::Action(action(0))), one_shot(0), default] {
         assert_eq!(checker.check_entry(&entry).unwrap_err().to_string(), wrong);
@@ -209,7 +209,7 @@ fn mistakes_are_reported_at_their_position() {
         "ex == ETHERTYPE_IPV4",
         "ETHERTYPE_IPV4",
         "the table has no key `ETHERTYPE_IPV4`",
-        Some("macros are not replaced inside a string: write the number"),
+        Some("macros are not expanded inside a string: write the number"),
     );
     refused(
         "te::prefix_length == 1",
@@ -217,74 +217,59 @@ fn mistakes_are_reported_at_their_position() {
         "a key matched as ternary has no part `prefix_length`",
         Some("it has `::value` and `::mask`"),
     );
-    refused("0x0F :: value == 1", "0x0F :: value", "something of type int has no parts", None);
+    refused("0x0F :: value == 1", "0x0F :: value", "a value of type int has no parts", None);
     refused("ex::value::value == 1", "value", "a part of a key has no parts", Some("`key::value` is a number"));
     refused("ex == 7 == 1", "==", "comparisons cannot be chained", Some("write `a == b && b == c`, or parentheses"));
     refused(
         "true -> true -> true",
         "->",
-        "`a -> b -> c` has two readings",
+        "`a -> b -> c` is ambiguous",
         Some("write `a -> (b -> c)` or `(a -> b) -> c`"),
     );
-    refused("::prio < 1", "::prio", "entries have no attribute `prio`", Some("the one attribute is `::priority`"));
+    refused("::prio < 1", "::prio", "entries have no attribute `prio`", Some("the only attribute is `::priority`"));
     refused(
         "op > 10",
         "op > 10",
-        "matches of type optional<16> have no order",
+        "values of type optional<16> cannot be ordered",
         Some("compare a part of the key, as in `key::value`"),
     );
     refused(
         "ra < 10",
         "ra < 10",
-        "matches of type range<16> have no order",
+        "values of type range<16> cannot be ordered",
         Some("compare a part of the key, as in `key::low`"),
     );
-    refused(
-        "ex",
-        "ex",
-        "expected something true or false, found exact<16>",
-        Some("compare it with something, as in `key == 1`"),
-    );
+    refused("ex", "ex", "expected a Boolean, found exact<16>", Some("compare it with a value, as in `key == 1`"));
     refused(
         "ex && true",
         "ex",
-        "expected something true or false, found exact<16>",
-        Some("compare it with something, as in `key == 1`"),
+        "expected a Boolean, found exact<16>",
+        Some("compare it with a value, as in `key == 1`"),
     );
-    refused("ex == true", "true", "expected a key or a number, found something true or false", None);
-    refused("-ex == 1", "ex", "only integers have a negative, and this is exact<16>", None);
+    refused("ex == true", "true", "expected a key or a number, found a Boolean", None);
+    refused("-ex == 1", "ex", "only an integer can be negated, and this is exact<16>", None);
     refused(
         "te == ex",
         "te == ex",
         "ternary<16> cannot be compared with exact<16>",
-        Some("compare parts of one width, as in `a::value == b::value`"),
+        Some("compare parts of the same width, as in `a::value == b::value`"),
     );
-    refused("name == 1", "name", "restrictions can speak of numbers only, and key `name` is none", None);
-    refused(
-        "ex == 0b2",
-        "0b2",
-        "`0b2` is not a number",
-        Some("numbers are written `42`, `0x2a`, `0o52` or `0b101010`"),
-    );
-    refused("ex = 1", "=", "`=` means nothing here", Some("equality is written `==`"));
-    refused(
-        "ex + 1 == 2",
-        "+",
-        "`+` means nothing here",
-        Some("the language has comparisons, but no arithmetic besides `-x`"),
-    );
+    refused("name == 1", "name", "a restriction can use only numbers, and key `name` is not a number", None);
+    refused("ex == 0b2", "0b2", "`0b2` is not a number", Some("write a number as `42`, `0x2a`, `0o52` or `0b101010`"));
+    refused("ex = 1", "=", "unexpected `=`", Some("use `==` for equality"));
+    refused("ex + 1 == 2", "+", "unexpected `+`", Some("the only arithmetic operator is unary `-`"));
     refused("(ex == 1", "", "expected `)`, found the end", None);
     refused("", "", "expected a key, a number, `true`, `false`, `!`, `-` or `(`, found the end", None);
     refused("ex == mac('1:2')", "'1:2'", "this is not an address of kind `mac`", None);
     refused(
         "ex == ip('1')",
         "ip('1')",
-        "there are no addresses of kind `ip`",
+        "unknown kind of address: `ip`",
         Some("the kinds are `ipv4`, `ipv6` and `mac`"),
     );
-    refused("/* ex == 1", "/*", "this comment has no end", Some("end it with `*/`"));
-    refused("ex == 'a", "'", "this quote is not closed", None);
-    refused("ex == 70000", "70000", "70000 does not fit into 16 bits and is taken as 4464", None);
+    refused("/* ex == 1", "/*", "unterminated comment", Some("end it with `*/`"));
+    refused("ex == 'a", "'", "unterminated quote", None);
+    refused("ex == 70000", "70000", "70000 does not fit in 16 bits and is truncated to 4464", None);
 }
 
 #[test]
@@ -297,8 +282,8 @@ fn every_mistake_of_a_restriction_is_reported() {
 fn a_restriction_is_one_string_or_several() {
     assert_eq!(findings(Some("\"ex == 1;\" \"te::mask == 0\""), None), []);
     let wrong = |text| findings(Some(text), None).remove(0).1;
-    assert_eq!(wrong("ex == 1"), "a restriction is a string");
-    assert_eq!(wrong(""), "a restriction is a string");
+    assert_eq!(wrong("ex == 1"), "a restriction must be a string");
+    assert_eq!(wrong(""), "a restriction must be a string");
 }
 
 #[test]
@@ -315,8 +300,8 @@ fn actions_have_parameters_and_no_attributes() {
 fn limits_end_in_a_finding() {
     let message = |text: String| findings(Some(&format!("\"{text}\"")), None).remove(0).1;
     let nested = format!("{}true{}", "(".repeat(200), ")".repeat(200));
-    assert_eq!(message(nested), "this restriction nests deeper than 100 levels");
-    assert_eq!(message("!".repeat(60_000)), "this restriction nests deeper than 100 levels");
+    assert_eq!(message(nested), "this restriction is nested more than 100 levels deep");
+    assert_eq!(message("!".repeat(60_000)), "this restriction is nested more than 100 levels deep");
     let long = "true;".repeat(14_000);
     assert_eq!(message(long), "a restriction of 70000 bytes is over the limit of 65536");
     // A long restriction is not a deep one.

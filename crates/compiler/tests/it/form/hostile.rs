@@ -1,4 +1,4 @@
-//! Bytes that are no compiled program, or one that somebody made up.
+//! Bytes that are not a compiled program, or one that somebody made up.
 
 use compiler::{FORMAT, ProgramFile, ProgramFileError};
 use rng::SplitMix64;
@@ -23,26 +23,26 @@ fn refused(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_damaged_is_told_from_what_is_something_else() {
+fn damaged_files_and_files_of_other_formats_have_different_errors() {
     let bytes = program("router.p4").emit().unwrap();
     assert_eq!(ProgramFile::parse(b""), Err(ProgramFileError::Other));
     assert_eq!(ProgramFile::parse(b"#include <v1model.p4>"), Err(ProgramFileError::Other));
-    assert_eq!(ProgramFile::parse(&bytes[..20]), Err(ProgramFileError::Damaged("it is cut off")));
-    assert_eq!(ProgramFile::parse(&bytes[..6]), Err(ProgramFileError::Damaged("it is cut off")));
+    assert_eq!(ProgramFile::parse(&bytes[..20]), Err(ProgramFileError::Damaged("it is truncated")));
+    assert_eq!(ProgramFile::parse(&bytes[..6]), Err(ProgramFileError::Damaged("it is truncated")));
 
     let mut text_mode = bytes.clone();
     text_mode.remove(4);
-    assert!(refused(&text_mode).contains("line ends were changed"), "{}", refused(&text_mode));
+    assert!(refused(&text_mode).contains("line endings were changed"), "{}", refused(&text_mode));
 
     let mut other = bytes.clone();
     other[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());
     assert_eq!(ProgramFile::parse(&other), Err(ProgramFileError::Format(FORMAT + 1)));
-    assert!(refused(&other).contains("build it again"), "{}", refused(&other));
+    assert!(refused(&other).contains("rebuild it"), "{}", refused(&other));
 
     let mut longer = bytes.clone();
     longer.push(0);
     assert!(matches!(ProgramFile::parse(&longer), Err(ProgramFileError::Damaged(_))));
-    assert!(refused(&with_hash(longer)).contains("something follows"));
+    assert!(refused(&with_hash(longer)).contains("there is data after its end"));
 }
 
 /// A bit that is another one and an end that is missing, at 400 random places each.
@@ -110,4 +110,27 @@ fn lengths_are_not_believed() {
         let why = refused(&with_hash(changed));
         assert!(why.contains("the version"), "{why}");
     }
+}
+
+/// A file with this P4Info beside a program.
+fn with_p4info(info: &[u8]) -> Vec<u8> {
+    let mut bytes = program("router.p4").emit().unwrap()[..PARTS].to_vec();
+    let text = program("router.p4").program.ir.to_string();
+    for part in [b"0", b"x.p4", info, text.as_bytes()] as [&[u8]; 4] {
+        bytes.extend((part.len() as u32).to_le_bytes());
+        bytes.extend(part);
+    }
+    with_hash(bytes)
+}
+
+/// Seven million empty tables in 14 MiB.
+#[test]
+fn a_p4info_that_becomes_too_much_is_not_decoded() {
+    let bytes = with_p4info(&[0x12, 0].repeat(7 << 20));
+    assert!(refused(&bytes).contains("more than 256 MiB of memory"), "{}", refused(&bytes));
+    assert_eq!(ProgramFile::p4info_memory(&bytes), 0, "nothing is decoded");
+    let memory = |tables: usize| ProgramFile::p4info_memory(&with_p4info(&[0x12, 0].repeat(tables)));
+    assert!(memory(1 << 16) > 100 << 16 && memory(1 << 18) > 3 * memory(1 << 16));
+    assert_eq!(ProgramFile::p4info_memory(b"#include <v1model.p4>"), 0);
+    assert_eq!(ProgramFile::p4info_memory(&bytes[..100]), 0, "it is cut off");
 }

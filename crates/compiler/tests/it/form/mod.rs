@@ -53,7 +53,7 @@ pub fn program(name: &str) -> &'static ProgramFile {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn program_files_round_trip() {
     for program in programs() {
         let bytes = program.emit().expect("no program here is too large");
         match ProgramFile::parse(&bytes) {
@@ -65,8 +65,8 @@ fn what_is_written_is_read_back() {
     }
 }
 
-/// A file written when this version of the form was new. If it cannot be read any more, or means something else, what was
-/// changed needs another [`compiler::FORMAT`], and a file of that one here.
+/// A file written when this version of the form was new. If it cannot be read any more, or has another meaning, the
+/// change needs a new [`compiler::FORMAT`], and a file of that format here.
 #[test]
 fn a_file_that_was_written_before_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/router.{}.tpl", compiler::FORMAT));

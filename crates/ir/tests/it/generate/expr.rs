@@ -108,7 +108,7 @@ impl Generator {
         self.program.layout_of(header).expect("the header exists")
     }
 
-    /// Picks a variable field.
+    /// Picks a varbit field.
     pub(super) fn varbit(&mut self, depth: usize) -> Option<(HeaderRef, u32)> {
         for _ in 0..5 {
             let header = self.header(depth);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use compiler::Architecture;
 use diagnostics::{Diagnostics, SourceMap};
-use p4::{DiskLoader, Options};
+use p4::{DiskLoader, PreprocessorOptions};
 use v1model::V1Model;
 
 /// Outcome of compiling a program.
@@ -20,10 +20,10 @@ pub struct Outcome {
 pub fn compile(name: &str, text: &str, includes: &[&Path]) -> Outcome {
     let mut map = SourceMap::new();
     let mut diagnostics = Diagnostics::new();
-    let options = Options {
+    let options = PreprocessorOptions {
         include_dirs: includes.iter().map(|dir| dir.to_path_buf()).collect(),
         builtin: V1Model.includes().to_vec(),
-        ..Options::default()
+        ..PreprocessorOptions::default()
     };
     let ast = p4::parse(&mut map, name, text, &options, &DiskLoader, &mut diagnostics);
     let mut outcome = Outcome { stage: "parse", program: None, findings: String::new() };

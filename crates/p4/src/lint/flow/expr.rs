@@ -71,8 +71,8 @@ impl Flow<'_, '_, '_> {
                             &path,
                             false,
                             Diagnostic::warning("invalid-header", e.span, "this header is never valid here")
-                                .label("reading it gives no defined value")
-                                .help("check `isValid()` first, or look at how this point is reached"),
+                                .label("reading it yields an undefined value")
+                                .help("check `isValid()` first"),
                         );
                     }
                 }
@@ -108,8 +108,8 @@ impl Flow<'_, '_, '_> {
             return;
         }
         let message = match may {
-            AbstractValue::OFF => format!("{what} has no value yet"),
-            _ if may.is_maybe_off() && self.is_scalar(&e.ty) => format!("{what} may have no value here"),
+            AbstractValue::OFF => format!("{what} is uninitialized"),
+            _ if may.is_maybe_off() && self.is_scalar(&e.ty) => format!("{what} may be uninitialized"),
             _ => return,
         };
         let declared = self.program.vars[path.var].span;

@@ -108,7 +108,7 @@ impl Flow<'_, '_, '_> {
         self.steps = self.steps.saturating_add(state.cost());
     }
 
-    /// Whether the program exceeds the work limit, so that the analysis is abandoned.
+    /// Whether the program exceeds the work limit, so the analysis is abandoned.
     fn is_exhausted(&self) -> bool {
         self.steps >= MAX_STEPS
     }
@@ -135,7 +135,7 @@ impl Flow<'_, '_, '_> {
             {
                 continue;
             }
-            let message = format!("`out` parameter `{}` never gets a value", var.name);
+            let message = format!("`out` parameter `{}` is never assigned", var.name);
             self.report(Diagnostic::warning("uninitialized-out", var.span, message));
         }
     }

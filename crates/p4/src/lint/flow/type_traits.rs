@@ -1,4 +1,4 @@
-//! Properties of types: whether they contain headers, or anything at all.
+//! Computes properties of types: whether they contain headers, or anything at all.
 
 use super::Flow;
 use crate::ast::StructKind;
