@@ -35,7 +35,7 @@ fn main() {
     let (begin, mut packets, mut bytes) = (Instant::now(), 0u32, 0);
     while begin.elapsed() < Duration::from_secs(1) {
         for _ in 0..1000 {
-            state.restart(&program, packet.clone());
+            state.reset(&program, packet.clone());
             for body in bodies {
                 Interpreter::run(&program, &mut objects, body, &mut state, Now { ns: 0 }, &mut ());
             }

@@ -18,7 +18,7 @@ const ENTRIES: u64 = 1_000_000;
 const BATCH: u64 = 32;
 /// Minimum number of changes that are published together; a late writer publishes all that are due.
 const TOGETHER: u64 = 100;
-const MOST_TOGETHER: u64 = 5_000;
+const MAX_TOGETHER: u64 = 5_000;
 const ROUND: Duration = Duration::from_millis(700);
 const ROUNDS: usize = 7;
 
@@ -49,8 +49,7 @@ fn program() -> Program {
 
 /// Returns the key of a flow: as random as a hash, as wide as a 5-tuple.
 fn words(flow: u64) -> [u64; 2] {
-    let mix = (flow ^ (flow >> 9)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    [mix ^ (mix >> 29), flow & 0xff_ffff_ffff]
+    [rng::SplitMix64::new(flow).next_u64(), flow & 0xff_ffff_ffff]
 }
 
 fn entry(program: &Program, flow: u64, value: u64) -> TableEntry {
@@ -107,7 +106,7 @@ fn write(owner: &mut Objects, program: &Program, table: TableId, rate: u64, stop
             continue;
         }
         let owed = begin.elapsed().as_nanos() as u64 * rate / 1_000_000_000 - written.changes;
-        let count = owed.clamp(TOGETHER, MOST_TOGETHER);
+        let count = owed.clamp(TOGETHER, MAX_TOGETHER);
         for at in 0..count {
             flow = (flow + 7919) % ENTRIES;
             let new = entry(program, flow, written.changes & 0xffff_ffff);

@@ -1,4 +1,4 @@
-//! Checksums and hashes: [`ir::Algorithm`] computed over bit strings.
+//! Computes checksums and hashes: [`ir::Algorithm`] computed over bit strings.
 
 use bits::Bits;
 use ir::Algorithm;
@@ -38,7 +38,7 @@ impl CrcParams {
     };
 }
 
-/// A CRC with its lookup table. The register is kept at the top of 32 bits, so that one loop serves every width.
+/// A CRC with its lookup table. The register is kept at the top of 32 bits, so one loop serves every width.
 #[derive(Clone, Debug)]
 struct Crc {
     params: CrcParams,

@@ -1,4 +1,4 @@
-//! Bit strings that grow at the end: the output of a deparser and the input of a hash.
+//! Implements bit strings that grow at the end: the output of a deparser and the input of a hash.
 
 use bits::Bits;
 
@@ -40,7 +40,7 @@ impl BitString {
         let used = self.len_bits % 8;
         let len_bytes = (self.len_bits + width).div_ceil(8);
         if used + width <= 128 {
-            // The value behind the bits of the last byte, at the top of one word.
+            // The value after the bits of the last byte, at the top of one word.
             let word = value.low_u128() << (128 - used - width);
             let mut added = word.to_be_bytes().into_iter().take((used + width).div_ceil(8));
             if used > 0 {

@@ -1,4 +1,4 @@
-//! Execution of pipeline IR programs: packet state, objects and the interpreter.
+//! Executes pipeline IR programs: packet state, objects and the interpreter.
 //!
 //! Three parts take part in a run. [`PacketState`] is one packet in the pipeline: its bytes, headers and slots.
 //! [`Objects`] holds the state that outlives packets: tables, profiles, registers, counters, meters, value sets. It

@@ -1,4 +1,4 @@
-//! The state of a packet in the pipeline: bytes, headers and slots.
+//! Holds the state of a packet in the pipeline: bytes, headers and slots.
 
 use bits::Bits;
 use cranelift_entity::PrimaryMap;
@@ -12,7 +12,7 @@ use crate::objects::Colour;
 pub struct HeaderState {
     /// Validity.
     pub valid: bool,
-    /// Fields. A variable field has its current width, 0 before its first extraction.
+    /// Fields. A varbit field has its current width, 0 before its first extraction.
     pub fields: Vec<Bits>,
 }
 
@@ -90,7 +90,7 @@ impl PacketState {
 
     /// Resets to the state before the parser, with new data: for the next packet, or the next pass of this one. Equals
     /// [`PacketState::new`] without its allocations. Returns the old data.
-    pub fn restart(&mut self, program: &Program, data: Vec<u8>) -> Vec<u8> {
+    pub fn reset(&mut self, program: &Program, data: Vec<u8>) -> Vec<u8> {
         for (id, slot) in &program.slots {
             self.slots[id] = Bits::zero(slot.width);
         }
@@ -140,7 +140,7 @@ impl PacketState {
         &self.data
     }
 
-    /// Returns the bytes behind those that the parser consumed. A partly consumed byte is not included.
+    /// Returns the bytes after those that the parser consumed. A partly consumed byte is not included.
     pub fn payload(&self) -> &[u8] {
         &self.data[self.cursor_bits.div_ceil(8)..]
     }

@@ -1,4 +1,4 @@
-//! Events that an executor reports to the observer of a packet: the raw material of traces.
+//! Defines the events that an executor reports to the observer of a packet: the raw material of traces.
 
 use bits::Bits;
 use ir::{

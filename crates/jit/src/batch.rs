@@ -1,4 +1,4 @@
-//! Batches of packets in one call, with the per-call setup shared by all of them.
+//! Runs batches of packets in one call, with the per-call setup shared by all of them.
 
 use std::marker::PhantomData;
 
@@ -40,7 +40,7 @@ pub struct Batch<'a> {
 pub struct Progress {
     /// Packets that completed: each leaves from its [buffer](FinishedPacket::output_start) or was dropped.
     pub done: std::ops::Range<usize>,
-    /// Whether the batch stopped at the packet behind them, which needs more work.
+    /// Whether the batch stopped at the packet after them, which needs more work.
     pub stopped: bool,
 }
 
@@ -50,9 +50,9 @@ impl NativeProgram {
     /// # Panics
     /// Panics if there is no such unit, it is not fresh or has no results, or `packet` belongs to another program.
     pub fn batch<'a>(&'a self, unit: usize, packet: &'a mut Packet) -> Batch<'a> {
-        assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
+        assert!(std::sync::Arc::ptr_eq(self.template(), packet.template()), "the packet was made by this program");
         let code = self.batches(unit).expect("a fresh unit with results runs on batches");
-        packet.restart(Vec::new(), 0);
+        packet.reset_inputs(Vec::new(), 0);
         packet.given.clear();
         let (mut rows, mut prefetch) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.prefetch));
         rows.resize(BATCH, Row::default());
@@ -156,7 +156,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Runs packets in order until all are done or one stops. The caller handles a stopped packet through
-    /// [`Batch::stopped`] before the next call, which continues behind it.
+    /// [`Batch::stopped`] before the next call, which continues after it.
     pub fn run(&mut self, objects: &mut Objects, now: Now) -> Progress {
         // The tables may have changed since the last call, so prefetched results may be stale.
         let BatchLoop { prefetch, .. } = self.code;
@@ -227,7 +227,7 @@ impl<'a> Batch<'a> {
         objects.advance_clock(now.ns);
         let packet: *mut Packet = self.packet;
         // SAFETY: the packet is borrowed exclusively, and only its frame is otherwise used while code runs.
-        let mut host = unsafe { Host::new(self.compiled.shape(), packet, objects, now.ns) };
+        let mut host = unsafe { Host::new(self.compiled.template(), packet, objects, now.ns) };
         let frame = self.packet.frame.as_mut_ptr();
         // SAFETY: frames begin with control words.
         unsafe { frame.add(word::HOST).write(&raw mut host as u64) };
@@ -237,7 +237,7 @@ impl<'a> Batch<'a> {
     /// Clears the state that a stopped packet left behind.
     fn leave_stopped(&mut self) {
         if std::mem::take(&mut self.stopped) {
-            self.packet.clear_traces();
+            self.packet.clear_previous_packet();
             let given = self.packet.given_words();
             self.packet.frame[given].copy_from_slice(&self.packet.given);
         }
@@ -299,7 +299,7 @@ impl Drop for Batch<'_> {
     #[inline]
     fn drop(&mut self) {
         self.packet.take_data();
-        self.packet.clear_traces();
+        self.packet.clear_previous_packet();
         self.packet.rows = std::mem::take(&mut self.rows);
         self.packet.prefetch = std::mem::take(&mut self.prefetch);
         self.packet.prepared = self.prepared.take();

@@ -1,4 +1,5 @@
-//! The runtime functions that compiled code calls: operations that are too large, or too rare, to be inlined.
+//! Implements the runtime functions that compiled code calls: operations that are too large, or too rare, to be
+//! inlined.
 //!
 //! Each function gets the frame. Through [`word::HOST`] it finds the [`Host`], which lends it objects and packet for
 //! the duration of one run. Values of more than a word are passed by the address of their words, least significant
@@ -36,7 +37,7 @@ impl<'a> Host<'a> {
     /// `packet` is valid, and only its frame is otherwise in use while code runs.
     #[inline]
     pub unsafe fn new(
-        shape: &'a PacketTemplate,
+        template: &'a PacketTemplate,
         packet: *mut Packet,
         objects: &'a mut Objects,
         now_ns: u64,
@@ -44,8 +45,8 @@ impl<'a> Host<'a> {
         // SAFETY: `packet` is valid by the caller's promise; no reference is created.
         unsafe {
             Host {
-                program: &shape.program,
-                layout: &shape.layout,
+                program: &template.program,
+                layout: &template.layout,
                 objects,
                 requests: &raw mut (*packet).requests,
                 colours: &raw mut (*packet).colours,
@@ -254,10 +255,7 @@ mod functions {
         fn cover_memory(frame: *mut u64, from: *const u8, bits: u64) {
             let memory = unsafe { std::slice::from_raw_parts(from, bits.div_ceil(8) as usize) };
             let covered = unsafe { &mut *host(frame).covered };
-            match bits.is_multiple_of(8) {
-                true => covered.push_bytes(memory),
-                false => covered.push(&Bits::read(memory, 0, bits as u32)),
-            }
+            if bits.is_multiple_of(8) { covered.push_bytes(memory) } else { covered.push(&Bits::read(memory, 0, bits as u32)) }
         }
 
         fn cover_payload(frame: *mut u64, from: *const u8, bytes: u64) {
@@ -394,7 +392,7 @@ mod functions {
             unsafe { std::ptr::write_bytes(to, 0, bytes as usize) };
         }
 
-        /// Moves a header to its home, then copies its variable field from another address.
+        /// Moves a header to its home, then copies its varbit field from another address.
         fn set_varbit(home: *mut u8, place: *const u8, fixed: u64, from: *const u8, bytes: u64) {
             unsafe {
                 std::ptr::copy(place, home, fixed as usize);
@@ -402,7 +400,7 @@ mod functions {
             }
         }
 
-        /// Returns 1 if two variable fields of equal width are equal, else 0.
+        /// Returns 1 if two varbit fields of equal width are equal, else 0.
         fn varbit_eq(a: *const u8, b: *const u8, bits: u64) -> u64 {
             let bytes = bits.div_ceil(8) as usize;
             let (a, b) = unsafe { (std::slice::from_raw_parts(a, bytes), std::slice::from_raw_parts(b, bytes)) };
@@ -450,12 +448,12 @@ mod functions {
         }
     }
 
-    /// Moves runs so that they lie one behind the other from `start` on, if no run in the buffer would be overwritten
+    /// Moves runs so that they lie one after the other from `start` on, if no run in the buffer would be overwritten
     /// before it is copied: they lie in order and all move towards the same end. Otherwise returns false and does
     /// nothing.
     ///
     /// # Safety
-    /// The runs are valid memory, and `start` is in the buffer with enough bytes behind it.
+    /// The runs are valid memory, and `start` is in the buffer with enough bytes after it.
     unsafe fn slide(runs: &[[u64; 2]], start: u64, buffer: std::ops::Range<u64>) -> bool {
         let (mut to, mut last) = (start, 0);
         let (mut down, mut up) = (true, true);

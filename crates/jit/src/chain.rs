@@ -1,4 +1,4 @@
-//! Small constant tables, which become chains of comparisons in the code.
+//! Selects small constant tables, which become chains of comparisons in the code.
 
 use std::cmp::Reverse;
 

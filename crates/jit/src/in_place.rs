@@ -1,4 +1,4 @@
-//! Packets processed in place, in a buffer that the caller owns.
+//! Processes packets in place, in a buffer that the caller owns.
 
 use std::marker::PhantomData;
 
@@ -39,9 +39,9 @@ impl NativeProgram {
         start: usize,
         work: impl FnOnce(&mut InPlacePacket<'_>) -> R,
     ) -> R {
-        assert!(std::sync::Arc::ptr_eq(self.shape(), packet.shape()), "the packet was made by this program");
+        assert!(std::sync::Arc::ptr_eq(self.template(), packet.template()), "the packet was made by this program");
         let length = buffer.len().checked_sub(start).expect("the packet begins within its buffer");
-        packet.restart(Vec::new(), 0);
+        packet.reset_inputs(Vec::new(), 0);
         let (base, len) = (buffer.as_mut_ptr(), buffer.len());
         packet.frame[word::PACKET] = base as u64 + start as u64;
         packet.frame[word::LENGTH] = length as u64;
@@ -164,9 +164,9 @@ impl Packet {
     /// Copies the packet with all state, its headers in its own data and frame. `data` holds the bytes that lay at the
     /// address `old_data` with length `old_len`.
     pub(crate) fn duplicate(&self, data: Vec<u8>, start: usize, (old_data, old_len): (u64, u64)) -> Packet {
-        let shape = self.shape();
+        let template = self.template();
         let mut copy = Packet {
-            shape: shape.clone(),
+            template: template.clone(),
             frame: self.frame.clone(),
             data,
             start,
@@ -189,8 +189,8 @@ impl Packet {
         if ![out::EMITTED, out::REPLACED].contains(&self.frame[word::OUT]) {
             copy.frame[word::OUT] = self.frame[word::OUT] - old_data + new_data;
         }
-        for header in shape.program.headers.keys() {
-            let layout = shape.layout.header(header);
+        for header in template.program.headers.keys() {
+            let layout = template.layout.header(header);
             let at = layout.place as usize;
             let place = self.frame[at];
             copy.frame[at] = if homes.contains(&place) {

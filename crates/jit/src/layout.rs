@@ -1,13 +1,13 @@
-//! The memory layout of a program's storage while compiled code works on a packet.
+//! Computes the memory layout of a program's storage while compiled code works on a packet.
 //!
 //! A *frame* is one block of memory for each packet in the pipeline, cut into 64-bit words:
 //!
 //! ```text
-//! control words | validity masks | places | widths of variable fields | slots | homes of headers | zeros | sink
+//! control words | validity masks | places | widths of varbit fields | slots | homes of headers | zeros | sink
 //! ```
 //!
 //! A header's *place* is the address of its bytes: its *home* in the frame before extraction, inside the packet
-//! afterwards. Fields are big-endian and packed as on the wire, so the same code accesses both; a variable field
+//! afterwards. Fields are big-endian and packed as on the wire, so the same code accesses both; a varbit field
 //! follows the fixed fields at the next byte. Beyond the end of a stack, reads go to the zeros and writes to the sink.
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, Program, SlotId};
@@ -51,15 +51,15 @@ const MAX_FRAME: usize = 8 << 20;
 /// The memory layout of a header type.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeLayout {
-    /// Bit offset of each field, including the start of the variable field.
+    /// Bit offset of each field, including the start of the varbit field.
     pub offsets: Vec<u32>,
     /// Size of the fixed fields in bits.
     pub fixed_bits: u32,
     /// Size of the fixed fields in bytes.
     pub fixed_bytes: u32,
-    /// Maximum width of the variable field in bits.
+    /// Maximum width of the varbit field in bits.
     pub varbit_max: Option<u32>,
-    /// Whether the memory layout equals the wire layout: whole bytes, with the variable field last.
+    /// Whether the memory layout equals the wire layout: whole bytes, with the varbit field last.
     pub plain: bool,
     /// Size of a home in bytes, a multiple of 8.
     pub home_bytes: u32,
@@ -70,9 +70,10 @@ impl TypeLayout {
         let fixed_bits = ty.fixed_bits();
         let fixed_bytes = fixed_bits.div_ceil(8);
         let mut at = 0;
-        let offset = |field: &ir::HeaderField| match field.varbit {
-            true => fixed_bytes * 8,
-            false => {
+        let offset = |field: &ir::HeaderField| {
+            if field.varbit {
+                fixed_bytes * 8
+            } else {
                 let here = at;
                 at += field.width;
                 here
@@ -101,7 +102,7 @@ pub(crate) struct HeaderLayout {
     pub home: u32,
     /// Word index of the place.
     pub place: u32,
-    /// Word index of the width of the variable field, for types that have one.
+    /// Word index of the width of the varbit field, for types that have one.
     pub width: Option<u32>,
     /// Position of the validity bit.
     pub valid: Valid,
@@ -186,19 +187,18 @@ impl FrameLayout {
         let widths = take(program.headers.len() as u32);
         for (id, header) in &program.headers {
             let at = id.as_u32();
-            let valid = match in_words[at as usize] {
-                true => Valid::Word(words + at),
-                false => {
-                    bit += 1;
-                    Valid::Bit { mask: (bit - 1) / 64, bit: (bit - 1) % 64 }
-                }
+            let valid = if in_words[at as usize] {
+                Valid::Word(words + at)
+            } else {
+                bit += 1;
+                Valid::Bit { mask: (bit - 1) / 64, bit: (bit - 1) % 64 }
             };
             let ty = &types[header.ty.as_u32() as usize];
             let width = ty.varbit_max.map(|_| widths + at);
             headers.push(HeaderLayout { home: 0, place: places + at, width, valid });
         }
         let mut slots = vec![SlotLayout::default(); program.slots.len()];
-        // Assigns words to slots, one behind the other. Returns the word behind the last.
+        // Assigns words to slots, one after the other. Returns the word after the last.
         let mut place = |group: &[SlotId]| {
             for slot in group {
                 let (at, width) = (slot.as_u32() as usize, program.slots[*slot].width);

@@ -1,4 +1,4 @@
-//! A just-in-time compiler from the pipeline IR to machine code.
+//! Compiles the pipeline IR to machine code, just in time.
 //!
 //! This is the second executor. [`engine::Interpreter`] defines the meaning of a program; compiled code agrees with it
 //! on every bit and is fast. [`NativeProgram`] is a program in machine code and [`Packet`] is one packet that it works
@@ -54,7 +54,7 @@ mod walk;
 
 pub use batch::{Batch, FinishedPacket, Progress};
 pub use in_place::InPlacePacket;
-pub use native::{NativeProgram, Speed, UnitOutcome};
+pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{Packet, Preserved};
 pub use probe::{Probe, ProbedPart};
 pub use walk::{reads, writes};
@@ -73,7 +73,7 @@ pub enum Unsupported {
     #[error("the program is too large to be compiled")]
     TooLarge,
     /// The code generator does not support this machine.
-    #[error("no machine code can be made here: {0}")]
+    #[error("machine code cannot be generated here: {0}")]
     Machine(String),
 }
 

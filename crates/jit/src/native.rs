@@ -1,7 +1,8 @@
-//! Programs in machine code, and their execution.
+//! Compiles programs to machine code, and runs them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
@@ -42,7 +43,7 @@ pub enum UnitOutcome {
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
 /// Batch loop of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, the row of the first packet
-/// and the row behind the last. Returns the row at which it stopped, or the row behind the last packet.
+/// and the row after the last. Returns the row at which it stopped, or the row after the last packet.
 pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, *mut Row, *mut Row) -> *mut Row;
 /// Scout of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, and the number of packets.
 pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize) -> u64;
@@ -71,7 +72,7 @@ pub struct NativeProgram {
     loops: Vec<Option<BatchLoop>>,
     /// Whether each unit is fresh.
     fresh: Vec<bool>,
-    shape: Arc<PacketTemplate>,
+    template: Arc<PacketTemplate>,
     near_bytes: usize,
     /// Owner of the executable memory. Taken by `drop`.
     module: Option<JITModule>,
@@ -92,6 +93,15 @@ pub(crate) fn machine(error: impl std::fmt::Display) -> Unsupported {
     Unsupported::Machine(error.to_string())
 }
 
+/// Set by [`verify_code`].
+static VERIFIES_CODE: AtomicBool = AtomicBool::new(false);
+
+/// Checks all generated code with Cranelift's verifier from now on, in this process. For tests and fuzzers of the code
+/// generator, since it lengthens every compilation.
+pub fn verify_code() {
+    VERIFIES_CODE.store(true, Ordering::Relaxed);
+}
+
 fn module(speed: Speed) -> Result<JITModule, Unsupported> {
     let mut flags = settings::builder();
     let level = match speed {
@@ -102,7 +112,7 @@ fn module(speed: Speed) -> Result<JITModule, Unsupported> {
         ("opt_level", level),
         ("is_pic", "false"),
         ("use_colocated_libcalls", "false"),
-        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
+        ("enable_verifier", if VERIFIES_CODE.load(Ordering::Relaxed) { "true" } else { "false" }),
         // Packet contents never decide where execution goes beyond checked bounds.
         ("enable_heap_access_spectre_mitigation", "false"),
         ("enable_table_access_spectre_mitigation", "false"),
@@ -253,14 +263,14 @@ impl NativeProgram {
             }
             Ok(())
         })();
-        let shape = Arc::new(PacketTemplate {
+        let template = Arc::new(PacketTemplate {
             program: program.clone(),
             no_error: program_facts.no_error,
-            kept_headers: program_facts.kept_headers.iter().copied().collect(),
+            preserved_headers: program_facts.preserved_headers.iter().copied().collect(),
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = NativeProgram { units, loops, fresh, shape, near_bytes: NEAR_BYTES, module: Some(module) };
+        let compiled = NativeProgram { units, loops, fresh, template, near_bytes: NEAR_BYTES, module: Some(module) };
         result.map(|()| compiled)
     }
 
@@ -276,23 +286,23 @@ impl NativeProgram {
 
     /// Creates a packet in the state before the parser.
     pub fn packet(&self, data: Vec<u8>) -> Packet {
-        Packet::new(&self.shape, data)
+        Packet::new(&self.template, data)
     }
 
     /// Returns the compiled program.
     pub fn program(&self) -> &Arc<Program> {
-        &self.shape.program
+        &self.template.program
     }
 
     /// Runs a unit on a packet that this program has created.
     ///
     /// # Panics
     /// Panics if there is no such unit, the packet belongs to another program, or the unit is not fresh and none has
-    /// run since the packet was restarted.
+    /// run since the packet was reset.
     #[inline]
     pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> UnitOutcome {
         objects.advance_clock(now.ns);
-        assert!(Arc::ptr_eq(&self.shape, packet.shape()), "the packet was made by this program");
+        assert!(Arc::ptr_eq(&self.template, packet.template()), "the packet was made by this program");
         assert!(packet.primed || self.is_fresh(unit), "a fresh unit comes first");
         packet.primed = true;
         let base = packet.data.as_mut_ptr();
@@ -315,7 +325,7 @@ impl NativeProgram {
         now: Now,
     ) -> UnitOutcome {
         // SAFETY: the packet is borrowed exclusively, and only its frame is used below.
-        let mut host = unsafe { Host::new(&self.shape, packet, objects, now.ns) };
+        let mut host = unsafe { Host::new(&self.template, packet, objects, now.ns) };
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;
         frame[word::BUFFER] = base as u64;
@@ -330,8 +340,8 @@ impl NativeProgram {
         self.near_bytes
     }
 
-    pub(crate) fn shape(&self) -> &Arc<PacketTemplate> {
-        &self.shape
+    pub(crate) fn template(&self) -> &Arc<PacketTemplate> {
+        &self.template
     }
 
     pub(crate) fn is_fresh(&self, unit: usize) -> bool {

@@ -1,4 +1,8 @@
-//! A packet while compiled code works on it: its bytes, its frame and its requests.
+//! Keeps the state of a packet for compiled code: its bytes, its activation frame and its pending requests.
+//!
+//! The *frame* is the array of 64-bit words that machine code works on: control words, slots and headers (see
+//! [`crate::layout`]). It is not an Ethernet frame. A *unit* is a sequence of bodies compiled to one function; a
+//! *fresh* unit is the first to run on a packet.
 
 use std::sync::Arc;
 
@@ -23,17 +27,18 @@ pub(crate) struct PacketTemplate {
     pub program: Arc<Program>,
     pub layout: FrameLayout,
     pub no_error: u64,
-    /// Headers that a fresh unit loads from the frame.
-    pub kept_headers: Vec<HeaderId>,
+    /// Headers that field lists preserve, which a fresh unit loads from the frame.
+    pub preserved_headers: Vec<HeaderId>,
 }
 
 /// One packet in the pipeline of one compiled program.
 ///
-/// The bytes are modified in place, so the incoming packet is gone once code ran: a caller that still needs it keeps a
-/// copy.
+/// The bytes are modified in place, so the incoming packet is gone once code has run: a caller that still needs it
+/// keeps a copy.
 #[derive(Debug)]
 pub struct Packet {
-    pub(crate) shape: Arc<PacketTemplate>,
+    pub(crate) template: Arc<PacketTemplate>,
+    /// The activation frame.
     pub(crate) frame: Box<[u64]>,
     /// The buffer; the packet begins at `start`.
     pub(crate) data: Vec<u8>,
@@ -45,14 +50,14 @@ pub struct Packet {
     /// Data that a hash covers, and headers that are being moved; kept to reuse their memory.
     pub(crate) covered: BitString,
     pub(crate) moved: Vec<u8>,
-    /// Memory of a batch: see [`crate::scout`].
+    /// Scratch memory for looking up the keys of a batch in advance: see [`crate::scout`].
     pub(crate) rows: Vec<Row>,
     pub(crate) prefetch: Vec<u64>,
     pub(crate) prepared: Option<PrefetchState>,
-    /// Values of the plan's given slots.
+    /// Values of the slots that the caller supplies.
     pub(crate) given: Vec<u64>,
-    /// Whether the whole frame belongs to this packet, so that any unit may run: false between [`Packet::restart`] and
-    /// the first fresh unit, and after the data was taken.
+    /// Whether the whole frame belongs to this packet, so any unit may run: false between [`Packet::reset_inputs`]
+    /// and the first fresh unit, and after the data was taken.
     pub(crate) primed: bool,
 }
 
@@ -68,25 +73,25 @@ pub(crate) fn zero_words(words: &mut [u64]) {
 
 /// A value of a field list.
 #[derive(Clone, Debug)]
-enum KeptValue {
+enum PreservedValue {
     Slot(SlotId, Vec<u64>),
     Header(HeaderId, HeaderState),
 }
 
 /// Values that a field list carries from one pass of a packet to the next.
 #[derive(Clone, Debug, Default)]
-pub struct Preserved(Vec<KeptValue>);
+pub struct Preserved(Vec<PreservedValue>);
 
 impl Packet {
     /// Creates a packet in the state before the parser: every slot is 0, every header invalid.
-    pub(crate) fn new(shape: &Arc<PacketTemplate>, data: Vec<u8>) -> Packet {
+    pub(crate) fn new(template: &Arc<PacketTemplate>, data: Vec<u8>) -> Packet {
         let mut packet = Packet {
-            shape: shape.clone(),
-            frame: vec![0; shape.layout.words].into(),
+            template: template.clone(),
+            frame: vec![0; template.layout.words].into(),
             data: Vec::new(),
             start: 0,
             requests: Vec::new(),
-            colours: vec![Colour::Green; shape.program.meters.len()],
+            colours: vec![Colour::Green; template.program.meters.len()],
             emitted: BitString::new(),
             replaced: Vec::new(),
             covered: BitString::new(),
@@ -97,16 +102,18 @@ impl Packet {
             given: Vec::new(),
             primed: false,
         };
-        packet.restart_all(data, 0);
+        packet.reset(data, 0);
         packet
     }
 
-    pub(crate) fn shape(&self) -> &Arc<PacketTemplate> {
-        &self.shape
+    pub(crate) fn template(&self) -> &Arc<PacketTemplate> {
+        &self.template
     }
 
+    /// Returns the address of the header's own storage in the frame. Its `place` is the address where its bytes
+    /// currently are: there, or in the packet's buffer.
     fn home(&self, header: HeaderId) -> u64 {
-        self.frame.as_ptr() as u64 + u64::from(self.shape.layout.header(header).home)
+        self.frame.as_ptr() as u64 + u64::from(self.template.layout.header(header).home)
     }
 
     /// Resets to the state before the parser, with new data: the packet begins `start` bytes into it, and the bytes
@@ -114,22 +121,22 @@ impl Packet {
     ///
     /// # Panics
     /// Panics if `start` is beyond the data.
-    pub fn restart_all(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
+    pub fn reset(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
         self.frame.fill(0);
-        for header in self.shape.program.headers.keys() {
-            self.frame[self.shape.layout.header(header).place as usize] = self.home(header);
+        for header in self.template.program.headers.keys() {
+            self.frame[self.template.layout.header(header).place as usize] = self.home(header);
         }
-        let old = self.restart(data, start);
+        let old = self.reset_inputs(data, start);
         self.primed = true;
         old
     }
 
-    /// Resets like [`Packet::restart_all`], but only the state that a fresh unit does not set itself.
+    /// Resets like [`Packet::reset`], but only the state that a fresh unit does not set itself.
     ///
     /// # Panics
     /// Panics if `start` is beyond the data.
     #[inline]
-    pub fn restart(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
+    pub fn reset_inputs(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
         self.primed = false;
         let old = std::mem::replace(&mut self.data, data);
         let packet = &mut self.data[start..];
@@ -137,7 +144,7 @@ impl Packet {
         control[word::PACKET] = packet.as_mut_ptr() as u64;
         control[word::LENGTH] = packet.len() as u64;
         control[word::CURSOR] = 0;
-        control[word::ERROR] = self.shape.no_error;
+        control[word::ERROR] = self.template.no_error;
         control[word::OUT] = out::EMITTED;
         control[word::REQUESTS] = 0;
         self.start = start;
@@ -150,18 +157,19 @@ impl Packet {
         if !self.colours.is_empty() {
             self.colours.fill(Colour::Green);
         }
-        let shape = &*self.shape;
-        let (begin, end) = shape.layout.inputs;
+        let template = &*self.template;
+        let (begin, end) = template.layout.inputs;
         zero_words(&mut self.frame[begin as usize..end as usize]);
-        if !shape.kept_headers.is_empty() {
-            self.clear_kept_headers();
+        if !template.preserved_headers.is_empty() {
+            self.clear_preserved_headers();
         }
         old
     }
 
-    /// Clears requests, emitted bytes and colours of the previous packet, and the headers that field lists preserve.
+    /// Clears requests, emitted bytes and meter colours of the previous packet, and the headers that field lists
+    /// preserve.
     #[inline]
-    pub(crate) fn clear_traces(&mut self) {
+    pub(crate) fn clear_previous_packet(&mut self) {
         if self.frame[word::REQUESTS] != 0 {
             self.frame[word::REQUESTS] = 0;
             self.requests.clear();
@@ -172,21 +180,21 @@ impl Packet {
         if !self.colours.is_empty() {
             self.colours.fill(Colour::Green);
         }
-        if !self.shape.kept_headers.is_empty() {
-            self.clear_kept_headers();
+        if !self.template.preserved_headers.is_empty() {
+            self.clear_preserved_headers();
         }
     }
 
     /// Makes the headers that a fresh unit loads from the frame invalid and zero.
     #[cold]
-    pub(crate) fn clear_kept_headers(&mut self) {
-        let shape = self.shape.clone();
-        let (first, count) = shape.layout.masks;
+    pub(crate) fn clear_preserved_headers(&mut self) {
+        let template = self.template.clone();
+        let (first, count) = template.layout.masks;
         self.frame[first as usize..(first + count) as usize].fill(0);
-        for header in &shape.kept_headers {
-            let layout = shape.layout.header(*header);
+        for header in &template.preserved_headers {
+            let layout = template.layout.header(*header);
             let home = layout.home as usize / 8;
-            let words = shape.layout.ty(&shape.program, *header).home_bytes as usize / 8;
+            let words = template.layout.ty(&template.program, *header).home_bytes as usize / 8;
             self.frame[home..home + words].fill(0);
             self.frame[layout.place as usize] = self.frame.as_ptr() as u64 + u64::from(layout.home);
             if let Some(width) = layout.width {
@@ -198,31 +206,31 @@ impl Packet {
         }
     }
 
-    /// Returns the words of the plan's given slots.
+    /// Returns the words of the slots that the caller supplies.
     pub(crate) fn given_words(&self) -> std::ops::Range<usize> {
-        let layout = &self.shape.layout;
+        let layout = &self.template.layout;
         layout.inputs.0 as usize..(layout.inputs.0 + layout.given) as usize
     }
 
     /// Returns the value of a slot.
     pub fn slot(&self, slot: SlotId) -> Bits {
-        let width = self.shape.program.slots[slot].width;
-        let at = self.shape.layout.slot(slot) as usize;
+        let width = self.template.program.slots[slot].width;
+        let at = self.template.layout.slot(slot) as usize;
         Bits::from_words(&self.frame[at..at + width.div_ceil(64) as usize], width)
     }
 
     /// Returns the low 64 bits of a slot.
     #[inline]
     pub fn slot_word(&self, slot: SlotId) -> u64 {
-        let layout = self.shape.layout.slots[slot.as_u32() as usize];
+        let layout = self.template.layout.slots[slot.as_u32() as usize];
         if layout.width == 0 { 0 } else { self.frame[layout.word as usize] }
     }
 
     /// Sets a slot; the value is truncated or zero-extended to the slot's width.
     pub fn set_slot(&mut self, slot: SlotId, value: &Bits) {
-        let width = self.shape.program.slots[slot].width;
+        let width = self.template.program.slots[slot].width;
         let value = value.resize(width);
-        let at = self.shape.layout.slot(slot) as usize;
+        let at = self.template.layout.slot(slot) as usize;
         for index in 0..width.div_ceil(64) as usize {
             self.frame[at + index] = value.word(index);
         }
@@ -231,7 +239,7 @@ impl Packet {
     /// Sets a slot to a number, truncated to the slot's width.
     #[inline]
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {
-        let layout = self.shape.layout.slots[slot.as_u32() as usize];
+        let layout = self.template.layout.slots[slot.as_u32() as usize];
         let at = layout.word as usize;
         match layout.width {
             0 => {}
@@ -245,41 +253,41 @@ impl Packet {
 
     /// Whether a header is valid.
     pub fn is_valid(&self, header: HeaderId) -> bool {
-        match self.shape.layout.header(header).valid {
-            Valid::Bit { mask, bit } => self.frame[(self.shape.layout.masks.0 + mask) as usize] >> bit & 1 == 1,
+        match self.template.layout.header(header).valid {
+            Valid::Bit { mask, bit } => self.frame[(self.template.layout.masks.0 + mask) as usize] >> bit & 1 == 1,
             Valid::Word(at) => self.frame[at as usize] != 0,
         }
     }
 
     fn set_valid(&mut self, header: HeaderId, valid: bool) {
-        match self.shape.layout.header(header).valid {
+        match self.template.layout.header(header).valid {
             Valid::Bit { mask, bit } => {
-                let word = &mut self.frame[(self.shape.layout.masks.0 + mask) as usize];
+                let word = &mut self.frame[(self.template.layout.masks.0 + mask) as usize];
                 *word = *word & !(1 << bit) | u64::from(valid) << bit;
             }
             Valid::Word(at) => self.frame[at as usize] = u64::from(valid),
         }
     }
 
-    /// Returns the width of a header's variable field in bits.
+    /// Returns the width of a header's varbit field in bits.
     fn varbit_bits(&self, header: HeaderId) -> u32 {
-        self.shape.layout.header(header).width.map_or(0, |at| self.frame[at as usize] as u32)
+        self.template.layout.header(header).width.map_or(0, |at| self.frame[at as usize] as u32)
     }
 
     /// Returns the state of a header.
     pub fn header(&self, header: HeaderId) -> HeaderState {
-        let ty = self.shape.layout.ty(&self.shape.program, header);
+        let ty = self.template.layout.ty(&self.template.program, header);
         let varbit = self.varbit_bits(header);
         let bytes = (ty.fixed_bytes + varbit.div_ceil(8)) as usize;
-        let mut place = self.frame[self.shape.layout.header(header).place as usize];
+        let mut place = self.frame[self.template.layout.header(header).place as usize];
         let data = self.data.as_ptr() as u64..=self.data.as_ptr() as u64 + self.data.len() as u64;
         if !self.primed || !data.contains(&place) || !data.contains(&(place + bytes as u64)) {
             place = self.home(header);
         }
-        // SAFETY: the bytes are in `data` or in a home, which is as large as its type's largest header. Both outlive
-        // the borrow of `self`.
+        // SAFETY: the bytes are in `data` or in a home, which is large enough for the largest header of its type. Both
+        // outlive the borrow of `self`.
         let memory = unsafe { std::slice::from_raw_parts(place as *const u8, bytes) };
-        let fields = self.shape.program.layout(header).fields.iter().zip(&ty.offsets);
+        let fields = self.template.program.layout(header).fields.iter().zip(&ty.offsets);
         let fields = fields.map(|(field, offset)| {
             Bits::read(memory, *offset as usize, if field.varbit { varbit } else { field.width })
         });
@@ -288,11 +296,13 @@ impl Packet {
 
     /// Sets a header, whose bytes are in the frame afterwards.
     pub fn set_header(&mut self, header: HeaderId, state: &HeaderState) {
-        let shape = self.shape.clone();
-        let layout = shape.layout.header(header);
-        let ty = shape.layout.ty(&shape.program, header);
+        let template = self.template.clone();
+        let layout = template.layout.header(header);
+        let ty = template.layout.ty(&template.program, header);
         let mut memory = vec![0; ty.home_bytes as usize];
-        for ((value, field), offset) in state.fields.iter().zip(&shape.program.layout(header).fields).zip(&ty.offsets) {
+        for ((value, field), offset) in
+            state.fields.iter().zip(&template.program.layout(header).fields).zip(&ty.offsets)
+        {
             value.write(&mut memory, *offset as usize);
             if let (true, Some(width)) = (field.varbit, layout.width) {
                 self.frame[width as usize] = u64::from(value.width());
@@ -309,15 +319,15 @@ impl Packet {
     /// Returns the total size in bytes of all valid headers that are not local.
     pub fn header_bytes(&self) -> usize {
         let mut bits = 0;
-        for (id, header) in &self.shape.program.headers {
+        for (id, header) in &self.template.program.headers {
             if !header.local && self.is_valid(id) {
-                bits += self.shape.layout.ty(&self.shape.program, id).fixed_bits + self.varbit_bits(id);
+                bits += self.template.layout.ty(&self.template.program, id).fixed_bits + self.varbit_bits(id);
             }
         }
         bits as usize / 8
     }
 
-    /// Returns the total size in bytes of all valid headers when the last unit measured it.
+    /// Returns the total size in bytes of all valid headers, as measured by the last unit that ran.
     pub fn measured_bytes(&self) -> usize {
         self.frame[word::MEASURED] as usize
     }
@@ -332,7 +342,7 @@ impl Packet {
         self.frame[word::CURSOR] as usize
     }
 
-    /// Returns the bytes behind those that the parser consumed.
+    /// Returns the bytes after those that the parser consumed.
     pub fn payload(&self) -> &[u8] {
         &self.data()[self.cursor_bits().div_ceil(8)..]
     }
@@ -365,7 +375,7 @@ impl Packet {
         (at != out::EMITTED && at != out::REPLACED).then(|| (at - self.data.as_ptr() as u64) as usize)
     }
 
-    /// Returns the outgoing packet, once the unit with the deparser ran.
+    /// Returns the outgoing packet, once the unit with the deparser has run.
     pub fn finish(&self) -> Vec<u8> {
         if let Some(start) = self.out_start() {
             return self.data[start..].to_vec();
@@ -379,17 +389,17 @@ impl Packet {
         whole
     }
 
-    /// Returns the outgoing packet, moved out where that saves a copy. This may take the packet's data, and with it all
-    /// headers that field lists do not preserve.
+    /// Returns the outgoing packet, moved out where that saves a copy. This may move the packet's buffer out,
+    /// after which only headers that field lists preserve can be read.
     pub fn take_output(&mut self) -> Vec<u8> {
         match self.out_start() {
-            Some(0) if self.shape.kept_headers.is_empty() => self.take_data(),
+            Some(0) if self.template.preserved_headers.is_empty() => self.take_data(),
             None if self.frame[word::OUT] == out::REPLACED => std::mem::take(&mut self.replaced),
             _ => self.finish(),
         }
     }
 
-    /// Takes the buffer back with its current contents. The packet has to be restarted before it can be used again.
+    /// Takes the buffer back with its current contents. The packet must be reset before it can be used again.
     #[inline]
     pub fn take_data(&mut self) -> Vec<u8> {
         self.primed = false;
@@ -416,27 +426,27 @@ impl Packet {
     }
 
     /// Saves the values of a field list.
-    pub fn preserve(&self, kept: &[FieldListItem]) -> Preserved {
-        let each = |kept: &FieldListItem| match *kept {
+    pub fn preserve(&self, items: &[FieldListItem]) -> Preserved {
+        let each = |item: &FieldListItem| match *item {
             FieldListItem::Slot(slot) => {
-                let at = self.shape.layout.slot(slot) as usize;
-                let words = self.shape.program.slots[slot].width.div_ceil(64) as usize;
-                KeptValue::Slot(slot, self.frame[at..at + words].to_vec())
+                let at = self.template.layout.slot(slot) as usize;
+                let words = self.template.program.slots[slot].width.div_ceil(64) as usize;
+                PreservedValue::Slot(slot, self.frame[at..at + words].to_vec())
             }
-            FieldListItem::Header(header) => KeptValue::Header(header, self.header(header)),
+            FieldListItem::Header(header) => PreservedValue::Header(header, self.header(header)),
         };
-        Preserved(kept.iter().map(each).collect())
+        Preserved(items.iter().map(each).collect())
     }
 
     /// Restores the values of a field list.
     pub fn restore(&mut self, preserved: &Preserved) {
         for value in &preserved.0 {
             match value {
-                KeptValue::Slot(slot, words) => {
-                    let at = self.shape.layout.slot(*slot) as usize;
+                PreservedValue::Slot(slot, words) => {
+                    let at = self.template.layout.slot(*slot) as usize;
                     self.frame[at..at + words.len()].copy_from_slice(words);
                 }
-                KeptValue::Header(header, state) => self.set_header(*header, state),
+                PreservedValue::Header(header, state) => self.set_header(*header, state),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Probes: calls from compiled code into a measuring tool.
+//! Defines probes: calls from compiled code into a measuring tool.
 
 use ir::{BodyId, TableId};
 

@@ -17,7 +17,7 @@
 //! prefetch memory, per chain:         address of the record of its default action
 //! prefetch memory, per table:         the keys of all packets | a result for each packet | bitmap of the packets that
 //!                                     reached the table in any round | the same for the last round | address of the
-//!                                     record behind the default action's | the words of [`each`], [`dense`],
+//!                                     record after the default action's | the words of [`each`], [`dense`],
 //!                                     [`hashed`], [`called`]
 //! ```
 //!
@@ -89,7 +89,7 @@ pub(crate) struct PrefetchedTable {
     /// Size of the key in words and in bits.
     pub words: usize,
     pub bits: u32,
-    /// Whether hits are counted, so that code has to report them.
+    /// Whether hits are counted, so code has to report them.
     pub counts: bool,
     /// Size of a record in words.
     pub stride: usize,
@@ -97,7 +97,7 @@ pub(crate) struct PrefetchedTable {
     pub keys: usize,
     pub found: usize,
     /// Word indices of the bitmaps of the packets that reached the table, in any round and in the last round; and of
-    /// the word with the address of the record behind the default action's.
+    /// the word with the address of the record after the default action's.
     pub reached: usize,
     pub fresh: usize,
     pub records: usize,
@@ -297,7 +297,7 @@ impl PrefetchLayout {
                     if parses && (parsed || !instrs.all(|instr| is_followed(program, &instr.op))) {
                         return false;
                     }
-                    // A parser behind an instruction that the scout does not execute cannot be followed.
+                    // A parser after an instruction that the scout does not execute cannot be followed.
                     parsed = true;
                     walk::whole_body(program, *body, &mut |used| {
                         if let Use::Write(slot) = used {

@@ -1,4 +1,4 @@
-//! IR programs for unit tests, parsed from text.
+//! Parses IR programs for unit tests.
 
 use diagnostics::{Diagnostics, SourceMap};
 use ir::Program;

@@ -1,4 +1,4 @@
-//! Walks over the IR: uses of slots, headers and tables.
+//! Walks over the IR to find uses of slots, headers and tables.
 
 use std::collections::BTreeSet;
 

@@ -72,9 +72,9 @@ reasons! {
     /// The port's device has no link or is gone.
     PortLost, "tx.device-down", "on sending: the device is down or gone";
     /// A block of the program exceeded its execution limit.
-    OutOfFuel, "program-limit", "for running too long without an end";
+    OutOfFuel, "program-limit", "for running too long";
     /// A table with remote entries has not answered.
-    NotYet, "table.not-ready", "because a table had no answer yet";
+    NotYet, "table.not-ready", "because a table had not answered yet";
     /// The packet exceeded the limit of passes or copies.
     LoopLimit, "loop-limit", "by the limit on passes and copies of one packet";
 }
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_are_told_by_reason_and_place() {
+    fn drops_are_counted_by_reason_and_site() {
         let mut registry = Registry::default();
         let place = SourcePosition { file: "router.p4".into(), line: 88, column: 9 };
         let mut drops = Drops::new(&mut registry, HashMap::from([(7, (place, "MyIngress.drop".to_string()))]));

@@ -1,4 +1,4 @@
-//! Frames, ports, and devices that process frames.
+//! Defines frames, ports, and devices that process frames.
 
 use std::fmt;
 

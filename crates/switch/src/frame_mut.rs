@@ -42,7 +42,7 @@ pub struct HeadroomBuf {
 }
 
 impl HeadroomBuf {
-    /// Copies `bytes` behind `headroom` free bytes.
+    /// Copies `bytes` after `headroom` free bytes.
     pub fn new(bytes: &[u8], headroom: usize) -> HeadroomBuf {
         let mut buffer = vec![0; headroom + bytes.len()];
         buffer[headroom..].copy_from_slice(bytes);

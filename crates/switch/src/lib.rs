@@ -1,5 +1,5 @@
-//! Common parts of switches of all architectures: frames and ports, time, queues, multicast groups, mirror sessions,
-//! drop reasons, notifications to the control plane, and the [`Registry`] of counters.
+//! Provides the common parts of switches of all architectures: frames and ports, time, queues, multicast groups, mirror
+//! sessions, drop reasons, notifications to the control plane, and the [`Registry`] of counters.
 //!
 //! A switch has two traits, [`SwitchControl`] for the control plane and [`PacketSwitch`] for drivers. Both build on
 //! [`Device`]: frames in, frames out, time as an argument. A device reads no clock, opens no socket, spawns no thread

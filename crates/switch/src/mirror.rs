@@ -1,4 +1,4 @@
-//! Mirror sessions: destinations of clones.
+//! Defines mirror sessions: destinations of clones.
 
 use std::collections::BTreeMap;
 

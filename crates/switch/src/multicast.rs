@@ -1,4 +1,4 @@
-//! Multicast groups: the ports to which a packet is copied.
+//! Defines multicast groups: the ports to which a packet is copied.
 
 use std::collections::BTreeMap;
 

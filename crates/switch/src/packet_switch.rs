@@ -1,11 +1,12 @@
-//! The two faces of a switch: [`SwitchControl`] for the control plane, [`PacketSwitch`] for whatever drives packets.
+//! Defines the two faces of a switch: [`SwitchControl`] for the control plane, [`PacketSwitch`] for whatever drives
+//! packets.
 //!
 //! ```text
 //!   P4Runtime, entries files, metrics ──> dyn SwitchControl   tables, groups, sessions, ports, counters
 //!   worker, lab, simulator            ──> S: PacketSwitch     step, step in place, events, workers, publication
 //! ```
 //!
-//! A driver is generic over [`PacketSwitch`], so that every architecture gets a packet loop of its own without a
+//! A driver is generic over [`PacketSwitch`], so every architecture gets a packet loop of its own without a
 //! virtual call per packet. The control plane works on a `dyn SwitchControl`: a virtual call per table write costs
 //! nothing that can be measured, and code above it is compiled once.
 //!
@@ -77,7 +78,8 @@ pub trait SwitchControl: Device + Any + Send {
     /// Sets the capacity of one queue of a port, or of each of its queues, in packets.
     fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize);
 
-    /// Returns the number of packets that wait in the queues of a port, and the number of packets that those queues dropped.
+    /// Returns the number of packets that wait in the queues of a port, and the number of packets that those queues
+    /// dropped.
     fn queue(&self, port: PortId) -> (u64, u64);
 
     /// Returns the counters of the switch by name; at the owner of workers their sum.

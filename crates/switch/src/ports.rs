@@ -1,4 +1,4 @@
-//! The ports of a switch: their state and counters.
+//! Keeps the ports of a switch: their state and counters.
 
 use crate::{PRIORITIES, PortId, Registry, Stat};
 
@@ -156,7 +156,7 @@ impl Ports {
             rows.push([port.id.to_string(), a, b, c, d, if port.up { "" } else { "down" }.to_string()]);
         }
         if rows.len() == 1 {
-            return "no packets came or left\n".to_string();
+            return "no packets received or sent\n".to_string();
         }
         let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..6).map(width).collect();
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_are_counted_and_told() {
+    fn ports_count_frames_and_render_as_a_table() {
         let mut registry = Registry::default();
         let mut ports = Ports::new(&[PortId(1), PortId(20), PortId(3)], &mut registry).unwrap();
         ports.count_rx(&mut registry, PortId(1), 60);

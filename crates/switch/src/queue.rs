@@ -5,7 +5,7 @@
 //! at once. With a rate it leaves when its port and its queue may send again: of all queues that may send at the
 //! earliest time, the one with the highest priority sends.
 //!
-//! The depth is limited in packets, 64 per queue by default (as in BMv2), so that no rate can make a switch buffer
+//! The depth is limited in packets, 64 per queue by default (as in BMv2), so no rate can make a switch buffer
 //! packets without end.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_of_its_own_rate_lets_lower_priorities_pass_meanwhile() {
+    fn a_rate_limited_queue_does_not_block_lower_priorities() {
         let mut queues = EgressQueues::default();
         queues.set_rate(PortId(1), Some(7), Some(1_000));
         for (priority, item) in [(7, "h1"), (7, "h2"), (0, "low")] {

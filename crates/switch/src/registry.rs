@@ -1,4 +1,4 @@
-//! The counters of a switch, under stable names.
+//! Keeps the counters of a switch under stable names.
 //!
 //! Each counter has one name, with parts separated by points: `port.1.rx.packets`, `queue.2.0.depth`,
 //! `drop.ingress.program`. The same number is printed for people, exported to a monitoring system, or stamped into a

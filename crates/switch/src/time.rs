@@ -1,4 +1,4 @@
-//! Time as a value.
+//! Represents time as a value.
 
 use std::fmt;
 

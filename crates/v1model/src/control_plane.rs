@@ -1,4 +1,4 @@
-//! Control-plane model of v1model: the P4Info resources that its externs and table properties represent.
+//! Defines the control-plane model of v1model: the P4Info resources that its externs and table properties represent.
 
 use p4info::{ControlPlaneModel, MatchKind, MatchType, Property, Resource};
 

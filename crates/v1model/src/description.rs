@@ -1,17 +1,17 @@
-//! The description of v1model for the compiler: its blocks, externs and metadata.
+//! Describes v1model to the compiler: its blocks, externs and metadata.
 //!
 //! The declarations that programs include are in `v1model.p4` beside this file. Their semantics are written as
 //! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
 
 use compiler::Architecture;
 use diagnostics::{Diagnostic, Span};
-use lower::{Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, TargetLowering, Val};
+use lower::{ArchitectureLowering, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val};
 use p4::typed::{self, Type};
 
 use crate::{lower_hash, lower_object, lower_packet};
 
 /// The value of `egress_spec` that drops a packet.
-pub const DROP_SPEC: u128 = 511;
+pub const DROP_SPEC: u128 = crate::DROP_PORT as u128;
 
 /// The name of the metadata struct's storage.
 pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
@@ -64,7 +64,7 @@ impl Architecture for V1Model {
     }
 }
 
-impl TargetLowering for V1Model {
+impl ArchitectureLowering for V1Model {
     fn name(&self) -> &str {
         NAME
     }

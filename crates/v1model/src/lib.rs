@@ -1,4 +1,4 @@
-//! The v1model architecture: its declarations for the compiler, and the switch that runs its programs.
+//! Implements the v1model architecture: its declarations for the compiler, and the switch that runs its programs.
 //!
 //! [`V1Model`] is the [`compiler::Architecture`] that callers hand to the compiler.
 //!

@@ -1,4 +1,4 @@
-//! Hashes, checksums and random numbers.
+//! Lowers v1model's hashes, checksums and random numbers.
 
 use diagnostics::Span;
 use ir::{Algorithm, BinaryOp, Expr, HashInput, LValue, Op};
@@ -10,25 +10,25 @@ use crate::lower_packet::scalar;
 
 /// A member of `HashAlgorithm`.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Chosen {
+pub(crate) enum HashAlgorithm {
     Computed(Algorithm),
     Random,
 }
 
 /// The members of `HashAlgorithm` in order.
-const ALGORITHMS: [Chosen; 8] = [
-    Chosen::Computed(Algorithm::Crc32),
-    Chosen::Computed(Algorithm::Crc32Custom),
-    Chosen::Computed(Algorithm::Crc16),
-    Chosen::Computed(Algorithm::Crc16Custom),
-    Chosen::Random,
-    Chosen::Computed(Algorithm::Identity),
-    Chosen::Computed(Algorithm::Csum16),
-    Chosen::Computed(Algorithm::Xor16),
+const ALGORITHMS: [HashAlgorithm; 8] = [
+    HashAlgorithm::Computed(Algorithm::Crc32),
+    HashAlgorithm::Computed(Algorithm::Crc32Custom),
+    HashAlgorithm::Computed(Algorithm::Crc16),
+    HashAlgorithm::Computed(Algorithm::Crc16Custom),
+    HashAlgorithm::Random,
+    HashAlgorithm::Computed(Algorithm::Identity),
+    HashAlgorithm::Computed(Algorithm::Csum16),
+    HashAlgorithm::Computed(Algorithm::Xor16),
 ];
 
 /// Returns the algorithm that an argument names.
-pub(crate) fn algorithm(cx: &mut Lowering<'_>, val: &Val, span: Span) -> Option<Chosen> {
+pub(crate) fn algorithm(cx: &mut Lowering<'_>, val: &Val, span: Span) -> Option<HashAlgorithm> {
     let chosen = val.to_u64().and_then(|index| ALGORITHMS.get(index as usize).copied());
     if chosen.is_none() {
         cx.unsupported(span, "the hash algorithm must be known at compile time");
@@ -36,7 +36,7 @@ pub(crate) fn algorithm(cx: &mut Lowering<'_>, val: &Val, span: Span) -> Option<
     chosen
 }
 
-/// Returns the width of an algorithm's result; for `identity`, the maximum that a hash may use.
+/// Returns the width of an algorithm's result; for `identity`, the width that a hash is cut to.
 fn result_width(algorithm: Algorithm) -> u32 {
     match algorithm {
         Algorithm::Csum16 | Algorithm::Crc16 | Algorithm::Crc16Custom | Algorithm::Xor16 => 16,
@@ -45,7 +45,7 @@ fn result_width(algorithm: Algorithm) -> u32 {
     }
 }
 
-/// Returns the pieces of data of a value, in order.
+/// Flattens a value into hash inputs, in order.
 pub(crate) fn data(cx: &Lowering<'_>, val: Val, ty: &Type) -> Vec<HashInput> {
     let pieces = cx.leaves("", val, ty).into_iter().map(|(_, leaf, ty)| match leaf {
         Val::Varbit(header, field) => HashInput::Varbit(header, field),
@@ -54,7 +54,7 @@ pub(crate) fn data(cx: &Lowering<'_>, val: Val, ty: &Type) -> Vec<HashInput> {
     pieces.collect()
 }
 
-/// `random(result, lo, hi)`
+/// Lowers `random(result, lo, hi)`.
 pub(crate) fn random(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [result, low, high] = &mut call.args[..] else { return };
     let (low, high) = (scalar(cx, low), scalar(cx, high));
@@ -62,12 +62,14 @@ pub(crate) fn random(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     cx.emit(Op::Random(place, low, high));
 }
 
+/// Lowers `hash`.
+///
 /// ```text
 /// hash(result, algo, base, data, max)      $tmp = algo(data)
 ///                                          result = base + $tmp % max
 /// ```
 ///
-/// A remainder by 0 is 0, and so a `max` of 0 gives `base`, as BMv2 documents.
+/// `x % 0` is 0, so a `max` of 0 gives `base`, as BMv2 documents.
 pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let span = call.span;
     let [result, algo, base, input, max] = &mut call.args[..] else { return };
@@ -75,16 +77,16 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let (base_width, max_width) = (cx.scalar_width(&base.ty), cx.scalar_width(&max.ty));
     let (base, max) = (scalar(cx, base), scalar(cx, max));
     let hash_width = match chosen {
-        Chosen::Computed(algorithm) => result_width(algorithm),
-        Chosen::Random => 64,
+        HashAlgorithm::Computed(algorithm) => result_width(algorithm),
+        HashAlgorithm::Random => 64,
     };
     let hash = cx.temp(hash_width);
     match chosen {
-        Chosen::Computed(algorithm) => {
+        HashAlgorithm::Computed(algorithm) => {
             let pieces = data(cx, input.val.clone(), &input.ty);
             cx.emit(Op::Compute(LValue::Slot(hash), algorithm, pieces));
         }
-        Chosen::Random => {
+        HashAlgorithm::Random => {
             let ones = Expr::Const(bits::Bits::ones(hash_width));
             cx.emit(Op::Random(LValue::Slot(hash), fold::constant(0, hash_width), ones));
         }
@@ -104,25 +106,27 @@ pub(crate) fn hash(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     cx.set(place, fold::resize(sum, wide, width));
 }
 
-/// Computes the checksum of a call's data, `width` bits of it, and stores it in a place.
+/// Emits code that stores the checksum of a call's data, `width` bits wide, in a place.
 fn checksum(cx: &mut Lowering<'_>, call: &ExternCall<'_>, place: LValue, width: u32) {
     let [_, input, _, algo] = &call.args[..] else { return };
     let Some(chosen) = algorithm(cx, &algo.val, call.span) else { return };
     match chosen {
-        Chosen::Computed(algorithm) => {
+        HashAlgorithm::Computed(algorithm) => {
             let mut pieces = data(cx, input.val.clone(), &input.ty);
             if call.name.ends_with("_with_payload") {
                 pieces.push(HashInput::Payload);
             }
             cx.emit(Op::Compute(place, algorithm, pieces));
         }
-        Chosen::Random => {
+        HashAlgorithm::Random => {
             let ones = Expr::Const(bits::Bits::ones(width));
             cx.emit(Op::Random(place, fold::constant(0, width), ones));
         }
     }
 }
 
+/// Lowers `verify_checksum`.
+///
 /// ```text
 /// verify_checksum(c, data, sum, algo)      if c { $tmp = algo(data); if $tmp != sum { checksum_error = 1 } }
 /// ```
@@ -141,6 +145,8 @@ pub(crate) fn verify_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     });
 }
 
+/// Lowers `update_checksum`.
+///
 /// ```text
 /// update_checksum(c, data, sum, algo)      if c { sum = algo(data) }
 /// ```
@@ -162,7 +168,7 @@ pub(crate) fn update_checksum(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) 
     });
 }
 
-/// `Checksum16.get(data)`
+/// Lowers `Checksum16.get(data)`.
 pub(crate) fn checksum16(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) -> Val {
     let [input] = &call.args[..] else { return cx.default_value(call.ret) };
     let pieces = data(cx, input.val.clone(), &input.ty);

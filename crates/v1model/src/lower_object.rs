@@ -1,10 +1,10 @@
-//! Extern objects: counters, meters, registers, action profiles.
+//! Lowers extern objects: counters, meters, registers, action profiles.
 
 use diagnostics::{Diagnostic, Span};
 use ir::{Expr, LValue, Op, Unit};
 use lower::{ExternCall, ExternInstance, Lowering, Object, Val};
 
-use crate::lower_hash::{Chosen, algorithm, checksum16};
+use crate::lower_hash::{HashAlgorithm, algorithm, checksum16};
 use crate::lower_packet::scalar;
 
 /// The object of a `Checksum16`, which has no state.
@@ -49,9 +49,9 @@ pub(crate) fn instance(cx: &mut Lowering<'_>, new: &ExternInstance<'_>) -> Objec
         }
         "action_selector" => {
             let selector = match new.args.first().and_then(|val| algorithm(cx, val, new.span)) {
-                Some(Chosen::Computed(algorithm)) => algorithm,
-                Some(Chosen::Random) => {
-                    cx.unsupported(new.span, "a selector that chooses at random is not supported");
+                Some(HashAlgorithm::Computed(algorithm)) => algorithm,
+                Some(HashAlgorithm::Random) => {
+                    cx.unsupported(new.span, "a selector with random selection is not supported");
                     return NONE;
                 }
                 None => return NONE,
@@ -85,12 +85,12 @@ fn array_size(cx: &mut Lowering<'_>, new: &ExternInstance<'_>, width: u32) -> u6
     let size = size(cx, new, 0);
     let most = ir::MAX_ARRAY_SIZE.min(ir::MAX_REGISTER_BITS / u64::from(width.max(1)));
     if size > most {
-        let message = format!("{size} elements are more than a {} can have", new.decl.name);
+        let message = format!("{size} elements are too many for a {}", new.decl.name);
         let wide = if width > 1 { format!(" of {width} bits") } else { String::new() };
         cx.error(
             Diagnostic::error("too-large", new.span, message)
                 .label("too large")
-                .help(format!("at most {most} elements{wide} are possible")),
+                .help(format!("the maximum is {most} elements{wide}")),
         );
         return 0;
     }
@@ -154,7 +154,7 @@ pub(crate) fn method(cx: &mut Lowering<'_>, object: &Object, call: &mut ExternCa
             let index = scalar(cx, index);
             match cx.pack(value.val.clone(), &value.ty) {
                 Some((packed, _)) => cx.emit(Op::RegisterWrite(*id, index, packed)),
-                None => cx.unsupported(call.span, "this value cannot be kept in a register"),
+                None => cx.unsupported(call.span, "this value cannot be stored in a register"),
             }
         }
         (object, "get", [_]) if *object == CHECKSUM16 => return checksum16(cx, call),
@@ -176,8 +176,8 @@ fn direct(cx: &mut Lowering<'_>, is_direct: bool, taken: bool, property: &str, s
         );
     } else if taken {
         cx.error(
-            Diagnostic::error("not-direct", span, "a direct object belongs to one table alone")
-                .label("belongs to another table"),
+            Diagnostic::error("not-direct", span, "a direct object can belong to only one table")
+                .label("it already belongs to another table"),
         );
     }
     is_direct && !taken
@@ -204,11 +204,12 @@ pub(crate) fn table_property(cx: &mut Lowering<'_>, table: &mut ir::Table, name:
         }
         (_, Val::Object(object)) if *object == NONE => {}
         ("implementation" | "counters" | "meters", _) => {
-            cx.unsupported(span, format!("this is nothing that `{name}` can be in v1model"));
+            cx.unsupported(span, format!("this is not a valid `{name}` in v1model"));
         }
         _ => {
-            let warning = Diagnostic::warning("unknown-property", span, format!("`{name}` means nothing here"));
-            cx.error(warning.help("v1model has `implementation`, `counters`, `meters` and `support_timeout`"));
+            let message = format!("v1model has no table property `{name}`");
+            let warning = Diagnostic::warning("unknown-property", span, message);
+            cx.error(warning.help("the properties are `implementation`, `counters`, `meters` and `support_timeout`"));
         }
     }
 }

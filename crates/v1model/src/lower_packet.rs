@@ -1,5 +1,5 @@
-//! Externs that affect a packet (drop, clone, resubmit, recirculate, truncate) and those that report (digest, log,
-//! assert).
+//! Lowers externs that affect a packet (drop, clone, resubmit, recirculate, truncate) and those that report (digest,
+//! log, assert).
 
 use std::collections::HashSet;
 
@@ -200,7 +200,7 @@ pub(crate) fn digest(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let mut values = Vec::new();
     for (name, leaf, ty) in leaves {
         let Some(width) = cx.scalar_width(&ty) else {
-            cx.unsupported(call.span, "a digest can only hold numbers, `bool`s, errors and enums");
+            cx.unsupported(call.span, "a digest can contain only numbers, `bool`s, errors and enums");
             return;
         };
         fields.push((name, width));

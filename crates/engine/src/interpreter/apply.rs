@@ -1,4 +1,4 @@
-//! Table application: key, lookup, choice of an action, and its body.
+//! Applies tables: key, lookup, choice of an action, and its body.
 
 use bits::Bits;
 use ir::{LocId, SlotId, TableId};
@@ -31,7 +31,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
 
         // As in BMv2 a miss is neither counted nor metered; it is green.
         let bytes = self.state.data.len() as u64;
-        let colour = entry.and_then(|handle| self.objects.hit(id, handle, bytes, self.now.ns));
+        let colour = entry.and_then(|handle| self.objects.record_hit_if_needed(id, handle, bytes, self.now.ns));
         if let Some(meter) = table.meter {
             self.state.colours[meter] = colour.unwrap_or(Colour::Green);
         }

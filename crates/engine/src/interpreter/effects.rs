@@ -1,4 +1,5 @@
-//! Instructions with effects beyond the packet's headers and slots: arrays, hashes, the outgoing packet, requests.
+//! Executes instructions with effects beyond the packet's headers and slots: arrays, hashes, the outgoing packet,
+//! requests.
 
 use std::fmt::Write;
 

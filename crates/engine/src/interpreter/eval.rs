@@ -1,4 +1,4 @@
-//! Expressions and places.
+//! Evaluates expressions and places.
 
 use std::cmp::Ordering;
 
@@ -34,10 +34,13 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
             Expr::Concat(a, b) => self.eval(a).concat(&self.eval(b)),
             Expr::ZeroExtend(a, width) => self.eval(a).resize(*width),
             Expr::SignExtend(a, width) => self.eval(a).sign_extend(*width),
-            Expr::Choose(condition, then, otherwise) => match self.eval(condition).is_true() {
-                true => self.eval(then),
-                false => self.eval(otherwise),
-            },
+            Expr::Choose(condition, then, otherwise) => {
+                if self.eval(condition).is_true() {
+                    self.eval(then)
+                } else {
+                    self.eval(otherwise)
+                }
+            }
         }
     }
 
@@ -58,7 +61,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         }
     }
 
-    /// Returns a variable field; empty beyond the end of a stack.
+    /// Returns a varbit field; empty beyond the end of a stack.
     pub(super) fn varbit(&self, header: &HeaderRef, field: u32) -> Bits {
         match self.header(header) {
             Some(header) => self.state.headers[header].fields[field as usize].clone(),

@@ -11,7 +11,7 @@ use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
 use crate::{BitString, Event, Objects, PacketState, Watch};
 
 /// Maximum number of blocks that one run of a body executes, including those of the actions it applies. Operations that
-/// grow the packet state consume fuel as well, so that no loop exhausts memory: one block for each request, and for
+/// grow the packet state consume fuel as well, so no loop exhausts memory: one block for each request, and for
 /// each 128 bytes emitted.
 pub const FUEL_BLOCKS: u32 = 100_000;
 

@@ -1,4 +1,4 @@
-//! Operations that only parsers have. Errors are those of `core.p4`, by name; an error ends the parser, and headers
+//! Executes the parser instructions. Errors are those of `core.p4`, by name; an error ends the parser, and headers
 //! extracted before stay valid.
 
 use bits::Bits;
@@ -21,7 +21,7 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         self.raise(error, loc)
     }
 
-    /// Returns the number of bits behind the cursor.
+    /// Returns the number of bits after the cursor.
     fn left_bits(&self) -> usize {
         self.state.data.len() * 8 - self.state.cursor_bits
     }

@@ -1,4 +1,4 @@
-//! Control plane operations on registers, counters, meters and value sets.
+//! Implements the control plane's operations on registers, counters, meters and value sets.
 
 use bits::Bits;
 use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};

@@ -1,4 +1,4 @@
-//! Bulk table lookups for compiled code.
+//! Looks up many keys at once for compiled code.
 
 use ir::TableId;
 
@@ -10,7 +10,7 @@ fn handle(found: u32) -> Option<Handle> {
 }
 
 impl Objects {
-    /// Looks up packed keys, one behind the other, for packets that will reach the table later. Results are handles, or
+    /// Looks up packed keys, one after the other, for packets that will reach the table later. Results are handles, or
     /// [`MISS`]. Counts nothing. Returns false, without results, if the table does not support batches.
     ///
     /// The results are valid until the control plane changes the table or a worker pins a new version.
@@ -52,7 +52,7 @@ impl Objects {
         let state = &self.control().tables[id];
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle(found), state.records_hits) {
-            let hit = self.note_hit(id, state, handle, bytes, now_ns);
+            let hit = self.record_hit(id, state, handle, bytes, now_ns);
             colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
         }
         (state.records.get(handle(found)), colour)

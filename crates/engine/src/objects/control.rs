@@ -1,5 +1,5 @@
-//! The state that the control plane writes and packets only read: one version of it, and the changes that lead to the
-//! next.
+//! Holds the state that the control plane writes and packets only read: one version of it, and the changes that lead to
+//! the next.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ impl Revision {
     }
 }
 
-/// Prints no number, as it is no part of the control plane's state.
+/// Prints no number, as it is not part of the control plane's state.
 impl std::fmt::Debug for Revision {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Revision")

@@ -1,4 +1,4 @@
-//! Counter values.
+//! Defines counter values.
 
 use ir::Unit;
 

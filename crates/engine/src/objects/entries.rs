@@ -1,4 +1,4 @@
-//! Control plane operations on tables.
+//! Implements the control plane's operations on tables.
 
 use std::sync::Arc;
 

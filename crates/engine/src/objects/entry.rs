@@ -1,4 +1,4 @@
-//! Table entries as the control plane writes them, and all errors they can have.
+//! Defines table entries as the control plane writes them, and all errors they can have.
 
 use bits::Bits;
 use ir::{ActionId, KeyValue, MatchKind, ProfileId, TableId};
@@ -67,16 +67,16 @@ pub enum EntryError {
     #[error("the entries of {0} are constant")]
     ConstEntries(TableId),
     /// An entry that the program marks `const` cannot be changed.
-    #[error("the program gives this entry of {0} as constant")]
+    #[error("this entry of {0} is constant")]
     ConstEntry(TableId),
     /// A const default action cannot be changed.
     #[error("the default action of {0} is constant")]
     ConstDefault(TableId),
     /// A table without a key has no entries.
-    #[error("{0} has no key and so no entries")]
+    #[error("{0} has no key, so it has no entries")]
     Keyless(TableId),
     /// The number of key values is not the table's.
-    #[error("the key has {want} elements, {got} are given")]
+    #[error("the key has {want} elements, but {got} are given")]
     KeyCount {
         /// Elements of the table's key, selectors excepted.
         want: usize,
@@ -84,7 +84,7 @@ pub enum EntryError {
         got: usize,
     },
     /// The kind of a key value does not fit the match kind.
-    #[error("key element {key} is matched as {kind:?}, another kind of value is given")]
+    #[error("key element {key} has match kind {kind:?}, but the value is of another kind")]
     KeyKind {
         /// Index of the element among those that are matched.
         key: usize,
@@ -92,7 +92,7 @@ pub enum EntryError {
         kind: MatchKind,
     },
     /// A key value has another width.
-    #[error("key element {key} has {want} bits, {got} are given")]
+    #[error("key element {key} has {want} bits, but the value has {got}")]
     KeyWidth {
         /// Index of the element among those that are matched.
         key: usize,
@@ -102,7 +102,7 @@ pub enum EntryError {
         got: u32,
     },
     /// The prefix is longer than the key element.
-    #[error("key element {key} has {width} bits, the prefix {got}")]
+    #[error("key element {key} has {width} bits, but the prefix length is {got}")]
     PrefixTooLong {
         /// Index of the element among those that are matched.
         key: usize,
@@ -118,19 +118,19 @@ pub enum EntryError {
         key: usize,
     },
     /// A range that ends before it begins.
-    #[error("key element {key} is a range that ends before it begins")]
+    #[error("the range of key element {key} is empty")]
     EmptyRange {
         /// Index of the element among those that are matched.
         key: usize,
     },
     /// The key requires a priority greater than 0.
-    #[error("a priority greater than 0 is needed, {0} is given")]
+    #[error("the priority must be greater than 0, but {0} is given")]
     PriorityMissing(i32),
     /// The key does not allow a priority.
-    #[error("the table's key needs no priority, {0} is given")]
+    #[error("entries of this table have no priority, but {0} is given")]
     PriorityNeedless(i32),
     /// The action is not one of the table's.
-    #[error("{action} is no action of {table}")]
+    #[error("{action} is not an action of {table}")]
     ActionNotInTable {
         /// The table.
         table: TableId,
@@ -138,7 +138,7 @@ pub enum EntryError {
         action: ActionId,
     },
     /// The action is not available to entries of all tables of the profile.
-    #[error("{action} is no action of {profile}")]
+    #[error("{action} is not an action of {profile}")]
     ActionNotInProfile {
         /// The profile.
         profile: ProfileId,
@@ -146,13 +146,13 @@ pub enum EntryError {
         action: ActionId,
     },
     /// The action is for the default only.
-    #[error("{0} may be used as the default action only")]
+    #[error("{0} may be used only as the default action")]
     DefaultOnly(ActionId),
     /// The action is for entries only.
     #[error("{0} may not be used as the default action")]
     TableOnly(ActionId),
     /// The number of arguments is not the action's.
-    #[error("{action} has {want} parameters, {got} arguments are given")]
+    #[error("{action} has {want} parameters, but {got} arguments are given")]
     ArgCount {
         /// The action.
         action: ActionId,
@@ -162,7 +162,7 @@ pub enum EntryError {
         got: usize,
     },
     /// An argument of another width.
-    #[error("parameter {param} of {action} has {want} bits, {got} are given")]
+    #[error("parameter {param} of {action} has {want} bits, but the argument has {got}")]
     ArgWidth {
         /// The action.
         action: ActionId,
@@ -180,7 +180,7 @@ pub enum EntryError {
     #[error("{0} takes its actions from an action profile")]
     NeedsProfile(TableId),
     /// The profile has no selector, and a group is asked for.
-    #[error("the action profile has no selector and so no groups")]
+    #[error("the action profile has no selector, so it has no groups")]
     NoSelector,
     /// No such member.
     #[error("there is no member {0}")]
@@ -195,7 +195,7 @@ pub enum EntryError {
     #[error("a weight is 0 or the weights are too large")]
     BadWeight,
     /// A group that would have more members than it may.
-    #[error("the group may have {max} members, {got} are given")]
+    #[error("the group may have {max} members, but {got} are given")]
     GroupTooLarge {
         /// The limit.
         max: u32,
@@ -203,16 +203,16 @@ pub enum EntryError {
         got: usize,
     },
     /// The same key, id or member is there already.
-    #[error("it is there already")]
+    #[error("it already exists")]
     Duplicate,
     /// There is no such entry, member or group.
-    #[error("it is not there")]
+    #[error("it does not exist")]
     NotFound,
     /// The table, profile or value set holds as many as it can.
-    #[error("it is full: it holds {0}")]
+    #[error("it is full: its size is {0}")]
     Full(u64),
     /// An index beyond the end of an array.
-    #[error("index {index} is beyond the end, there are {size}")]
+    #[error("index {index} is out of range: the size is {size}")]
     BeyondEnd {
         /// The index.
         index: u64,
@@ -220,7 +220,7 @@ pub enum EntryError {
         size: u64,
     },
     /// A value of another width than the array's.
-    #[error("the elements have {want} bits, {got} are given")]
+    #[error("the elements have {want} bits, but the value has {got}")]
     ValueWidth {
         /// Bits of an element.
         want: u32,

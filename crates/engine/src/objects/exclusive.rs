@@ -1,4 +1,4 @@
-//! The lock of `@atomic` blocks: one per program, held by a packet from the start of a block to its end.
+//! Implements the lock of `@atomic` blocks: one per program, held by a packet from the start of a block to its end.
 //!
 //! A single lock cannot be acquired in a wrong order, and it is held only for a few memory accesses, so it spins. A
 //! thread that finds it taken for longer yields its processor, since the holder may be waiting for just that. The lock

@@ -1,4 +1,4 @@
-//! Operations for executors other than the interpreter.
+//! Provides the operations on objects to executors other than the interpreter.
 
 use bits::Bits;
 use ir::{Algorithm, CounterId, MeterId, RegisterId, ValueSetId};

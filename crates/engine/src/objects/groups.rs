@@ -1,4 +1,4 @@
-//! Control plane operations on action profiles.
+//! Implements the control plane's operations on action profiles.
 
 use ir::ProfileId;
 

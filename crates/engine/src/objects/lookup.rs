@@ -1,4 +1,4 @@
-//! Table lookups for executors: choice of the entry and of the action.
+//! Looks up tables for executors: finds the entry of a key, and selects the action of an entry or a miss.
 
 use bits::Bits;
 use ir::{MatchKind, ProfileId, TableId};
@@ -8,17 +8,18 @@ use super::{ActionCall, ActionSpec, Colour, Objects, TableState, choose};
 use crate::BitString;
 use crate::tables::{Handle, Lookup};
 
-/// The result of a lookup.
+/// The action that a lookup selects, and the member that provided it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chosen<'a> {
-    /// Action; `None` if the entry's group has no member whose port is up.
+pub(crate) struct SelectedAction<'a> {
+    /// Action; `None` if no usable member exists: the member is unknown, or no member of the group or one-shot list has
+    /// a port that is up.
     pub(crate) call: Option<&'a ActionCall>,
     /// The member of the table's profile that provided the action.
     pub(crate) member: Option<(ProfileId, u32)>,
 }
 
 impl Objects {
-    /// Finds the entry for a key, which has all the table's elements, selectors included.
+    /// Finds the entry for a key. `key` has a value for each key element, selector elements included.
     pub(crate) fn look_up(&self, id: TableId, table: &ir::Table, key: &[Bits]) -> Lookup {
         let state = &self.control().tables[id];
         if !state.has_selectors {
@@ -29,18 +30,19 @@ impl Objects {
         state.backend.lookup(&matched)
     }
 
-    /// Counts and meters a hit with the entry's own counter and meter. Returns the colour, if the table has a meter.
-    pub(crate) fn hit(&self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
+    /// Updates the table's direct counter and direct meter for a hit, if it records hits. Returns the colour, if the
+    /// table has a meter.
+    pub(crate) fn record_hit_if_needed(&self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
         let state = &self.control().tables[id];
         if !state.records_hits {
             return None;
         }
-        self.note_hit(id, state, handle, bytes, now_ns)
+        self.record_hit(id, state, handle, bytes, now_ns)
     }
 
-    /// Counts and meters a hit in a table that records hits.
+    /// Updates the direct counter and direct meter for a hit in a table that records hits.
     #[inline]
-    pub(crate) fn note_hit(
+    pub(crate) fn record_hit(
         &self,
         id: TableId,
         state: &TableState,
@@ -48,31 +50,38 @@ impl Objects {
         bytes: u64,
         now_ns: u64,
     ) -> Option<Colour> {
+        // The generation distinguishes the entry from earlier ones with the same handle.
         let generation = u64::from(state.stored(handle).generation);
         self.tally.hit(id, handle, generation, bytes, now_ns);
         state.meter.map(|_| self.shared.direct[id].execute_direct(handle.0, generation, bytes, now_ns, self.several))
     }
 
     /// Returns the action to run for an entry, or for a miss.
-    pub(crate) fn choose(&self, id: TableId, table: &ir::Table, entry: Option<Handle>, key: &[Bits]) -> Chosen<'_> {
+    pub(crate) fn choose(
+        &self,
+        id: TableId,
+        table: &ir::Table,
+        entry: Option<Handle>,
+        key: &[Bits],
+    ) -> SelectedAction<'_> {
         let state = &self.control().tables[id];
-        let Some(entry) = entry else { return Chosen { call: Some(&state.default), member: None } };
+        let Some(entry) = entry else { return SelectedAction { call: Some(&state.default), member: None } };
         let in_profile = || {
             let id = state.profile.expect("entries with members belong to tables with profiles");
             (id, &self.control().profiles[id])
         };
         match &state.stored(entry).entry.action {
-            ActionSpec::Direct(call) => Chosen { call: Some(call), member: None },
+            ActionSpec::Direct(call) => SelectedAction { call: Some(call), member: None },
             ActionSpec::Member(member) => {
                 let (id, profile) = in_profile();
-                Chosen { call: profile.member(*member), member: Some((id, *member)) }
+                SelectedAction { call: profile.member(*member), member: Some((id, *member)) }
             }
             ActionSpec::Group(group) => {
                 let (id, profile) = in_profile();
                 let members = profile.group(*group).unwrap_or_default();
                 let member = choose(members, self.selector_hash(id, table, key), &self.control().down);
                 let member = member.map(|member| member.member);
-                Chosen {
+                SelectedAction {
                     call: member.and_then(|member| profile.member(member)),
                     member: member.map(|member| (id, member)),
                 }
@@ -80,7 +89,7 @@ impl Objects {
             ActionSpec::OneShot(calls) => {
                 let (id, _) = in_profile();
                 let chosen = choose(calls, self.selector_hash(id, table, key), &self.control().down);
-                Chosen { call: chosen.map(|weighted| &weighted.call), member: None }
+                SelectedAction { call: chosen.map(|weighted| &weighted.call), member: None }
             }
         }
     }

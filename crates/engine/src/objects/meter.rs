@@ -1,10 +1,10 @@
-//! Meters: two rates, three colours, colour-blind (RFC 2698).
+//! Implements meters: two rates, three colours, colour-blind (RFC 2698).
 //!
 //! Two token buckets. P has the peak rate (PIR) and the peak burst (PBS), C the committed ones (CIR, CBS); both
 //! begin full. A packet of B units (bytes, or 1) is *red* if P holds less than B; else *yellow* if C holds less than
 //! B, and takes B from P; else *green*, and takes B from both.
 //!
-//! Tokens are counted in units of 10^-9, so that a rate in units per second times a time in nanoseconds is an integer
+//! Tokens are counted in units of 10^-9, so a rate in units per second times a time in nanoseconds is an integer
 //! and nothing is lost to rounding, however often the meter is executed.
 
 use ir::Unit;

@@ -1,4 +1,4 @@
-//! Meters that several workers execute.
+//! Executes meters that several workers share.
 
 use std::sync::PoisonError;
 use std::sync::RwLock;
@@ -105,10 +105,7 @@ impl MeterArray {
     }
 
     fn inside(&self, index: u64) -> Result<(), EntryError> {
-        match index < self.size {
-            true => Ok(()),
-            false => Err(EntryError::BeyondEnd { index, size: self.size }),
-        }
+        if index < self.size { Ok(()) } else { Err(EntryError::BeyondEnd { index, size: self.size }) }
     }
 
     /// Meters a packet with the meter of an entry.

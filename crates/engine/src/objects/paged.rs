@@ -1,4 +1,4 @@
-//! Lock-free arrays for several threads, with memory allocated page by page.
+//! Implements lock-free arrays for several threads, with memory allocated page by page.
 //!
 //! A program may declare millions of registers, and a table grows without a fixed limit. A page of 256 elements is
 //! allocated when one of them is first written. Pages never move, so readers and writers need nothing but atomic
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_only_looked_at_does_not_show() {
+    fn elements_that_were_only_read_are_not_listed() {
         let (one, other) = (Paged::<AtomicU64>::new(), Paged::<AtomicU64>::new());
         one.at(5).store(7, Ordering::Relaxed);
         other.at(5).store(7, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Action profiles: members that entries share, and groups of members with selection by hash.
+//! Stores action profiles: members that entries share, and groups of members with selection by hash.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,9 +85,10 @@ pub(crate) fn choose<'a, T: Share>(all: &'a [T], hash: u64, down: &BTreeSet<u32>
 /// Checks that weights are at least 1 and that their sum fits into 32 bits.
 pub(crate) fn check_weights<T: Share>(all: &[T]) -> Result<(), EntryError> {
     let total: u64 = all.iter().map(|share| u64::from(share.weight())).sum();
-    match all.iter().any(|share| share.weight() == 0) || total > u64::from(u32::MAX) {
-        true => Err(EntryError::BadWeight),
-        false => Ok(()),
+    if all.iter().any(|share| share.weight() == 0) || total > u64::from(u32::MAX) {
+        Err(EntryError::BadWeight)
+    } else {
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The random numbers of P4 programs, from a seed. Equal seeds give equal numbers on every machine.
+//! Draws the random numbers of P4 programs from a seed. Equal seeds give equal numbers on every machine.
 
 use bits::Bits;
 use rng::SplitMix64;

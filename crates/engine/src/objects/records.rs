@@ -153,7 +153,7 @@ impl Objects {
         };
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle, state.records_hits) {
-            let hit = self.note_hit(id, state, handle, bytes, now_ns);
+            let hit = self.record_hit(id, state, handle, bytes, now_ns);
             colour = colour.zip(hit).map(|((meter, _), colour)| (meter, colour));
         }
         let record = state.records.get(handle);

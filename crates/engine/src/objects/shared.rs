@@ -1,4 +1,4 @@
-//! State that the packets of all workers read and write: registers and meters.
+//! Holds the state that the packets of all workers read and write: registers and meters.
 //!
 //! Elements are words, each read and written atomically. A lock protects elements of several words (a register wider
 //! than 64 bits, a meter); it is taken only while there are several workers.
@@ -133,18 +133,18 @@ impl Registers {
     /// Sets every element. Elements that were never written take no memory for a 0.
     pub(crate) fn fill(&self, value: &Bits, several: bool) {
         let zero = *value == Bits::zero(self.width);
-        match zero && self.stride <= 1 {
-            true => self.words.iter().for_each(|(_, word)| word.store(0, Relaxed)),
-            false if zero => {
-                let mut last = None;
-                for (at, _) in self.words.iter() {
-                    let index = at / self.stride;
-                    if last.replace(index) != Some(index) {
-                        self.set(index, value, several);
-                    }
+        if zero && self.stride <= 1 {
+            self.words.iter().for_each(|(_, word)| word.store(0, Relaxed));
+        } else if zero {
+            let mut last = None;
+            for (at, _) in self.words.iter() {
+                let index = at / self.stride;
+                if last.replace(index) != Some(index) {
+                    self.set(index, value, several);
                 }
             }
-            false => (0..self.size).for_each(|index| self.set(index, value, several)),
+        } else {
+            (0..self.size).for_each(|index| self.set(index, value, several));
         }
     }
 
@@ -154,9 +154,10 @@ impl Registers {
 
     /// Checks a value written by the control plane.
     pub(crate) fn check(&self, value: &Bits) -> Result<(), EntryError> {
-        match value.width() == self.width {
-            true => Ok(()),
-            false => Err(EntryError::ValueWidth { want: self.width, got: value.width() }),
+        if value.width() == self.width {
+            Ok(())
+        } else {
+            Err(EntryError::ValueWidth { want: self.width, got: value.width() })
         }
     }
 }

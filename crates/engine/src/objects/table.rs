@@ -1,4 +1,4 @@
-//! The state of one table: its entries and their counts.
+//! Holds the state of one table: its entries and their counts.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tables::{Backend, Handle, KeyShape, KeyWords, backend_for};
 pub struct Installed<'a> {
     /// The entry.
     pub entry: &'a TableEntry,
-    /// Whether the program declares it constant, so that the control plane cannot change it.
+    /// Whether the program declares it constant, so the control plane cannot change it.
     pub constant: bool,
     /// Direct counter: hits and their bytes. It counts if the table has a direct counter, a direct meter or entries
     /// with an idle timeout.

@@ -1,4 +1,4 @@
-//! Counts of one worker: hits of entries and elements of counter arrays.
+//! Counts for one worker: hits of entries and elements of counter arrays.
 //!
 //! Only the owning worker writes a tally, so counting costs no more than an addition; readers add up the tallies of all
 //! workers. Elements are atomic only to allow concurrent reads: a plain load and a plain store on every machine.

@@ -1,4 +1,4 @@
-//! Value sets: sets of keys that a parser's `select` matches, filled by the control plane.
+//! Implements value sets: sets of keys that a parser's `select` matches, filled by the control plane.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};

@@ -1,4 +1,4 @@
-//! Several workers on one state: distribution of versions, and the architecture's attached state.
+//! Supports several workers on one state: distribution of versions, and the architecture's attached state.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Looks up several keys that lie one behind the other. Results are handles, or [`tables::MISS`] where no entry
+    /// Looks up several keys that lie one after the other. Results are handles, or [`tables::MISS`] where no entry
     /// matches. Returns false, without results, if the backend does not support batches.
     fn lookup_batch(&self, keys: &[u64], found: &mut [u32]) -> bool {
         _ = (keys, found);
@@ -135,13 +135,13 @@ pub fn canonical(shape: &[KeyShape], values: Vec<KeyValue>) -> Result<Vec<KeyVal
 
 fn canonical_value(key: usize, shape: &KeyShape, value: KeyValue) -> Result<KeyValue, EntryError> {
     let width = shape.width;
-    let check = |bits: &Bits| match bits.width() == width {
-        true => Ok(()),
-        false => Err(EntryError::KeyWidth { key, want: width, got: bits.width() }),
+    let check = |bits: &Bits| {
+        if bits.width() == width { Ok(()) } else { Err(EntryError::KeyWidth { key, want: width, got: bits.width() }) }
     };
-    let (lowest, highest) = match shape.signed && width > 0 {
-        true => (Bits::new(1, width).shl(width - 1), Bits::ones(width).shr(1)),
-        false => (Bits::zero(width), Bits::ones(width)),
+    let (lowest, highest) = if shape.signed && width > 0 {
+        (Bits::new(1, width).shl(width - 1), Bits::ones(width).shr(1))
+    } else {
+        (Bits::zero(width), Bits::ones(width))
     };
     let value = match (shape.kind, value) {
         (MatchKind::Lpm, KeyValue::Any) => KeyValue::Lpm(Bits::zero(width), 0),
@@ -189,9 +189,10 @@ pub(crate) fn prefix_mask(width: u32, prefix: u32) -> Bits {
 }
 
 fn within(signed: bool, value: &Bits, low: &Bits, high: &Bits) -> bool {
-    match signed {
-        false => value.unsigned_cmp(low).is_ge() && value.unsigned_cmp(high).is_le(),
-        true => value.signed_cmp(low).is_ge() && value.signed_cmp(high).is_le(),
+    if signed {
+        value.signed_cmp(low).is_ge() && value.signed_cmp(high).is_le()
+    } else {
+        value.unsigned_cmp(low).is_ge() && value.unsigned_cmp(high).is_le()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A linear scan over entries of any kind, in the order of their rank.
+//! Scans linearly over entries of any kind, in the order of their rank.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

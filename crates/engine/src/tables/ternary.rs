@@ -30,7 +30,7 @@ impl RuleTable {
         let layout = KeyWords::layout(shape);
         let words = KeyWords::new(shape.iter().map(|key| (key.width, key.kind)));
         let bits: u32 = shape.iter().map(|key| key.width).sum();
-        // Fields lie one behind the other, from the lowest bit on.
+        // Fields lie one after the other, from the lowest bit on.
         let listed = (bits <= LISTED_BITS && words.matched == 1).then(|| vec![MISS; 1 << bits].into_boxed_slice());
         RuleTable { shape: shape.to_vec(), words, rules: Ternary::new(&layout), layout, listed }
     }

@@ -1,7 +1,7 @@
-//! Keys as machine words, for fast executors and for hashing backends.
+//! Packs keys into machine words, for fast executors and for hashing backends.
 //!
 //! The packing is that of the `tables` crate ([`tables::KeyLayout`]): elements of up to 64 bits share words in order as
-//! long as they fit, wider ones begin a word. The matched elements come first; selectors begin a new word behind them.
+//! long as they fit, wider ones begin a word. The matched elements come first; selectors begin a new word after them.
 
 use bits::Bits;
 use ir::MatchKind;

@@ -30,7 +30,7 @@ control get {
 ";
 
 fn at(world: &mut World, body: &str, i: u64, v: u64) -> u64 {
-    world.state.restart(&world.program, vec![0; 5]);
+    world.state.reset(&world.program, vec![0; 5]);
     world.set("i", i);
     world.set("v", v);
     assert_eq!(world.go_on(body), Ending::Return);

@@ -398,6 +398,6 @@ fn a_restarted_state_is_a_new_one() {
     );
     let fresh = engine::PacketState::new(&world.program, vec![1]);
     assert_ne!(format!("{:?}", world.state), format!("{fresh:?}"));
-    world.state.restart(&world.program, vec![1]);
+    world.state.reset(&world.program, vec![1]);
     assert_eq!(format!("{:?}", world.state), format!("{fresh:?}"));
 }

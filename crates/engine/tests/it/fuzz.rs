@@ -134,8 +134,8 @@ fn watching_changes_nothing_and_runs_repeat() {
     let mut rng = RandomPackets(SplitMix64::new(42));
     for step in 0..2_000 {
         let packet = rng.packet();
-        state.restart(&program, packet.clone());
-        world.state.restart(&program, packet);
+        state.reset(&program, packet.clone());
+        world.state.reset(&program, packet);
         world.now_ns = step * 1000;
         for (name, id) in bodies.into_iter().zip(ids) {
             let now = Now { ns: step * 1000 };

@@ -142,7 +142,7 @@ fn world() -> World {
 impl World {
     /// Applies the table in the control of the same name to a packet of 10 bytes. Returns the result.
     fn apply(&mut self, table: &str, a: u8, b: u8) -> u64 {
-        self.state.restart(&self.program, vec![0; 10]);
+        self.state.reset(&self.program, vec![0; 10]);
         self.set("a", a.into());
         self.set("b", b.into());
         self.go_on(table);

@@ -257,7 +257,7 @@ fn no_packet_sees_half_of_a_control_batch() {
 }
 
 #[test]
-fn what_workers_count_is_added_up_and_belongs_to_its_entry() {
+fn counters_of_workers_are_summed_by_entry() {
     let mut world = World::new(PROGRAM);
     let program = world.program.clone();
     let table = world.table("counted");

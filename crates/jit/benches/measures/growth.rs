@@ -132,7 +132,7 @@ pub fn rules() {
     }
 }
 
-/// Returns a program with 30 tables of three actions each, one behind the other, over the fields of IPv4.
+/// Returns a program with 30 tables of three actions each, one after the other, over the fields of IPv4.
 fn thirty_tables() -> String {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/programs/acl.p4"));
     let text = text.expect("the program is there");

@@ -14,7 +14,7 @@ const ROOM: usize = 64;
 /// Size in bytes of the outer Ethernet, IPv4, UDP and VXLAN headers.
 const OUTER: usize = 50;
 
-/// Pushes 12 bytes behind the UDP header.
+/// Pushes 12 bytes after the UDP header.
 pub fn telemetry() -> (Case, impl ByHand) {
     let program = lab::p4_program("int.p4");
     let table = lab::table(&program, "watched");

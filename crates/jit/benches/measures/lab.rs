@@ -106,7 +106,7 @@ pub struct Case {
 
 /// Incoming packets.
 pub struct Load {
-    /// Packets, one behind the other.
+    /// Packets, one after the other.
     pub packets: Vec<u8>,
     pub length: usize,
     /// Headroom in bytes in front of a packet in its buffer.
@@ -154,7 +154,7 @@ struct Ring {
 }
 
 impl Load {
-    /// Creates a load of 64-byte packets that lie one behind the other, with `room` bytes of headroom on arrival.
+    /// Creates a load of 64-byte packets that lie one after the other, with `room` bytes of headroom on arrival.
     pub fn new(packets: Vec<u8>, room: usize) -> Load {
         Load { packets, length: 64, room, next: Cell::new(0) }
     }
@@ -215,7 +215,7 @@ impl Case {
         for number in 0..packets {
             let at = number % self.load.count() * self.load.length;
             let at = (at + self.load.next.get() * self.load.length) % (self.load.count() * self.load.length);
-            state.restart(&program, self.load.packets[at..at + self.load.length].to_vec());
+            state.reset(&program, self.load.packets[at..at + self.load.length].to_vec());
             state.set_slot_to(ingress_port, self.ingress_port);
             for body in &roles {
                 Interpreter::run(&program, &mut self.objects, *body, &mut state, Now { ns: 0 }, &mut ());

@@ -1,6 +1,6 @@
 //! Cost of machine code compared with hand-written code and with the interpreter: the measures of docs/performance.md.
 //!
-//! Run `cargo bench -p jit --bench measures`, with names of measures behind `--` to select some. Every program is P4
+//! Run `cargo bench -p jit --bench measures`, with names of measures after `--` to select some. Every program is P4
 //! source in `benches/programs`, and runs as in the switch, from parser to deparser. The hand-written side uses the
 //! same tables and the same batch size, makes the same checks and produces the same bytes, which is asserted first. All
 //! sides run on one core and in turns; figures are medians. Packets have 64 bytes; copying one into its buffer is part

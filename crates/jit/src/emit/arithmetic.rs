@@ -1,4 +1,4 @@
-//! The operators of the IR on bit vectors.
+//! Emits the operators of the IR on bit vectors.
 
 use bits::Bits;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -199,7 +199,7 @@ impl Emit<'_, '_> {
     fn wide(&mut self, op: BinaryOp, a: &Num, b: &Num) -> Num {
         let number = WIDE.iter().position(|wide| *wide == op).expect("a wide operation") as i64;
         let (a_at, b_at) = (self.spill(a), self.spill(b));
-        let out = self.room(words_of(a.width));
+        let out = self.scratch_words(words_of(a.width));
         let args = [
             self.b.ins().iconst(I64, number),
             a_at,

@@ -1,7 +1,7 @@
-//! A unit as a loop over the packets of a batch.
+//! Emits a unit as a loop over the packets of a batch.
 //!
 //! The per-call setup is done once for all packets. For a packet that completes, only its row is written: address,
-//! ending and the unit's results. The frame is filled in only when it will be read: the loop stops behind a packet that
+//! ending and the unit's results. The frame is filled in only when it will be read: the loop stops after a packet that
 //! did not complete, that has requests, or that leaves from outside its buffer. It can be entered again with the next
 //! packet.
 
@@ -38,14 +38,15 @@ pub(super) struct Lane {
 
 impl Emit<'_, '_> {
     /// Generates the loop: a function of the frame, the rows and the prefetch memory of the batch, and the addresses of
-    /// the first packet's row and of the row behind the last, which is larger. It returns the address of the row at
-    /// which it stopped, or of the row behind the last.
+    /// the first packet's row and of the row after the last, which is larger. It returns the address of the row at
+    /// which it stopped, or of the row after the last.
     pub(crate) fn batch(mut self, number: usize) {
         let entry = self.b.current_block().expect("a function begins with a block");
         let [rows, prefetch, first, end] = [1, 2, 3, 4].map(|at| self.b.block_params(entry)[at]);
         let (head, next) = (self.b.create_block(), self.b.create_block());
         // Homes are cleared between packets, after the packet that wrote to them.
         self.clear_homes();
+        self.restore_places(true);
         // Nothing else is carried from packet to packet: a spilled value would make the next packet wait for a store.
         let row = self.b.append_block_param(head, types::I64);
         self.b.ins().jump(head, &[first.into()]);
@@ -124,6 +125,7 @@ impl Emit<'_, '_> {
         }
         self.fill_row(lane);
         self.clear_own_homes();
+        self.restore_places(false);
         self.b.ins().jump(lane.next, &[]);
     }
 

@@ -1,4 +1,4 @@
-//! Bodies: basic blocks, terminators and instruction order.
+//! Emits bodies: basic blocks, terminators and instruction order.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
@@ -40,7 +40,7 @@ fn max_fuel(program: &Program, body: &Body) -> Option<u64> {
                 }
             }
             Op::Request(_) => fuel += 1,
-            Op::Emit(_) => fuel += ir::MAX_HEADER_BITS / 1024,
+            Op::Emit(_) => fuel += ir::MAX_DATA_BITS / 1024,
             _ => {}
         }
     }
@@ -89,9 +89,10 @@ impl Emit<'_, '_> {
                 if let Some(prefetched) = self.followed(*table) {
                     return self.follow(&prefetched, block, number);
                 }
-                match self.scouting.is_some() {
-                    true => self.scout_apply(*table, *hit, *action),
-                    false => return self.apply(*table, block, number),
+                if self.scouting.is_some() {
+                    self.scout_apply(*table, *hit, *action)
+                } else {
+                    return self.apply(*table, block, number);
                 }
                 continue;
             }

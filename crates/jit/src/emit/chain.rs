@@ -1,4 +1,4 @@
-//! Tables as chains of comparisons: see [`crate::chain`].
+//! Emits tables as chains of comparisons: see [`crate::chain`].
 //!
 //! Entries are compiled in: values are compared with constants, and the action gets its arguments as constants, so it
 //! may be specialised for them. Only a default action that the control plane may change is read from its record.
@@ -56,9 +56,10 @@ impl Emit<'_, '_> {
                 KeyValue::Ternary(value, mask) => self.equal_under(part, value, mask),
                 KeyValue::Range(low, high) => {
                     let (low, high) = (Num::known(low), Num::known(high));
-                    let (above, below) = match key.signed {
-                        true => (self.less_signed(&low, part, true), self.less_signed(part, &high, true)),
-                        false => (self.less(&low, part, true), self.less(part, &high, true)),
+                    let (above, below) = if key.signed {
+                        (self.less_signed(&low, part, true), self.less_signed(part, &high, true))
+                    } else {
+                        (self.less(&low, part, true), self.less(part, &high, true))
                     };
                     self.w_and(above, below)
                 }

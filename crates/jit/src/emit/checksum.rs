@@ -1,4 +1,4 @@
-//! Checksums and hashes.
+//! Emits checksums and hashes.
 //!
 //! The Internet checksum is a ones' complement sum of 16-bit words (RFC 1071, section 2): words may be added in any
 //! order, several at a time, and in the other byte order if the final sum is byte-swapped. So neighbouring fields of a
@@ -70,12 +70,11 @@ impl Emit<'_, '_> {
                 HashInput::Payload => {
                     self.cover(&mut joined);
                     let cursor = self.cursor();
-                    let begin = match self.layout.byte_cursor {
-                        true => cursor,
-                        false => {
-                            let rounded = self.w_add(cursor, Word::Const(7));
-                            self.w_shr(rounded, 3)
-                        }
+                    let begin = if self.layout.byte_cursor {
+                        cursor
+                    } else {
+                        let rounded = self.w_add(cursor, Word::Const(7));
+                        self.w_shr(rounded, 3)
                     };
                     let bytes = self.w_sub(Word::Value(self.length), begin);
                     let from = self.w_add(Word::Value(self.packet), begin);
@@ -87,7 +86,7 @@ impl Emit<'_, '_> {
         self.cover(&mut joined);
         let number = ALGORITHMS.iter().position(|known| *known == algorithm).expect("every algorithm has a number");
         let (number, bits) = (self.number(number as u64), self.number(u64::from(width)));
-        let out = self.room(words_of(width));
+        let out = self.scratch_words(words_of(width));
         self.call("hash", &[self.frame, number, bits, out]);
         self.unspill(out, width)
     }

@@ -1,4 +1,4 @@
-//! Cold calls: calls that clobber no register.
+//! Emits cold calls, which are calls that clobber no register.
 //!
 //! Around a call, the code generator keeps live values in the few callee-saved registers or spills them to the stack,
 //! however rarely the call is executed. So functions that are called on cold paths (a key that was not prefetched,

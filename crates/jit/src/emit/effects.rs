@@ -1,4 +1,4 @@
-//! Arrays, meters, random numbers and requests.
+//! Emits operations on arrays, meters, random numbers and requests.
 
 use cranelift_codegen::ir::Value;
 use ir::{CounterId, Expr, LValue, LocId, MeterId, RegisterId, Request};
@@ -23,7 +23,7 @@ impl Emit<'_, '_> {
     pub(super) fn register_read(&mut self, place: &LValue, register: RegisterId, index: &Expr) {
         let width = self.program.registers[register].width;
         let index = self.index_of(index);
-        let out = self.room(words_of(width));
+        let out = self.scratch_words(words_of(width));
         let (register, bits) = (self.number(u64::from(register.as_u32())), self.number(u64::from(width)));
         self.call("register_read", &[self.frame, register, index, bits, out]);
         let num = self.unspill(out, width);
@@ -67,7 +67,7 @@ impl Emit<'_, '_> {
     pub(super) fn random(&mut self, place: &LValue, low: &Expr, high: &Expr) {
         let width = self.lvalue_width(place);
         let (low, high) = (self.expr(low), self.expr(high));
-        let (low, high, out) = (self.spill(&low), self.spill(&high), self.room(words_of(width)));
+        let (low, high, out) = (self.spill(&low), self.spill(&high), self.scratch_words(words_of(width)));
         let bits = self.number(u64::from(width));
         self.call("random", &[self.frame, low, high, bits, out]);
         let num = self.unspill(out, width);
@@ -88,7 +88,7 @@ impl Emit<'_, '_> {
             }
             Request::Digest(digest, values) => {
                 let values: Vec<Num> = values.iter().map(|value| self.expr(value)).collect();
-                let room = self.room(values.iter().map(|value| value.words.len()).sum());
+                let room = self.scratch_words(values.iter().map(|value| value.words.len()).sum());
                 let mut at = 0;
                 for value in &values {
                     self.put_words(value, room, at);

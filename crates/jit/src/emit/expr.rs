@@ -1,4 +1,4 @@
-//! Expressions and places.
+//! Emits expressions and places.
 
 use ir::{Expr, LValue};
 

@@ -1,4 +1,4 @@
-//! Facts that hold for every packet that reaches the current program point.
+//! Tracks facts that hold for every packet that reaches the current program point.
 //!
 //! Where the parser's path fixes the cursor and the position and validity of headers, they need not be read from
 //! variables: a field is a load from the packet at a constant offset, and a validity test is no code at all. The

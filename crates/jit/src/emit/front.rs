@@ -1,7 +1,7 @@
-//! Headers of known sizes in front of the payload.
+//! Emits fixed-size headers directly before the payload.
 //!
-//! Usually they are there already. Where some were added, removed or moved, all of them are loaded before the first is
-//! stored, so that overlaps do not matter.
+//! Usually they are in place already. Where some were added, removed or moved, all of them are loaded before the first
+//! is stored, so overlaps do not matter.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Type, Value, types};
@@ -30,8 +30,8 @@ fn pieces(bytes: u32) -> Vec<(u32, Type)> {
 }
 
 impl Emit<'_, '_> {
-    /// Returns the headers that a deparser emits, if it does nothing else and each has a place variable and a fixed
-    /// size.
+    /// Returns the headers that a deparser emits, if it does nothing else, each has a fixed size and a variable for the
+    /// address of its bytes, together they have at most [`MAX_BYTES`], and the code has no fuel limit.
     pub(super) fn plain_emissions(&self, id: BodyId) -> Option<Vec<HeaderId>> {
         let [block] = self.program.bodies[id].blocks.values().as_slice() else { return None };
         let mut headers = Vec::new();
@@ -52,69 +52,69 @@ impl Emit<'_, '_> {
         self.layout.ty(self.program, header).fixed_bytes
     }
 
-    /// Returns the address behind a header that begins at an address.
-    fn address_behind(&mut self, at: Value, header: HeaderId) -> Value {
+    /// Returns the address after a header that begins at an address.
+    fn address_after(&mut self, at: Value, header: HeaderId) -> Value {
         let bytes = i64::from(self.size(header));
         self.b.ins().iadd_imm_s(at, bytes)
     }
 
-    /// Branches to a new block if a header is valid. Returns the block where both paths join.
+    /// Branches to a new block if a header is valid, and switches to it. Returns the block where both paths join.
     fn if_valid(&mut self, header: HeaderId) -> Block {
-        let (there, on) = (self.b.create_block(), self.b.create_block());
+        let (valid_block, join_block) = (self.b.create_block(), self.b.create_block());
         let valid = self.is_valid(ResolvedHeader::One(header));
-        self.branch(valid, there, on);
-        self.b.switch_to_block(there);
-        on
+        self.branch(valid, valid_block, join_block);
+        self.b.switch_to_block(valid_block);
+        join_block
     }
 
-    fn go_on(&mut self, on: Block) {
-        self.b.ins().jump(on, &[]);
-        self.b.switch_to_block(on);
+    fn jump_to_join(&mut self, join_block: Block) {
+        self.b.ins().jump(join_block, &[]);
+        self.b.switch_to_block(join_block);
     }
 
     /// Returns the outgoing headers and the position of each, if all of them are known at compile time.
     fn static_front(&self, headers: &[HeaderId]) -> Option<(Vec<(HeaderId, Spot)>, u64)> {
-        let mut leave = Vec::new();
+        let mut outgoing = Vec::new();
         for header in headers {
             if self.knows_valid(*header)? {
-                leave.push((*header, *self.facts.places.get(header)?));
+                outgoing.push((*header, *self.facts.places.get(header)?));
             }
         }
-        Some((leave, self.facts.cursor?))
+        Some((outgoing, self.facts.cursor?))
     }
 
     pub(super) fn put_in_front(&mut self, headers: &[HeaderId]) {
-        if let Some((leave, cursor)) = self.static_front(headers) {
-            return self.put_static_in_front(&leave, cursor);
+        if let Some((outgoing, cursor)) = self.static_front(headers) {
+            return self.put_static_in_front(&outgoing, cursor);
         }
         let payload = self.payload();
         // From last to first, each header has to end where the next begins.
         let begin = self.b.declare_var(types::I64);
         self.b.def_var(begin, payload);
-        let (moves, done) = (self.b.create_block(), self.b.create_block());
+        let (must_move, done) = (self.b.create_block(), self.b.create_block());
         for header in headers.iter().rev() {
-            let on = self.if_valid(*header);
+            let join_block = self.if_valid(*header);
             let place = self.place_to_read(ResolvedHeader::One(*header));
-            let end = self.address_behind(place, *header);
+            let end = self.address_after(place, *header);
             let next = self.b.use_var(begin);
             let touches = self.b.ins().icmp(IntCC::Equal, end, next);
-            let there = self.b.create_block();
-            self.b.ins().brif(touches, there, &[], moves, &[]);
-            self.b.switch_to_block(there);
+            let in_place = self.b.create_block();
+            self.b.ins().brif(touches, in_place, &[], must_move, &[]);
+            self.b.switch_to_block(in_place);
             self.b.def_var(begin, place);
-            self.go_on(on);
+            self.jump_to_join(join_block);
         }
         let begin = self.b.use_var(begin);
         self.set_out(begin, true);
         self.b.ins().jump(done, &[]);
-        self.b.switch_to_block(moves);
+        self.b.switch_to_block(must_move);
         self.move_to_front(headers, payload);
-        self.go_on(done);
+        self.jump_to_join(done);
     }
 
-    /// Emits headers whose positions are all known. Those in front of the payload already stay where they are.
-    fn put_static_in_front(&mut self, leave: &[(HeaderId, Spot)], cursor: u64) {
-        let (mut begin, mut moves) = (cursor, leave);
+    /// Emits headers whose positions are all known. Those directly before the payload stay where they are.
+    fn put_static_in_front(&mut self, outgoing: &[(HeaderId, Spot)], cursor: u64) {
+        let (mut begin, mut moves) = (cursor, outgoing);
         while let [before @ .., (header, Spot::Packet(at))] = moves
             && at + u64::from(self.size(*header)) == begin
         {
@@ -127,16 +127,17 @@ impl Emit<'_, '_> {
         }
         let total: u32 = moves.iter().map(|(header, _)| self.size(*header)).sum();
         let buffer = self.buffer();
-        let (on, replaces) = (self.b.create_block(), self.b.create_block());
-        let room = self.b.ins().isub(stay, buffer);
-        let has_room = self.w_cmp(IntCC::UnsignedLessThanOrEqual, Word::Const(u64::from(total)), Word::Value(room));
-        self.branch(has_room, on, replaces);
-        let all: Vec<HeaderId> = leave.iter().map(|(header, _)| *header).collect();
-        self.cold_block(replaces, |emit| {
+        let (fits, no_headroom) = (self.b.create_block(), self.b.create_block());
+        let headroom = self.b.ins().isub(stay, buffer);
+        let has_headroom =
+            self.w_cmp(IntCC::UnsignedLessThanOrEqual, Word::Const(u64::from(total)), Word::Value(headroom));
+        self.branch(has_headroom, fits, no_headroom);
+        let all: Vec<HeaderId> = outgoing.iter().map(|(header, _)| *header).collect();
+        self.cold_block(no_headroom, |emit| {
             let payload = emit.payload();
-            emit.replace(&all, payload);
+            emit.copy_to_new_buffer(&all, payload);
         });
-        self.b.switch_to_block(on);
+        self.b.switch_to_block(fits);
         let mut held: Vec<(u32, Value)> = Vec::new();
         let mut before = 0;
         for (header, _) in moves {
@@ -157,21 +158,21 @@ impl Emit<'_, '_> {
         let (total, zero) = (self.b.declare_var(types::I64), self.number(0));
         self.b.def_var(total, zero);
         for header in headers {
-            let on = self.if_valid(*header);
+            let join_block = self.if_valid(*header);
             let before = self.b.use_var(total);
-            let with = self.address_behind(before, *header);
-            self.b.def_var(total, with);
-            self.go_on(on);
+            let total_with_header = self.address_after(before, *header);
+            self.b.def_var(total, total_with_header);
+            self.jump_to_join(join_block);
         }
         let total = self.b.use_var(total);
         let buffer = self.buffer();
-        let (fits, replaces) = (self.b.create_block(), self.b.create_block());
-        let room = self.b.ins().isub(payload, buffer);
-        let has_room = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, room);
-        self.b.ins().brif(has_room, fits, &[], replaces, &[]);
-        self.cold_block(replaces, |emit| emit.replace(headers, payload));
+        let (fits, no_headroom) = (self.b.create_block(), self.b.create_block());
+        let headroom = self.b.ins().isub(payload, buffer);
+        let has_headroom = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, total, headroom);
+        self.b.ins().brif(has_headroom, fits, &[], no_headroom, &[]);
+        self.cold_block(no_headroom, |emit| emit.copy_to_new_buffer(headers, payload));
         self.b.switch_to_block(fits);
-        // The memory of an invalid header can be read as well.
+        // Loading from an invalid header's memory is safe, so only the stores test validity.
         let mut held: Vec<Vec<(u32, Value)>> = Vec::new();
         for header in headers {
             let place = self.place_to_read(ResolvedHeader::One(*header));
@@ -183,27 +184,26 @@ impl Emit<'_, '_> {
         let to = self.b.declare_var(types::I64);
         self.b.def_var(to, begin);
         for (header, pieces) in headers.iter().zip(held) {
-            let on = self.if_valid(*header);
+            let join_block = self.if_valid(*header);
             let place = self.b.use_var(to);
             for (at, piece) in pieces {
                 self.b.ins().store(self.flags.packet, piece, place, at as i32);
             }
-            let next = self.address_behind(place, *header);
+            let next = self.address_after(place, *header);
             self.b.def_var(to, next);
-            self.go_on(on);
+            self.jump_to_join(join_block);
         }
         self.set_out(begin, true);
     }
 
-    /// Copies headers and payload to another buffer, since there is not enough headroom, and continues behind the
-    /// deparser.
-    fn replace(&mut self, headers: &[HeaderId], payload: Value) {
-        let list = self.room(headers.len() * 2);
+    /// Copies headers and payload to another buffer, for lack of headroom, and continues after the deparser.
+    fn copy_to_new_buffer(&mut self, headers: &[HeaderId], payload: Value) {
+        let list = self.scratch_words(headers.len() * 2);
         let count = self.b.declare_var(types::I64);
         let zero = self.number(0);
         self.b.def_var(count, zero);
         for header in headers {
-            let on = self.if_valid(*header);
+            let join_block = self.if_valid(*header);
             let before = self.b.use_var(count);
             let offset = self.w_shl(Word::Value(before), 4);
             let offset = self.value(offset);
@@ -214,7 +214,7 @@ impl Emit<'_, '_> {
             self.b.ins().store(self.flags.stack, size, at, 8);
             let next = self.b.ins().iadd_imm_s(before, 1);
             self.b.def_var(count, next);
-            self.go_on(on);
+            self.jump_to_join(join_block);
         }
         let count = self.b.use_var(count);
         let out = self.assemble(list, count, payload);

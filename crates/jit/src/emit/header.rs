@@ -1,4 +1,4 @@
-//! Headers: resolution of references, position and validity.
+//! Emits operations on headers: resolution of references, position and validity.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -18,7 +18,7 @@ pub(super) enum ResolvedHeader {
     /// The element of a stack at a computed index; beyond the end, `index` and `inside` are 0.
     Element { stack: StackId, index: Value, inside: Value },
     /// No header: a constant index beyond the end of a stack of this type.
-    Nowhere(HeaderId),
+    OutOfBounds(HeaderId),
 }
 
 impl Emit<'_, '_> {
@@ -31,7 +31,7 @@ impl Emit<'_, '_> {
         if let Expr::Const(index) = &**index {
             return match index.to_u64().filter(|index| *index < u64::from(size)) {
                 Some(index) => ResolvedHeader::One(HeaderId::from_u32(first.as_u32() + index as u32)),
-                None => ResolvedHeader::Nowhere(first),
+                None => ResolvedHeader::OutOfBounds(first),
             };
         }
         let index = self.expr(index);
@@ -41,16 +41,16 @@ impl Emit<'_, '_> {
         ResolvedHeader::Element { stack, index: self.value(index), inside: self.value(inside) }
     }
 
-    /// Returns a header of the same type.
-    pub(super) fn sample(&self, resolved: ResolvedHeader) -> HeaderId {
+    /// Returns a header of the same type, which stands for an element whose index is unknown.
+    pub(super) fn representative(&self, resolved: ResolvedHeader) -> HeaderId {
         match resolved {
-            ResolvedHeader::One(header) | ResolvedHeader::Nowhere(header) => header,
+            ResolvedHeader::One(header) | ResolvedHeader::OutOfBounds(header) => header,
             ResolvedHeader::Element { stack, .. } => self.program.stacks[stack].first,
         }
     }
 
     pub(super) fn ty(&self, resolved: ResolvedHeader) -> &TypeLayout {
-        self.layout.ty(self.program, self.sample(resolved))
+        self.layout.ty(self.program, self.representative(resolved))
     }
 
     fn zeros(&mut self) -> Value {
@@ -79,7 +79,7 @@ impl Emit<'_, '_> {
     pub(super) fn place_to_read(&mut self, resolved: ResolvedHeader) -> Value {
         match resolved {
             ResolvedHeader::One(header) => self.place(header),
-            ResolvedHeader::Nowhere(_) => self.zeros(),
+            ResolvedHeader::OutOfBounds(_) => self.zeros(),
             ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.layout.header(self.program.stacks[stack].first).place;
                 let at = self.element_word(first, index);
@@ -94,7 +94,7 @@ impl Emit<'_, '_> {
     pub(super) fn place_to_write(&mut self, resolved: ResolvedHeader) -> Value {
         match resolved {
             ResolvedHeader::One(header) => self.place(header),
-            ResolvedHeader::Nowhere(_) => self.sink(),
+            ResolvedHeader::OutOfBounds(_) => self.sink(),
             ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.layout.header(self.program.stacks[stack].first).place;
                 let at = self.element_word(first, index);
@@ -110,7 +110,10 @@ impl Emit<'_, '_> {
             Some(variable) => match self.facts.places.get(&header).copied() {
                 Some(Spot::Home) => self.home(header),
                 Some(Spot::Packet(at)) => self.in_packet(Word::Const(at)),
-                None => self.b.use_var(variable),
+                None => match variable {
+                    Some(variable) => self.b.use_var(variable),
+                    None => self.frame_load(self.layout.header(header).place),
+                },
             },
             None => self.frame_load(self.layout.header(header).place),
         }
@@ -140,7 +143,7 @@ impl Emit<'_, '_> {
     pub(super) fn home_to_write(&mut self, resolved: ResolvedHeader) -> Value {
         match resolved {
             ResolvedHeader::One(header) => self.home(header),
-            ResolvedHeader::Nowhere(_) => self.sink(),
+            ResolvedHeader::OutOfBounds(_) => self.sink(),
             ResolvedHeader::Element { stack, index, inside } => {
                 let first = self.program.stacks[stack].first;
                 let bytes = self.number(u64::from(self.layout.ty(self.program, first).home_bytes));
@@ -164,14 +167,17 @@ impl Emit<'_, '_> {
     pub(super) fn set_place(&mut self, resolved: ResolvedHeader, place: Value, spot: Option<Spot>) {
         self.invalidate_sums(resolved);
         match resolved {
-            ResolvedHeader::Nowhere(_) => {}
+            ResolvedHeader::OutOfBounds(_) => {}
             ResolvedHeader::One(header) => match self.places.get(&header).copied() {
                 Some(variable) => {
                     match spot {
                         Some(spot) => _ = self.facts.places.insert(header, spot),
                         None => _ = self.facts.places.remove(&header),
                     }
-                    self.b.def_var(variable, place);
+                    match variable {
+                        Some(variable) => self.b.def_var(variable, place),
+                        None => self.frame_store(self.layout.header(header).place, place),
+                    }
                 }
                 None => self.frame_store(self.layout.header(header).place, place),
             },
@@ -186,7 +192,7 @@ impl Emit<'_, '_> {
     /// Returns the validity of a header as 0 or 1.
     pub(super) fn valid(&mut self, resolved: ResolvedHeader) -> Word {
         match resolved {
-            ResolvedHeader::Nowhere(_) => Word::Const(0),
+            ResolvedHeader::OutOfBounds(_) => Word::Const(0),
             ResolvedHeader::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => {
                     if let Some(valid) = self.facts.bit(mask, bit) {
@@ -228,7 +234,7 @@ impl Emit<'_, '_> {
 
     pub(super) fn set_valid(&mut self, resolved: ResolvedHeader, valid: Word) {
         match resolved {
-            ResolvedHeader::Nowhere(_) => {}
+            ResolvedHeader::OutOfBounds(_) => {}
             ResolvedHeader::One(header) => match self.layout.header(header).valid {
                 Valid::Bit { mask, bit } => self.set_bit(mask, bit, valid),
                 Valid::Word(at) => {
@@ -247,10 +253,10 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Returns the width of a header's variable field in bits; 0 for types without one.
+    /// Returns the width of a header's varbit field in bits; 0 for types without one.
     pub(super) fn varbit_width(&mut self, resolved: ResolvedHeader) -> Word {
         match resolved {
-            ResolvedHeader::Nowhere(_) => Word::Const(0),
+            ResolvedHeader::OutOfBounds(_) => Word::Const(0),
             ResolvedHeader::One(header) => {
                 match (self.layout.header(header).width, self.widths.get(&header).copied()) {
                     (None, _) => Word::Const(0),
@@ -271,7 +277,7 @@ impl Emit<'_, '_> {
 
     pub(super) fn set_varbit_width(&mut self, resolved: ResolvedHeader, width: Word) {
         match resolved {
-            ResolvedHeader::Nowhere(_) => {}
+            ResolvedHeader::OutOfBounds(_) => {}
             ResolvedHeader::One(header) => {
                 let Some(at) = self.layout.header(header).width else { return };
                 let width = self.value(width);
@@ -292,14 +298,14 @@ impl Emit<'_, '_> {
     /// Returns the bit offset and width of a fixed field, and the size of its header in bytes.
     fn field_at(&self, resolved: ResolvedHeader, field: u32) -> (u32, u32, u32) {
         let ty = self.ty(resolved);
-        let width = self.program.layout(self.sample(resolved)).fields[field as usize].width;
+        let width = self.program.layout(self.representative(resolved)).fields[field as usize].width;
         (ty.offsets[field as usize], width, ty.fixed_bytes)
     }
 
     pub(super) fn read_field(&mut self, header: &HeaderRef, field: u32) -> Num {
         let resolved = self.resolve(header);
         let (bit, width, bytes) = self.field_at(resolved, field);
-        if let ResolvedHeader::Nowhere(_) = resolved {
+        if let ResolvedHeader::OutOfBounds(_) = resolved {
             return Num::number(0, width);
         }
         let place = self.place_to_read(resolved);
@@ -308,7 +314,7 @@ impl Emit<'_, '_> {
 
     pub(super) fn write_field(&mut self, header: &HeaderRef, field: u32, num: &Num) {
         let resolved = self.resolve(header);
-        if let ResolvedHeader::Nowhere(_) = resolved {
+        if let ResolvedHeader::OutOfBounds(_) = resolved {
             return;
         }
         if let ResolvedHeader::One(header) = resolved {
@@ -340,7 +346,7 @@ impl Emit<'_, '_> {
         self.set_valid(to, valid);
     }
 
-    /// Moves a header to its home, with the fixed fields from one address and the variable field from another.
+    /// Moves a header to its home, with the fixed fields from one address and the varbit field from another.
     fn bring_home(&mut self, to: ResolvedHeader, fixed_from: Value, varbit_from: Value, width: Word) {
         let home = self.home_to_write(to);
         let fixed = self.number(u64::from(self.ty(to).fixed_bytes));
@@ -360,7 +366,7 @@ impl Emit<'_, '_> {
         self.bring_home(to, place, varbit, width);
     }
 
-    /// Returns the address of a header's variable field.
+    /// Returns the address of a header's varbit field.
     pub(super) fn varbit_place(&mut self, resolved: ResolvedHeader) -> Value {
         let place = self.place_to_read(resolved);
         let behind = self.number(u64::from(self.ty(resolved).fixed_bytes));

@@ -1,4 +1,4 @@
-//! Inline lookups: in an array, in a hash table, or by a function. See [`engine::tables::inline_lookup`].
+//! Emits inline lookups: in an array, in a hash table, or by a function. See [`engine::tables::inline_lookup`].
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Value, types};

@@ -1,4 +1,4 @@
-//! Bit fields in memory: loads and stores of fields at known offsets from an address.
+//! Emits accesses to bit fields in memory: loads and stores of fields at known offsets from an address.
 //!
 //! A field is read with one load wherever a power-of-two number of bytes that covers it lies inside its header. No
 //! access ever leaves the header.
@@ -50,7 +50,7 @@ impl Emit<'_, '_> {
         self.b.ins().store(self.flags.packet, swapped, at, offset as i32);
     }
 
-    /// Loads the `width` bits that begin `bit` bits behind an address where `available` bytes may be read.
+    /// Loads the `width` bits that begin `bit` bits after an address where `available` bytes may be read.
     pub(super) fn load_field(&mut self, at: Value, bit: u32, width: u32, available: u32) -> Num {
         if width == 0 {
             return Num::number(0, 0);
@@ -76,7 +76,7 @@ impl Emit<'_, '_> {
         self.concat(&high, &low)
     }
 
-    /// Stores a value to the bits that begin `bit` bits behind an address.
+    /// Stores a value to the bits that begin `bit` bits after an address.
     pub(super) fn store_field(&mut self, at: Value, bit: u32, num: &Num, available: u32) {
         let width = num.width;
         if width == 0 {

@@ -1,8 +1,9 @@
-//! Code generation: from a unit of IR bodies to one function of machine code.
+//! Generates code: from a unit of IR bodies, one function of machine code.
 //!
 //! Slots, header addresses, validity masks and the cursor are Cranelift variables while a unit runs. They are loaded on
-//! entry and stored on exit as far as they are used outside the unit, which [`UnitState`] decides. The facts about them
-//! at a program point are in [`facts::Facts`], and [`versions`] specialises code for them.
+//! entry and stored on exit as far as they are used outside the unit, which [`UnitState`] decides. A unit with many
+//! headers holds their addresses in the frame instead. The facts about all of these at a program point are in
+//! [`facts::Facts`], and [`versions`] specialises code for them.
 
 mod arithmetic;
 mod batch;
@@ -79,7 +80,8 @@ pub(crate) struct Emit<'a, 'f> {
     packet: Value,
     length: Value,
     slots: HashMap<SlotId, Vec<Variable>>,
-    places: HashMap<HeaderId, Variable>,
+    /// The headers whose addresses are facts, with the variable of each; `None` if the frame holds it instead.
+    places: HashMap<HeaderId, Option<Variable>>,
     widths: HashMap<HeaderId, Variable>,
     masks: Vec<Variable>,
     cursor: Variable,
@@ -96,10 +98,10 @@ pub(crate) struct Emit<'a, 'f> {
     scope: usize,
     /// First word of the last record of each table whose hits the program queries.
     heads: HashMap<TableId, Variable>,
-    /// The deparser's runs: the current one and the list of earlier ones.
-    run: Option<deparse::Runs>,
+    /// The deparser's spans of bytes: the current one and the list of earlier ones.
+    spans: Option<deparse::EmittedSpans>,
     /// The deparser's headers, if they are assembled at its end.
-    fronted: Option<Vec<HeaderId>>,
+    deferred_headers: Option<Vec<HeaderId>>,
     /// Tracked checksums.
     sums: Vec<incremental_checksum::TrackedSum>,
     /// Deferred writes.
@@ -180,8 +182,8 @@ impl<'a, 'f> Emit<'a, 'f> {
             versions: versions::Versions::new(program, steps, false),
             scope: 0,
             heads: HashMap::new(),
-            run: None,
-            fronted: None,
+            spans: None,
+            deferred_headers: None,
             sums: Vec::new(),
             deferred: None,
             finish,
@@ -275,7 +277,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         self.b.finalize(config);
     }
 
-    /// Generates a step that runs no body. Returns whether any packet continues behind it.
+    /// Generates a step that runs no body. Returns whether any packet continues after it.
     fn one_step(&mut self, step: &Step) -> bool {
         match step {
             Step::Run(_) => unreachable!("bodies are points of their own"),

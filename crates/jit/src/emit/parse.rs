@@ -1,4 +1,4 @@
-//! Operations that only parsers have.
+//! Emits the code of the parser instructions: extract, lookahead, advance, verify and select.
 
 use cranelift_codegen::ir::InstBuilder;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -15,30 +15,31 @@ use super::words::Word;
 use crate::code;
 
 impl Emit<'_, '_> {
-    /// Raises a parser error in the current block, which is terminated.
+    /// Emits code that raises a parser error, and terminates the current block.
     fn raise(&mut self, error: Word) {
         self.set_error(error);
         self.body_ends(code::REJECT);
     }
 
-    /// Raises a parser error if a word is 0; otherwise the code continues.
+    /// Emits a check that raises a parser error if `holds` is 0.
     fn require(&mut self, holds: Word, error: &str) {
         if let Word::Const(1..) = holds {
             return;
         }
-        let (on, failed) = (self.b.create_block(), self.b.create_block());
-        self.branch(holds, on, failed);
+        let (continue_block, failed) = (self.b.create_block(), self.b.create_block());
+        self.branch(holds, continue_block, failed);
         self.cold_block(failed, |emit| emit.raise(Word::Const(error_number(emit.program, error))));
-        self.b.switch_to_block(on);
+        self.b.switch_to_block(continue_block);
     }
 
-    /// Advances the cursor by a number of bits if the packet has them, else raises `PacketTooShort`. Returns the
-    /// previous cursor, in bytes if the cursor is byte-aligned.
+    /// Emits code that advances the cursor by a number of bits if the packet has that many left, else raises
+    /// `PacketTooShort`. Returns the previous cursor, in the layout's unit, bytes or bits.
     fn take(&mut self, bits: Word) -> Word {
         let at = self.cursor();
-        let (amount, end) = match self.layout.byte_cursor {
-            true => (self.w_shr(bits, 3), Word::Value(self.length)),
-            false => (bits, self.w_shl(Word::Value(self.length), 3)),
+        let (amount, end) = if self.layout.byte_cursor {
+            (self.w_shr(bits, 3), Word::Value(self.length))
+        } else {
+            (bits, self.w_shl(Word::Value(self.length), 3))
         };
         let next = self.w_add(at, amount);
         let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, next, end);
@@ -47,11 +48,11 @@ impl Emit<'_, '_> {
         at
     }
 
-    /// Extracts a header. The checks come in the interpreter's order.
+    /// Emits code that extracts a header. The checks come in the interpreter's order.
     pub(super) fn extract(&mut self, header: &HeaderRef, varbit_width: Option<&Expr>) {
         let resolved = self.resolve(header);
         match resolved {
-            ResolvedHeader::Nowhere(_) => {
+            ResolvedHeader::OutOfBounds(_) => {
                 self.raise(Word::Const(error_number(self.program, "StackOutOfBounds")));
                 let dead = self.b.create_block();
                 return self.b.switch_to_block(dead);
@@ -70,7 +71,7 @@ impl Emit<'_, '_> {
             let whole = self.w_cmp(IntCC::Equal, odd, Word::Const(0));
             self.require(whole, "ParserInvalidArgument");
         }
-        // The length check comes first, but the cursor moves only after all checks.
+        // The length check comes first; a failed check leaves the cursor unmoved.
         let before = self.cursor();
         let at = self.take(bits);
         if let (Some(max), Some(_)) = (varbit_max, varbit_width) {
@@ -84,10 +85,10 @@ impl Emit<'_, '_> {
             self.set_place_in_packet(resolved, at);
         } else {
             let home = self.home_to_write(resolved);
-            let sample = self.number(u64::from(self.sample(resolved).as_u32()));
+            let representative = self.number(u64::from(self.representative(resolved).as_u32()));
             let varbit = self.value(varbit);
             let at = self.value(at);
-            self.call("extract", &[self.frame, sample, home, at, varbit]);
+            self.call("extract", &[self.frame, representative, home, at, varbit]);
             self.set_place(resolved, home, Some(Spot::Home));
         }
         if varbit_max.is_some() {
@@ -104,43 +105,40 @@ impl Emit<'_, '_> {
         let length = self.w_shl(Word::Value(self.length), 3);
         let inside = self.w_cmp(IntCC::UnsignedLessThanOrEqual, end, length);
         self.require(inside, "PacketTooShort");
-        let num = match self.layout.byte_cursor {
-            true => {
-                let at = self.value(cursor);
-                let at = self.b.ins().iadd(self.packet, at);
-                // Only the examined bytes are certain to be in the packet.
-                self.load_field(at, skip, width, (skip + width).div_ceil(8))
-            }
-            false => {
-                let out = self.room(width.div_ceil(64) as usize);
-                let begin = self.w_add(at, Word::Const(u64::from(skip)));
-                let begin = self.value(begin);
-                let bits = self.number(u64::from(width));
-                self.call("look_ahead", &[self.frame, begin, bits, out]);
-                self.unspill(out, width)
-            }
+        let num = if self.layout.byte_cursor {
+            let at = self.value(cursor);
+            let at = self.b.ins().iadd(self.packet, at);
+            // Only the examined bytes are certain to be in the packet.
+            self.load_field(at, skip, width, (skip + width).div_ceil(8))
+        } else {
+            let out = self.scratch_words(width.div_ceil(64) as usize);
+            let begin = self.w_add(at, Word::Const(u64::from(skip)));
+            let begin = self.value(begin);
+            let bits = self.number(u64::from(width));
+            self.call("look_ahead", &[self.frame, begin, bits, out]);
+            self.unspill(out, width)
         };
         self.write(dst, &num);
     }
 
-    pub(super) fn advance(&mut self, width: &Expr) {
-        let bits = self.expr(width).low();
+    pub(super) fn advance(&mut self, bits: &Expr) {
+        let bits = self.expr(bits).low();
         self.take(bits);
     }
 
     pub(super) fn verify(&mut self, condition: &Expr, error: &Expr) {
-        let (on, failed) = (self.b.create_block(), self.b.create_block());
-        self.branch_on(condition, BranchTarget::Block(on), BranchTarget::Block(failed), MAX_PARTS);
+        let (continue_block, failed) = (self.b.create_block(), self.b.create_block());
+        self.branch_on(condition, BranchTarget::Block(continue_block), BranchTarget::Block(failed), MAX_PARTS);
         self.cold_block(failed, |emit| {
             let error = emit.expr(error).low();
             emit.raise(error);
         });
-        self.b.switch_to_block(on);
+        self.b.switch_to_block(continue_block);
     }
 
     pub(super) fn select(&mut self, keys: &[Expr], cases: &[SelectCase]) {
         let keys: Vec<Num> = keys.iter().map(|key| self.expr(key)).collect();
-        // A single key compared with constants is a switch.
+        // A single key compared with constants is compiled to a switch.
         let mut switch = Switch::new();
         let mut seen = std::collections::HashSet::new();
         let mut rest = cases;
@@ -150,6 +148,7 @@ impl Emit<'_, '_> {
         {
             while let [SelectCase { matches, target }, others @ ..] = rest {
                 let [Match::Value(Expr::Const(value))] = &matches[..] else { break };
+                // The first case with a value wins.
                 if seen.insert(value.low_u64()) {
                     let to = self.at(self.block_point(*target));
                     switch.set_entry(u128::from(value.low_u64()), to);
@@ -187,48 +186,51 @@ impl Emit<'_, '_> {
                 Match::ValueSet(set) => self.program.value_sets[*set].fields.len(),
                 _ => 1,
             };
-            let (these, others) = rest.split_at(covered);
+            let (covered_keys, others) = rest.split_at(covered);
             rest = others;
-            let holds = self.one_matches(one, these);
+            let holds = self.match_holds(one, covered_keys);
             all = self.w_and(all, holds);
         }
         all
     }
 
-    fn one_matches(&mut self, one: &Match, these: &[Num]) -> Word {
+    fn match_holds(&mut self, one: &Match, covered_keys: &[Num]) -> Word {
         match one {
             Match::Any => Word::Const(1),
             Match::Value(value) => {
                 let value = self.expr(value);
-                self.equal(&these[0], &value)
+                self.equal(&covered_keys[0], &value)
             }
             Match::Mask(value, mask) => {
                 let (value, mask) = (self.expr(value), self.expr(mask));
-                let (left, right) =
-                    (self.binary(ir::BinaryOp::And, &these[0], &mask), self.binary(ir::BinaryOp::And, &value, &mask));
+                let (left, right) = (
+                    self.binary(ir::BinaryOp::And, &covered_keys[0], &mask),
+                    self.binary(ir::BinaryOp::And, &value, &mask),
+                );
                 self.equal(&left, &right)
             }
             Match::Range(low, high) => {
                 let (low, high) = (self.expr(low), self.expr(high));
-                let (above, below) = (self.less(&low, &these[0], true), self.less(&these[0], &high, true));
+                let (above, below) =
+                    (self.less(&low, &covered_keys[0], true), self.less(&covered_keys[0], &high, true));
                 self.w_and(above, below)
             }
             Match::RangeSigned(low, high) => {
                 let (low, high) = (self.expr(low), self.expr(high));
-                let above = self.less_signed(&low, &these[0], true);
-                let below = self.less_signed(&these[0], &high, true);
+                let above = self.less_signed(&low, &covered_keys[0], true);
+                let below = self.less_signed(&covered_keys[0], &high, true);
                 self.w_and(above, below)
             }
             Match::ValueSet(set) => {
-                let words: usize = these.iter().map(|key| key.words.len()).sum();
-                let room = self.room(words);
+                let words: usize = covered_keys.iter().map(|key| key.words.len()).sum();
+                let scratch = self.scratch_words(words);
                 let mut at = 0;
-                for key in these {
-                    self.put_words(key, room, at);
+                for key in covered_keys {
+                    self.put_words(key, scratch, at);
                     at += key.words.len();
                 }
                 let set = self.number(u64::from(set.as_u32()));
-                Word::Value(self.call("value_set", &[self.frame, set, room]).expect("the function returns a word"))
+                Word::Value(self.call("value_set", &[self.frame, set, scratch]).expect("the function returns a word"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Use of prefetched lookup results, and the fallback where there is none.
+//! Uses prefetched lookup results, and the fallback where there is none.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};

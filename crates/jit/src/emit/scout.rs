@@ -1,4 +1,4 @@
-//! Code generation for scouts: a unit up to its last prefetched table, without side effects.
+//! Generates the code of scouts: a unit up to its last prefetched table, without side effects.
 //!
 //! A scout stores only to the prefetch memory; frame, packet and objects stay unchanged. See [`crate::scout`].
 

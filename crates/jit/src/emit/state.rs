@@ -17,6 +17,8 @@ use crate::{Plan, Step};
 
 /// Maximum width in bits of slots that are variables; wider slots stay in the frame.
 const MAX_VARIABLE_BITS: u32 = 256;
+/// Maximum number of headers of a unit whose addresses are variables.
+const MAX_PLACE_VARIABLES: usize = 32;
 
 /// Facts about the whole program.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub(crate) struct ProgramFacts {
     /// Slots and headers that field lists preserve. A fresh unit loads them from the frame, except for packets of a
     /// batch, for which nothing has been preserved.
     kept_slots: BTreeSet<SlotId>,
-    pub kept_headers: BTreeSet<HeaderId>,
+    pub preserved_headers: BTreeSet<HeaderId>,
     /// Slots that the architecture reads after a unit.
     visible: BTreeSet<SlotId>,
     /// Whether all state is visible between units.
@@ -45,10 +47,10 @@ pub(crate) struct ProgramFacts {
 
 impl ProgramFacts {
     pub fn new(program: &Program, layout: &FrameLayout, plan: &Plan) -> ProgramFacts {
-        let (mut kept_headers, mut kept_slots) = (BTreeSet::new(), BTreeSet::new());
+        let (mut preserved_headers, mut kept_slots) = (BTreeSet::new(), BTreeSet::new());
         for kept in program.field_lists.values().flatten() {
             match *kept {
-                FieldListItem::Header(header) => _ = kept_headers.insert(header),
+                FieldListItem::Header(header) => _ = preserved_headers.insert(header),
                 FieldListItem::Slot(slot) => _ = kept_slots.insert(slot),
             }
         }
@@ -72,7 +74,7 @@ impl ProgramFacts {
             given: plan.given.iter().copied().collect(),
             visible: plan.visible.iter().flatten().copied().collect(),
             kept_slots,
-            kept_headers,
+            preserved_headers,
             all_visible: plan.visible.is_none(),
             written_early: in_parsers.intersection(&extracted).copied().collect(),
             written,
@@ -203,7 +205,7 @@ impl UnitState {
         let mut seen_slots: BTreeSet<SlotId> =
             program_facts.visible.union(&program_facts.kept_slots).copied().collect();
         let mut seen_headers: BTreeSet<HeaderId> =
-            program_facts.kept_headers.union(&program_facts.written).copied().collect();
+            program_facts.preserved_headers.union(&program_facts.written).copied().collect();
         if program_facts.all_visible {
             seen_slots.extend(program.slots.keys());
             seen_headers.extend(program.headers.keys());
@@ -267,7 +269,7 @@ impl Emit<'_, '_> {
         let fresh = state.fresh;
         let zero = self.number(0);
         self.b.def_var(self.ending, zero);
-        let takes_headers = !fresh || !self.is_new() && !self.program_facts.kept_headers.is_empty();
+        let takes_headers = !fresh || !self.is_new() && !self.program_facts.preserved_headers.is_empty();
         for index in 0..self.layout.masks.1 {
             let variable = self.b.declare_var(types::I64);
             self.masks.push(variable);
@@ -277,13 +279,12 @@ impl Emit<'_, '_> {
             let value = if takes_headers { self.frame_load(self.layout.masks.0 + index) } else { zero };
             self.b.def_var(variable, value);
         }
-        let (cursor, error) = match fresh {
-            true => (Word::Const(0), Word::Const(self.program_facts.no_error)),
-            false => {
-                let cursor = Word::Value(self.frame_load(word::CURSOR as u32));
-                let cursor = if self.layout.byte_cursor { self.w_shr(cursor, 3) } else { cursor };
-                (cursor, Word::Value(self.frame_load(word::ERROR as u32)))
-            }
+        let (cursor, error) = if fresh {
+            (Word::Const(0), Word::Const(self.program_facts.no_error))
+        } else {
+            let cursor = Word::Value(self.frame_load(word::CURSOR as u32));
+            let cursor = if self.layout.byte_cursor { self.w_shr(cursor, 3) } else { cursor };
+            (cursor, Word::Value(self.frame_load(word::ERROR as u32)))
         };
         self.set_cursor(cursor);
         self.set_error(error);
@@ -294,7 +295,10 @@ impl Emit<'_, '_> {
             self.clear_homes();
         }
         for header in &state.headers {
-            self.enter_header(*header, fresh && (self.is_new() || !self.program_facts.kept_headers.contains(header)));
+            self.enter_header(
+                *header,
+                fresh && (self.is_new() || !self.program_facts.preserved_headers.contains(header)),
+            );
         }
     }
 
@@ -352,7 +356,7 @@ impl Emit<'_, '_> {
 
     /// Zeros the homes that the previous packet wrote to.
     pub(super) fn clear_homes(&mut self) {
-        for header in self.program_facts.written.difference(&self.program_facts.kept_headers) {
+        for header in self.program_facts.written.difference(&self.program_facts.preserved_headers) {
             let bytes = self.layout.ty(self.program, *header).home_bytes;
             let home = self.home(*header);
             if self.program_facts.written_early.contains(header) {
@@ -375,6 +379,33 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
+    /// Whether addresses of headers are in the frame: as variables, those of many headers would be live in the whole
+    /// function, and allocating registers would take most of the compile time. A scout must not change the frame, and
+    /// uses few of them.
+    fn has_places_in_frame(&self) -> bool {
+        self.state.headers.len() > MAX_PLACE_VARIABLES && self.scouting.is_none()
+    }
+
+    fn store_home(&mut self, header: HeaderId) {
+        let home = self.home(header);
+        self.frame_store(self.layout.header(header).place, home);
+    }
+
+    /// Puts the addresses that are in the frame back to the headers' homes: all of them, or those that a packet may
+    /// have changed.
+    pub(super) fn restore_places(&mut self, all: bool) {
+        if !self.has_places_in_frame() {
+            return;
+        }
+        let state = self.state;
+        for header in &state.headers {
+            let is_fact = matches!(self.layout.header(*header).valid, Valid::Bit { .. });
+            if is_fact && (all || self.facts.places.get(header) != Some(&Spot::Home)) {
+                self.store_home(*header);
+            }
+        }
+    }
+
     fn enter_header(&mut self, header: HeaderId, is_new: bool) {
         let layout = *self.layout.header(header);
         if let Valid::Word(valid) = layout.valid {
@@ -386,10 +417,18 @@ impl Emit<'_, '_> {
             }
             return;
         }
-        let variable = self.b.declare_var(types::I64);
-        let place = if is_new { self.home(header) } else { self.frame_load(layout.place) };
-        self.b.def_var(variable, place);
-        self.places.insert(header, variable);
+        if self.has_places_in_frame() {
+            // The loop over a batch restores the homes at the end of each packet.
+            if is_new && self.lane.is_none() {
+                self.store_home(header);
+            }
+            self.places.insert(header, None);
+        } else {
+            let variable = self.b.declare_var(types::I64);
+            let place = if is_new { self.home(header) } else { self.frame_load(layout.place) };
+            self.b.def_var(variable, place);
+            self.places.insert(header, Some(variable));
+        }
         if is_new {
             self.facts.places.insert(header, Spot::Home);
         }
@@ -439,16 +478,18 @@ impl Emit<'_, '_> {
             let layout = *self.layout.header(*header);
             match self.places.get(header).copied() {
                 Some(place) => {
-                    let place = self.b.use_var(place);
-                    self.frame_store(layout.place, place);
+                    if let Some(place) = place {
+                        let place = self.b.use_var(place);
+                        self.frame_store(layout.place, place);
+                    }
                     if let Some(width) = self.widths.get(header).copied() {
                         let value = self.b.use_var(width);
-                        self.frame_store(layout.width.expect("the type has a variable field"), value);
+                        self.frame_store(layout.width.expect("the type has a varbit field"), value);
                     }
                 }
                 None if state.fresh
                     && !state.headers.contains(header)
-                    && (self.is_new() || !self.program_facts.kept_headers.contains(header)) =>
+                    && (self.is_new() || !self.program_facts.preserved_headers.contains(header)) =>
                 {
                     let (home, zero) = (self.home(*header), self.number(0));
                     self.frame_store(layout.place, home);

@@ -1,4 +1,4 @@
-//! Table application: the key in words, the lookup, the action's arguments and body.
+//! Emits the application of tables: the key in words, the lookup, the action's arguments and body.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};

@@ -1,4 +1,4 @@
-//! Values during code generation: bit vectors as words, least significant first.
+//! Represents values during code generation: bit vectors as words, least significant first.
 //!
 //! The highest word never has bits beyond the width: every operation that could set some clears them.
 
@@ -164,9 +164,10 @@ impl Emit<'_, '_> {
 
     /// Compares unsigned: `a < b`, or `a <= b`.
     pub(super) fn less(&mut self, a: &Num, b: &Num, or_equal: bool) -> Word {
-        let (strict, last) = match or_equal {
-            true => (IntCC::UnsignedLessThan, IntCC::UnsignedLessThanOrEqual),
-            false => (IntCC::UnsignedLessThan, IntCC::UnsignedLessThan),
+        let (strict, last) = if or_equal {
+            (IntCC::UnsignedLessThan, IntCC::UnsignedLessThanOrEqual)
+        } else {
+            (IntCC::UnsignedLessThan, IntCC::UnsignedLessThan)
         };
         let mut result = Word::Const(u64::from(or_equal));
         for (index, (x, y)) in a.words.iter().zip(&b.words).enumerate() {
@@ -215,7 +216,7 @@ impl Emit<'_, '_> {
     }
 
     /// Returns the address of this many words of stack.
-    pub(super) fn room(&mut self, words: usize) -> Value {
+    pub(super) fn scratch_words(&mut self, words: usize) -> Value {
         let slot = self.stack_slot(words);
         self.b.ins().stack_addr(I64, slot, 0)
     }
@@ -228,12 +229,12 @@ impl Emit<'_, '_> {
 
     /// Spills a value to the stack and returns the address of its words.
     pub(super) fn spill(&mut self, num: &Num) -> Value {
-        let at = self.room(num.words.len());
+        let at = self.scratch_words(num.words.len());
         self.put_words(num, at, 0);
         at
     }
 
-    /// Stores a value's words to private memory, `word` words behind an address.
+    /// Stores a value's words to private memory, `word` words after an address.
     pub(super) fn put_words(&mut self, num: &Num, at: Value, word: usize) {
         for (index, part) in num.words.iter().enumerate() {
             let part = self.value(*part);

@@ -1,4 +1,4 @@
-//! Specialisation: one version of the code for each set of facts, within a budget.
+//! Specialises code: one version of the code for each set of facts, within a budget.
 //!
 //! A program is a graph of *points*: blocks of bodies, the points after tables, and the ends of bodies. Code for a
 //! point is generated when a branch leads there, once for each set of facts ([`Facts`]) that reaches it: a *version*.
@@ -27,7 +27,7 @@ const MAX_UNIT_SIZE: usize = 4 * BUDGET;
 /// A program point: the target of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Point {
-    /// An instruction of a block; the index behind the last one is the terminator.
+    /// An instruction of a block; the index after the last one is the terminator.
     Code { scope: usize, block: BlockId, instr: usize },
     /// The point after the body of a step, however it ended.
     After(usize),

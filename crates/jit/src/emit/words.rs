@@ -1,5 +1,5 @@
-//! Words during code generation: each is a constant or an SSA value. Constants are folded here, so that the code
-//! generator need not optimise them away.
+//! Represents words during code generation: each is a constant or an SSA value. Constants are folded here, so the
+//! code generator need not optimise them away.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types::I64};

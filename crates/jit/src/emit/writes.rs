@@ -1,4 +1,4 @@
-//! Write combining: writes to neighbouring fields of a header as one store.
+//! Combines writes: neighbouring fields of a header are written with one store.
 //!
 //! Programs fill headers field by field. Stored one by one, narrow stores would be followed by wider loads, for a
 //! checksum or when the packet is assembled, and a load that spans several stores waits until all are done. So writes

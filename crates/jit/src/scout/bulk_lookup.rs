@@ -1,4 +1,4 @@
-//! Bulk lookups of the keys that a scout recorded.
+//! Looks up the keys that a scout recorded, many at once.
 
 use engine::Objects;
 use engine::tables::inline_lookup::GROUP;
@@ -124,9 +124,10 @@ fn look_up_masked(
         }
         before = wanted.count_ones() as usize;
         let (keys, found) = keys_and_results(prefetched, memory);
-        match before * FULL_LOOKUP_RATIO >= of.count_ones() as usize {
-            true => look_up_most(prefetched, keys, (wanted, of), found, objects),
-            false => look_up_some(prefetched, keys, wanted, found, objects),
+        if before * FULL_LOOKUP_RATIO >= of.count_ones() as usize {
+            look_up_most(prefetched, keys, (wanted, of), found, objects)
+        } else {
+            look_up_some(prefetched, keys, wanted, found, objects)
         }
     }
     reached * FOLLOW_RATIO >= of.count_ones() as usize
@@ -255,7 +256,7 @@ fn is_listed(prefetched: &PrefetchedTable, memory: &[u64]) -> bool {
     says(prefetched.each, 0) || says(prefetched.dense, dense::LEN)
 }
 
-/// Whether keys are looked up in a table inline, so that it needs no bulk lookup.
+/// Whether keys are looked up in a table inline, so it needs no bulk lookup.
 pub(super) fn is_inline(prefetched: &PrefetchedTable, memory: &[u64]) -> bool {
     let says = |at: Option<usize>, word: usize| at.is_some_and(|at| memory[at + word] != 0);
     is_listed(prefetched, memory)
@@ -270,7 +271,7 @@ fn halves(words: &mut [u64]) -> &mut [u32] {
     unsafe { words.align_to_mut().1 }
 }
 
-/// Returns the address of the record behind that of the default action.
+/// Returns the address of the record after that of the default action.
 fn first_record(prefetched: &PrefetchedTable, objects: &Objects) -> u64 {
     let record = objects.default_record(prefetched.table);
     assert_eq!(record.len(), prefetched.stride, "records are as long as the longest list of arguments");

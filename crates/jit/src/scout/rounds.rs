@@ -1,4 +1,4 @@
-//! Dependencies between tables, which determine the number of rounds of a scout.
+//! Finds the dependencies between tables, which determine the number of rounds of a scout.
 
 use std::collections::BTreeSet;
 

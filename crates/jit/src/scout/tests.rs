@@ -9,7 +9,7 @@ use ir::KeyValue;
 use super::*;
 use crate::{NativeProgram, Plan, Progress, Speed, text};
 
-/// Builds a program whose control applies `hashed`, `ranged` and `listed` as given, behind a parser.
+/// Builds a program whose control applies `hashed`, `ranged` and `listed` as given, after a parser.
 fn program(control: &str) -> Program {
     text::program(&format!(
         "program test
@@ -88,11 +88,11 @@ fn a_table_alone_is_looked_up_in_place_where_no_header_is_written() {
     let writes = "    h.b = 0x1:16\n";
     assert_eq!(ways(&format!("    apply hashed\n{writes}")), [[true, false, false]], "arrays still are");
     assert_eq!(ways(&format!("    apply ranged\n{writes}")), [[false, false, false]]);
-    assert_eq!(ways("    apply hashed\n    x = 0x1:64\n"), [[true, true, false]], "metadata is no header");
+    assert_eq!(ways("    apply hashed\n    x = 0x1:64\n"), [[true, true, false]], "metadata is not a header");
 }
 
 #[test]
-fn tables_that_are_several_are_looked_up_in_place_whatever_is_written() {
+fn several_tables_are_looked_up_in_place_even_if_headers_are_written() {
     let control = "    apply hashed\n    apply ranged\n    h.b = 0x1:16\n";
     assert_eq!(ways(control), [[true, true, false], [false, false, true]]);
 }
@@ -246,7 +246,7 @@ fn results(
 }
 
 #[test]
-fn what_each_of_few_keys_gives_is_what_the_table_says_now() {
+fn records_of_few_keys_follow_changes_of_the_table() {
     let program = Arc::new(program("    apply few\n"));
     assert!(prefetch_layout(&program).tables[0].each.is_some());
     let mut objects = Objects::new(&program);

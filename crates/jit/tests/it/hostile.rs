@@ -1,5 +1,5 @@
 //! P4 programs against malformed packets: truncated anywhere, with flipped bits, or pure noise. Each packet ends at the
-//! end of its mapping, so that an out-of-bounds read or write behind it kills the process, and the results are compared
+//! end of its mapping, so that an out-of-bounds read or write after it kills the process, and the results are compared
 //! with the interpreter's. `JIT_HOSTILE_PACKETS` sets the number of packets per program. If the process dies,
 //! `JIT_HOSTILE_SEED` and the name printed last identify the run.
 

@@ -1,4 +1,4 @@
-//! Traces: all steps of one packet, as a value that can be read, printed and serialised.
+//! Records traces: all steps of one packet, as a value that can be read, printed and serialised.
 //!
 //! A [`Trace`] is a list of [`Pass`]es: the received packet is the first; every resubmission, recirculation, clone
 //! and multicast copy is a further one that names its parent. A pass has a [`Section`] for each block of the program

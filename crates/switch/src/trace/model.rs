@@ -1,4 +1,4 @@
-//! The structure of a trace. Field names are those of the JSON form.
+//! Defines the structure of a trace. Field names are those of the JSON form.
 
 use diagnostics::SourcePosition;
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub struct Trace {
     pub data: String,
     /// Passes in the order in which they began. The first is the received frame.
     pub passes: Vec<Pass>,
-    /// Whether the trace was too long, so that later steps are missing.
+    /// Whether the trace was too long, so later steps are missing.
     pub cut: bool,
 }
 

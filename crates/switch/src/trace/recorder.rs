@@ -1,4 +1,4 @@
-//! The interface through which architectures report the progress of packets.
+//! Defines the interface through which architectures report the progress of packets.
 
 use engine::{PacketState, Watch};
 use ir::{BodyId, Program};

@@ -1,4 +1,4 @@
-//! Rendering of traces as text for people.
+//! Renders traces as human-readable text, and as JSON.
 
 use serde_json::{Value as Json, json};
 
@@ -9,8 +9,9 @@ use crate::Time;
 /// Column of source positions, unless the line before them is longer.
 const PLACE_COLUMN: usize = 76;
 
-/// Maximum number of steps shown of a block, the first and the last ones. Only a loop has more.
-const MAX_SHOWN: usize = 400;
+/// Sections with more steps than this are shortened to the first [`SHOWN_FIRST`] and the last [`SHOWN_LAST`]. Only
+/// loops have more.
+const MAX_STEPS: usize = 400;
 const SHOWN_FIRST: usize = 30;
 const SHOWN_LAST: usize = 10;
 
@@ -32,7 +33,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Writes names and values below each other.
+    /// Writes one name and value a line, in two columns.
     fn values(&mut self, indent: usize, values: &[TracedValue]) {
         let width = values.iter().map(|value| value.name.len()).max().unwrap_or(0);
         for value in values {
@@ -42,7 +43,7 @@ impl Page {
 }
 
 impl Trace {
-    /// Renders the trace for people. Ends with a newline.
+    /// Renders the trace as text. Ends with a newline.
     pub fn render(&self) -> String {
         let mut page = Page::default();
         let time = Time::from_ns(self.time_ns);
@@ -55,7 +56,7 @@ impl Trace {
             render_pass(&mut page, pass);
         }
         if self.cut {
-            page.line(0, "... and more: the trace is too long", None);
+            page.line(0, "... trace truncated", None);
         }
         page.text
     }
@@ -66,14 +67,14 @@ impl Trace {
     }
 }
 
-/// `pass 2: clone of pass 1 as it came in, mirror session 5`
+/// `pass 2: clone of pass 1 as received, mirror session 5, 64 bytes`
 fn title(index: usize, pass: &Pass) -> String {
     let parent = pass.parent.map_or(0, |parent| parent + 1);
     let what = match &pass.kind {
         PassKind::Received => "received".to_string(),
         PassKind::Resubmitted => format!("pass {parent} resubmitted"),
         PassKind::Recirculated => format!("pass {parent} recirculated"),
-        PassKind::IngressClone { session } => format!("clone of pass {parent} as it came in, mirror session {session}"),
+        PassKind::IngressClone { session } => format!("clone of pass {parent} as received, mirror session {session}"),
         PassKind::EgressClone { session } => format!("clone of pass {parent} after egress, mirror session {session}"),
         PassKind::Replica { rid } => format!("copy of pass {parent}, replica {rid}"),
     };
@@ -93,7 +94,7 @@ fn render_pass(page: &mut Page, pass: &Pass) {
         // The steps of a parser are shown below its states.
         let mut indent = 1;
         for (index, step) in steps.iter().enumerate() {
-            if steps.len() > MAX_SHOWN && (SHOWN_FIRST..steps.len() - SHOWN_LAST).contains(&index) {
+            if steps.len() > MAX_STEPS && (SHOWN_FIRST..steps.len() - SHOWN_LAST).contains(&index) {
                 if index == SHOWN_FIRST {
                     page.line(1, &format!("... {} more steps ...", steps.len() - SHOWN_FIRST - SHOWN_LAST), None);
                 }
@@ -107,7 +108,7 @@ fn render_pass(page: &mut Page, pass: &Pass) {
             }
         }
         if steps.is_empty() {
-            page.line(1, "nothing to do", None);
+            page.line(1, "(no steps)", None);
         }
     }
     render_outcome(page, &pass.outcome);
@@ -135,8 +136,8 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
             let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "nothing".to_string());
             format!("{} = {}", name(to), name(from))
         }
-        StepKind::Validity { header, valid: true } => format!("{header} is valid"),
-        StepKind::Validity { header, valid: false } => format!("{header} is invalid"),
+        StepKind::Validity { header, valid: true } => format!("{header} set valid"),
+        StepKind::Validity { header, valid: false } => format!("{header} set invalid"),
         StepKind::Branch { condition, value } => {
             let condition = condition.as_deref().map_or(String::new(), |condition| format!(" {condition}"));
             format!("if{condition}: {}", if *value { "yes" } else { "no" })
@@ -151,7 +152,7 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
         StepKind::Compute { algorithm, data, value } => {
             format!("{algorithm} of {} bytes: {}", data.len() / 2, value.shown)
         }
-        StepKind::Request { request } => format!("ask: {request}"),
+        StepKind::Request { request } => format!("request: {request}"),
         StepKind::Emit { header, bits } => format!("emit {header}, {}", length(*bits)),
         StepKind::Note { text } => format!("note: {text}"),
     };
@@ -187,10 +188,10 @@ fn render_table(page: &mut Page, indent: usize, step: &Step) {
 
 fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
     match outcome {
-        PassOutcome::Running => page.line(0, "still on its way", None),
+        PassOutcome::Running => page.line(0, "in flight", None),
         PassOutcome::Sent { port, to_controller, data, changes } => {
-            let to = if *to_controller { " to the control plane" } else { "" };
-            page.line(0, &format!("sent by port {port}{to}, {} bytes", data.len() / 2), None);
+            let to = if *to_controller { " to the controller" } else { "" };
+            page.line(0, &format!("sent on port {port}{to}, {} bytes", data.len() / 2), None);
             if changes.is_empty() {
                 return page.line(1, "unchanged", None);
             }
@@ -215,7 +216,7 @@ fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
         }
         PassOutcome::Replicated { group, copies } => {
             let by = group.map_or("the mirror session".to_string(), |group| format!("multicast group {group}"));
-            page.line(0, &format!("copied by {by}, {copies} {}", plural(*copies, "copy", "copies")), None);
+            page.line(0, &format!("replicated by {by}, {copies} {}", plural(*copies, "copy", "copies")), None);
         }
         PassOutcome::Resubmitted => page.line(0, "resubmitted", None),
         PassOutcome::Recirculated { bytes } => page.line(0, &format!("recirculated, {bytes} bytes"), None),
@@ -231,7 +232,7 @@ fn named(value: &TracedValue) -> String {
     if value.name.is_empty() { value.shown.clone() } else { format!("{} = {}", value.name, value.shown) }
 }
 
-/// Removes the directories from a source position: people know them, and JSON has the full path.
+/// Removes the directories from a source position: the reader knows them, and JSON keeps the full path.
 fn file_of(place: &str) -> &str {
     place.rsplit(['/', '\\']).next().unwrap_or(place)
 }

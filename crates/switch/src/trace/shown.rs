@@ -1,4 +1,4 @@
-//! Rendering of program parts in a trace: expressions, entries, requests.
+//! Renders program parts in a trace: expressions, entries, requests.
 
 use bits::Bits;
 use engine::{PacketState, Requested, TableEntry};

@@ -119,7 +119,7 @@ fn trace(data: &[u8]) -> Trace {
 }
 
 #[test]
-fn every_kind_of_step_is_told() {
+fn every_kind_of_step_is_traced() {
     let expected = "\
 0.000000s  port 1 received 8 bytes
 parser MyP
@@ -149,15 +149,15 @@ ingress MyC
   meta.hash = 0xfaa552cc, was 0x00000000
   meta.parser_error = PacketTooShort, was NoError
   hdr.tag[1] = hdr.tag[0]
-  hdr.tag[0] is invalid
-  ask: clone to mirror session 5, keeping field list 1
-  ask: digest learn(ip=10.0.0.1, port=80)
+  hdr.tag[0] set invalid
+  request: clone to mirror session 5, keeping field list 1
+  request: digest learn(ip=10.0.0.1, port=80)
   note: seen 0
   emit hdr.tag[1], 2 bytes
   if meta.seen < 0x5: yes                                                   t.p4:50:1
   switch hdr.opts.len = 1                                                   t.p4:51:1
   note: the architecture has a word
-sent by port 2, 4 bytes
+sent on port 2, 4 bytes
   hdr.tag[0]  removed
   hdr.tag[1]  added
 ";
@@ -184,7 +184,7 @@ fn json_has_the_model_s_names() {
 }
 
 #[test]
-fn outcomes_are_told_in_sentences() {
+fn outcomes_are_rendered_as_sentences() {
     let told = |outcome: PassOutcome| {
         let mut tracer = Tracer::new(Time::ZERO, &Frame::new(1, []));
         let pass = tracer.begin(None, PassKind::Received, 0);
@@ -195,6 +195,6 @@ fn outcomes_are_told_in_sentences() {
     let dropped = PassOutcome::dropped(DropReason::EgressProgram, Some(&(place, "E.drop".into())));
     assert_eq!(told(dropped), "dropped in egress by the program at r.p4:8:9 (E.drop)");
     assert_eq!(told(PassOutcome::dropped(DropReason::Runt, None)), "dropped on receipt: the frame is too short");
-    assert_eq!(told(PassOutcome::Replicated { group: Some(3), copies: 1 }), "copied by multicast group 3, 1 copy");
-    assert_eq!(told(PassOutcome::Running), "still on its way");
+    assert_eq!(told(PassOutcome::Replicated { group: Some(3), copies: 1 }), "replicated by multicast group 3, 1 copy");
+    assert_eq!(told(PassOutcome::Running), "in flight");
 }

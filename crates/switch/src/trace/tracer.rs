@@ -1,4 +1,4 @@
-//! Construction of a trace from events.
+//! Constructs a trace from events.
 
 use engine::{Event, PacketState, Watch, WriteTarget};
 use ir::{BlockId, BodyId, BodyKind, Expr, HeaderId, LocId, Program, SlotId, Terminator};

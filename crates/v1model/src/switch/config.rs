@@ -1,4 +1,4 @@
-//! Configuration of a switch.
+//! Defines the configuration of a switch.
 
 use switch::PortId;
 

@@ -1,4 +1,4 @@
-//! Egress and deparser, and the actions at their end.
+//! Runs egress and deparser, and the actions at their end.
 
 use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, Frame, Notification, PortId, Time};

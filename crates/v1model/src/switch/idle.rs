@@ -1,5 +1,5 @@
-//! Idle timeouts: the control plane is notified when an entry had no hit for its timeout, and again after each
-//! further timeout without a hit (P4Runtime specification, Table Idle Timeout Notification).
+//! Implements idle timeouts: the control plane is notified when an entry had no hit for its timeout, and again after
+//! each further timeout without a hit (P4Runtime specification, Table Idle Timeout Notification).
 
 use std::collections::HashMap;
 

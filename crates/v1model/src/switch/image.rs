@@ -1,4 +1,4 @@
-//! Programs prepared once for any number of switches.
+//! Prepares programs once for any number of switches.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The fast path: packets processed in place, without a copy, an allocation or a queue.
+//! Implements the fast path: packets are processed in place, without a copy, an allocation or a queue.
 //!
 //! A packet that is parsed, gets one egress port whose queues delay nothing, passes egress and is deparsed never
 //! leaves the driver's memory. In all other cases (an action is requested, the packet is multicast, must wait, or

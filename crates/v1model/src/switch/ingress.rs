@@ -1,4 +1,4 @@
-//! Parser and ingress, and the actions at the end of ingress.
+//! Runs parser and ingress, and the actions at the end of ingress.
 
 use engine::{Ending, Interpreter, Now, Requested};
 

@@ -1,4 +1,4 @@
-//! Locations of the architecture's inputs and outputs in a compiled program.
+//! Finds the locations of the architecture's inputs and outputs in a compiled program.
 
 use std::collections::{BTreeMap, HashMap};
 

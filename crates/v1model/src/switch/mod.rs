@@ -1,4 +1,5 @@
-//! The v1model switch: parser, ingress, queues, egress and deparser, with the semantics of BMv2's `simple_switch`.
+//! Implements the v1model switch: parser, ingress, queues, egress and deparser, with the semantics of BMv2's
+//! `simple_switch`.
 //!
 //! ```text
 //!          ┌──────────────────── resubmit ◄──────────────┐            ┌── clone (as received), re-parsed
@@ -14,7 +15,7 @@
 //! the last requested clone is made, then drop, recirculate or send.
 //!
 //! Everything that a received frame causes without waiting in a queue happens within the call of [`Device::step`] that
-//! brought it. Passes of one packet and copies of one frame are limited ([`Config`]), so that no program can block the
+//! brought it. Passes of one packet and copies of one frame are limited ([`Config`]), so no program can block the
 //! switch.
 //!
 //! `simple_switch` loses the ingress port of resubmitted and recirculated packets. This switch keeps it, as the
@@ -27,12 +28,12 @@ mod image;
 mod in_place;
 mod ingress;
 mod layout;
-mod numbers;
 mod packet;
 mod packet_switch;
 mod state;
 mod stats;
 mod trace;
+mod values;
 mod workers;
 
 use std::collections::VecDeque;

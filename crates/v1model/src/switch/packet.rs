@@ -1,4 +1,4 @@
-//! A packet between two blocks, and operations on packets: create, copy, drop, recycle.
+//! Represents a packet between two blocks, and operations on packets: create, copy, drop, recycle.
 
 use engine::PacketState;
 use switch::trace::{PassKind, PassOutcome, Recorder};
@@ -103,8 +103,8 @@ impl Switch {
         match spare {
             Some(mut packet) => {
                 match &mut packet.state {
-                    State::Interpreted(state) => drop(state.restart(&self.program, data)),
-                    State::Compiled(state) => drop(state.restart(data, 0)),
+                    State::Interpreted(state) => drop(state.reset(&self.program, data)),
+                    State::Compiled(state) => drop(state.reset_inputs(data, 0)),
                 }
                 packet.max_bytes = u32::MAX;
                 packet.class_of_service = 0;

@@ -1,5 +1,5 @@
-//! The traits of [`Switch`] for drivers and the control plane: each method forwards to the inherent method of its
-//! name.
+//! Implements the traits of [`Switch`] for drivers and the control plane: each method forwards to the inherent method
+//! of its name.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A packet's state in one of the two executors, and the units of machine code.
+//! Holds a packet's state in one of the two executors, and the units of machine code.
 
 use std::sync::Arc;
 

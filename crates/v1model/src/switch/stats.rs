@@ -1,4 +1,4 @@
-//! Counters of the architecture, beside those of ports, queues and drops.
+//! Defines the counters of the architecture, beside those of ports, queues and drops.
 
 use switch::{Registry, Stat};
 

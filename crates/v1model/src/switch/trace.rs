@@ -1,4 +1,4 @@
-//! Traces of single frames.
+//! Traces single frames.
 
 use switch::trace::{Recorder, Trace, Tracer};
 use switch::{Frame, Time};

@@ -1,4 +1,4 @@
-//! Several workers on one program and one state.
+//! Runs several workers on one program and one state.
 //!
 //! ```text
 //!                 owner ── publish ──> version (tables, groups, sessions, port states, queue settings)

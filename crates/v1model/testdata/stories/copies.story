@@ -81,14 +81,14 @@ trace 0 02 01 09 aabb
     meta.lost = 1, was 0                                                      copies.p4:55:9
     if hdr.ask.what == 0x1: no                                                copies.p4:56:9
     if hdr.ask.what == 0x2: yes                                               copies.p4:58:16
-    ask: clone to mirror session 9, keeping field list 1                      copies.p4:59:13
+    request: clone to mirror session 9, keeping field list 1                  copies.p4:59:13
     hdr.ask.what = 255, was 2                                                 copies.p4:61:13
   egress E, port 1
     if (hdr.ask.what == 0x3) & (standard_metadata.instance_type != 0x2): no   copies.p4:73:9
     if (hdr.ask.what == 0x5) & (meta.kept < 0x3): no                          copies.p4:75:16
     if hdr.ask.what == 0x6: no                                                copies.p4:78:16
     if (hdr.ask.what != 0x5) | (0x3 <= meta.kept): yes                        copies.p4:81:9
-    hdr.seen is valid                                                         copies.p4:82:13
+    hdr.seen set valid                                                        copies.p4:82:13
     hdr.seen.instance_type = 0, as before                                     copies.p4:83:13
     hdr.seen.rid = 0, as before                                               copies.p4:84:13
     hdr.seen.port = 1, was 0                                                  copies.p4:85:13
@@ -98,10 +98,10 @@ trace 0 02 01 09 aabb
   deparser D
     emit hdr.ask, 3 bytes                                                     copies.p4:97:9
     emit hdr.seen, 7 bytes                                                    copies.p4:98:9
-  sent by port 1, 12 bytes
+  sent on port 1, 12 bytes
     hdr.ask.what  2 -> 255
     hdr.seen      added
-  pass 2: clone of pass 1 as it came in, mirror session 9, 5 bytes
+  pass 2: clone of pass 1 as received, mirror session 9, 5 bytes
   parser P
     state start
       extract hdr.ask, 3 bytes at byte 0                                      copies.p4:44:9
@@ -113,7 +113,7 @@ trace 0 02 01 09 aabb
     if (hdr.ask.what == 0x5) & (meta.kept < 0x3): no                          copies.p4:75:16
     if hdr.ask.what == 0x6: no                                                copies.p4:78:16
     if (hdr.ask.what != 0x5) | (0x3 <= meta.kept): yes                        copies.p4:81:9
-    hdr.seen is valid                                                         copies.p4:82:13
+    hdr.seen set valid                                                        copies.p4:82:13
     hdr.seen.instance_type = 1, was 0                                         copies.p4:83:13
     hdr.seen.rid = 0, as before                                               copies.p4:84:13
     hdr.seen.port = 3, was 0                                                  copies.p4:85:13
@@ -123,7 +123,7 @@ trace 0 02 01 09 aabb
   deparser D
     emit hdr.ask, 3 bytes                                                     copies.p4:97:9
     emit hdr.seen, 7 bytes                                                    copies.p4:98:9
-  sent by port 3, 12 bytes
+  sent on port 3, 12 bytes
     hdr.seen  added
   out 3 02010901000301000005aabb
   out 1 ff010900000101010005aabb
@@ -147,7 +147,7 @@ trace 0 05 01 00 aabb
   egress E, port 1
     if (hdr.ask.what == 0x3) & (standard_metadata.instance_type != 0x2): no   copies.p4:73:9
     if (hdr.ask.what == 0x5) & (meta.kept < 0x3): yes                         copies.p4:75:16
-    ask: recirculate, keeping field list 1                                    copies.p4:76:13
+    request: recirculate, keeping field list 1                                copies.p4:76:13
     hdr.ask.arg = 1, was 0                                                    copies.p4:77:13
     if (hdr.ask.what != 0x5) | (0x3 <= meta.kept): no                         copies.p4:81:9
   deparser D
@@ -171,7 +171,7 @@ trace 0 05 01 00 aabb
   egress E, port 1
     if (hdr.ask.what == 0x3) & (standard_metadata.instance_type != 0x2): no   copies.p4:73:9
     if (hdr.ask.what == 0x5) & (meta.kept < 0x3): yes                         copies.p4:75:16
-    ask: recirculate, keeping field list 1                                    copies.p4:76:13
+    request: recirculate, keeping field list 1                                copies.p4:76:13
     hdr.ask.arg = 2, was 1                                                    copies.p4:77:13
     if (hdr.ask.what != 0x5) | (0x3 <= meta.kept): no                         copies.p4:81:9
   deparser D
@@ -197,7 +197,7 @@ trace 0 05 01 00 aabb
     if (hdr.ask.what == 0x5) & (meta.kept < 0x3): no                          copies.p4:75:16
     if hdr.ask.what == 0x6: no                                                copies.p4:78:16
     if (hdr.ask.what != 0x5) | (0x3 <= meta.kept): yes                        copies.p4:81:9
-    hdr.seen is valid                                                         copies.p4:82:13
+    hdr.seen set valid                                                        copies.p4:82:13
     hdr.seen.instance_type = 0, as before                                     copies.p4:83:13
     hdr.seen.rid = 0, as before                                               copies.p4:84:13
     hdr.seen.port = 1, was 0                                                  copies.p4:85:13
@@ -207,6 +207,6 @@ trace 0 05 01 00 aabb
   deparser D
     emit hdr.ask, 3 bytes                                                     copies.p4:97:9
     emit hdr.seen, 7 bytes                                                    copies.p4:98:9
-  sent by port 1, 12 bytes
+  sent on port 1, 12 bytes
     hdr.seen  added
   out 1 05010200000103010005aabb

@@ -38,7 +38,7 @@ trace 1 000000000002 000000000077 0800 aa
       key     hdr.ethernet.srcAddr = 00:00:00:00:00:77
       miss
       default I.learn()
-        ask: digest learn_t(srcAddr=00:00:00:00:00:77, port=1)                learn.p4:63:9
+        request: digest learn_t(srcAddr=00:00:00:00:00:77, port=1)            learn.p4:63:9
     read I.seen[1]: 0                                                         learn.p4:82:13
     meta.count = 0, as before                                                 learn.p4:82:13
     meta.count = 1, was 0                                                     learn.p4:83:13
@@ -47,10 +47,10 @@ trace 1 000000000002 000000000077 0800 aa
     standard_metadata.egress_spec = 0, as before                              learn.p4:93:13
     note: 1 packets from port 1                                               learn.p4:95:9
   egress E, port 0
-    nothing to do
+    (no steps)
   deparser D
     emit hdr.ethernet, 14 bytes                                               learn.p4:106:9
-  sent by port 0, 15 bytes
+  sent on port 0, 15 bytes
     unchanged
   out 0 0000000000020000000000770800aa
   digest learn_t srcAddr=77 port=1

@@ -33,7 +33,7 @@ summary
   1 dropped in ingress by the program at limits.p4:69:13 (I)
   1 dropped in ingress: an assertion of the program failed at limits.p4:64:13 (I)
   1 dropped on sending: the switch has no such port
-  1 dropped for running too long without an end at limits.p4:43:20 (P)
+  1 dropped for running too long at limits.p4:43:20 (P)
   parser.errors  2
 trace 0 01 00
   0.000000s  port 0 received 2 bytes
@@ -81,5 +81,5 @@ trace 0 01 00
     state turn
       meta.turns = 134, was 133                                               limits.p4:42:9
     state turn
-  dropped for running too long without an end at limits.p4:43:20 (P)
-  ... and more: the trace is too long
+  dropped for running too long at limits.p4:43:20 (P)
+  ... trace truncated

@@ -17,7 +17,7 @@ send 0 000000000101 000000000202 86dd 6000
   out 3 00000000010100000000020286dd6000
 send 0 000000000101 000000000202 0800 4500
 
-# Without its network, a port is no way out.
+# Without its network, a port is not a way out.
 down 1
 send 3 000000000101 000000000202 0800 450000180001000040115dbc 0a090807 0a000109 01020304
 up 1
@@ -82,7 +82,7 @@ trace 3 000000000101 000000000202 0800 450000180001000040115cc4 0a090807 0a00020
   deparser MyDeparser
     emit hdr.ethernet, 14 bytes                                               router.p4:115:9
     emit hdr.ipv4, 20 bytes                                                   router.p4:116:9
-  sent by port 2, 38 bytes
+  sent on port 2, 38 bytes
     hdr.ethernet.dstAddr  00:00:00:00:01:01 -> 08:00:00:00:02:00
     hdr.ethernet.srcAddr  00:00:00:00:02:02 -> 00:00:00:00:01:01
     hdr.ipv4.ttl          64 -> 63

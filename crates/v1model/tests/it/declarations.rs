@@ -34,12 +34,12 @@ fn errors(declaration: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_array_that_is_too_large_is_told_where_it_stands() {
+fn an_array_that_is_too_large_is_reported_at_its_declaration() {
     for (declaration, message) in [
-        ("register<bit<8>>(0x1000001) r;", "16777217 elements are more than a register can have"),
-        ("register<bit<1024>>(0x200001) r;", "2097153 elements are more than a register can have"),
-        ("counter(0x1000001, CounterType.bytes) c;", "16777217 elements are more than a counter can have"),
-        ("meter(0x1000001, MeterType.bytes) m;", "16777217 elements are more than a meter can have"),
+        ("register<bit<8>>(0x1000001) r;", "16777217 elements are too many for a register"),
+        ("register<bit<1024>>(0x200001) r;", "2097153 elements are too many for a register"),
+        ("counter(0x1000001, CounterType.bytes) c;", "16777217 elements are too many for a counter"),
+        ("meter(0x1000001, MeterType.bytes) m;", "16777217 elements are too many for a meter"),
     ] {
         assert_eq!(errors(declaration), [format!("too-large 6: {message}")]);
     }

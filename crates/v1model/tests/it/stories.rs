@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compiler::Source;
+use rng::SplitMix64;
 use switch::{Device, Frame, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time};
 use v1model::{Config, Switch, V1Model};
 
@@ -158,7 +159,7 @@ fn nothing_is_lost(switch: &Switch, sent: u64) -> Result<(), String> {
         };
         switch.registry().iter().filter(|(name, _)| wanted(name)).map(|(_, value)| value).sum()
     };
-    let number = |name: &str| switch.number(name).unwrap_or(0);
+    let number = |name: &str| switch.value(name).unwrap_or(0);
     let made = number("clone.ingress.packets") + number("clone.egress.packets") + number("multicast.replicas");
     let (came, went) = (sent + made, sum("tx") + sum("drop") + number("multicast.packets") + switch.waiting() as u64);
     if came == went { Ok(()) } else { Err(format!("{came} came, {went} went:\n{}", switch.summary())) }
@@ -177,17 +178,11 @@ fn busy(program: &Arc<ir::Program>, seed: u64) -> Switch {
     switch
 }
 
-/// Returns frames of up to 40 small bytes for ports 0 to 4; port 4 does not exist (xorshift, seeded).
-fn random_frame(state: &mut u64) -> Frame {
-    let mut random = |below: u64| {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        (*state >> 20) % below
-    };
-    let len = random(40);
-    let data: Vec<u8> = (0..len).map(|_| random(8) as u8).collect();
-    Frame::new(random(5) as u32, data)
+/// Returns frames of up to 40 small bytes for ports 0 to 4; port 4 does not exist.
+fn random_frame(rng: &mut SplitMix64) -> Frame {
+    let len = rng.below(40);
+    let data: Vec<u8> = (0..len).map(|_| rng.below(8) as u8).collect();
+    Frame::new(rng.below(5) as u32, data)
 }
 
 #[test]
@@ -197,10 +192,10 @@ fn random_frames_are_all_accounted_for_and_traces_change_nothing() {
         let program = Arc::new(compile(&directory.join(format!("{name}.p4"))));
         for seed in 1..=4u64 {
             let (mut stepped, mut traced) = (busy(&program, seed), busy(&program, seed));
-            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut rng = SplitMix64::new(seed);
             for sent in 1..=100 {
                 let now = Time::from_us(sent * 100);
-                let frame = random_frame(&mut state);
+                let frame = random_frame(&mut rng);
                 let (mut from_step, mut from_trace) = (Vec::new(), Vec::new());
                 let trace = traced.trace(now, frame.clone(), &mut from_trace);
                 stepped.step(now, &mut vec![frame], &mut from_step);
@@ -209,7 +204,7 @@ fn random_frames_are_all_accounted_for_and_traces_change_nothing() {
                     panic!("{name}, seed {seed}, frame {sent}: {error}\n{}", trace.render());
                 }
             }
-            assert_eq!(stepped.numbers_json(), traced.numbers_json(), "{name}, seed {seed}");
+            assert_eq!(stepped.values_json(), traced.values_json(), "{name}, seed {seed}");
             assert_eq!(stepped.take_notifications(), traced.take_notifications(), "{name}, seed {seed}");
         }
     }

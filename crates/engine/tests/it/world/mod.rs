@@ -53,7 +53,7 @@ impl World {
 
     /// Runs a body on a new packet.
     pub fn run(&mut self, body: &str, packet: &[u8]) -> Ending {
-        self.state.restart(&self.program, packet.to_vec());
+        self.state.reset(&self.program, packet.to_vec());
         self.go_on(body)
     }
 

@@ -89,9 +89,10 @@ pub fn fill(program: &Program, objects: &mut Objects, seed: u64) {
                     }
                     _ => {
                         let other = rng.bits(key.width);
-                        let swap = match key.signed {
-                            true => value.signed_cmp(&other).is_gt(),
-                            false => value.unsigned_cmp(&other).is_gt(),
+                        let swap = if key.signed {
+                            value.signed_cmp(&other).is_gt()
+                        } else {
+                            value.unsigned_cmp(&other).is_gt()
                         };
                         if swap { KeyValue::Range(other, value) } else { KeyValue::Range(value, other) }
                     }
@@ -202,6 +203,7 @@ pub fn run(
     packets: usize,
     make: &mut dyn FnMut(&mut RandomValues) -> Vec<u8>,
 ) -> Option<String> {
+    jit::verify_code();
     let bodies = roles(program);
     let plan = plan(&bodies, fused);
     let speed = if seed.is_multiple_of(4) { Speed::Compile } else { Speed::Run };
@@ -224,14 +226,15 @@ pub fn run(
     for number in 0..packets {
         let data = make(&mut rng);
         let now = Now { ns: number as u64 * 100_000_000 };
-        state.restart(program, data.clone());
+        state.reset(program, data.clone());
         let room = rng.below(3) as usize * 20;
         let mut buffer = vec![0xee; room];
         buffer.extend_from_slice(&data);
         // A fresh unit has to clear the state of the previous packet; bodies on their own begin with zeros.
-        match fused {
-            true => packet.restart(buffer, room),
-            false => packet.restart_all(buffer, room),
+        if fused {
+            packet.reset_inputs(buffer, room)
+        } else {
+            packet.reset(buffer, room)
         };
         let context = |what: String| Some(format!("packet {number} {data:02x?}: {what}"));
         if fused {
@@ -315,6 +318,7 @@ pub fn run_batches(
     plan.units[0].steps.splice(0..0, length.map(Step::LengthTo));
     let drop = some(&mut rng).first().map(|slot| (*slot, rng.below(3)));
     plan.units[0].steps.extend(drop.map(|(slot, value)| Step::DropIf(slot, value)));
+    jit::verify_code();
     let mut compiled = match NativeProgram::new(program, &plan, Speed::Run) {
         Ok(compiled) => compiled,
         Err(unsupported) => return Some(unsupported.to_string()),
@@ -338,7 +342,7 @@ pub fn run_batches(
         let mut buffers = Vec::new();
         for memory in &mut memory[..count] {
             let data = make(&mut rng);
-            state.restart(program, data.clone());
+            state.reset(program, data.clone());
             for (slot, value) in plan.given.iter().zip(&values) {
                 state.set_slot(*slot, value.clone());
             }

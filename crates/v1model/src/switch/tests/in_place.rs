@@ -81,9 +81,9 @@ struct Setting {
     max_work: u32,
     /// Whether egress reads the packet's length, which ingress may change.
     reads_length: bool,
-    /// Whether a queue has a rate, so that packets may have to wait.
+    /// Whether a queue has a rate, so packets may have to wait.
     is_paced: bool,
-    /// Whether the packet as received can be requested, so that each must be copied before it runs.
+    /// Whether the packet as received can be requested, so each must be copied before it runs.
     keeps_originals: bool,
 }
 

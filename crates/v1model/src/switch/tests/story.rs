@@ -227,7 +227,7 @@ fn digests_and_packets_for_the_control_plane_come_out_as_values() {
 }
 
 #[test]
-fn notifications_nobody_fetches_do_not_pile_up() {
+fn unread_notifications_are_bounded_and_losses_are_counted() {
     let config = Config { max_notifications: 2, ..Config::with_ports(4) };
     let mut switch = Switch::new(Arc::new(program()), config).expect("the probe fits the switch");
     let frames: Vec<_> = (0..5).map(|arg| frame(Do::Digest, 1, arg, 0)).collect();
@@ -237,7 +237,7 @@ fn notifications_nobody_fetches_do_not_pile_up() {
 }
 
 #[test]
-fn what_waits_leaves_when_a_switch_is_drained_at_workers_too() {
+fn queued_packets_leave_when_a_switch_is_drained_at_workers_too() {
     let frames = || [1, 1, 1, 2, 2].map(|port| frame(Do::Unicast, port, 0, 0));
     let mut switch = probe();
     switch.set_port_rate(PortId(1), Some(1));

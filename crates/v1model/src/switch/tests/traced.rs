@@ -123,9 +123,9 @@ fn numbers_have_names() {
         ("nothing", None),
         ("register..", None),
     ] {
-        assert_eq!(switch.number(name), number, "{name}");
+        assert_eq!(switch.value(name), number, "{name}");
     }
-    assert_eq!(switch.numbers_json()["table.MyIngress.ipv4_lpm.entries"], 2);
+    assert_eq!(switch.values_json()["table.MyIngress.ipv4_lpm.entries"], 2);
 }
 
 #[test]

@@ -1,21 +1,21 @@
-//! Numbers by name: counters of the switch and state of its program.
+//! Looks up values by name: counters of the switch, and the program's tables, counters and registers.
 //!
-//! | name | number |
+//! | name | value |
 //! |---|---|
-//! | all of [`switch::Registry`] | `port.1.rx.packets`, `queue.2.0.depth`, `drop.ingress.program`, ... |
-//! | `table.T.entries` | entries in table T |
+//! | `port.1.rx.packets`, `queue.2.0.depth`, `drop.ingress.program`, ... | a counter of [`switch::Registry`] |
+//! | `table.T.entries` | number of entries in table T |
 //! | `counter.C.I.packets`, `counter.C.I.bytes` | element I of counter array C |
 //! | `register.R.I` | element I of register array R, its low 64 bits |
 //!
-//! T, C and R are the names the control plane uses, with their points (`MyIngress.ipv4_lpm`).
+//! T, C and R are the names the control plane uses, including their dots (`MyIngress.ipv4_lpm`).
 
 use serde_json::{Map, Value};
 
 use super::Switch;
 
 impl Switch {
-    /// Returns the number with this name.
-    pub fn number(&self, name: &str) -> Option<u64> {
+    /// Returns the value of the counter or object with this name; `None` if there is none.
+    pub fn value(&self, name: &str) -> Option<u64> {
         if let Some(value) = self.registry.get(name) {
             return Some(value);
         }
@@ -45,8 +45,8 @@ impl Switch {
         }
     }
 
-    /// Returns the switch's counters and the sizes of its tables as one JSON object from name to number.
-    pub fn numbers_json(&self) -> Value {
+    /// Returns the switch's counters and the sizes of its tables as one JSON object from name to value.
+    pub fn values_json(&self) -> Value {
         let mut all = match self.registry.to_json() {
             Value::Object(all) => all,
             _ => Map::new(),
