@@ -1,4 +1,4 @@
-//! Memory footprint of a decoded message, computed from its bytes before decoding.
+//! Computes the memory footprint of a decoded message from its bytes before decoding.
 //!
 //! Two bytes of the wire format can become hundreds in memory: an empty element of a repeated field still has the
 //! size of its type. A server that decodes untrusted messages therefore calls [`bytes_of`] first. It walks over tags
@@ -187,7 +187,7 @@ fn room(count: u64, element: u64) -> u64 {
 }
 
 /// Returns the number of the next field, and its contents if it has a length. Returns `None` at the end or if there
-/// is no valid field.
+/// is not a valid field.
 fn field<'a>(wire: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
     const NONE: &[u8] = &[];
     let tag = varint(wire)?;

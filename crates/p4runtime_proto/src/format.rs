@@ -1,11 +1,11 @@
-//! Text, JSON and binary forms of messages.
+//! Reads and writes messages as text, JSON and binary.
 
 use std::sync::LazyLock;
 
 use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage};
 
-use crate::text;
+use crate::{footprint, text};
 
 /// An encoding of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,19 @@ pub enum FormatError {
     /// The input is not a protobuf message.
     #[error("not a {1} in protobuf's wire format: {0}")]
     Binary(#[source] prost::DecodeError, String),
+    /// The message would take too much memory.
+    #[error("a {message} that would take more than {} MiB of memory", limit >> 20)]
+    TooLarge {
+        /// The name of its type.
+        message: String,
+        /// Maximum size of the decoded message, in bytes.
+        limit: u64,
+    },
 }
 
 pub(crate) static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice())
-        .expect("the build script wrote the descriptors")
+    DescriptorPool::decode(include_bytes!("generated/descriptors.bin").as_slice())
+        .expect("the generator wrote the descriptors")
 });
 
 fn descriptor<M: Name>() -> MessageDescriptor {
@@ -93,8 +101,11 @@ pub fn from_json<M: Message + Name + Default>(text: &str) -> Result<M, FormatErr
     transcode(&dynamic)
 }
 
-/// Decodes a message from protobuf's wire format.
-pub fn from_bytes<M: Message + Name + Default>(bytes: &[u8]) -> Result<M, FormatError> {
+/// Decodes a message from protobuf's wire format, unless its [footprint](footprint::bytes_of) exceeds `limit` bytes.
+pub fn from_bytes<M: Message + Name + Default>(bytes: &[u8], limit: u64) -> Result<M, FormatError> {
+    if footprint::bytes_of::<M>(bytes, limit) > limit {
+        return Err(FormatError::TooLarge { message: M::full_name(), limit });
+    }
     M::decode(bytes).map_err(|error| FormatError::Binary(error, M::full_name()))
 }
 
@@ -159,15 +170,15 @@ type_info {
         let info = sample();
         assert_eq!(from_text::<P4Info>(&to_text(&info)).unwrap(), info);
         assert_eq!(from_json::<P4Info>(&to_json(&info)).unwrap(), info);
-        assert_eq!(from_bytes::<P4Info>(&to_bytes(&info)).unwrap(), info);
+        assert_eq!(from_bytes::<P4Info>(&to_bytes(&info), 1 << 20).unwrap(), info);
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn malformed_messages_are_refused() {
         let text = from_text::<P4Info>("tables { size: \"big\" }").unwrap_err();
         assert!(text.to_string().starts_with("not a p4.config.v1.P4Info in protobuf's text format"), "{text}");
         assert!(from_json::<P4Info>("{\"tables\": 1}").is_err());
         assert!(from_json::<P4Info>("{} {}").is_err());
-        assert!(from_bytes::<P4Info>(&[0xff]).is_err());
+        assert!(from_bytes::<P4Info>(&[0xff], 1 << 20).is_err());
     }
 }

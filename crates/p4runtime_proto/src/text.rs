@@ -1,6 +1,6 @@
-//! Protobuf's text format as its own library writes it: one field per line, repeated fields one by one, fields in the
-//! order of their numbers, maps in the order of their keys. The text is therefore the same on every run, and the same
-//! that other tools of the P4 community print.
+//! Prints messages in protobuf's text format, as protobuf's own `TextFormat` does: one line per element of a repeated
+//! field, fields ordered by number, map entries by key. The output is therefore deterministic, and identical to what
+//! other P4 tools print.
 
 use std::fmt::Write;
 
@@ -9,22 +9,22 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, Value};
 /// Prints a message.
 pub(crate) fn print(message: &DynamicMessage) -> String {
     let mut out = String::new();
-    fields(message, 0, &mut out);
+    print_fields(message, 0, &mut out);
     out
 }
 
-fn fields(message: &DynamicMessage, indent: usize, out: &mut String) {
+fn print_fields(message: &DynamicMessage, indent: usize, out: &mut String) {
     let mut set: Vec<_> = message.fields().collect();
     set.sort_by_key(|(field, _)| field.number());
     for (field, value) in set {
         match value {
-            Value::List(list) => list.iter().for_each(|value| one(&field, value, indent, out)),
+            Value::List(list) => list.iter().for_each(|value| print_field(&field, value, indent, out)),
             Value::Map(map) => {
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_by_key(|(key, _)| *key);
                 let Kind::Message(entry) = field.kind() else { continue };
                 for (key, value) in entries {
-                    open(field.name(), indent, out);
+                    open_message(field.name(), indent, out);
                     let key = match key {
                         MapKey::Bool(key) => Value::Bool(*key),
                         MapKey::I32(key) => Value::I32(*key),
@@ -33,23 +33,23 @@ fn fields(message: &DynamicMessage, indent: usize, out: &mut String) {
                         MapKey::U64(key) => Value::U64(*key),
                         MapKey::String(key) => Value::String(key.clone()),
                     };
-                    one(&entry.map_entry_key_field(), &key, indent + 1, out);
-                    one(&entry.map_entry_value_field(), value, indent + 1, out);
-                    close(indent, out);
+                    print_field(&entry.map_entry_key_field(), &key, indent + 1, out);
+                    print_field(&entry.map_entry_value_field(), value, indent + 1, out);
+                    close_message(indent, out);
                 }
             }
-            value => one(&field, value, indent, out),
+            value => print_field(&field, value, indent, out),
         }
     }
 }
 
-fn one(field: &FieldDescriptor, value: &Value, indent: usize, out: &mut String) {
+fn print_field(field: &FieldDescriptor, value: &Value, indent: usize, out: &mut String) {
     let name = field.name();
     let text = match value {
         Value::Message(message) => {
-            open(name, indent, out);
-            fields(message, indent + 1, out);
-            close(indent, out);
+            open_message(name, indent, out);
+            print_fields(message, indent + 1, out);
+            close_message(indent, out);
             return;
         }
         Value::String(text) => quoted(text.as_bytes()),
@@ -72,15 +72,15 @@ fn one(field: &FieldDescriptor, value: &Value, indent: usize, out: &mut String) 
     let _ = writeln!(out, "{:1$}{name}: {text}", "", 2 * indent);
 }
 
-fn open(name: &str, indent: usize, out: &mut String) {
+fn open_message(name: &str, indent: usize, out: &mut String) {
     let _ = writeln!(out, "{:1$}{name} {{", "", 2 * indent);
 }
 
-fn close(indent: usize, out: &mut String) {
+fn close_message(indent: usize, out: &mut String) {
     let _ = writeln!(out, "{:1$}}}", "", 2 * indent);
 }
 
-/// Quotes bytes. Those that are not printable ASCII are escaped.
+/// Quotes bytes. Quotes, backslashes and bytes that are not printable ASCII are escaped.
 fn quoted(bytes: &[u8]) -> String {
     let mut out = String::from("\"");
     for byte in bytes {

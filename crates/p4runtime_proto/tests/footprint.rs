@@ -5,9 +5,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use p4runtime_proto::config::P4Info;
 use p4runtime_proto::footprint::bytes_of;
 use p4runtime_proto::prost::{Message, Name};
-use p4runtime_proto::v1;
+use p4runtime_proto::{from_bytes, v1};
 use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
 use rng::SplitMix64;
 
@@ -99,8 +100,8 @@ fn message(of: &MessageDescriptor, depth: u32, rng: &mut SplitMix64) -> Vec<u8> 
 }
 
 fn holds<M: Message + Name + Default>(rng: &mut SplitMix64) {
-    let pool = DescriptorPool::decode(include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin")).as_slice());
-    let pool = pool.expect("the build script wrote them");
+    let pool = DescriptorPool::decode(include_bytes!("../src/generated/descriptors.bin").as_slice());
+    let pool = pool.expect("the generator wrote them");
     let descriptor = pool.get_message_by_name(&M::full_name()).expect("it is there");
     for round in 0..1500 {
         let mut wire = message(&descriptor, 2 + rng.below(8) as u32, rng);
@@ -116,7 +117,7 @@ fn holds<M: Message + Name + Default>(rng: &mut SplitMix64) {
 }
 
 #[test]
-fn no_message_takes_more_than_is_told() {
+fn no_message_takes_more_than_its_footprint() {
     let mut rng = SplitMix64::new(1);
     holds::<v1::WriteRequest>(&mut rng);
     holds::<v1::ReadRequest>(&mut rng);
@@ -127,7 +128,7 @@ fn no_message_takes_more_than_is_told() {
 }
 
 #[test]
-fn empty_elements_are_told_by_what_they_become() {
+fn footprints_of_empty_elements_count_their_decoded_size() {
     for (field, of) in [(0x22, "updates"), (0x1a, "a field of another type")] {
         let wire = [field, 0].repeat(1 << 16);
         let (told, took) = (bytes_of::<v1::WriteRequest>(&wire, u64::MAX), decoded::<v1::WriteRequest>(&wire));
@@ -138,7 +139,18 @@ fn empty_elements_are_told_by_what_they_become() {
 }
 
 #[test]
-fn what_is_told_of_entries_is_not_far_from_the_truth() {
+fn a_message_that_becomes_too_much_is_not_decoded() {
+    let tables = [0x12, 0].repeat(7 << 20);
+    LIVE.with(|live| live.set((0, 0)));
+    let refused = from_bytes::<P4Info>(&tables, 256 << 20).expect_err("it is too much");
+    let took = LIVE.with(|live| live.get().1);
+    assert_eq!(refused.to_string(), "a p4.config.v1.P4Info that would take more than 256 MiB of memory");
+    assert!(took < 64 << 20, "{took} bytes taken");
+    assert!(from_bytes::<P4Info>(&tables[..2 << 10], 256 << 20).is_ok());
+}
+
+#[test]
+fn footprints_of_entries_are_close_to_the_memory_used() {
     let param = |id| v1::action::Param { param_id: id, value: vec![1, 2, 3, 4, 5, 6] };
     let action = v1::Action { action_id: 1, params: vec![param(1), param(2)] };
     let exact = v1::field_match::Exact { value: vec![10, 0, 0, 1] };

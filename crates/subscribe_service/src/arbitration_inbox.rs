@@ -13,13 +13,13 @@ use crate::switch_client::SwitchEvent;
 pub(crate) struct ArbitrationInbox(Mutex<BTreeMap<u64, Vec<SwitchEvent>>>);
 
 impl ArbitrationInbox {
-    /// Adds an event of a stream. Returns whether it is the first one that waits, so that the thread has to be woken.
+    /// Adds an event of a stream. Returns whether it is the first one that waits, so the thread has to be woken.
     pub fn put(&self, stream: u64, event: SwitchEvent) -> bool {
         let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = streams.entry(stream).or_default();
         let is_first = waiting.is_empty();
         // A change of the primary is never dropped: the other controller may have changed the forwarding state.
-        waiting.retain(|event| matches!(event, SwitchEvent::Mastership(Mastership::Other { .. })));
+        waiting.retain(|event| matches!(event, SwitchEvent::Mastership(Mastership::Backup { .. })));
         waiting.drain(..waiting.len().saturating_sub(1));
         waiting.push(event);
         is_first
@@ -43,9 +43,9 @@ mod tests {
     #[test]
     fn a_change_of_the_primary_survives_a_busy_time() {
         let inbox = ArbitrationInbox::default();
-        let other = |id| SwitchEvent::Mastership(Mastership::Other { election_id: Some(id) });
+        let other = |id| SwitchEvent::Mastership(Mastership::Backup { election_id: Some(id) });
         let primary = || SwitchEvent::Mastership(Mastership::Primary { election_id: 9 });
-        let vacant = || SwitchEvent::Mastership(Mastership::Vacant { highest: Some(5) });
+        let vacant = || SwitchEvent::Mastership(Mastership::NoPrimary { highest: Some(5) });
         assert!(inbox.put(1, primary()));
         for event in [other(5), vacant(), other(7), primary()] {
             assert!(!inbox.put(1, event), "the thread was woken already");

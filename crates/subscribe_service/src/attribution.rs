@@ -1,4 +1,4 @@
-//! Rejected updates, described in the names of the program.
+//! Describes rejected updates in the names of the program.
 
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::entity::Entity as Kind;
@@ -38,7 +38,7 @@ impl RejectedUpdate {
         let repeats = |head: &str| !head.is_empty() && entity.trim_start().starts_with(head);
         let rest = rejection.reason.split_once(": ").filter(|(head, _)| repeats(head));
         let reason = rest.map_or(&*rejection.reason, |(_, rest)| rest);
-        RejectedUpdate { description: format!("the switch refused{entity}: {reason}"), ports }
+        RejectedUpdate { description: format!("the switch rejected{entity}: {reason}"), ports }
     }
 }
 
@@ -62,7 +62,7 @@ fn describe_replication(entry: &v1::PacketReplicationEngineEntry) -> (String, Ve
     let ports: Vec<u32> = replicas.iter().filter_map(port).collect();
     let list: Vec<String> = ports.iter().take(MAX_LISTED).map(u32::to_string).collect();
     let more = if ports.len() > MAX_LISTED { ", ..." } else { "" };
-    (format!("{name}, for the ports {}{more}", list.join(", ")), ports)
+    (format!("{name}, for ports {}{more}", list.join(", ")), ports)
 }
 
 #[allow(deprecated, reason = "switches of P4Runtime before 1.4 know no other")]
@@ -141,19 +141,19 @@ mod tests {
             RejectedUpdate::new(&SwitchRejection { reason: reason.to_owned(), update }, &names)
         };
         let no_room = |entity: &Entity| rejected("there is no room", Some(entity));
-        let expected = "the switch refused an entry of `Subscriptions.price_range_6` (state=300, value=5..700) -> \
+        let expected = "the switch rejected an entry of `Subscriptions.price_range_6` (state=300, value=5..700) -> \
                         `Subscriptions.to_port(port=77)`: there is no room";
         let expected = RejectedUpdate { description: expected.to_owned(), ports: vec![77] };
         assert_eq!(no_room(&Entity::Table(entry)), expected);
-        let expected = "the switch refused multicast group 3, for the ports 2, 77: there is no room";
+        let expected = "the switch rejected multicast group 3, for ports 2, 77: there is no room";
         let expected = RejectedUpdate { description: expected.to_owned(), ports: vec![2, 77] };
         assert_eq!(no_room(&Entity::Group(3, vec![2, 77])), expected);
         let without_update = rejected("multicast group 3: no", None);
-        assert_eq!(without_update.description, "the switch refused: multicast group 3: no");
+        assert_eq!(without_update.description, "the switch rejected: multicast group 3: no");
         let ports = |reason: &str| rejected(reason, Some(&Entity::Group(3, vec![2, 7, 77]))).ports;
         assert_eq!(ports("there is no port 77; there are 1, 2"), [77]);
         assert_eq!(ports("Port 7 is down"), [7]);
         assert_eq!(ports("port 770 of 2"), [2, 7, 77]);
-        assert_eq!(rejected("no", None).description, "the switch refused: no");
+        assert_eq!(rejected("no", None).description, "the switch rejected: no");
     }
 }

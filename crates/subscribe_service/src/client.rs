@@ -1,4 +1,4 @@
-//! The client of the service, for programs that make one call after the other.
+//! Implements the client of the service, for programs that make one call at a time.
 //!
 //! It is a module of this crate because both sides share the interface file and nothing else: the connection is that of
 //! `p4runtime_client`, and a crate of its own would hold these few calls alone.
@@ -28,7 +28,7 @@ pub struct ServiceClient {
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceCallError {
     /// The service did not answer in time. Whether it made the change is unknown.
-    #[error("the service did not answer within {} s", .0.as_secs())]
+    #[error("the service did not respond within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The connection failed below gRPC, for example because only one side uses TLS.
     #[error("the connection failed")]

@@ -1,4 +1,4 @@
-//! Compatibility of a switch's program with the rules.
+//! Checks the compatibility of a switch's program with the rules.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,78 @@ use p4runtime_proto::config::match_field::Match;
 use p4runtime_proto::config::{Action, P4Info, Preamble, Table};
 use subscribe_p4::ProgramMismatch;
 
-/// Finds the reason why a program does not fit rules whose generated program is `ours`. Returns it as a sentence with a
-/// remedy, or `None` if the program fits. `is_of_format` says whether its tables are those of all fields of the format,
-/// in any order.
-pub(crate) fn find_mismatch(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<String> {
-    if let Some(table) = missing_kind(theirs, ours) {
-        return Some(format!(
-            "the switch runs another program, which matches no rules: it has no table `{table}`. {LOADED}"
-        ));
-    }
-    let why = missing_table(theirs, ours, is_of_format);
-    let why = why.or_else(|| different_action(theirs, ours)).or_else(|| different_table(theirs, ours))?;
-    let remedy = if is_of_format { REMADE } else { LOADED };
-    Some(format!("the switch's program and these rules {why}. {remedy}"))
+/// The first difference between a switch's program and the program of the rules. The texts end with a remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramDifference {
+    /// The program has no table for rules.
+    #[error("the switch runs a program that was not generated for rules: it has no table `{table}`. {LOADED}")]
+    OtherKind {
+        /// A table that the rules need.
+        table: String,
+    },
+    /// The program is for other rules.
+    #[error("the switch's program and these rules {difference}. {}", remedy(*is_of_format))]
+    OtherRules {
+        /// The object that differs.
+        difference: ObjectDifference,
+        /// Whether the program's tables are those of all fields of the format, in any order.
+        is_of_format: bool,
+    },
 }
 
+/// An object that a switch's program lacks, or has in another form.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectDifference {
+    /// A table was made with other options, or of another format; the text says which.
+    #[error("{0}")]
+    Options(String),
+    /// There is no table of this name.
+    #[error("{DIFFERENT}: the program has no table `{0}`")]
+    NoTable(String),
+    /// There is no action of this name.
+    #[error("{DIFFERENT}: the program has no action `{0}`")]
+    NoAction(String),
+    /// The action of this name has other parameters.
+    #[error("{DIFFERENT}: the program's action `{0}` has other parameters")]
+    Parameters(String),
+    /// The table of this name has other match fields.
+    #[error("{DIFFERENT}: the program's table `{0}` has other match fields")]
+    MatchFields(String),
+    /// A table does not have an action.
+    #[error("{DIFFERENT}: the program's table `{table}` has no action `{action}`")]
+    TableAction {
+        /// The table.
+        table: String,
+        /// The action.
+        action: String,
+    },
+}
+
+/// Finds the reason why a program does not fit rules whose generated program is `ours`; `None` if the program fits.
+/// `is_of_format` says whether its tables are those of all fields of the format, in any order.
+pub(crate) fn find_mismatch(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<ProgramDifference> {
+    if let Some(table) = missing_kind(theirs, ours) {
+        return Some(ProgramDifference::OtherKind { table: table.to_owned() });
+    }
+    let difference = missing_table(theirs, ours, is_of_format);
+    let difference = difference.or_else(|| different_action(theirs, ours)).or_else(|| different_table(theirs, ours))?;
+    Some(ProgramDifference::OtherRules { difference, is_of_format })
+}
+
+fn remedy(is_of_format: bool) -> &'static str {
+    if is_of_format { REMADE } else { LOADED }
+}
+
+const DIFFERENT: &str = "were generated from different formats, or by different versions of Triplane";
+
 /// Remedy for a program of the same format that was generated with other options.
-pub(crate) const REMADE: &str = "Make the program again with the `--order`, `--ranges` and `--exact-tables` that `serve` has, \
-                                 and load it; or, if the switch is Triplane's, leave out --keep-program, and `serve` loads it";
+pub(crate) const REMADE: &str = "Generate the program again with the same `--order`, `--ranges` and `--exact-tables` \
+                                 as `serve`, and load it; or, if the switch is a Triplane switch, omit --keep-program \
+                                 to have `serve` load it";
 /// Remedy for another program.
-const LOADED: &str = "Have the switch load what `triplane subscribe program` makes of this format, or serve the format that its \
-                      program was made of; or, if the switch is Triplane's, leave out --keep-program, and `serve` loads it";
+const LOADED: &str = "Load the program that `triplane subscribe program` generates from this format, or serve the \
+                      format that the switch's program was generated from; or, if the switch is a Triplane switch, \
+                      omit --keep-program to have `serve` load it";
 
 /// Returns a table of the rules if the program has no table for rules at all.
 fn missing_kind<'a>(theirs: &P4Info, ours: &'a P4Info) -> Option<&'a str> {
@@ -49,7 +100,7 @@ fn actions(info: &P4Info) -> BTreeMap<&str, &Action> {
 }
 
 /// Describes a missing table. Another order of fields is the best explanation, and is looked for first.
-fn missing_table(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<String> {
+fn missing_table(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<ObjectDifference> {
     let there = tables(theirs);
     let missing: Vec<&str> = tables(ours).into_keys().filter(|name| !there.contains_key(name)).collect();
     let explained: Vec<(&str, ProgramMismatch<'_>)> =
@@ -59,38 +110,37 @@ fn missing_table(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<S
     let is_telling = |of: &&(&str, ProgramMismatch<'_>)| is_of_format || !is_order(of);
     let first = explained.iter().find(is_telling);
     let best = explained.iter().find(|of| is_of_format && is_order(of)).or(first).map(|(name, why)| why.describe(name));
-    best.or_else(|| missing.first().map(|name| different(&format!("the program has no table `{name}`"))))
+    best.map(ObjectDifference::Options)
+        .or_else(|| missing.first().map(|name| ObjectDifference::NoTable((*name).to_owned())))
 }
 
 /// Describes a missing action, or one with other parameters.
-fn different_action(theirs: &P4Info, ours: &P4Info) -> Option<String> {
+fn different_action(theirs: &P4Info, ours: &P4Info) -> Option<ObjectDifference> {
     let there = actions(theirs);
     actions(ours).into_iter().find_map(|(name, action)| {
         let params = |action: &Action| -> BTreeMap<String, i32> {
             action.params.iter().map(|param| (param.name.clone(), param.bitwidth)).collect()
         };
         match there.get(name) {
-            None => Some(different(&format!("the program has no action `{name}`"))),
-            Some(known) if params(known) != params(action) => {
-                Some(different(&format!("the program's action `{name}` has other parameters")))
-            }
+            None => Some(ObjectDifference::NoAction(name.to_owned())),
+            Some(known) if params(known) != params(action) => Some(ObjectDifference::Parameters(name.to_owned())),
             Some(_) => None,
         }
     })
 }
 
 /// Describes a table with other fields or actions. An older program may have the table without some of them.
-fn different_table(theirs: &P4Info, ours: &P4Info) -> Option<String> {
+fn different_table(theirs: &P4Info, ours: &P4Info) -> Option<ObjectDifference> {
     let (there, known_actions, our_actions) = (tables(theirs), action_names(theirs), action_names(ours));
     tables(ours).into_iter().find_map(|(name, table)| {
         let known = there.get(name)?;
         if match_fields(known) != match_fields(table) {
-            return Some(different(&format!("the program's table `{name}` matches something else")));
+            return Some(ObjectDifference::MatchFields(name.to_owned()));
         }
         let has = |action: &str| known.action_refs.iter().any(|of| known_actions.get(&of.id) == Some(&action));
         let wanted = table.action_refs.iter().filter_map(|of| our_actions.get(&of.id));
         let lacking = wanted.copied().find(|action| !has(action))?;
-        Some(different(&format!("the program's table `{name}` has no action `{lacking}`")))
+        Some(ObjectDifference::TableAction { table: name.to_owned(), action: lacking.to_owned() })
     })
 }
 
@@ -102,10 +152,6 @@ fn action_names(info: &P4Info) -> BTreeMap<u32, &str> {
 
 fn match_fields(table: &Table) -> BTreeMap<&str, (i32, Option<&Match>)> {
     table.match_fields.iter().map(|field| (field.name.as_str(), (field.bitwidth, field.r#match.as_ref()))).collect()
-}
-
-fn different(what: &str) -> String {
-    format!("were made of different formats, or by different versions of Triplane: {what}")
 }
 
 #[cfg(test)]
@@ -147,30 +193,34 @@ mod tests {
         let mismatch = |change: &dyn Fn(&mut P4Info)| {
             let mut there = info(50, NAMES);
             change(&mut there);
-            find_mismatch(&there, &ours, true).expect("it is another program")
+            find_mismatch(&there, &ours, true).expect("it is another program").to_string()
         };
         // A table in another place explains more than a missing one.
         let order = mismatch(&|there| *there = info(50, &["stock_exact_3"]));
-        assert!(order.contains("orders of fields: the program has `Subscriptions.stock_exact_3` and no"), "{order}");
+        assert!(order.contains("field orders: the program has `Subscriptions.stock_exact_3` and no"), "{order}");
         let format = mismatch(&|there| drop(there.tables.pop()));
         assert!(format.contains("different formats: the program has no `Subscriptions.stock_exact_2`"), "{format}");
         let action = mismatch(&|there| drop(there.tables[1].action_refs.pop()));
         assert!(action.contains("`Subscriptions.stock_exact_2` has no action `Subscriptions.to_port`"), "{action}");
         let field = mismatch(&|there| there.tables[0].match_fields[0].bitwidth = 8);
-        assert!(field.contains("`Subscriptions.price_exact_1` matches something else"), "{field}");
+        assert!(field.contains("`Subscriptions.price_exact_1` has other match fields"), "{field}");
         let params = mismatch(&|there| there.actions[0].params[0].bitwidth = 8);
         assert!(params.contains("`Subscriptions.to_state` has other parameters"), "{params}");
         let gone = mismatch(&|there| drop(there.actions.pop()));
         assert!(gone.contains("no action `Subscriptions.to_port`"), "{gone}");
         // Another format has a field of the same name in another place.
         let there = info(50, &["price_exact_2", "side_exact_1"]);
-        let other = find_mismatch(&there, &ours, false).expect("it is of another format");
+        let other = find_mismatch(&there, &ours, false).expect("it is of another format").to_string();
         assert!(other.contains("different formats") && other.contains("no `Subscriptions.stock_exact_2`"), "{other}");
-        assert!(!other.contains("order") && other.contains("serve the format that its program was made of"), "{other}");
-        let other =
-            find_mismatch(&info(50, &["price_exact_2"]), &info(0, &["price_exact_1"]), false).expect("it is, too");
+        assert!(
+            !other.contains("order") && other.contains("serve the format that the switch's program was generated from"),
+            "{other}"
+        );
+        let other = find_mismatch(&info(50, &["price_exact_2"]), &info(0, &["price_exact_1"]), false)
+            .expect("it is, too")
+            .to_string();
         assert!(other.contains("different formats") && !other.contains("order"), "{other}");
-        let none = find_mismatch(&P4Info::default(), &ours, false).expect("nothing is there");
-        assert!(none.starts_with("the switch runs another program, which matches no rules"), "{none}");
+        let none = find_mismatch(&P4Info::default(), &ours, false).expect("nothing is there").to_string();
+        assert!(none.starts_with("the switch runs a program that was not generated for rules"), "{none}");
     }
 }

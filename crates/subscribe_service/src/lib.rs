@@ -1,8 +1,8 @@
-//! A service for packet subscriptions whose rules change while a switch runs.
+//! Implements a service for packet subscriptions whose rules change while a switch runs.
 //!
 //! ```text
 //!   clients ── gRPC ──> SubscriptionService ──┐                                    ┌──> P4Runtime server of the switch
-//!   file of rules ──────────── polled ────────┼──> Reconciler: RuleSet ── SwitchSession
+//!   rules file ─────────────── polled ────────┼──> Reconciler: RuleSet ── SwitchSession
 //!   journal of added rules ───────────────────┘    (rules, tables)    (held and wanted entries; minimal updates)
 //! ```
 //!
@@ -26,6 +26,7 @@
 
 mod arbitration_inbox;
 mod attribution;
+mod away_reason;
 pub mod client;
 mod compatibility;
 mod pending_call;
@@ -36,6 +37,7 @@ mod rule_files;
 mod rule_journal;
 mod rule_set;
 mod rule_snapshot;
+mod rules_error;
 mod server;
 mod service_status;
 mod switch_client;
@@ -43,10 +45,16 @@ mod switch_content;
 mod switch_error;
 mod switch_session;
 
+pub use away_reason::AwayReason;
+pub use compatibility::{ObjectDifference, ProgramDifference};
 pub use grpc_admission::{Tls, TlsError};
 pub use program_names::{MissingObject, ProgramNames};
-pub use rule_set::{Program, ProgramWriter, WrittenProgram};
+pub use rule_files::FileError;
+pub use rule_journal::{JournalError, LineMistake};
+pub use rule_set::{ProgramWriter, RuleSetError, SubscriptionProgram, WrittenProgram};
+pub use rules_error::RulesError;
 pub use service_status::{ServiceEvent, ServiceStatus};
+pub use switch_error::{Incompatibility, Unreachable};
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -79,7 +87,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The file of rules.
+    /// The rules file.
     pub rules: PathBuf,
     /// The journal of added rules. Without it they are lost when the service ends.
     pub kept: Option<PathBuf>,
@@ -138,11 +146,11 @@ pub enum StartError {
     /// The operating system provides no thread.
     #[error("cannot start the subscription service")]
     Start(#[source] std::io::Error),
-    /// The rules have mistakes, or the file or the journal cannot be read or written; rendered for people.
-    #[error("{0}")]
-    Rules(String),
+    /// The rules have mistakes, or the file or the journal cannot be read or written.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// The thread that reads the rules has panicked.
-    #[error("the thread of the rules ended; this is a bug")]
+    #[error("the rules thread has exited; this is a bug")]
     Panicked,
 }
 
@@ -158,11 +166,6 @@ impl RunningService {
     /// Returns the address of the service. Its port is the actual one, also where any port was asked for.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
-    }
-
-    /// Whether the service still makes changes. It does until it is dropped, unless a bug has ended the thread.
-    pub fn is_alive(&self) -> bool {
-        !self.reconciler.is_finished()
     }
 
     /// Returns the current status.
@@ -182,14 +185,28 @@ impl Drop for RunningService {
     }
 }
 
-/// Starts a service: reads the rules, listens, and connects to the switch, which need not be reachable yet.
+/// Calls a function when it is dropped, also by a panic.
+struct EndNotice<F: FnOnce()>(Option<F>);
+
+impl<F: FnOnce()> Drop for EndNotice<F> {
+    fn drop(&mut self) {
+        if let Some(on_end) = self.0.take() {
+            on_end();
+        }
+    }
+}
+
+/// Starts a service: reads the rules, listens, and connects to the switch, which need not be reachable yet. It reports
+/// events from its thread, and calls `on_end` there when it makes no more changes: when it was stopped, or when a bug
+/// has ended the thread.
 ///
 /// # Errors
 /// If the rules have mistakes, the address cannot be used, or a certificate or key cannot be used.
 pub fn start(
-    program: Program,
+    program: SubscriptionProgram,
     settings: Settings,
     report: impl Fn(ServiceEvent) + Send + 'static,
+    on_end: impl FnOnce() + Send + 'static,
 ) -> Result<RunningService, StartError> {
     let listener = TcpListener::bind(settings.listen).map_err(|error| StartError::Address(settings.listen, error))?;
     let bound = BoundServer::new(listener).map_err(StartError::Start)?;
@@ -215,20 +232,17 @@ pub fn start(
     };
     let (ready, has_read) = channel();
     let (handle, own_commands) = (bound.handle(), commands.clone());
-    let reconcile = move || match Reconciler::new(
-        &program,
-        &settings,
-        handle,
-        own_commands,
-        status_sender,
-        snapshot,
-        Box::new(report),
-    ) {
-        Ok(reconciler) => {
-            let _ = ready.send(Ok(()));
-            reconciler.run(&received);
+    let end = EndNotice(Some(on_end));
+    let reconcile = move || {
+        let _end = end;
+        let report = Box::new(report);
+        match Reconciler::new(&program, &settings, handle, own_commands, status_sender, snapshot, report) {
+            Ok(reconciler) => {
+                let _ = ready.send(Ok(()));
+                reconciler.run(&received);
+            }
+            Err(error) => drop(ready.send(Err(error))),
         }
-        Err(error) => drop(ready.send(Err(error))),
     };
     let reconciler = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(reconcile);
     let reconciler = reconciler.map_err(StartError::Start)?;

@@ -1,5 +1,5 @@
-//! A call on its way to the thread that makes changes. It occupies a place in the queue, and its client may give up
-//! before the change begins.
+//! Represents a call on its way to the thread that makes changes. It occupies a place in the queue, and its client may
+//! give up before the change begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ impl<T> PendingReply<T> {
             return answered.map_err(stopping);
         }
         if !self.has_begun.swap(true, Ordering::AcqRel) {
-            let why = "nothing was changed: the service has been busy with the switch or with other changes";
+            let why = "nothing was changed: the service was busy with the switch or other changes";
             return Err(Status::unavailable(format!("{why} for {} s; try again", queue_timeout.as_secs())));
         }
         self.answer.await.map_err(stopping)

@@ -1,8 +1,8 @@
-//! The messages of the service, generated from `proto/triplane/subscriptions/v1/subscriptions.proto`.
+//! Provides the messages of the service, generated from `proto/triplane/subscriptions/v1/subscriptions.proto`.
 
 #[allow(missing_docs, clippy::all, rustdoc::all, reason = "generated from the interface file, which documents it")]
 mod generated {
-    include!(concat!(env!("OUT_DIR"), "/modules.rs"));
+    include!("generated/modules.rs");
 }
 
 pub use generated::triplane::subscriptions::v1::*;

@@ -1,5 +1,5 @@
-//! The thread that changes rules. It makes one change after the other, and each on the switch before the client gets
-//! its answer.
+//! Runs the thread that changes rules. It makes one change after the other, and each on the switch before the client
+//! gets its answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use crate::arbitration_inbox::ArbitrationInbox;
 use crate::pending_call::PendingCall;
 use crate::rule_files::FileWatch;
 use crate::rule_journal::RuleJournal;
-use crate::rule_set::{AppliedChange, NewRule, ParsedRules, Program, RuleOrigin, RuleSet, RuleSetError};
+use crate::rule_set::{AppliedChange, NewRule, ParsedRules, RuleOrigin, RuleSet, RuleSetError, SubscriptionProgram};
 use crate::rule_snapshot::{ListedRule, RuleSnapshot};
+use crate::rules_error::RulesError;
 use crate::service_status::{ServiceEvent, ServiceStatus};
 use crate::switch_error::{SwitchError, SwitchRejection};
 use crate::switch_session::{InstallError, SwitchSession};
@@ -43,23 +44,23 @@ pub(crate) enum Command {
 /// A change that was not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
-    /// The rules have mistakes, as rendered diagnostics.
-    #[error("{0}")]
-    Mistakes(String),
+    /// The rules have mistakes, or their file cannot be read.
+    #[error(transparent)]
+    Mistakes(RulesError),
     /// The text has no rule.
-    #[error("there is no rule; such as: stock == \"GOOGL\" : fwd(2)")]
+    #[error("no rules found; a rule looks like: stock == \"GOOGL\" : fwd(2)")]
     NoRules,
     /// The rules cannot be compiled together with the others.
     #[error(transparent)]
     Rules(#[from] RuleSetError),
     /// The call has too many rules.
-    #[error("{count} rules; one call may add {max}")]
+    #[error("{count} rules in one call; the maximum is {max}")]
     TooManyRules { count: usize, max: usize },
     /// There is no rule with this id.
     #[error("there is no rule {0}")]
     NotFound(u64),
     /// The rule belongs to the file, which this service does not change.
-    #[error("rule {id} stands in {}: take it away there", file.display())]
+    #[error("rule {id} is defined in {}: remove it there", file.display())]
     InFile { id: u64, file: PathBuf },
     /// The switch rejected the rules.
     #[error("{reason}{}", undo_failure.as_ref().map_or(String::new(), |failure| format!("; {failure}")))]
@@ -68,13 +69,13 @@ pub(crate) enum ChangeError {
     #[error("nothing was changed: {0}")]
     SwitchUnavailable(String),
     /// The journal cannot be written.
-    #[error("rules that are added or removed cannot be kept, and so are not: the file of --keep: {0}")]
+    #[error("nothing was changed: the change cannot be stored in the --keep file: {0}")]
     NotPersisted(#[source] std::io::Error),
 }
 
 /// A change that the switch rejected and that could not be reverted.
 #[derive(Debug, thiserror::Error)]
-#[error("and the rules from before cannot be compiled again, so that those with the change stay: {0}")]
+#[error("and the previous rules can no longer be compiled, so the changed rules stay: {0}")]
 pub(crate) struct UndoFailure(RuleSetError);
 
 /// The rules, the switch that has to follow them, and the files that they come from.
@@ -100,7 +101,7 @@ impl<'a> Reconciler<'a> {
     /// # Errors
     /// If the rules have mistakes, or a file cannot be read or written.
     pub fn new(
-        program: &'a Program,
+        program: &'a SubscriptionProgram,
         settings: &Settings,
         handle: tokio::runtime::Handle,
         commands: Sender<Command>,
@@ -119,7 +120,7 @@ impl<'a> Reconciler<'a> {
         let shared = status.clone();
         // The thread waits for the switch then, and cannot update the status itself.
         let on_slow = move |seconds: u64| {
-            let detail = format!("waits for the switch, which has not answered for {seconds} s");
+            let detail = format!("waiting for the switch, which has not responded for {seconds} s");
             shared.send_modify(|status| status.detail = detail);
         };
         let mut reconciler = Reconciler {
@@ -219,7 +220,7 @@ impl<'a> Reconciler<'a> {
         self.expect_reachable()?;
         let mut parsed = self.rules.parse("rules", text, &mut NoIncludes);
         if parsed.diagnostics.has_errors() {
-            return Err(ChangeError::Mistakes(parsed.diagnostics.render(&parsed.map, false)));
+            return Err(ChangeError::Mistakes(RulesError::Mistakes(parsed.diagnostics.render(&parsed.map, false))));
         }
         let new = std::mem::take(&mut parsed.rules);
         let (count, max) = (new.len(), self.max_request_rules);
@@ -340,10 +341,10 @@ impl<'a> Reconciler<'a> {
         let reason = match &error {
             InstallError::Rejected(update) => Some(self.rules.attribute(update, &changed.ids)),
             InstallError::Switch(SwitchError::Rejected(rejection)) => {
-                Some(format!("the switch refused: {}", rejection.reason))
+                Some(format!("the switch rejected the request: {}", rejection.reason))
             }
             InstallError::Switch(SwitchError::Incompatible(why)) => Some(why.to_string()),
-            InstallError::Switch(SwitchError::Unimplemented) => Some("the switch cannot do this".to_owned()),
+            InstallError::Switch(SwitchError::Unimplemented) => Some("the switch does not support this".to_owned()),
             InstallError::Switch(SwitchError::NotPrimary | SwitchError::Unreachable(_)) => None,
         };
         let undone = self.undo(changed);

@@ -1,4 +1,4 @@
-//! The file of rules and its includes: reading them, and noticing changes.
+//! Reads the rules file and its includes, and notices changes.
 //!
 //! Files are polled with `stat` a few times a second. That works with editors that write a new file and rename it, with
 //! network file systems, and with directories that are mounted again.
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Maximum size of a file of rules: 1 GiB.
+/// Maximum size of a rules file: 1 GiB.
 const MAX_BYTES: u64 = 1 << 30;
 /// Time that files have to stay the same before they are read. Their writer has finished then.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
@@ -58,15 +58,15 @@ impl FileWatch {
 
 /// A file that cannot be read as rules. The texts follow the file's name in a sentence.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileError {
+pub enum FileError {
     /// The operating system reports an error.
     #[error("cannot be read: {0}")]
     Io(#[from] std::io::Error),
     /// The file is a directory, a pipe or a device.
-    #[error("is no file of text: rules are read from regular files")]
+    #[error("is not a regular file: rules are read from regular files only")]
     NotRegular,
     /// The file is too large.
-    #[error("has more than {} MB", MAX_BYTES >> 20)]
+    #[error("is larger than {} MB", MAX_BYTES >> 20)]
     TooLarge,
 }
 

@@ -1,4 +1,4 @@
-//! The journal of rules that were added: a file with one JSON object in each line.
+//! Keeps the journal of rules that were added: a file with one JSON object in each line.
 //!
 //! ```text
 //! {"kept_rules":1}
@@ -51,7 +51,7 @@ fn emit(text: &mut String, line: &JournalLine) {
 
 /// A journal that cannot be used. The texts follow the file's name in a sentence.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum JournalError {
+pub enum JournalError {
     /// The operating system cannot open the file.
     #[error("cannot be opened: {0}")]
     Open(#[source] Error),
@@ -59,39 +59,44 @@ pub(crate) enum JournalError {
     #[error(transparent)]
     Read(#[from] FileError),
     /// The path leads to a directory, a pipe or a device.
-    #[error("is no regular file: rules cannot be kept there")]
+    #[error("is not a regular file: rules cannot be stored there")]
     NotRegular,
     /// Another service has locked the file.
-    #[error("is in use by another service: give each a file of its own for --keep")]
+    #[error("is in use by another service: use a separate --keep file for each")]
     InUse,
     /// The operating system cannot lock the file.
     #[error("cannot be locked: {0}")]
     Lock(#[source] Error),
     /// The path leads to another file than the open one.
-    #[error("was taken away or replaced while it was in use")]
+    #[error("was removed or replaced while in use")]
     Replaced,
     /// The file has other content.
-    #[error("holds something else than kept rules, and is left as it is: give --keep a file of its own")]
+    #[error("is not a file of stored rules and is left unchanged: use another file for --keep")]
     NotAJournal,
     /// A line has a mistake. Lines are numbered from 1.
-    #[error("cannot be understood in line {number}: {mistake}; take the line away")]
-    Line { number: usize, mistake: LineMistake },
+    #[error("is invalid in line {number}: {mistake}; remove the line")]
+    Line {
+        /// The number of the line.
+        number: usize,
+        /// The mistake.
+        mistake: LineMistake,
+    },
 }
 
 /// A mistake in a line of a journal.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LineMistake {
+pub enum LineMistake {
     /// The line is not one of the known JSON objects.
-    #[error("it is no rule with an id")]
+    #[error("not a rule with an id")]
     NotARule,
     /// The line is a second first line.
-    #[error("a file of kept rules begins once")]
+    #[error("repeated file header")]
     SecondHead,
     /// The id is out of range.
-    #[error("{0} is no id of a rule")]
+    #[error("{0} is not a valid rule id")]
     InvalidId(u64),
     /// An earlier rule has the id.
-    #[error("there is a rule {0} before it")]
+    #[error("duplicate rule id {0}")]
     DuplicateId(u64),
 }
 
@@ -330,9 +335,10 @@ mod tests {
 
     impl JournalStorage for Failing {
         fn write(&self, file: &mut File, text: &[u8]) -> std::io::Result<()> {
-            match self.fails("write") {
-                true => file.write_all(&text[..text.len() / 2]).and(Err(full())),
-                false => file.write_all(text),
+            if self.fails("write") {
+                file.write_all(&text[..text.len() / 2]).and(Err(full()))
+            } else {
+                file.write_all(text)
             }
         }
 
@@ -372,7 +378,7 @@ mod tests {
         *journal.storage.0.borrow_mut() = vec!["write", "truncate", "truncate"];
         assert!(journal.add([(7, "true : fwd(2)")].into_iter()).is_err());
         assert!(std::fs::read(&path).unwrap().len() > before.len(), "the disk did not fail");
-        assert_eq!(read(&path).rules.len(), 1, "half a line is no rule");
+        assert_eq!(read(&path).rules.len(), 1, "half a line is not a rule");
         assert!(journal.add([(8, "true : fwd(2)")].into_iter()).is_err(), "it is added behind half a line");
         journal.add([(9, "true : fwd(9)")].into_iter()).unwrap();
         assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 9]);
@@ -402,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_read_again_with_their_ids_whatever_their_texts_are() {
+    fn rules_of_any_text_are_read_again_with_their_ids() {
         let directory = directory("kept");
         let path = directory.join("rules");
         let (mut journal, content) = RuleJournal::open(&path).unwrap();
@@ -451,7 +457,9 @@ mod tests {
         journal.compact(1, [].into_iter()).unwrap();
         assert!(second().contains("in use by another service"), "the new file is locked, too");
         std::fs::remove_file(&path).unwrap();
-        assert!(journal.add([(1, "true : fwd(1)")].into_iter()).unwrap_err().to_string().contains("taken away"));
+        assert!(
+            journal.add([(1, "true : fwd(1)")].into_iter()).unwrap_err().to_string().contains("removed or replaced")
+        );
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
@@ -461,16 +469,16 @@ mod tests {
         let content = JournalContent::parse(&format!("{whole}{{\"id\":3,\"rule\":\"tr")).unwrap();
         assert_eq!((content.rules.len(), content.next), (1, 3));
         for (text, why) in [
-            ("stock == \"A\" : fwd(1)\n", "something else than kept rules"),
-            ("stock == \"A\" : fwd(1)", "something else than kept rules"),
-            ("{\"kept_rules\":2}\n", "something else than kept rules"),
-            ("{\"kept_rules\":1}\n{\"id\":2}\n{\"next\":3}\n", "in line 2: it is no rule with an id"),
-            ("{\"kept_rules\":1}\n{\"kept_rules\":1}\n", "begins once"),
-            ("{\"kept_rules\":1}\n{\"id\":18446744073709551615,\"rule\":\"\"}\n", "18446744073709551615 is no id"),
+            ("stock == \"A\" : fwd(1)\n", "not a file of stored rules"),
+            ("stock == \"A\" : fwd(1)", "not a file of stored rules"),
+            ("{\"kept_rules\":2}\n", "not a file of stored rules"),
+            ("{\"kept_rules\":1}\n{\"id\":2}\n{\"next\":3}\n", "in line 2: not a rule with an id"),
+            ("{\"kept_rules\":1}\n{\"kept_rules\":1}\n", "repeated file header"),
             (
-                "{\"kept_rules\":1}\n{\"id\":2,\"rule\":\"\"}\n{\"id\":2,\"rule\":\"\"}\n",
-                "line 3: there is a rule 2 before it",
+                "{\"kept_rules\":1}\n{\"id\":18446744073709551615,\"rule\":\"\"}\n",
+                "18446744073709551615 is not a valid rule id",
             ),
+            ("{\"kept_rules\":1}\n{\"id\":2,\"rule\":\"\"}\n{\"id\":2,\"rule\":\"\"}\n", "line 3: duplicate rule id 2"),
         ] {
             let error = JournalContent::parse(text).unwrap_err();
             assert!(error.to_string().contains(why), "{text}: {error}");

@@ -1,5 +1,5 @@
-//! The rules by their ids, the tables that they compile to, and the updates that a change of them needs at the switch.
-//! Knows no files and no switch.
+//! Holds the rules by their ids, the tables that they compile to, and the updates that a change of them needs at the
+//! switch. Knows no files and no switch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use compile_error::{render, render_without_source};
 use undo::UndoRecord;
 
 /// A message format, the program that matches rules over it, and the options that it was generated with.
-pub struct Program {
+pub struct SubscriptionProgram {
     /// The format.
     pub format: subscribe_p4::ProgramFormat,
     /// The fields and actions that rules can use.
@@ -37,7 +37,7 @@ pub struct Program {
 }
 
 /// Generates a program in an order of fields.
-pub type ProgramWriter = Box<dyn Fn(&Program, &ColumnLayout) -> WrittenProgram + Send>;
+pub type ProgramWriter = Box<dyn Fn(&SubscriptionProgram, &ColumnLayout) -> WrittenProgram + Send>;
 
 /// A generated program in one order of the fields.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl AppliedChange<'_> {
 
 /// The current rules.
 pub(crate) struct RuleSet<'a> {
-    program: &'a Program,
+    program: &'a SubscriptionProgram,
     written: WrittenProgram,
     subscriptions: Subscriptions,
     installer: Installer<'a>,
@@ -119,41 +119,44 @@ pub(crate) struct RuleSet<'a> {
     compiled: u64,
 }
 
-/// A change that the set cannot make. The texts are for people.
+/// A change that the set of rules cannot make.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RuleSetError {
+pub enum RuleSetError {
     /// There would be too many rules.
-    #[error("there would be more than {limit} rules, which is the limit of this service")]
-    TooManyRules { limit: usize },
+    #[error("there would be more than {limit} rules, the limit of this service")]
+    TooManyRules {
+        /// The limit.
+        limit: usize,
+    },
     /// The rules cannot be compiled, or two have one name, as rendered diagnostics.
     #[error("{0}")]
     Diagnostics(String),
     /// The rules need too many multicast groups.
     #[error("{0}")]
-    Groups(String),
+    Groups(TooManyGroups),
 }
 
 impl From<TooManyGroups> for RuleSetError {
     fn from(error: TooManyGroups) -> RuleSetError {
-        RuleSetError::Groups(error.to_string())
+        RuleSetError::Groups(error)
     }
 }
 
-fn subscriptions(program: &Program, layout: &ColumnLayout, writes: UpdateMode) -> Subscriptions {
+fn subscriptions(program: &SubscriptionProgram, layout: &ColumnLayout, writes: UpdateMode) -> Subscriptions {
     let options =
         subscribe::CompileOptions { target: program.options.target, limits: program.limits, update_mode: writes };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 
-fn installer<'a>(program: &'a Program, layout: &ColumnLayout, writes: UpdateMode) -> Installer<'a> {
-    let Program { format, rules, options, cpu_port, .. } = program;
+fn installer<'a>(program: &'a SubscriptionProgram, layout: &ColumnLayout, writes: UpdateMode) -> Installer<'a> {
+    let SubscriptionProgram { format, rules, options, cpu_port, .. } = program;
     let installer = Installer::new(format, rules, layout, options, *cpu_port);
     if writes == UpdateMode::PerMessageConsistent { installer.per_message_consistent() } else { installer }
 }
 
 impl<'a> RuleSet<'a> {
     /// Creates a set without rules.
-    pub fn new(program: &'a Program, max_rules: usize) -> RuleSet<'a> {
+    pub fn new(program: &'a SubscriptionProgram, max_rules: usize) -> RuleSet<'a> {
         let update_mode = UpdateMode::Atomic;
         RuleSet {
             program,
@@ -335,8 +338,8 @@ impl<'a> RuleSet<'a> {
         let known = |new: &NewRule| Some((new.rule.span, self.names.get_key_value(new.rule.name.as_deref()?)?));
         let (span, (name, id)) = add.iter().find_map(known)?;
         let span = Span { file: FileId(span.file.0.wrapping_sub(parsed.base)), ..span };
-        let error = Diagnostic::error("rule-name", span, format!("rule {id} is called `{name}` already"));
-        let error = error.help("give one of them another name, or remove the other first");
+        let error = Diagnostic::error("rule-name", span, format!("rule {id} is already named `{name}`"));
+        let error = error.help("choose another name, or remove that rule first");
         Some(RuleSetError::Diagnostics(error.render(&parsed.map, false)))
     }
 

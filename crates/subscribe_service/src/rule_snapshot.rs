@@ -1,4 +1,5 @@
-//! The rules that clients can list, shared with the thread that changes them. A reader never waits for the switch.
+//! Keeps the rules that clients can list, shared with the thread that changes them. A reader never waits for the
+//! switch.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,5 +1,5 @@
-//! The gRPC service: limits of its calls, and the queue to the thread that makes changes. Reads do not wait for that
-//! thread.
+//! Implements the gRPC service: limits of its calls, and the queue to the thread that makes changes. Reads do not wait
+//! for that thread.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct SubscriptionService {
 impl SubscriptionService {
     /// Queues a command, and waits for its result.
     async fn execute<T>(&self, command: impl FnOnce(PendingCall<T>) -> Command) -> Result<T, Status> {
-        let place = acquire(&self.queue, "too many calls wait: try again")?;
+        let place = acquire(&self.queue, "too many pending calls: try again")?;
         let (call, reply) = pending_call(place);
         self.commands.send(command(call)).map_err(|_| Status::unavailable("the service is stopping"))?;
         reply.answer(QUEUE_TIMEOUT).await
@@ -110,7 +110,7 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
     }
 
     async fn list(&self, _: Request<proto::ListRequest>) -> Result<Response<Self::ListStream>, Status> {
-        let place = acquire(&self.readers, "too many others read the rules: try again")?;
+        let place = acquire(&self.readers, "too many clients are listing the rules: try again")?;
         // Copying a million rules takes a while, in which other calls are served.
         let snapshot = self.snapshot.clone();
         let copied = tokio::task::spawn_blocking(move || snapshot.all()).await;
@@ -135,7 +135,7 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
     }
 
     async fn watch(&self, _: Request<proto::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let place = acquire(&self.watchers, "too many watch: try again later")?;
+        let place = acquire(&self.watchers, "too many clients are watching: try again later")?;
         let mut status = self.status.clone();
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {

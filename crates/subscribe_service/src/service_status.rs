@@ -1,4 +1,6 @@
-//! The status of the service, for clients that watch, and the events that its operator sees.
+//! Defines the status of the service, for clients that watch, and the events that its operator sees.
+
+use crate::away_reason::AwayReason;
 
 /// The state of the service at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,12 +42,12 @@ pub enum ServiceEvent {
         better: (Vec<String>, usize),
     },
     /// The switch cannot be used now, with the reason.
-    Away(String),
+    Away(AwayReason),
     /// The file was read: number of rules added, rules removed, and updates written.
     Reloaded(usize, usize, usize),
-    /// The file has these mistakes, and the earlier rules stay.
+    /// The file has these mistakes, as rendered diagnostics, and the earlier rules stay.
     Mistakes(String),
-    /// The rules are valid and have these warnings.
+    /// The rules are valid and have these warnings, as rendered diagnostics.
     Warnings(String),
     /// Rules with these ids were added.
     Added(Vec<u64>),

@@ -1,4 +1,5 @@
-//! The service's connection to a switch: the stream that holds the mastership, and calls that block the calling thread.
+//! Implements the service's connection to a switch: the stream that holds the mastership, and calls that block the
+//! calling thread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

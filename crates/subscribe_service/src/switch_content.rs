@@ -1,4 +1,4 @@
-//! The forwarding state of a switch, in a form that can be compared with the state that it should have.
+//! Represents the forwarding state of a switch in a form that can be compared with the state that it should have.
 
 use std::collections::BTreeMap;
 

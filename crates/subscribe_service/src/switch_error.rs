@@ -5,6 +5,9 @@ use std::time::Duration;
 use p4runtime_client::{CallError, Code, ConnectError, Rejection};
 use p4runtime_proto::v1;
 
+use crate::compatibility::ProgramDifference;
+use crate::rule_set::RuleSetError;
+
 /// A call without a reliable effect.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SwitchError {
@@ -32,64 +35,80 @@ pub(crate) struct SwitchRejection {
 
 /// A switch whose configuration does not fit the rules; each text ends with a remedy where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Incompatibility {
+pub enum Incompatibility {
     /// The switch holds more than the service reads.
     #[error(
         "the switch holds more than {max_entities} entries, or takes more than {minutes} minutes to send one table"
     )]
-    TooMuchToRead { max_entities: usize, minutes: u64 },
+    TooMuchToRead {
+        /// Maximum number of entries that the service reads.
+        max_entities: usize,
+        /// Maximum time for one table, in minutes.
+        minutes: u64,
+    },
     /// The switch applies updates one after the other, and the codes of a field change together.
     #[error(
-        "the switch takes writes one after the other, and codes change together: make the program without \
-         `@query_codes` of `{field}`"
+        "the switch does not apply a batch of writes atomically, as codes require: generate the program without \
+         `@query_codes` for `{field}`"
     )]
-    CodesNotAtomic { field: String },
+    CodesNotAtomic {
+        /// The field.
+        field: String,
+    },
     /// The rules cannot be compiled for the switch.
     #[error("the rules cannot be compiled for this switch: {0}")]
-    Compilation(String),
+    Compilation(RuleSetError),
     /// The rules cannot be compiled in the order of fields of the switch's program, which has to stay.
-    #[error("the rules cannot be compiled in the order of the switch's program: {0}")]
-    Order(String),
+    #[error("the rules cannot be compiled with the field order of the switch's program: {}", .0.to_string().trim_end())]
+    Order(RuleSetError),
     /// The switch runs a program for other rules.
-    #[error("{0}")]
-    Program(String),
+    #[error(transparent)]
+    Program(#[from] ProgramDifference),
     /// The program has no table, field, action or parameter that an entry needs.
     #[error("the switch's program has no {object} of `{table}`. {}", crate::compatibility::REMADE)]
-    MissingObject { object: String, table: String },
+    MissingObject {
+        /// The table, field, action or parameter.
+        object: String,
+        /// The table.
+        table: String,
+    },
     /// The switch has no program, and the service must not load one.
     #[error(
-        "the switch has no program yet, and --keep-program leaves it to others to load one: that which \
-         `triplane subscribe program` makes of the format"
+        "the switch has no program yet, and --keep-program prevents loading one: load the program that `triplane \
+         subscribe program` generates from the format"
     )]
     NoProgram,
 }
 
 /// The reason why a switch cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unreachable {
+pub enum Unreachable {
     /// Nothing answered while the connection was established.
-    #[error("no answer")]
+    #[error("no response")]
     ConnectTimeout,
     /// A call was not answered in time.
-    #[error("no answer in {} s", .0.as_secs())]
+    #[error("no response within {} s", .0.as_secs())]
     CallTimeout(Duration),
     /// The calls of one change took too long together.
-    #[error("it takes too long for one change")]
+    #[error("a change took too long")]
     ChangeTimeout,
     /// The connection attempt failed, with the innermost cause.
     #[error("{0}")]
     Connect(String),
     /// The service uses TLS and the switch does not.
-    #[error("what answers there does not use TLS: leave out --switch-tls-ca and what goes with it")]
+    #[error("the server does not use TLS: omit --switch-tls-ca and the other --switch-tls options")]
     NotTls,
     /// The connection ended before the first answer of the switch.
-    #[error("the connection broke before the first answer; {}", tls_remedy(*is_tls))]
-    BrokenAtStart { is_tls: bool },
+    #[error("the connection was closed before the first response; {}", tls_remedy(*is_tls))]
+    BrokenAtStart {
+        /// Whether the service uses TLS.
+        is_tls: bool,
+    },
     /// The connection ended.
-    #[error("the connection broke")]
+    #[error("the connection was closed")]
     Broken,
     /// The switch ended the stream without an error.
-    #[error("the switch ended the stream")]
+    #[error("the switch closed the stream")]
     StreamEnded,
     /// The switch reported this itself.
     #[error("{0}")]
@@ -98,9 +117,9 @@ pub(crate) enum Unreachable {
 
 fn tls_remedy(is_tls: bool) -> &'static str {
     if is_tls {
-        "if it lets only clients with a certificate in, give --switch-tls-cert and --switch-tls-key"
+        "if it requires client certificates, pass --switch-tls-cert and --switch-tls-key"
     } else {
-        "if it uses TLS, give --switch-tls-ca, the authority that signed its certificate"
+        "if it uses TLS, pass --switch-tls-ca with the CA that signed its certificate"
     }
 }
 

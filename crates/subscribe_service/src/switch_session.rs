@@ -1,4 +1,5 @@
-//! The state of the service towards its switch: connection, mastership, and whether the switch holds the current rules.
+//! Keeps the state of the service towards its switch: connection, mastership, and whether the switch holds the current
+//! rules.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,12 +10,13 @@ use tokio::runtime::Handle;
 
 use crate::Settings;
 use crate::attribution::RejectedUpdate;
+use crate::away_reason::AwayReason;
 use crate::program_names::ProgramNames;
-use crate::rule_set::{Program, RuleSet};
+use crate::rule_set::{RuleSet, SubscriptionProgram};
 use crate::service_status::ServiceEvent;
 use crate::switch_client::{SwitchClient, SwitchEvent};
 use crate::switch_content::SwitchContent;
-use crate::switch_error::{StreamEnd, SwitchError, sanitize};
+use crate::switch_error::{StreamEnd, SwitchError, Unreachable};
 
 mod install;
 mod repair;
@@ -49,7 +51,7 @@ struct LoadedProgram {
 
 /// The session with the switch.
 pub(crate) struct SwitchSession<'a> {
-    program: &'a Program,
+    program: &'a SubscriptionProgram,
     handle: Handle,
     target: ServerTarget,
     device_id: u64,
@@ -68,7 +70,7 @@ pub(crate) struct SwitchSession<'a> {
     retry_delay: Duration,
     detail: String,
     /// The reason in the last event, so that retries do not repeat it.
-    reported: String,
+    reported: Option<AwayReason>,
     /// Whether the switch is reachable and rejected the rules.
     rejects_rules: bool,
     changes: u64,
@@ -83,7 +85,7 @@ pub(crate) struct SwitchSession<'a> {
 impl<'a> SwitchSession<'a> {
     /// Creates a session without a connection.
     pub fn new(
-        program: &'a Program,
+        program: &'a SubscriptionProgram,
         settings: &Settings,
         handle: Handle,
         on_event: impl Fn(u64, SwitchEvent) + Send + Sync + 'static,
@@ -104,8 +106,8 @@ impl<'a> SwitchSession<'a> {
             loaded: None,
             retry_at: Instant::now(),
             retry_delay: RETRY_DELAYS[0],
-            detail: "the switch has not been reached yet".to_owned(),
-            reported: String::new(),
+            detail: "not yet connected to the switch".to_owned(),
+            reported: None,
             rejects_rules: false,
             changes: 0,
             generation: None,
@@ -164,9 +166,9 @@ impl<'a> SwitchSession<'a> {
         match SwitchClient::open(&self.handle, &self.target, self.device_id, election_id, on_slow, on_event) {
             Ok(client) => {
                 self.client = Some(client);
-                self.detail = "waiting for the switch to say who is primary".to_owned();
+                self.detail = "waiting for the switch to report the primary".to_owned();
             }
-            Err(end) => self.end_stream("the switch cannot be reached", end, report),
+            Err(end) => self.end_stream(AwayReason::NotReached, end, report),
         }
     }
 
@@ -175,20 +177,17 @@ impl<'a> SwitchSession<'a> {
         self.election_id.map(|id| id.saturating_add(self.raise))
     }
 
-    /// Handles the end of the stream.
-    fn end_stream(&mut self, context: &str, end: StreamEnd, report: &dyn Fn(ServiceEvent)) {
+    /// Handles the end of the stream; `lost` is the reason if the switch is away.
+    fn end_stream(&mut self, lost: fn(Unreachable) -> AwayReason, end: StreamEnd, report: &dyn Fn(ServiceEvent)) {
         match end {
-            StreamEnd::Lost(why) => self.disconnect(format!("{context}: {why}"), report),
-            StreamEnd::NoDevice(why) => {
-                let id = self.device_id;
-                let remedy = "give --device-id the number of a device that it has";
-                let why = format!("there is no device {id} at the switch's address ({why}): {remedy}");
-                self.await_operator(why, report);
+            StreamEnd::Lost(why) => self.disconnect(lost(why), report),
+            StreamEnd::NoDevice(message) => {
+                self.await_operator(AwayReason::NoDevice { device_id: self.device_id, message }, report);
             }
-            StreamEnd::ElectionIdTaken(why) => {
+            StreamEnd::ElectionIdTaken(message) => {
                 // Another controller has this id, and gives way to a higher one.
                 self.raise = next_raise(self.raise);
-                self.disconnect(format!("the switch refused the election id: {why}"), report);
+                self.disconnect(AwayReason::ElectionIdTaken(message), report);
             }
         }
     }
@@ -199,7 +198,7 @@ impl<'a> SwitchSession<'a> {
     }
 
     /// Drops the connection, and tries again later.
-    fn disconnect(&mut self, why: String, report: &dyn Fn(ServiceEvent)) {
+    fn disconnect(&mut self, why: AwayReason, report: &dyn Fn(ServiceEvent)) {
         self.invalidate();
         self.client = None;
         self.retry_at = Instant::now() + self.retry_delay;
@@ -208,23 +207,21 @@ impl<'a> SwitchSession<'a> {
     }
 
     /// Drops the connection until an operator has changed something, and tries again rarely.
-    fn await_operator(&mut self, why: String, report: &dyn Fn(ServiceEvent)) {
+    fn await_operator(&mut self, why: AwayReason, report: &dyn Fn(ServiceEvent)) {
         self.disconnect(why, report);
         self.retry_at = Instant::now() + OPERATOR_RETRY_DELAY;
     }
 
     /// Reports that the switch cannot be used, once for each reason.
-    fn report_away(&mut self, why: String, report: &dyn Fn(ServiceEvent)) {
-        // It may contain names from the switch's program.
-        let why = sanitize(&why);
-        self.detail.clone_from(&why);
-        if self.reported != why {
-            self.reported.clone_from(&why);
+    fn report_away(&mut self, why: AwayReason, report: &dyn Fn(ServiceEvent)) {
+        self.detail = why.to_string();
+        if self.reported.as_ref() != Some(&why) {
+            self.reported = Some(why.clone());
             report(ServiceEvent::Away(why));
         }
     }
 
-    /// Whether the switch is reachable and rejects the rules, so that other rules may help.
+    /// Whether the switch is reachable and rejects the rules, so other rules may help.
     pub fn rejects_rules(&self) -> bool {
         self.rejects_rules
     }
@@ -240,14 +237,14 @@ impl<'a> SwitchSession<'a> {
         let own = self.wanted_election_id();
         let Some(client) = self.client.as_mut().filter(|_| stream == self.stream) else { return };
         match event {
-            SwitchEvent::StreamEnded(end) => self.end_stream("the switch went away", end, report),
-            SwitchEvent::Mastership(Mastership::Vacant { highest }) => {
+            SwitchEvent::StreamEnded(end) => self.end_stream(AwayReason::WentAway, end, report),
+            SwitchEvent::Mastership(Mastership::NoPrimary { highest }) => {
                 client.claim(highest.unwrap_or(0).max(own.unwrap_or(1)).max(1));
             }
-            SwitchEvent::Mastership(Mastership::Other { election_id }) => {
-                let id = election_id.unwrap_or(0);
+            SwitchEvent::Mastership(Mastership::Backup { election_id }) => {
                 self.invalidate();
-                self.report_away(format!("another controller is primary, with election id {id}"), report);
+                let election_id = Some(election_id.unwrap_or(0));
+                self.report_away(AwayReason::OtherPrimary { election_id }, report);
             }
             SwitchEvent::Mastership(Mastership::Primary { .. }) if self.loaded.is_some() => {}
             SwitchEvent::Mastership(Mastership::Primary { .. }) => self.reconcile(rules, report),
@@ -264,14 +261,14 @@ impl<'a> SwitchSession<'a> {
             ) => self.reconcile(rules, report),
             InstallError::Switch(SwitchError::NotPrimary) => self.lose_mastership(report),
             InstallError::Switch(SwitchError::Unreachable(why)) => {
-                self.disconnect(format!("the switch went away: {why}"), report);
+                self.disconnect(AwayReason::WentAway(why), report);
             }
         }
     }
 
     fn lose_mastership(&mut self, report: &dyn Fn(ServiceEvent)) {
         self.invalidate();
-        self.report_away("another controller is primary".to_owned(), report);
+        self.report_away(AwayReason::OtherPrimary { election_id: None }, report);
     }
 
     /// Brings the switch to the rules.
@@ -279,8 +276,8 @@ impl<'a> SwitchSession<'a> {
         self.invalidate();
         match self.try_reconcile(rules, report) {
             Ok(event) => {
-                self.detail = "delivers by the rules".to_owned();
-                self.reported.clear();
+                self.detail = "the rules are in effect".to_owned();
+                self.reported = None;
                 (self.generation, self.attempted) = (Some(rules.generation()), SwitchContent::default());
                 self.retry_delay = RETRY_DELAYS[0];
                 self.changes += 1;
@@ -290,18 +287,20 @@ impl<'a> SwitchSession<'a> {
                 // The stream stays open: other rules may come.
                 self.rejects_rules = true;
                 self.retry_at = Instant::now() + OPERATOR_RETRY_DELAY;
-                self.report_away(rules.attribute(&update, &[]), report);
+                self.report_away(AwayReason::RejectedUpdate(rules.attribute(&update, &[])), report);
             }
             Err(InstallError::Switch(SwitchError::NotPrimary)) => self.lose_mastership(report),
             Err(InstallError::Switch(SwitchError::Unreachable(why))) => {
-                self.disconnect(format!("the switch went away: {why}"), report);
+                self.disconnect(AwayReason::WentAway(why), report);
             }
             Err(InstallError::Switch(SwitchError::Rejected(rejection))) => {
-                self.await_operator(format!("the switch refused: {}", rejection.reason), report);
+                self.await_operator(AwayReason::Refused(rejection.reason), report);
             }
-            Err(InstallError::Switch(SwitchError::Incompatible(why))) => self.await_operator(why.to_string(), report),
+            Err(InstallError::Switch(SwitchError::Incompatible(why))) => {
+                self.await_operator(AwayReason::Incompatible(why), report);
+            }
             Err(InstallError::Switch(SwitchError::Unimplemented)) => {
-                self.await_operator("the switch does not implement a call that the service needs".to_owned(), report);
+                self.await_operator(AwayReason::Unimplemented, report);
             }
         }
     }

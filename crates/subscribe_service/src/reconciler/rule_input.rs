@@ -1,32 +1,27 @@
-//! The sources of rules: the file of rules, and the journal of rules that were added.
+//! Reads the sources of rules: the rules file, and the journal of rules that were added.
 
 use std::path::Path;
 
 use subscribe::NoIncludes;
 
 use super::{ChangeError, Reconciler};
+use crate::Settings;
 use crate::rule_files::{FileLoader, FileWatch};
 use crate::rule_journal::RuleJournal;
-use crate::rule_set::{ParsedRules, RuleOrigin, RuleSetError};
+use crate::rule_set::{ParsedRules, RuleOrigin};
+use crate::rules_error::RulesError;
 use crate::service_status::ServiceEvent;
-use crate::{Settings, StartError};
-
-impl From<RuleSetError> for StartError {
-    fn from(error: RuleSetError) -> StartError {
-        StartError::Rules(error.to_string())
-    }
-}
 
 impl Reconciler<'_> {
     /// Reads all rules at the start.
-    pub(super) fn load_rules(&mut self, settings: &Settings) -> Result<(), StartError> {
+    pub(super) fn load_rules(&mut self, settings: &Settings) -> Result<(), RulesError> {
         let mut added = match &settings.kept {
             Some(path) => Some(self.load_journal(path)?),
             None => None,
         };
         let (parsed, watch) = self.read_file();
         self.watch = watch;
-        let mut parsed = parsed.map_err(StartError::Rules)?;
+        let mut parsed = parsed?;
         self.rules.choose_order(added.iter().flat_map(|added| &added.rules).chain(&parsed.rules));
         if let Some(added) = &mut added {
             let new = std::mem::take(&mut added.rules);
@@ -39,23 +34,23 @@ impl Reconciler<'_> {
             // Only now, when everything else is valid: after an error the journal stays as it was.
             let added = self.rules.rules().filter(|(_, held)| held.origin == RuleOrigin::Added);
             let compacted = journal.compact(self.rules.next_id(), added.map(|(id, held)| (id, &*held.text)));
-            compacted.map_err(|error| StartError::Rules(format!("{} cannot be written: {error}", path.display())))?;
+            compacted.map_err(|source| RulesError::JournalNotWritten { path: path.clone(), source })?;
         }
         self.update_snapshot(&[], &self.rules.rules().map(|(id, _)| id).collect::<Vec<u64>>());
         Ok(())
     }
 
     /// Reads the journal of an earlier run.
-    fn load_journal(&mut self, path: &Path) -> Result<ParsedRules, StartError> {
-        let failed = |error: &dyn std::fmt::Display| StartError::Rules(format!("{} {error}", path.display()));
-        let (journal, content) = RuleJournal::open(path).map_err(|error| failed(&error))?;
+    fn load_journal(&mut self, path: &Path) -> Result<ParsedRules, RulesError> {
+        let opened = RuleJournal::open(path);
+        let (journal, content) = opened.map_err(|source| RulesError::Journal { path: path.to_owned(), source })?;
         let text: Vec<&str> = content.rules.values().map(String::as_str).collect();
         let mut parsed = self.rules.parse(&path.display().to_string(), text.join("\n"), &mut NoIncludes);
         if parsed.diagnostics.has_errors() {
-            return Err(StartError::Rules(parsed.diagnostics.render(&parsed.map, false)));
+            return Err(RulesError::Mistakes(parsed.diagnostics.render(&parsed.map, false)));
         }
         if parsed.rules.len() != content.rules.len() {
-            return Err(failed(&"has lines that are not one rule each"));
+            return Err(RulesError::JournalRules { path: path.to_owned() });
         }
         parsed.rules.iter_mut().zip(content.rules.keys()).for_each(|(rule, id)| rule.id = Some(*id));
         self.rules.reserve_ids(content.next);
@@ -63,20 +58,20 @@ impl Reconciler<'_> {
         Ok(parsed)
     }
 
-    /// Reads the file of rules. The error has its mistakes, rendered.
-    fn read_file(&mut self) -> (Result<ParsedRules, String>, FileWatch) {
+    /// Reads the rules file.
+    fn read_file(&mut self) -> (Result<ParsedRules, RulesError>, FileWatch) {
         let mut loader = FileLoader::default();
         let name = self.file.display().to_string();
         let parsed = match loader.read(&self.file) {
             Ok(text) => {
                 let parsed = self.rules.parse(&name, text, &mut loader);
                 if parsed.diagnostics.has_errors() {
-                    Err(parsed.diagnostics.render(&parsed.map, false))
+                    Err(RulesError::Mistakes(parsed.diagnostics.render(&parsed.map, false)))
                 } else {
                     Ok(parsed)
                 }
             }
-            Err(error) => Err(format!("{name} {error}")),
+            Err(source) => Err(RulesError::File { path: self.file.clone(), source }),
         };
         (parsed, loader.watch())
     }

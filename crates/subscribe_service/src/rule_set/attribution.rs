@@ -1,4 +1,4 @@
-//! The rules that a rejected update belongs to.
+//! Finds the rules that a rejected update belongs to.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Rendering of the compiler's refusals.
+//! Renders the compiler's refusals.
 
 use diagnostics::{FileId, SourceMap, Span};
 use subscribe::Refusal;

@@ -15,19 +15,21 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 ";
 
-fn program() -> Program {
-    let options = p4::Options { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
+fn program() -> SubscriptionProgram {
+    let options = p4::PreprocessorOptions { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "format.p4", FORMAT, &options, &p4::DiskLoader, &mut diagnostics);
+    let ast = p4::parse(&mut map, "format.p4", FORMAT, &options, &p4::NoFiles, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics).expect("the format is right");
     let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
     let rules = subscribe_p4::rule_format(&format).expect("names differ");
     let layout = ColumnLayout::sensible(&rules.format, &[]);
     let (options, info) = (subscribe_p4::ProgramOptions::default(), p4runtime_proto::config::P4Info::default());
     let written = WrittenProgram { layout, text: String::new(), info };
-    let write =
-        |program: &Program, layout: &ColumnLayout| WrittenProgram { layout: layout.clone(), ..program.written.clone() };
-    Program {
+    let write = |program: &SubscriptionProgram, layout: &ColumnLayout| WrittenProgram {
+        layout: layout.clone(),
+        ..program.written.clone()
+    };
+    SubscriptionProgram {
         format,
         rules,
         options,
@@ -136,10 +138,10 @@ fn a_change_undone_after_a_compilation_from_scratch_has_new_numbers() {
 
 /// The decision diagrams of the rules before and after a change may together exceed a limit.
 #[test]
-fn a_change_is_undone_or_stays_whatever_the_limits_are() {
+fn a_change_is_complete_or_undone_under_every_limit() {
     let mut undone = 0;
     for nodes in (20..1500).step_by(10) {
-        let program = Program { limits: Limits { nodes, ..Limits::default() }, ..program() };
+        let program = SubscriptionProgram { limits: Limits { nodes, ..Limits::default() }, ..program() };
         let mut rules = RuleSet::new(&program, 100);
         let text = |from: u32| -> String {
             (from..from + 12).map(|at| format!("a in {at}..{} : fwd({at})\n", 3 * at)).collect()
@@ -232,7 +234,7 @@ fn a_name_is_that_of_one_rule() {
     let before = held(&rules);
     let refused = change(&mut rules, &[2], "a == 3 : fwd(1)\nrule b: a == 4 : fwd(2)", RuleOrigin::Added);
     let refused = refused.err().expect("rule 1 has this name");
-    assert!(refused.contains("rule 1 is called `b` already") && refused.contains("rules:2:1"), "{refused}");
+    assert!(refused.contains("rule 1 is already named `b`") && refused.contains("rules:2:1"), "{refused}");
     assert_eq!(held(&rules), before);
     // Another rule of the same name may replace it in one change.
     let changed = change(&mut rules, &[1], "rule b: a == 4 : fwd(2)", RuleOrigin::File).unwrap();
@@ -242,5 +244,5 @@ fn a_name_is_that_of_one_rule() {
     change(&mut rules, &[], "rule b: a == 5 : fwd(2)", RuleOrigin::Added).unwrap();
 
     let twice = rules.parse("rules", "rule d: a == 1 : fwd(1)\nrule d: a == 2 : fwd(1)".to_owned(), &mut NoIncludes);
-    assert!(twice.diagnostics.render(&twice.map, false).contains("two rules are called `d`"));
+    assert!(twice.diagnostics.render(&twice.map, false).contains("two rules have the name `d`"));
 }

@@ -1,4 +1,4 @@
-//! Reverting a change that the switch did not take.
+//! Reverts a change that the switch did not take.
 
 use subscribe::{Refusal, Rule, RuleId, Subscriptions};
 use subscribe_p4::entries::Installer;

@@ -1,4 +1,4 @@
-//! UpdateMode to the switch: the full set of rules, or one change of it.
+//! Writes to the switch: the full set of rules, or one change of it.
 
 use std::time::{Duration, Instant};
 
@@ -38,10 +38,10 @@ impl SwitchSession<'_> {
             let field = field.name.to_string();
             return Err(SwitchError::from(Incompatibility::CodesNotAtomic { field }).into());
         }
-        let incompatible = |why: String| SwitchError::from(Incompatibility::Compilation(why));
+        let incompatible = |why| SwitchError::from(Incompatibility::Compilation(why));
         let mode = if atomic { UpdateMode::Atomic } else { UpdateMode::PerMessageConsistent };
-        rules.set_update_mode(mode).map_err(|error| incompatible(error.to_string()))?;
-        let steps = rules.full_install().map_err(|error| incompatible(error.to_string()))?;
+        rules.set_update_mode(mode).map_err(incompatible)?;
+        let steps = rules.full_install().map_err(incompatible)?;
         let current = client.read_content(&names.tables())?;
         let mut wanted = SwitchContent::default();
         for update in steps.clone().all() {
@@ -102,7 +102,7 @@ impl SwitchSession<'_> {
                 let is_of_format = subscribe_p4::order(&self.program.rules.format, table_names(&info)).is_some();
                 return match compatibility::find_mismatch(&info, &rules.written().info, is_of_format) {
                     None => Ok((ProgramNames::new(&info), false)),
-                    Some(why) => Err(Incompatibility::Program(why).into()),
+                    Some(difference) => Err(Incompatibility::Program(difference).into()),
                 };
             }
         }
@@ -139,7 +139,7 @@ impl SwitchSession<'_> {
         match rules.recompile_with(&order) {
             Ok(()) => report(ServiceEvent::OtherOrder { entries: rules.entries(), better }),
             Err(why) if self.keep_program => {
-                return Err(Incompatibility::Order(why.to_string().trim_end().to_owned()).into());
+                return Err(Incompatibility::Order(why).into());
             }
             // The switch gets another program then.
             Err(_) => {}

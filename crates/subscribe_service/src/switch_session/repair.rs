@@ -1,4 +1,4 @@
-//! Repair of a switch that applies updates one after the other and holds states with the current numbers: it goes from
+//! Repairs a switch that applies updates one after the other and holds states with the current numbers: it goes from
 //! what it holds to what it should hold in steps, so that each message meets either the old rules or the new ones, as
 //! in an ordinary change.
 
