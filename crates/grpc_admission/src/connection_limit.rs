@@ -1,4 +1,4 @@
-//! Limits of the number of connections, in total and for each client address. New connections replace old idle ones.
+//! Limits the number of connections, in total and for each client address. New connections replace old idle ones.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Admission control for gRPC servers: a limited number of connections, and none that excludes others by being idle.
+//! Controls admission to gRPC servers: a limited number of connections, and none that excludes others by being idle.
 //!
 //! ```text
 //!   listener ── accept ──> Connection, with its Slot ── tonic ──> CallTimeouts (calls of a Slot) ──> the service

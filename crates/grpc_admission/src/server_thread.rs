@@ -1,4 +1,4 @@
-//! A server with a thread of its own.
+//! Runs a server in a thread of its own.
 
 use std::future::Future;
 use std::io::Error;
@@ -97,6 +97,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use tokio::io::AsyncWriteExt;
 
@@ -106,11 +107,24 @@ mod tests {
         BoundServer::new(std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port")).expect("it listens")
     }
 
+    /// Reports that it is dropped.
+    struct Reporter(mpsc::Sender<()>);
+
+    impl Drop for Reporter {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+
     #[test]
     fn a_server_serves_until_it_is_dropped() {
         let server = bound();
         let address = server.address();
+        let (sender, closed) = mpsc::channel();
+        let reporter = Reporter(sender);
         let greet = |listener: TcpListener| async move {
+            // Variables are dropped in reverse order: the listener is closed before the report.
+            let (_reporter, listener) = (reporter, listener);
             while let Ok((mut stream, _)) = listener.accept().await {
                 let _ = stream.write_all(b"hello").await;
             }
@@ -120,18 +134,13 @@ mod tests {
         let mut text = String::new();
         TcpStream::connect(address).expect("it accepts").read_to_string(&mut text).expect("it answers");
         assert_eq!(text, "hello");
+        assert_eq!(closed.try_recv(), Err(mpsc::TryRecvError::Empty), "it still listens");
         drop(server);
-        assert!(TcpStream::connect(address).is_err(), "the socket is closed");
+        closed.recv_timeout(Duration::from_secs(60)).expect("the socket is closed");
     }
 
     #[test]
     fn tasks_of_a_stopped_server_are_dropped() {
-        struct Reporter(mpsc::Sender<()>);
-        impl Drop for Reporter {
-            fn drop(&mut self) {
-                let _ = self.0.send(());
-            }
-        }
         let (sender, dropped) = mpsc::channel();
         let server = bound();
         let reporter = Reporter(sender);
@@ -140,9 +149,14 @@ mod tests {
             drop(reporter);
         });
         let address = server.address();
-        let server = server.start("idle", |_| std::future::pending()).expect("it starts");
+        // The listener has to live: once it is closed, the kernel resets every client that connects.
+        let never_accepts = |listener: TcpListener| async move {
+            std::future::pending::<()>().await;
+            drop(listener);
+        };
+        let server = server.start("idle", never_accepts).expect("it starts");
         TcpStream::connect(address).expect("the kernel accepts").write_all(b"x").expect("and buffers");
         drop(server);
-        dropped.recv_timeout(std::time::Duration::from_secs(5)).expect("the task is gone");
+        dropped.recv_timeout(Duration::from_secs(60)).expect("the task is gone");
     }
 }

@@ -1,4 +1,4 @@
-//! TLS of a gRPC server: its certificate, and the authority of its clients.
+//! Configures TLS of a gRPC server: its certificate, and the authority of its clients.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Exporter of a switch's metrics for Prometheus.
+//! Exports a switch's metrics to Prometheus.
 //!
 //! ```text
 //!   scraper ── HTTP ──> MetricsServer: its own thread ── request ──> SnapshotSource: polled between two batches

@@ -1,4 +1,4 @@
-//! The HTTP server: `GET /metrics`, one request per connection.
+//! Serves HTTP: `GET /metrics`, one request per connection.
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +15,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
 
 use crate::snapshot::{SnapshotExchange, SnapshotSource};
-use crate::text::exposition;
 
 /// Maximum number of connections that are served at the same time. Others wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
@@ -23,6 +22,8 @@ const MAX_CONNECTIONS: usize = 16;
 const MAX_REQUEST_BYTES: usize = 8 << 10;
 /// Maximum time of a connection, from its first byte to its last.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time that a scraper waits for a snapshot.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after the system could not accept a connection, for lack of file descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -51,16 +52,26 @@ impl MetricsServer {
 /// # Errors
 /// If the address cannot be used, or the thread cannot be started.
 pub fn listen(address: SocketAddr) -> Result<(MetricsServer, SnapshotSource), ListenError> {
+    listen_with(address, SNAPSHOT_TIMEOUT, CONNECTION_TIMEOUT)
+}
+
+/// As [`listen`], with other limits.
+fn listen_with(
+    address: SocketAddr,
+    snapshot_timeout: Duration,
+    connection_timeout: Duration,
+) -> Result<(MetricsServer, SnapshotSource), ListenError> {
     let failed = |source| ListenError { address, source };
     let listener = TcpListener::bind(address).map_err(failed)?;
-    let exchange = Arc::new(SnapshotExchange::default());
+    let exchange = Arc::new(SnapshotExchange::new(snapshot_timeout));
     let source = SnapshotSource::new(exchange.clone());
     let bound = BoundServer::new(listener).map_err(failed)?;
-    let server = bound.start("metrics", move |listener| accept(listener, exchange)).map_err(failed)?;
+    let server =
+        bound.start("metrics", move |listener| accept(listener, exchange, connection_timeout)).map_err(failed)?;
     Ok((MetricsServer(server), source))
 }
 
-async fn accept(listener: tokio::net::TcpListener, exchange: Arc<SnapshotExchange>) {
+async fn accept(listener: tokio::net::TcpListener, exchange: Arc<SnapshotExchange>, timeout: Duration) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
@@ -73,12 +84,12 @@ async fn accept(listener: tokio::net::TcpListener, exchange: Arc<SnapshotExchang
             let answer = service_fn(|request| answer(request, &exchange));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(CONNECTION_TIMEOUT)
+                .header_read_timeout(timeout)
                 .max_buf_size(MAX_REQUEST_BYTES)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), answer);
             // A client that is too slow or does not speak HTTP is disconnected.
-            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
+            let _ = tokio::time::timeout(timeout, connection).await;
             drop(place);
         });
     }
@@ -93,11 +104,11 @@ async fn answer(request: Request<Incoming>, exchange: &SnapshotExchange) -> Resu
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let mut response = match request.uri().path() {
         "/metrics" if is_read => match exchange.latest().await {
-            Some(snapshot) => Response::new(exposition(&snapshot)),
+            Some(snapshot) => Response::new(snapshot.emit()),
             None => plain(StatusCode::SERVICE_UNAVAILABLE, "the switch is busy or has stopped"),
         },
         "/metrics" => {
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "metrics are read with GET");
+            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "use GET to read metrics");
             response.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
             response
         }
@@ -127,13 +138,15 @@ mod tests {
         (head.to_owned(), body.to_owned())
     }
 
-    fn server() -> (MetricsServer, SnapshotSource) {
-        listen("127.0.0.1:0".parse().unwrap()).expect("there is a port")
+    /// Starts a server whose scrapers wait for a snapshot for `snapshot_timeout`.
+    fn server(snapshot_timeout: Duration) -> (MetricsServer, SnapshotSource) {
+        let address = "127.0.0.1:0".parse().unwrap();
+        listen_with(address, snapshot_timeout, Duration::from_secs(120)).expect("there is a port")
     }
 
     #[test]
     fn a_snapshot_is_taken_on_request_and_at_most_once_a_second() {
-        let (server, source) = server();
+        let (server, source) = server(Duration::from_secs(60));
         let address = server.address();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -161,7 +174,7 @@ mod tests {
 
     #[test]
     fn other_requests_are_refused_and_a_source_that_is_not_polled_is_reported() {
-        let (server, source) = server();
+        let (server, source) = server(Duration::from_millis(100));
         let address = server.address();
         let status = |request: &str| ask(address, request).0.split(' ').nth(1).map(str::to_owned).unwrap();
         assert_eq!(status("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "404");
@@ -174,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_address_in_use_is_an_error_with_the_address() {
-        let (server, _source) = server();
+        let (server, _source) = server(SNAPSHOT_TIMEOUT);
         let Err(error) = listen(server.address()) else { panic!("two servers have one address") };
         assert_eq!(error.to_string(), format!("cannot listen for metrics on {}", server.address()));
         assert_eq!(error.source.kind(), std::io::ErrorKind::AddrInUse);

@@ -1,4 +1,4 @@
-//! Snapshots of metrics, and their exchange between the thread that takes them and the thread that serves them.
+//! Takes snapshots of metrics, and exchanges them between the thread that takes them and the thread that serves them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,6 @@ use tokio::sync::Notify;
 
 /// Maximum age of a snapshot that is served.
 const MAX_AGE: Duration = Duration::from_secs(1);
-/// Maximum time that a scraper waits for a snapshot.
-const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The metrics of a switch at one moment.
 #[derive(Clone, Debug, Default)]
@@ -22,8 +20,9 @@ pub struct MetricsSnapshot {
 }
 
 /// The state that both threads share.
-#[derive(Default)]
 pub(crate) struct SnapshotExchange {
+    /// Maximum time that a scraper waits for a snapshot.
+    timeout: Duration,
     /// Whether a scraper waits for a new snapshot.
     is_requested: AtomicBool,
     latest: Mutex<Option<(Instant, Arc<MetricsSnapshot>)>>,
@@ -57,10 +56,19 @@ impl SnapshotSource {
 }
 
 impl SnapshotExchange {
-    /// Returns a snapshot that is at most a second old, or `None` if the source does not publish one within two
-    /// seconds.
+    /// Creates an exchange without a snapshot. A scraper waits for one for at most `timeout`.
+    pub(crate) fn new(timeout: Duration) -> SnapshotExchange {
+        SnapshotExchange {
+            timeout,
+            is_requested: AtomicBool::new(false),
+            latest: Mutex::new(None),
+            published: Notify::new(),
+        }
+    }
+
+    /// Returns a snapshot that is at most a second old, or `None` if the source does not publish one in time.
     pub(crate) async fn latest(&self) -> Option<Arc<MetricsSnapshot>> {
-        let deadline = Instant::now() + SNAPSHOT_TIMEOUT;
+        let deadline = Instant::now() + self.timeout;
         loop {
             let published = self.published.notified();
             tokio::pin!(published);

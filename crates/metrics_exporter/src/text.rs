@@ -1,4 +1,4 @@
-//! The text exposition format of Prometheus, version 0.0.4.
+//! Writes the text exposition format of Prometheus, version 0.0.4.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,8 +12,14 @@ struct Family {
     samples: Vec<(String, u64)>,
 }
 
-/// Emits a snapshot as text.
-pub(crate) fn exposition(snapshot: &MetricsSnapshot) -> String {
+impl MetricsSnapshot {
+    /// Emits the snapshot in the text exposition format. docs/metrics.md has the names.
+    pub fn emit(&self) -> String {
+        exposition(self)
+    }
+}
+
+fn exposition(snapshot: &MetricsSnapshot) -> String {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     let mut add = |metric: Metric, value: u64| {
         let Metric { name, kind, help, labels } = metric;
@@ -33,7 +39,7 @@ pub(crate) fn exposition(snapshot: &MetricsSnapshot) -> String {
         }
     }
     for (labels, value) in places {
-        let help = "Packets that a statement of the program dropped.".to_owned();
+        let help = "Packets dropped by a statement of the program.".to_owned();
         add(Metric { name: "triplane_program_drops_total".to_owned(), kind: "counter", help, labels }, value);
     }
     let mut text = String::new();
@@ -69,30 +75,29 @@ fn metric(name: &str) -> Metric {
         return gauge("triplane_table_entries", "Entries in a table.", labels(&[("table", table)]));
     }
     if let Some(reason) = name.strip_prefix("drop.") {
-        let help = "Packets that went no further, by reason.";
+        let help = "Dropped packets, by reason.";
         return counter("triplane_drops_total".to_owned(), help, labels(&[("reason", reason)]));
     }
     let parts: Vec<&str> = name.split('.').collect();
     match parts[..] {
         ["port", port, direction @ ("rx" | "tx"), unit] => {
-            let help =
-                format!("{} that a port {}.", capital(unit), if direction == "rx" { "received" } else { "sent" });
+            let help = format!("{} {} by a port.", capital(unit), if direction == "rx" { "received" } else { "sent" });
             counter(format!("triplane_port_{direction}_{}_total", plain(unit)), &help, labels(&[("port", port)]))
         }
         ["queue", port, priority, "depth"] => {
-            let help = "Packets that wait in an egress queue.";
+            let help = "Packets waiting in an egress queue.";
             gauge("triplane_queue_depth", help, labels(&[("port", port), ("priority", priority)]))
         }
         ["queue", port, priority, what] => {
             let help = if what == "dropped" {
-                "Packets that found an egress queue full."
+                "Packets dropped because an egress queue was full."
             } else {
-                "Packets that an egress queue took."
+                "Packets added to an egress queue."
             };
             let labels = labels(&[("port", port), ("priority", priority)]);
             counter(format!("triplane_queue_{}_total", plain(what)), help, labels)
         }
-        _ => counter(format!("triplane_{}_total", plain(name)), &format!("The switch's number {name}."), String::new()),
+        _ => counter(format!("triplane_{}_total", plain(name)), &format!("Switch counter {name}."), String::new()),
     }
 }
 

@@ -21,28 +21,28 @@ use ports::{AfPacketPort, Frame, Port, PortError, Received, XdpPort, XdpSettings
 
 /// The driver of a forwarder, and its handling of frames.
 #[derive(Clone, Copy)]
-enum Kind {
+enum DriverKind {
     AfPacket,
     XdpCopied,
     XdpInPlace,
     XdpGeneric,
 }
 
-const KINDS: [(Kind, &str); 4] = [
-    (Kind::AfPacket, "AF_PACKET"),
-    (Kind::XdpGeneric, "AF_XDP, generic mode, in place"),
-    (Kind::XdpCopied, "AF_XDP, frames copied to vectors"),
-    (Kind::XdpInPlace, "AF_XDP, frames in place"),
+const KINDS: [(DriverKind, &str); 4] = [
+    (DriverKind::AfPacket, "AF_PACKET"),
+    (DriverKind::XdpGeneric, "AF_XDP, generic mode, in place"),
+    (DriverKind::XdpCopied, "AF_XDP, frames copied to vectors"),
+    (DriverKind::XdpInPlace, "AF_XDP, frames in place"),
 ];
 
 type Ports = [Box<dyn Port>; 2];
 
-impl Kind {
+impl DriverKind {
     fn open(self) -> Result<Ports, PortError> {
-        if let Kind::AfPacket = self {
+        if let DriverKind::AfPacket = self {
             return Ok([Box::new(AfPacketPort::open("r1")?), Box::new(AfPacketPort::open("r2")?)]);
         }
-        let settings = XdpSettings { generic: matches!(self, Kind::XdpGeneric), ..XdpSettings::default() };
+        let settings = XdpSettings { generic: matches!(self, DriverKind::XdpGeneric), ..XdpSettings::default() };
         let mut ports = XdpPort::open_together(&["r1", "r2"], settings)?.into_iter();
         let mut next = || Box::new(ports.next().expect("two")) as Box<dyn Port>;
         Ok([next(), next()])
@@ -54,14 +54,14 @@ impl Kind {
         let mut frames: Vec<Frame> = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let count = match self {
-                Kind::XdpInPlace | Kind::XdpGeneric => {
+                DriverKind::XdpInPlace | DriverKind::XdpGeneric => {
                     let count = one.receive_frames(&mut frames, 64)?;
                     for frame in frames.drain(..) {
                         two.send_frame(frame)?;
                     }
                     count
                 }
-                Kind::AfPacket | Kind::XdpCopied => {
+                DriverKind::AfPacket | DriverKind::XdpCopied => {
                     let count = one.receive(&mut copies, 64)?;
                     for received in copies.drain(..) {
                         two.send(&received.data)?;
@@ -154,7 +154,7 @@ fn compare(flood: &Flood, sink: &Sink, seconds: f64, runs: usize) -> Result<(), 
     Ok(())
 }
 
-fn run(kind: Kind, flood: &Flood, sink: &Sink, seconds: f64) -> Result<Run, Box<dyn Error>> {
+fn run(kind: DriverKind, flood: &Flood, sink: &Sink, seconds: f64) -> Result<Run, Box<dyn Error>> {
     let mut ports = kind.open()?;
     let stop = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! A minimal wrapper of bpf(2) for redirecting, counting and sending programs: maps, programs written as instructions,
+//! Wraps bpf(2) for redirecting, counting and sending programs: maps, programs written as instructions,
 //! and links. It needs no compiler and no library.
 //!
 //! An instruction is eight bytes: `code u8, source and destination register u8, offset i16, immediate i32`. A 64-bit

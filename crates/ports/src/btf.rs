@@ -1,4 +1,4 @@
-//! Lookup of a function's id in the kernel's type information (BTF).
+//! Looks up a function's id in the kernel's type information (BTF).
 //!
 //! ```text
 //! header: magic u16, version u8, flags u8, header length, type offset, type length, string offset, string length: u32
@@ -40,7 +40,7 @@ fn find(btf: &[u8], name: &str) -> Option<i32> {
     None
 }
 
-/// Returns the size in bytes of a type's data behind its first three words.
+/// Returns the size in bytes of a type's data after its first three words.
 fn more(kind: u32, count: usize) -> Option<usize> {
     Some(match kind {
         // Integers, variables and declaration tags.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_no_description() {
+    fn truncated_type_information_is_refused() {
         let sample = sample();
         for len in 0..sample.len() {
             assert_eq!(find(&sample[..len], "h"), None, "length {len}");

@@ -1,4 +1,4 @@
-//! Errors of ports.
+//! Defines the errors of ports.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::NoXdp;
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// No interface has this name.
-    #[error("there is no network interface `{interface}` here; `ip link` lists those that exist")]
+    #[error("there is no network interface `{interface}`; `ip link` lists the available ones")]
     NoInterface {
         /// Name of the interface.
         interface: String,
@@ -27,7 +27,8 @@ pub enum PortError {
     },
     /// The kernel denies this process permission.
     #[error(
-        "{what} on `{interface}` needs {capability}: run as root, grant the program the capability with `sudo setcap {capability}+ep PROGRAM`, or try inside a namespace of your own with `unshare --user --map-root-user --net`"
+        "{what} on `{interface}` requires {capability}: run as root, grant the program the capability with `sudo \
+         setcap {capability}+ep PROGRAM`, or use a private namespace with `unshare --user --map-root-user --net`"
     )]
     NotPermitted {
         /// Attempted operation.
@@ -48,7 +49,7 @@ pub enum PortError {
         why: NoXdp,
     },
     /// The interface was removed, or moved to another namespace, while it was in use.
-    #[error("interface `{interface}` vanished while it was in use (removed, or moved to another network namespace)")]
+    #[error("interface `{interface}` disappeared while in use (removed, or moved to another network namespace)")]
     Vanished {
         /// The interface.
         interface: String,
@@ -82,7 +83,7 @@ pub enum PortError {
         source: PcapError,
     },
     /// Writing the output would destroy the input.
-    #[error("`{}` is both input and output; the output would overwrite what is still to be read", path.display())]
+    #[error("`{}` is both input and output; writing would overwrite unread input", path.display())]
     SameFile {
         /// The file.
         path: PathBuf,

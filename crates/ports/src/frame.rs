@@ -191,7 +191,7 @@ impl Frame {
         (self.capacity - self.start - self.len) as usize
     }
 
-    /// Returns the headroom with the frame behind it, and the offset of the frame.
+    /// Returns the headroom with the frame after it, and the offset of the frame.
     pub fn with_headroom(&mut self) -> (&mut [u8], usize) {
         let (start, len) = (self.start as usize, self.len as usize);
         // SAFETY: as for `deref_mut`, including the bytes before the frame in its buffer.

@@ -1,12 +1,19 @@
-//! Queries and changes of a kernel interface through ioctl. The interface is looked up in the network namespace of the
-//! socket, which need not be that of the calling thread.
+//! Queries and configures a network interface through ioctls. The interface is looked up in the network namespace of
+//! the socket, which need not be that of the calling thread.
 
 use std::ffi::{c_int, c_short};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Hardware types with Ethernet headers: Ethernet itself and the loopback device.
+/// ARPHRD types whose frames have an Ethernet header: Ethernet itself and the loopback device.
 pub(crate) const ETHERNET_TYPES: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
+
+/// Ethtool command: driver information.
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+/// Ethtool command: link state.
+const ETHTOOL_GLINK: u32 = 0x0a;
+/// Ethtool command: numbers of queues.
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
 /// An interface in the namespace of a socket.
 pub(crate) struct Interface<'a> {
@@ -20,14 +27,14 @@ impl<'a> Interface<'a> {
     }
 
     pub(crate) fn index(&self) -> io::Result<c_int> {
-        let request = self.ioctl(libc::SIOCGIFINDEX, empty())?;
+        let request = self.ioctl(libc::SIOCGIFINDEX, zeroed_ifreq())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
 
-    /// Returns the maximum payload of a frame in bytes, without Ethernet header and VLAN tags.
+    /// Returns the maximum payload of a frame in bytes, excluding the Ethernet header and one VLAN tag.
     pub(crate) fn mtu(&self) -> io::Result<usize> {
-        let request = self.ioctl(libc::SIOCGIFMTU, empty())?;
+        let request = self.ioctl(libc::SIOCGIFMTU, zeroed_ifreq())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
         let mtu = unsafe { request.ifr_ifru.ifru_mtu };
         Ok(usize::try_from(mtu).unwrap_or(0))
@@ -35,26 +42,26 @@ impl<'a> Interface<'a> {
 
     /// Returns the hardware type: an ARPHRD number.
     pub(crate) fn hardware_type(&self) -> io::Result<u16> {
-        let request = self.ioctl(libc::SIOCGIFHWADDR, empty())?;
+        let request = self.ioctl(libc::SIOCGIFHWADDR, zeroed_ifreq())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
         Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
     }
 
     fn flags(&self) -> io::Result<c_short> {
-        let request = self.ioctl(libc::SIOCGIFFLAGS, empty())?;
+        let request = self.ioctl(libc::SIOCGIFFLAGS, zeroed_ifreq())?;
         // SAFETY: the kernel filled the union's member that belongs to this request.
         Ok(unsafe { request.ifr_ifru.ifru_flags })
     }
 
-    /// Whether it is up and connected, and the kernel has prepared it for sending.
+    /// Whether the interface has carrier and is operationally up (`IFF_RUNNING`).
     pub(crate) fn has_link(&self) -> io::Result<bool> {
         // ETHTOOL_GLINK makes the kernel finish its pending work for a link that just came up.
-        let connected = self.ethtool(0x0a, 0)? != 0;
+        let connected = self.ethtool(ETHTOOL_GLINK, 0)? != 0;
         Ok(connected && self.flags()? & libc::IFF_RUNNING as c_short != 0)
     }
 
-    pub(crate) fn set_up(&self) -> io::Result<()> {
-        let mut request = empty();
+    pub(crate) fn bring_up(&self) -> io::Result<()> {
+        let mut request = zeroed_ifreq();
         request.ifr_ifru.ifru_flags = self.flags()? | libc::IFF_UP as c_short;
         self.ioctl(libc::SIOCSIFFLAGS, request).map(drop)
     }
@@ -68,7 +75,7 @@ impl<'a> Interface<'a> {
             value: u32,
         }
         let mut argument = EthtoolValue { command, value };
-        let mut request = empty();
+        let mut request = zeroed_ifreq();
         request.ifr_ifru.ifru_data = (&raw mut argument).cast();
         self.ioctl(libc::SIOCETHTOOL, request)?;
         Ok(argument.value)
@@ -79,8 +86,8 @@ impl<'a> Interface<'a> {
         // The kernel's struct ethtool_channels: the command ETHTOOL_GCHANNELS; the maximum numbers of receive,
         // transmit, other and combined channels; then the current numbers.
         let mut channels = [0u32; 9];
-        channels[0] = 0x3c;
-        let mut request = empty();
+        channels[0] = ETHTOOL_GCHANNELS;
+        let mut request = zeroed_ifreq();
         request.ifr_ifru.ifru_data = (&raw mut channels).cast();
         match self.ioctl(libc::SIOCETHTOOL, request) {
             Ok(_) => {
@@ -96,8 +103,8 @@ impl<'a> Interface<'a> {
     pub(crate) fn driver(&self) -> io::Result<String> {
         // The kernel's struct ethtool_drvinfo: the command ETHTOOL_GDRVINFO, then the name in 32 bytes, then more.
         let mut info = [0u32; 49];
-        info[0] = 0x03;
-        let mut request = empty();
+        info[0] = ETHTOOL_GDRVINFO;
+        let mut request = zeroed_ifreq();
         request.ifr_ifru.ifru_data = (&raw mut info).cast();
         self.ioctl(libc::SIOCETHTOOL, request)?;
         let name = info[1..9].iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0);
@@ -113,7 +120,7 @@ impl<'a> Interface<'a> {
     }
 }
 
-/// Returns the length of a frame that counts towards the MTU, in bytes: without Ethernet header and one VLAN tag.
+/// Returns how many bytes of a frame count towards the MTU: all but the Ethernet header and one VLAN tag.
 pub fn payload_len(frame: &[u8]) -> usize {
     let is_tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     frame.len().saturating_sub(if is_tagged { 18 } else { 14 })
@@ -121,14 +128,14 @@ pub fn payload_len(frame: &[u8]) -> usize {
 
 /// Whether an interface with this index exists in the socket's namespace.
 pub(crate) fn exists(socket: BorrowedFd<'_>, index: c_int) -> bool {
-    let mut request = empty();
+    let mut request = zeroed_ifreq();
     request.ifr_ifru.ifru_ifindex = index;
     // SAFETY: SIOCGIFNAME takes a pointer to an `ifreq`, and `request` is one that lives through the call.
     unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) >= 0 }
 }
 
-/// Returns a request without a name or a value.
-pub(crate) fn empty() -> libc::ifreq {
+/// Returns a zeroed request.
+pub(crate) fn zeroed_ifreq() -> libc::ifreq {
     // SAFETY: an `ifreq` is an array of characters and a union of integers, addresses and pointers, and zero bytes are
     // valid.
     unsafe { std::mem::zeroed() }

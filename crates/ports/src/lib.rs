@@ -1,4 +1,4 @@
-//! Ports: the drivers through which frames enter and leave a switch.
+//! Implements ports: the drivers through which frames enter and leave a switch.
 //!
 //! A [`Port`] receives whole Ethernet frames, exactly as they would look on a cable, and sends such frames. Each port
 //! has a driver: a kernel interface ([`AfPacketPort`], or the faster [`XdpPort`]), a TAP device ([`TapPort`]) or

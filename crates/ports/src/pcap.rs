@@ -1,4 +1,4 @@
-//! The capture-file driver: frames are read from one file and written to another.
+//! Implements the capture-file driver: reads frames from one file and writes frames to another.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind};
@@ -13,8 +13,8 @@ use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 
 /// A port that reads frames from a capture file, as fast as they are requested, and writes frames to another one.
 ///
-/// Frames are written with the time set by [`Port::set_time`]; without one, with that of the last received frame, so
-/// that a run from files to files is reproducible to the byte; without either, with the current time.
+/// Frames are written with the time of the most recent [`Port::set_time`] or received frame, so a run from files to
+/// files is reproducible to the byte; without either, with the current time.
 pub struct PcapPort {
     name: String,
     input: Option<(PathBuf, Reader<BufReader<File>>)>,
@@ -24,16 +24,16 @@ pub struct PcapPort {
 }
 
 impl PcapPort {
-    /// Opens `input` (pcap or pcapng with Ethernet frames) and creates `output` (pcap with nanoseconds). Without an
-    /// input, no frame ever arrives and the port is finished from the start; without an output, frames are counted as
-    /// sent and discarded.
+    /// Opens `input` (pcap or pcapng with Ethernet frames) and creates `output` (nanosecond-resolution pcap). Without
+    /// an input, no frame ever arrives and the port is finished from the start; without an output, frames are counted
+    /// as sent and discarded.
     ///
     /// # Errors
     /// Returns an error if a file cannot be opened or created, the input is not a capture of Ethernet frames, or both
     /// are the same file.
     pub fn open(input: Option<&Path>, output: Option<&Path>) -> Result<Self, PortError> {
-        let shown = |path: Option<&Path>| path.map_or(String::new(), |path| path.display().to_string());
-        let name = format!("{}:{}", shown(input), shown(output));
+        let display = |path: Option<&Path>| path.map_or(String::new(), |path| path.display().to_string());
+        let name = format!("{}:{}", display(input), display(output));
         if let (Some(input), Some(output)) = (input, output)
             && is_same_file(input, output)
         {
@@ -61,10 +61,10 @@ fn file_error(action: &'static str, path: &Path, source: std::io::Error) -> Port
     PortError::File { action, path: path.to_owned(), source }
 }
 
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (one.metadata(), other.metadata()) {
-        // Compared by inode, since a file may have several names. Devices such as /dev/null may well be both.
-        (Ok(one), Ok(other)) => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (a.metadata(), b.metadata()) {
+        // Compared by inode, since a file may have several names. Devices such as /dev/null may legitimately be both.
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
         _ => false,
     }
 }
@@ -149,18 +149,18 @@ impl Port for PcapPort {
 mod tests {
     use super::*;
 
-    /// A temporary folder of this test, removed at the end.
-    struct Folder(PathBuf);
+    /// A temporary directory of this test, removed at the end.
+    struct TempDir(PathBuf);
 
-    impl Folder {
+    impl TempDir {
         fn new(test: &str) -> Self {
             let path = std::env::temp_dir().join(format!("ports-pcap-{test}-{}", std::process::id()));
             std::fs::create_dir_all(&path).unwrap();
-            Folder(path)
+            TempDir(path)
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for TempDir {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn frames_pass_from_file_to_file_with_their_times() {
-        let folder = Folder::new("pass");
-        let (input, output) = (folder.0.join("in.pcap"), folder.0.join("out.pcap"));
+        let dir = TempDir::new("pass");
+        let (input, output) = (dir.0.join("in.pcap"), dir.0.join("out.pcap"));
         capture(&input, &[(5, 60), (6, 61), (7, 62)]);
         let mut port = PcapPort::open(Some(&input), Some(&output)).unwrap();
         let mut batch = Vec::new();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn either_file_may_be_missing() {
+    fn either_file_is_optional() {
         let mut port = PcapPort::open(None, None).unwrap();
         assert!(port.finished());
         assert_eq!(port.send(&[0; 60]).unwrap(), Sent::Sent);
@@ -205,22 +205,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_both_input_and_output_is_kept() {
-        let folder = Folder::new("same");
-        let path = folder.0.join("both.pcap");
+    fn a_file_that_is_both_input_and_output_is_not_overwritten() {
+        let dir = TempDir::new("same");
+        let path = dir.0.join("both.pcap");
         capture(&path, &[(1, 60)]);
         let error = PcapPort::open(Some(&path), Some(&path)).err().unwrap();
         assert!(error.to_string().contains("both input and output"), "{error}");
-        let name = folder.0.join("name.pcap");
+        let name = dir.0.join("name.pcap");
         std::fs::hard_link(&path, &name).unwrap();
         assert!(matches!(PcapPort::open(Some(&path), Some(&name)), Err(PortError::SameFile { .. })));
         assert!(std::fs::metadata(&path).unwrap().len() > 24);
     }
 
     #[test]
-    fn a_damaged_capture_is_named_and_ends() {
-        let folder = Folder::new("damaged");
-        let path = folder.0.join("cut.pcap");
+    fn a_truncated_capture_is_an_error_that_names_the_file_and_finishes_the_port() {
+        let dir = TempDir::new("damaged");
+        let path = dir.0.join("cut.pcap");
         capture(&path, &[(1, 60), (2, 60)]);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

@@ -1,4 +1,4 @@
-//! The interface of all drivers.
+//! Defines the interface of all drivers.
 
 use std::ops::AddAssign;
 use std::os::fd::RawFd;

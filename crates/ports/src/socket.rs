@@ -1,4 +1,4 @@
-//! Socket options whose values are plain kernel structs and integers.
+//! Reads and sets socket options whose values are plain kernel structs and integers.
 
 use std::ffi::c_int;
 use std::io;
@@ -25,7 +25,7 @@ pub(crate) fn set_option<T: Copy>(socket: &OwnedFd, level: c_int, option: c_int,
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Reads a socket option into a copy of `value`. `T` must be an integer or a struct of integers, so that any bytes are
+/// Reads a socket option into a copy of `value`. `T` must be an integer or a struct of integers, so any bytes are
 /// valid.
 pub(crate) fn get_option<T: Copy>(socket: &OwnedFd, level: c_int, option: c_int, mut value: T) -> io::Result<T> {
     let mut len = size_of::<T>() as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! Parsing and opening of the command line's port specifications, `--port 1=eth1`.
+//! Parses and opens the command line's port specifications, `--port 1=eth1`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -77,7 +77,7 @@ pub enum SpecError {
         max: u16,
     },
     /// The part behind `=` is empty.
-    #[error("port {number} is nothing: write {number}=eth1, {number}=tap:NAME or {number}=IN.pcap:OUT.pcap")]
+    #[error("port {number} has no value: write {number}=eth1, {number}=tap:NAME or {number}=IN.pcap:OUT.pcap")]
     Empty {
         /// The port.
         number: u16,
@@ -97,24 +97,24 @@ pub enum SpecError {
     ManyFiles {
         /// The port.
         number: u16,
-        /// The part behind `=`.
+        /// The part after `=`.
         text: String,
     },
     /// Not the name of any interface.
-    #[error("`{name}` cannot be an interface: names have 1 to 15 characters, without spaces and slashes")]
+    #[error("`{name}` is not a valid interface name: names have 1 to 15 characters, without spaces and slashes")]
     InterfaceName {
         /// The name.
         name: String,
     },
     /// A setting that AF_XDP ports do not have.
-    #[error("an AF_XDP port has no setting `{setting}`: there are copy, generic and busy_poll=MICROSECONDS")]
+    #[error("unknown AF_XDP setting `{setting}`: expected copy, generic or busy_poll=MICROSECONDS")]
     XdpSetting {
         /// The given setting.
         setting: String,
     },
     /// A driver that does not exist.
     #[error(
-        "there is no driver `{driver}`: there are xdp:INTERFACE, af_packet:INTERFACE, tap:NAME and pcap:IN.pcap:OUT.pcap"
+        "unknown driver `{driver}`: expected xdp:INTERFACE, af_packet:INTERFACE, tap:NAME or pcap:IN.pcap:OUT.pcap"
     )]
     Driver {
         /// The driver's name.
@@ -281,7 +281,7 @@ impl PortSpec {
                 Ok(port) if port.senders().min(port.queues()) >= workers => port.split(workers).map(boxed),
                 Ok(port) => Ok(boxed([port])),
                 Err(PortError::NoXdp { why, .. }) => {
-                    let note = format!("`{interface}` is used through AF_PACKET and not AF_XDP: {why}");
+                    let note = format!("`{interface}` uses AF_PACKET instead of AF_XDP: {why}");
                     let mut note = Some(note);
                     let noted = |port: AfPacketPort| match note.take() {
                         Some(note) => port.with_note(note),
@@ -346,10 +346,10 @@ mod tests {
         check("1=a:b:c", "more than one colon");
         check("1=a-very-long-interface", "1 to 15 characters");
         check("1=tap:", "1 to 15 characters");
-        check("1=dpdk:eth1", "there are xdp:INTERFACE, af_packet:INTERFACE");
+        check("1=dpdk:eth1", "expected xdp:INTERFACE, af_packet:INTERFACE");
         check("1=xdp:", "1 to 15 characters");
-        check("1=xdp:eth1,fast", "no setting `fast`");
-        check("1=xdp:eth1,busy_poll=soon", "there are copy, generic and busy_poll=MICROSECONDS");
+        check("1=xdp:eth1,fast", "setting `fast`");
+        check("1=xdp:eth1,busy_poll=soon", "expected copy, generic or busy_poll=MICROSECONDS");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The TAP driver: a virtual interface whose other end is the switch.
+//! Implements the TAP driver: a virtual interface whose other end is the switch.
 //!
 //! The device is created without offloads, so the kernel finishes every frame before the switch reads it, and each read
 //! or write is one frame, as on a cable. It disappears when the port is dropped or the process ends, unless it was
@@ -38,14 +38,16 @@ impl TapPort {
         let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
         let file = opened.map_err(|source| {
             let hint = match source.kind() {
-                io::ErrorKind::PermissionDenied => "run as root, or open it to all with `sudo chmod 666 /dev/net/tun`",
+                io::ErrorKind::PermissionDenied => {
+                    "run as root, or make it accessible to all users with `sudo chmod 666 /dev/net/tun`"
+                }
                 _ => "load the driver with `sudo modprobe tun`",
             };
             PortError::NoTunDriver { interface: name.to_owned(), hint, source }
         })?;
-        attach(&file, name).map_err(failed("making a TAP device"))?;
+        attach(&file, name).map_err(failed("creating a TAP device"))?;
         let socket = control_socket().map_err(failed("opening a socket"))?;
-        Interface::new(socket.as_fd(), name).set_up().map_err(failed("setting the TAP device up"))?;
+        Interface::new(socket.as_fd(), name).bring_up().map_err(failed("bringing up the TAP device"))?;
         let buffer = vec![0; MAX_FRAME].into_boxed_slice();
         Ok(TapPort { name: name.to_owned(), file, buffer, stats: PortStats::default() })
     }
@@ -61,7 +63,7 @@ impl TapPort {
 }
 
 fn attach(file: &File, name: &str) -> io::Result<()> {
-    let mut request = libc::ifreq { ifr_name: interface::name_field(name)?, ..interface::empty() };
+    let mut request = libc::ifreq { ifr_name: interface::name_field(name)?, ..interface::zeroed_ifreq() };
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as c_short;
     // SAFETY: TUNSETIFF takes a pointer to an `ifreq`, and `request` is one that lives through the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };

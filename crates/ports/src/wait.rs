@@ -1,11 +1,11 @@
-//! Waiting for several ports at once.
+//! Waits for several ports at once.
 
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// Waits until one of the descriptors ([`Port::poll_fd`](crate::Port::poll_fd)) is readable or has an error, for at
-/// most `timeout`. Returns whether one is; also returns false if a signal interrupted the wait, so that callers check
+/// most `timeout`. Returns whether one is; also returns false if a signal interrupted the wait, so callers check
 /// their stop flag.
 ///
 /// # Errors
@@ -44,6 +44,6 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         assert!(!wait(&[reader.as_raw_fd()], Duration::from_millis(1)).unwrap());
         writer.write_all(b"x").unwrap();
-        assert!(wait(&[reader.as_raw_fd()], Duration::from_secs(10)).unwrap());
+        assert!(wait(&[reader.as_raw_fd()], Duration::from_secs(60)).unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! The time of a live run.
+//! Measures the time of a live run.
 
 use std::time::Instant;
 

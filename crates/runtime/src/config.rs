@@ -1,4 +1,4 @@
-//! The description of a run and its report.
+//! Defines the configuration of a run and its report.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,8 +12,9 @@ use switch::{PacketSwitch, PortId};
 use crate::hook::{Hook, HookList};
 use crate::limit::RunLimit;
 use crate::pool::WorkerPool;
+use crate::port_set::{AttachedPort, PortLossCallback};
 use crate::sink::NotificationSink;
-use crate::worker::{AttachedPort, PortLossCallback, Worker};
+use crate::worker::Worker;
 use crate::{live, offline};
 
 /// A port of the switch and its drivers: one for each worker, or one for all.

@@ -1,4 +1,4 @@
-//! Quiescence: a state in which no worker runs packets, so that a hook can replace their program.
+//! Implements quiescence: a state in which no worker runs packets, so that a hook can replace their program.
 //!
 //! ```text
 //!   worker: enter ──[ flag set ]── poll a batch ──[ flag cleared ]      waits while the gate is closed
@@ -69,6 +69,7 @@ impl Drop for RunningGuard<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicU32;
+    use std::time::Instant;
 
     use super::*;
 
@@ -88,6 +89,10 @@ mod tests {
                     }
                 };
                 scope.spawn(work);
+            }
+            let begin = Instant::now();
+            while batches.load(Ordering::Relaxed) == 0 && begin.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
             }
             for _ in 0..50 {
                 gate.close(flags.iter());

@@ -1,4 +1,4 @@
-//! A live run in a thread of its own.
+//! Runs a live run in a thread of its own.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ pub struct RunHandle<S> {
 }
 
 impl<S: PacketSwitch> RunConfig<S> {
-    /// Runs live in a thread of this name until the handle is stopped or dropped, the limit is reached, or no port is left.
+    /// Runs live in a thread of this name until the handle is stopped or dropped, the limit is reached, or no port is
+    /// left.
     ///
     /// # Errors
     /// If the process can start no more threads.

@@ -21,7 +21,7 @@ pub trait Hook<S: PacketSwitch>: Send {
     /// so it must return at once if there is nothing to do. Work that is left makes [`is_due`](Hook::is_due) true.
     fn poll(&mut self, context: &mut HookContext<'_, S>);
 
-    /// Whether there is work now, so that the loop must not sleep.
+    /// Whether there is work now, so the loop must not sleep.
     fn is_due(&self) -> bool {
         false
     }
@@ -63,23 +63,26 @@ impl<S> HookContext<'_, S> {
 }
 
 /// The hooks of a run, in the order in which they are polled.
-pub(crate) struct HookList<S>(Vec<Box<dyn Hook<S>>>);
+pub struct HookList<S>(Vec<Box<dyn Hook<S>>>);
 
 impl<S: PacketSwitch> HookList<S> {
-    pub(crate) fn new(hooks: Vec<Box<dyn Hook<S>>>) -> HookList<S> {
+    /// Returns the list of these hooks.
+    pub fn new(hooks: Vec<Box<dyn Hook<S>>>) -> HookList<S> {
         HookList(hooks)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there is no hook.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn Hook<S>>> {
+    /// Returns the hooks, to poll them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn Hook<S>>> {
         self.0.iter_mut()
     }
 
     /// Returns how long the loop may sleep, at most `longest`; zero if a hook has work.
-    pub(crate) fn sleep_limit(&self, now: Time, longest: Duration) -> Duration {
+    pub fn sleep_limit(&self, now: Time, longest: Duration) -> Duration {
         if self.0.iter().any(|hook| hook.is_due()) {
             return Duration::ZERO;
         }
@@ -88,7 +91,7 @@ impl<S: PacketSwitch> HookList<S> {
     }
 
     /// Returns the descriptors that wake the loop.
-    pub(crate) fn poll_fds(&self) -> Vec<RawFd> {
+    pub fn poll_fds(&self) -> Vec<RawFd> {
         self.0.iter().filter_map(|hook| hook.poll_fd()).collect()
     }
 }

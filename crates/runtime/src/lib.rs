@@ -1,4 +1,4 @@
-//! The runtime: drives a switch in real time between its ports, or from capture to capture in the captures' time.
+//! Drives a switch in real time between its ports, or from capture to capture in the captures' time.
 //!
 //! ```text
 //!   RunConfig ── run_live ──> one worker:      loop { hooks, Worker::poll, sleep }
@@ -9,7 +9,8 @@
 //!
 //! The central type is [`Worker`]: a switch and its ports in one thread. [`WorkerPool`] runs several; they share ports
 //! whose driver only one of them has. A [`Hook`] is polled between two batches and has the switch to itself during its
-//! turn: P4Runtime and metrics are hooks.
+//! turn: P4Runtime and metrics are hooks. A loop of another crate, such as that of a lab's switch between its shaped
+//! links, uses [`PortSet`] and [`HookList`] too.
 //!
 //! **Invariants.** Packets and hooks never run at the same time on the same switch. With several workers, none runs
 //! packets while a hook replaces the program. The loop does not sleep while a hook is due, nor past a hook's deadline.
@@ -28,8 +29,10 @@ mod limit;
 mod live;
 mod offline;
 mod pool;
+mod port_set;
 mod shared_port;
 mod sink;
+mod ticks;
 mod waker;
 mod worker;
 
@@ -38,8 +41,10 @@ pub use config::{PortDrivers, PortReport, RunConfig, RunReport};
 pub use flow::flow_hash;
 pub use gate::{QuiescenceFlag, QuiescenceGate, RunningGuard};
 pub use handle::RunHandle;
-pub use hook::{Hook, HookContext};
+pub use hook::{Hook, HookContext, HookList};
 pub use pool::WorkerPool;
+pub use port_set::{AttachedPort, PortLossCallback, PortSet};
 pub use sink::NotificationSink;
+pub use ticks::tick_during;
 pub use waker::Waker;
-pub use worker::{AttachedPort, PortLossCallback, Worker};
+pub use worker::Worker;

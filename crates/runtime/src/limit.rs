@@ -1,4 +1,4 @@
-//! The end of a live run.
+//! Decides when a live run ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

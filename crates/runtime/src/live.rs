@@ -1,4 +1,4 @@
-//! The loop of a live run with one worker, in the calling thread.
+//! Runs the loop of a live run with one worker, in the calling thread.
 
 use switch::PacketSwitch;
 

@@ -1,4 +1,4 @@
-//! Several workers, each in a thread of its own, and the owner of their switch.
+//! Runs several workers, each in a thread of its own, and the owner of their switch.
 //!
 //! ```text
 //!   owner's thread:   hooks ── owner Worker ── publish ─────┐ tables, groups, sessions
@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,10 +23,11 @@ use crate::config::PortDrivers;
 use crate::gate::{QuiescenceFlag, QuiescenceGate};
 use crate::hook::HookList;
 use crate::limit::RunLimit;
+use crate::port_set::PortLossCallback;
 use crate::shared_port::share;
 use crate::sink::NotificationSink;
 use crate::waker::Waker;
-use crate::worker::{PortLossCallback, Worker};
+use crate::worker::Worker;
 
 /// Maximum time that hooks wait for workers to finish their batches. After it, a write copies all tables.
 const CLEAR_TIMEOUT: Duration = Duration::from_millis(10);
@@ -56,6 +58,24 @@ struct PortLosses {
     /// Ports that are still up in the owner's switch.
     unapplied: Vec<PortId>,
     callback: PortLossCallback,
+}
+
+/// Ends the other threads of a run when its own thread panics: the scope waits for all of them.
+struct PanicGuard<'a> {
+    has_panicked: &'a AtomicBool,
+    /// The gate, in the owner's thread, which may have closed it.
+    gate: Option<&'a QuiescenceGate>,
+}
+
+impl Drop for PanicGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.has_panicked.store(true, Ordering::Relaxed);
+            if let Some(gate) = self.gate {
+                gate.open();
+            }
+        }
+    }
 }
 
 impl PortLosses {
@@ -118,19 +138,25 @@ impl<S: PacketSwitch> WorkerPool<S> {
     }
 
     /// Runs all workers until the limit is reached or no port is left. Hooks are polled in the calling thread.
+    ///
+    /// # Panics
+    /// If a hook or a worker panics. All workers have ended then.
     pub(crate) fn run(&mut self, owner: &mut Worker<S>, hooks: &mut HookList<S>, limit: RunLimit<'_>) {
         let clock = Clock::start();
-        let gate = &QuiescenceGate::default();
+        let (gate, has_panicked) = (&QuiescenceGate::default(), &AtomicBool::new(false));
+        let is_over = || limit.is_reached() || has_panicked.load(Ordering::Relaxed);
         std::thread::scope(|scope| {
+            let _guard = PanicGuard { has_panicked, gate: Some(gate) };
             let (mut controls, mut threads) = (Vec::new(), Vec::new());
             for WorkerSlot { worker, control } in &mut self.slots {
                 let control = &*control;
                 controls.push(control);
                 threads.push(scope.spawn(move || {
-                    while !limit.is_reached() && poll_or_park(worker, control, gate, &clock, limit.longest_sleep()) {}
+                    let _guard = PanicGuard { has_panicked, gate: None };
+                    while !is_over() && poll_or_park(worker, control, gate, &clock, limit.longest_sleep()) {}
                 }));
             }
-            while !limit.is_reached() && threads.iter().any(|thread| !thread.is_finished()) {
+            while !is_over() && threads.iter().any(|thread| !thread.is_finished()) {
                 owner.step(clock.now(), &mut Vec::new());
                 poll_hooks(owner, hooks, &controls, gate, &clock);
                 for id in std::mem::take(&mut lock(&self.losses).unapplied) {

@@ -1,4 +1,4 @@
-//! One port for several workers when only one of them has its driver.
+//! Shares one port between several workers when only one of them has its driver.
 //!
 //! ```text
 //! driver ─> OwnedPort ──┬─ the owner's flows ──────> its worker
@@ -120,21 +120,9 @@ impl OwnedPort {
         self.foreign_drops.tx_dropped_bytes += now.tx_dropped_bytes - before.tx_dropped_bytes;
         Ok(())
     }
-}
 
-impl Port for OwnedPort {
-    fn name(&self) -> &str {
-        self.driver.name()
-    }
-
-    fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {
-        let mut frames = Vec::new();
-        let count = self.receive_frames(&mut frames, max)?;
-        batch.extend(copied(frames));
-        Ok(count)
-    }
-
-    fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
+    /// Receives a batch from the driver and distributes it.
+    fn receive_share(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
         self.send_remote()?;
         if self.others.is_empty() {
             return self.driver.receive_frames(batch, max);
@@ -158,16 +146,48 @@ impl Port for OwnedPort {
         result.map(|_| batch.len() - before)
     }
 
+    /// Closes the rings after an error, which ends the use of the port. The other workers then see that it is lost.
+    fn close_after<T>(&mut self, result: Result<T, PortError>) -> Result<T, PortError> {
+        if result.is_err() {
+            for FrameRing { frames, waker } in self.others.drain(..) {
+                drop(frames);
+                waker.wake();
+            }
+        }
+        result
+    }
+}
+
+impl Port for OwnedPort {
+    fn name(&self) -> &str {
+        self.driver.name()
+    }
+
+    fn receive(&mut self, batch: &mut Vec<Received>, max: usize) -> Result<usize, PortError> {
+        let mut frames = Vec::new();
+        let count = self.receive_frames(&mut frames, max)?;
+        batch.extend(copied(frames));
+        Ok(count)
+    }
+
+    fn receive_frames(&mut self, batch: &mut Vec<Frame>, max: usize) -> Result<usize, PortError> {
+        let result = self.receive_share(batch, max);
+        self.close_after(result)
+    }
+
     fn send(&mut self, frame: &[u8]) -> Result<Sent, PortError> {
-        self.driver.send(frame)
+        let result = self.driver.send(frame);
+        self.close_after(result)
     }
 
     fn send_frame(&mut self, frame: Frame) -> Result<Sent, PortError> {
-        self.driver.send_frame(frame)
+        let result = self.driver.send_frame(frame);
+        self.close_after(result)
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        self.driver.flush()
+        let result = self.driver.flush();
+        self.close_after(result)
     }
 
     fn poll_fd(&self) -> Option<RawFd> {
@@ -198,7 +218,8 @@ impl Port for OwnedPort {
     }
 
     fn check(&mut self) -> Result<(), PortError> {
-        self.driver.check()
+        let result = self.driver.check();
+        self.close_after(result)
     }
 }
 
@@ -316,6 +337,20 @@ mod tests {
             let (mut owned, _) = share(driver, &Waker::new().unwrap(), &[]);
             assert_eq!(owned.check().is_ok(), is_there);
         }
+    }
+
+    #[test]
+    fn an_error_ends_the_port_of_every_worker() {
+        let driver = Box::new(Many { left: 0, stats: PortStats::default() });
+        let wakers = [Waker::new().unwrap(), Waker::new().unwrap()];
+        let (mut owned, mut remotes) = share(driver, &wakers[0], &[(wakers[1].clone(), true)]);
+        wakers[1].arm();
+        assert_eq!(remotes[0].receive_frames(&mut Vec::new(), 32).unwrap(), 0);
+        assert!(wakers[1].is_armed() && !remotes[0].finished());
+        assert!(owned.check().is_err());
+        assert!(!wakers[1].is_armed(), "the other worker is woken");
+        assert_eq!(remotes[0].receive_frames(&mut Vec::new(), 32).unwrap(), 0);
+        assert!(remotes[0].finished());
     }
 
     #[test]

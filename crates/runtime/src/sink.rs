@@ -1,4 +1,4 @@
-//! Receivers of a switch's notifications.
+//! Defines receivers of a switch's notifications.
 
 use std::sync::Arc;
 

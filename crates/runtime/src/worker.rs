@@ -1,4 +1,4 @@
-//! A switch and its ports, driven by one thread.
+//! Drives a switch and its ports in one thread.
 //!
 //! ```text
 //! poll:  for each port { receive up to 32 frames ─> switch, in place ─> the ports they leave by ─> flush those }
@@ -11,11 +11,12 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ports::{Frame, Port, PortError, PortStats};
-use switch::{DropReason, Egress, FrameMut, PacketSwitch, PortId, Time};
+use ports::{Frame, Port};
+use switch::{Egress, FrameMut, PacketSwitch, PortId, Time};
 
 use crate::clock::Clock;
 use crate::hook::{Hook, HookContext};
+use crate::port_set::{AttachedPort, PortLossCallback, PortSet};
 use crate::sink::NotificationSink;
 
 /// Maximum number of frames that are taken from one port before the next port is polled.
@@ -23,30 +24,6 @@ const BATCH_FRAMES: usize = 32;
 
 /// Interval at which an idle worker checks that the devices of its ports still exist, in nanoseconds.
 const DEVICE_CHECK_NS: u64 = 100_000_000;
-
-/// A port of the switch and its driver.
-pub struct AttachedPort {
-    /// The port.
-    pub id: PortId,
-    /// The driver.
-    pub driver: Box<dyn Port>,
-    /// The error that ended the use of the driver.
-    pub failure: Option<PortError>,
-    /// Counts of the driver that the switch knows.
-    settled: PortStats,
-    /// Whether frames may wait in the driver for a flush.
-    is_touched: bool,
-}
-
-impl AttachedPort {
-    fn new(id: PortId, driver: Box<dyn Port>) -> AttachedPort {
-        AttachedPort { id, driver, failure: None, settled: PortStats::default(), is_touched: false }
-    }
-
-    fn is_live(&self) -> bool {
-        self.failure.is_none()
-    }
-}
 
 /// A frame of the batch that the switch processes; `None` once a port has it.
 struct BatchFrame(Option<Frame>);
@@ -63,15 +40,11 @@ impl FrameMut for BatchFrame {
     }
 }
 
-/// Called at once when a port can be used no longer.
-pub type PortLossCallback = Box<dyn FnMut(PortId, &PortError) + Send>;
-
 /// A switch with its ports, in one thread.
 pub struct Worker<S> {
     switch: S,
-    ports: Vec<AttachedPort>,
+    ports: PortSet,
     sinks: Vec<Arc<dyn NotificationSink>>,
-    on_port_loss: PortLossCallback,
     received: Vec<Frame>,
     batch: Vec<BatchFrame>,
     egress: Vec<Egress>,
@@ -86,9 +59,8 @@ impl<S: PacketSwitch> Worker<S> {
     pub fn new(switch: S, ports: Vec<(PortId, Box<dyn Port>)>) -> Worker<S> {
         Worker {
             switch,
-            ports: ports.into_iter().map(|(id, driver)| AttachedPort::new(id, driver)).collect(),
+            ports: PortSet::new(ports),
             sinks: Vec::new(),
-            on_port_loss: Box::new(|_, _| ()),
             received: Vec::new(),
             batch: Vec::new(),
             egress: Vec::new(),
@@ -105,7 +77,7 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Sets the callback for a port that can be used no longer.
     pub fn set_on_port_loss(&mut self, on_port_loss: PortLossCallback) {
-        self.on_port_loss = on_port_loss;
+        self.ports.set_on_loss(on_port_loss);
     }
 
     /// Returns the switch.
@@ -120,12 +92,12 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Returns the ports.
     pub fn ports(&self) -> &[AttachedPort] {
-        &self.ports
+        self.ports.as_slice()
     }
 
     /// Ends the worker and returns the switch and the ports.
     pub fn into_parts(self) -> (S, Vec<AttachedPort>) {
-        (self.switch, self.ports)
+        (self.switch, self.ports.into_vec())
     }
 
     /// Gives a hook its turn.
@@ -152,12 +124,12 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Whether no frame can arrive any more.
     pub fn is_finished(&self) -> bool {
-        self.ports.iter().all(|port| !port.is_live() || port.driver.finished())
+        self.ports.as_slice().iter().all(|port| !port.is_live() || port.driver.finished())
     }
 
     /// Receives a batch from every port, processes it and transmits the result. Returns the number of received frames.
     pub fn poll(&mut self, clock: &Clock) -> usize {
-        let count = (0..self.ports.len()).map(|index| self.poll_port(index, clock)).sum();
+        let count = (0..self.ports.as_slice().len()).map(|index| self.poll_port(index, clock)).sum();
         if count == 0 && self.switch.next_event().is_some() {
             self.step(clock.now(), &mut Vec::new());
         }
@@ -165,14 +137,14 @@ impl<S: PacketSwitch> Worker<S> {
     }
 
     fn poll_port(&mut self, index: usize, clock: &Clock) -> usize {
-        let port = &mut self.ports[index];
+        let port = &mut self.ports.as_mut_slice()[index];
         if !port.is_live() {
             return 0;
         }
         let result = port.driver.receive_frames(&mut self.received, BATCH_FRAMES);
         let id = port.id;
         if let Err(error) = result {
-            self.fail(index, error);
+            self.ports.fail(&mut self.switch, index, error);
         }
         let count = self.received.len();
         if count == 0 {
@@ -206,19 +178,19 @@ impl<S: PacketSwitch> Worker<S> {
 
     /// Receives one frame from the port at `index`.
     pub fn receive_one(&mut self, index: usize) -> Option<Frame> {
-        let port = &mut self.ports[index];
+        let port = &mut self.ports.as_mut_slice()[index];
         if !port.is_live() {
             return None;
         }
         if let Err(error) = port.driver.receive_frames(&mut self.received, 1) {
-            self.fail(index, error);
+            self.ports.fail(&mut self.switch, index, error);
         }
         self.received.pop()
     }
 
     /// Sets the time that drivers record for transmitted frames, in nanoseconds since 1970.
     pub fn set_time(&mut self, now_ns: u64) {
-        for port in &mut self.ports {
+        for port in self.ports.as_mut_slice() {
             port.driver.set_time(now_ns);
         }
     }
@@ -238,65 +210,18 @@ impl<S: PacketSwitch> Worker<S> {
                 Egress::InPlace { index, port } => {
                     let Some(frame) = self.batch[index].0.take() else { continue };
                     let len = frame.len();
-                    self.send_by(port, len, |driver| driver.send_frame(frame));
+                    self.ports.send_by(&mut self.switch, port, len, |driver| driver.send_frame(frame));
                 }
                 Egress::Owned(frame) => {
-                    self.send_by(frame.port, frame.data.len(), |driver| driver.send(&frame.data));
+                    let len = frame.data.len();
+                    self.ports.send_by(&mut self.switch, frame.port, len, |driver| driver.send(&frame.data));
                 }
             }
         }
         self.egress = egress;
         // The frames that are left in the batch were dropped.
         Frame::drop_all(self.batch.drain(..).filter_map(|frame| frame.0));
-        for index in 0..self.ports.len() {
-            if std::mem::take(&mut self.ports[index].is_touched) && self.ports[index].is_live() {
-                if let Err(error) = self.ports[index].driver.flush() {
-                    self.fail(index, error);
-                }
-                self.settle(index);
-            }
-        }
-    }
-
-    fn send_by(
-        &mut self,
-        port: PortId,
-        len: usize,
-        send: impl FnOnce(&mut dyn Port) -> Result<ports::Sent, PortError>,
-    ) {
-        let Some(index) = self.ports.iter().position(|attached| attached.id == port) else { return };
-        let attached = &mut self.ports[index];
-        if !attached.is_live() {
-            return self.switch.take_back_sent(port, &[(DropReason::PortLost, 1)], len as u64);
-        }
-        attached.is_touched = true;
-        if let Err(error) = send(&mut *attached.driver) {
-            self.switch.take_back_sent(port, &[(DropReason::PortLost, 1)], len as u64);
-            self.fail(index, error);
-        }
-    }
-
-    /// Reports the frames that a driver could not send to the switch.
-    fn settle(&mut self, index: usize) {
-        let port = &mut self.ports[index];
-        let (now, before) = (port.driver.counted(), port.settled);
-        if now.tx_dropped() == before.tx_dropped() {
-            return;
-        }
-        port.settled = now;
-        let lost = [
-            (DropReason::PortFull, now.tx_queue_full - before.tx_queue_full),
-            (DropReason::PortLength, now.tx_bad_length - before.tx_bad_length),
-            (DropReason::PortLost, now.tx_link_down - before.tx_link_down),
-        ];
-        self.switch.take_back_sent(port.id, &lost, now.tx_dropped_bytes - before.tx_dropped_bytes);
-    }
-
-    fn fail(&mut self, index: usize, error: PortError) {
-        let port = &mut self.ports[index];
-        self.switch.set_port_up(port.id, false);
-        (self.on_port_loss)(port.id, &error);
-        port.failure = Some(error);
+        self.ports.flush(&mut self.switch);
     }
 
     /// Checks now and then whether the devices of the ports still exist, since not every driver learns of their end.
@@ -305,13 +230,7 @@ impl<S: PacketSwitch> Worker<S> {
             return;
         }
         self.devices_checked = now;
-        for index in 0..self.ports.len() {
-            if self.ports[index].is_live()
-                && let Err(error) = self.ports[index].driver.check()
-            {
-                self.fail(index, error);
-            }
-        }
+        self.ports.check(&mut self.switch);
     }
 
     /// Sleeps until a port or one of `more` is readable, the switch's next event is due, or `longest` has passed.
@@ -319,8 +238,7 @@ impl<S: PacketSwitch> Worker<S> {
         self.check_devices(now);
         let due = self.switch.next_event().map(|event| Duration::from_nanos(event.since_ns(now)));
         let timeout = due.map_or(longest, |due| due.min(longest));
-        let live = self.ports.iter().filter(|port| port.is_live());
-        let descriptors: Vec<_> = live.filter_map(|port| port.driver.poll_fd()).chain(more.iter().copied()).collect();
+        let descriptors: Vec<_> = self.ports.poll_fds().chain(more.iter().copied()).collect();
         if ports::wait(&descriptors, timeout).is_err() {
             // The process is out of descriptors or memory for a moment. Polling continues at a lower rate.
             std::thread::sleep(timeout);

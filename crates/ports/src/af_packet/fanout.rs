@@ -1,6 +1,6 @@
 //! Fanout: one interface for several workers. Each has its own sockets, and the kernel distributes frames by flow.
 //!
-//! The kernel hashes addresses and ports symmetrically (`PACKET_FANOUT_HASH`, packet(7)), so that both directions of a
+//! The kernel hashes addresses and ports symmetrically (`PACKET_FANOUT_HASH`, packet(7)), so both directions of a
 //! connection reach the same worker, on every interface whose workers were opened in the same order. Later fragments
 //! have no ports and are hashed by their addresses alone.
 
@@ -25,7 +25,7 @@ impl AfPacketPort {
             return Ok(vec![Self::open(name)?]);
         }
         let mut ports: Vec<AfPacketPort> = (0..workers).map(|_| Self::open(name)).collect::<Result<_, _>>()?;
-        let failed = |source| PortError::system("dealing frames out to several workers", name, "cap_net_raw", source);
+        let failed = |source| PortError::system("distributing frames to several workers", name, "cap_net_raw", source);
         let mut group = None;
         for port in &ports {
             group = Some(join(&port.receiver, group).map_err(failed)?);

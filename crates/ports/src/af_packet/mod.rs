@@ -1,4 +1,4 @@
-//! The AF_PACKET driver: any Ethernet interface, without taking it away from the kernel.
+//! Implements the AF_PACKET driver: any Ethernet interface, without taking it away from the kernel.
 //!
 //! ```text
 //! interface ─> ring of slots shared with the kernel (TPACKET_V2) ─> finish checksum, cut, put VLAN tag back ─> switch

@@ -1,7 +1,7 @@
-//! Completion of received frames: data that the kernel keeps beside a frame is put back into it.
+//! Completes received frames: data that the kernel keeps beside a frame is put back into it.
 
 use wire::checksum;
-use wire::offload::{Cut, segment};
+use wire::offload::{SegmentKind, segment};
 
 use crate::PortStats;
 
@@ -36,7 +36,7 @@ impl VnetHeader {
     /// Size in bytes, in front of the frame.
     pub(super) const LEN: usize = 10;
 
-    /// Splits the header off the frame behind it.
+    /// Splits the header off the frame after it.
     pub(super) fn split(bytes: &[u8]) -> Option<(VnetHeader, &[u8])> {
         let (header, frame) = bytes.split_at_checked(Self::LEN)?;
         let half = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
@@ -80,8 +80,8 @@ pub(super) fn finish(
             emit(data);
             return true;
         }
-        SEGMENTATION_TCP_V4 | SEGMENTATION_TCP_V6 => Cut::Tcp,
-        SEGMENTATION_UDP => Cut::Udp,
+        SEGMENTATION_TCP_V4 | SEGMENTATION_TCP_V6 => SegmentKind::Tcp,
+        SEGMENTATION_UDP => SegmentKind::Udp,
         _ => return false,
     };
     stats.rx_segmented += 1;
@@ -99,7 +99,7 @@ pub(super) fn finish(
     cut.is_ok()
 }
 
-/// Writes `frame` with the tag at its original position, behind the two addresses.
+/// Writes `frame` with the tag at its original position, after the two addresses.
 fn put_tagged(data: &mut Vec<u8>, frame: &[u8], tag: Tag) {
     let (addresses, rest) = frame.split_at(12);
     data.extend_from_slice(addresses);

@@ -1,4 +1,4 @@
-//! Opening the two sockets of an interface.
+//! Opens the two sockets of an interface.
 
 use std::ffi::c_int;
 use std::io;
@@ -39,17 +39,17 @@ impl AfPacketPort {
         }
         let option = |option: c_int, value: c_int| set_option(&receiver, libc::SOL_PACKET, option, &value);
         let version = libc::tpacket_versions::TPACKET_V2 as c_int;
-        option(libc::PACKET_VERSION, version).map_err(failed("choosing the ring's version"))?;
-        option(libc::PACKET_VNET_HDR, 1).map_err(failed("asking for offload headers"))?;
-        option(libc::PACKET_COPY_THRESH, 1).map_err(failed("asking for over-long frames"))?;
+        option(libc::PACKET_VERSION, version).map_err(failed("setting the ring version"))?;
+        option(libc::PACKET_VNET_HDR, 1).map_err(failed("enabling offload headers"))?;
+        option(libc::PACKET_COPY_THRESH, 1).map_err(failed("enabling oversized frames"))?;
         // Linux before 4.20 has no such option; there the ring's addresses distinguish sent from received frames.
         let _ = option(libc::PACKET_IGNORE_OUTGOING, 1);
         set_queue(&receiver, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, QUEUE_BYTES);
-        let ring = Ring::map(&receiver, mtu + HEADERS).map_err(failed("making the receive ring"))?;
+        let ring = Ring::map(&receiver, mtu + HEADERS).map_err(failed("creating the receive ring"))?;
         bind(&receiver, libc::ETH_P_ALL as u16, index).map_err(failed("binding the receiving socket"))?;
         // Binding to an interface that is down leaves a pending error; frames arrive when it is up.
         take_error(&receiver);
-        promiscuous(&receiver, index).map_err(failed("making the interface promiscuous"))?;
+        promiscuous(&receiver, index).map_err(failed("enabling promiscuous mode"))?;
         let sender = socket().map_err(failed("opening a packet socket"))?;
         bind(&sender, 0, index).map_err(failed("binding the sending socket"))?;
         take_error(&sender);

@@ -1,4 +1,4 @@
-//! The receive ring: slots in memory shared with the kernel.
+//! Implements the receive ring: slots in memory shared with the kernel.
 //!
 //! ```text
 //! slot = status, lengths, VLAN tag, time (struct tpacket2_hdr) | address (struct sockaddr_ll) | vnet header | frame

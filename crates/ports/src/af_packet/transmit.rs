@@ -1,4 +1,4 @@
-//! Transmission of frames in batches.
+//! Transmits frames in batches.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -102,7 +102,7 @@ impl Transmit {
                 at += sent;
                 continue;
             }
-            // The error is that of the first message of the call; those behind it were not looked at.
+            // The error is that of the first message of the call; those after it were not looked at.
             let error = io::Error::last_os_error();
             let mut lost = |reason| stats.count_dropped(reason, 1, self.lens[at]);
             match error.raw_os_error() {

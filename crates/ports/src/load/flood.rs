@@ -1,4 +1,4 @@
-//! A flood: as many frames as the kernel can generate.
+//! Sends a flood: as many frames as the kernel can generate.
 //!
 //! A program runs on copies of a frame as if each had just been received (`BPF_PROG_TEST_RUN` with live frames), and
 //! its verdict sends them out of the interface. The program may vary a field of the frame, so that the switch sees many
@@ -85,7 +85,7 @@ impl Flood {
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
-        let count = bpf::create_map(MapKind::PerCpuArray, 8, 2).map_err(failed("making a BPF map"))?;
+        let count = bpf::create_map(MapKind::PerCpuArray, 8, 2).map_err(failed("creating a BPF map"))?;
         let program = bpf::load_xdp(&program(index, frame, &count, vary, sent), 0)
             .map_err(failed("loading a sending program"))?;
         Ok(Flood { interface: interface.to_owned(), program, frame: frame.to_vec(), count })
@@ -99,7 +99,7 @@ impl Flood {
     /// Returns an error if the kernel rejects the call, or a signal arrives.
     pub fn send(&self, frames: u32) -> Result<(), PortError> {
         let result = bpf::run_live(self.program.as_fd(), &self.frame, frames);
-        result.map_err(|source| PortError::system("offering frames", &self.interface, "cap_bpf,cap_net_admin", source))
+        result.map_err(|source| PortError::system("sending frames", &self.interface, "cap_bpf,cap_net_admin", source))
     }
 
     /// Returns the number of frames offered so far; any thread may call this while another one sends.
@@ -109,7 +109,7 @@ impl Flood {
     pub fn offered(&self) -> Result<u64, PortError> {
         let sums = bpf::sum_per_cpu(self.count.as_fd(), OFFERED.cast_unsigned(), 1);
         sums.map(|sums| sums[0])
-            .map_err(|source| PortError::system("reading counts", &self.interface, "cap_bpf", source))
+            .map_err(|source| PortError::system("reading counters", &self.interface, "cap_bpf", source))
     }
 }
 

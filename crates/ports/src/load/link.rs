@@ -1,4 +1,4 @@
-//! The state of an interface, checked before load is offered to it.
+//! Checks the state of an interface before load is offered to it.
 
 use std::os::fd::AsFd;
 
@@ -24,7 +24,7 @@ impl Link {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let interface = Interface::new(socket.as_fd(), interface);
         let mtu = interface.mtu().map_err(failed("looking up the interface"))?;
-        let is_up = interface.has_link().map_err(failed("asking for the link"))?;
+        let is_up = interface.has_link().map_err(failed("reading the link state"))?;
         Ok(Link { is_up, mtu })
     }
 }

@@ -1,4 +1,4 @@
-//! Load generation: frames offered to an interface, and frames counted at the receiver.
+//! Generates load: offers frames to an interface and counts them at the receiver.
 //!
 //! Measuring a switch takes a sender that is faster than the switch and a receiver that is not slower, on a machine
 //! whose cores the switch needs too. So both ends cost as little as the kernel allows:
@@ -8,17 +8,24 @@
 //! - [`Pace`] offers a given rate through any [`Port`](crate::Port), with given frames in a given order, for searching
 //!   the highest rate without loss.
 //! - [`Sink`] counts frames before the kernel's stack sees them, and drops them.
+//! - [`ThroughputTest`] searches for the highest rate that a forwarder between two interfaces carries, and
+//!   [`measure_latency`] measures single frames at a light load.
 //! - [`Link`] reports whether an interface can carry frames, and their maximum [`payload_len`].
 //!
 //! `Flood` and `Sink` need root (CAP_NET_ADMIN and CAP_BPF). Like ports, they leave no state behind.
 
 mod flood;
+mod latency;
 mod link;
 mod pace;
+mod rate_search;
 mod sink;
+mod throughput;
 
 pub use crate::interface::payload_len;
 pub use flood::{Flood, Vary};
+pub use latency::{LATENCY_RATE_PPS, measure_latency};
 pub use link::Link;
 pub use pace::Pace;
 pub use sink::{Arrived, Sink};
+pub use throughput::{LoadError, LoadPath, LoadTrial, ThroughputTest, best_trial};

@@ -1,4 +1,4 @@
-//! Frames at a given rate.
+//! Paces frames at a given rate.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A sink that drops and counts frames.
+//! Drops and counts frames.
 //!
 //! The counting program runs where packets enter the stack, and not earlier (XDP), because most frames on a veth arrive
 //! as the stack's own structure: an XDP program would have to copy each of them first, at the forwarder's cost.
@@ -40,7 +40,7 @@ impl Sink {
         let failed = |what| move |source| PortError::system(what, interface, "cap_bpf,cap_net_admin", source);
         let socket = std::net::UdpSocket::bind("0.0.0.0:0").map_err(failed("opening a socket"))?;
         let index = Interface::new(socket.as_fd(), interface).index().map_err(failed("looking up the interface"))?;
-        let counts = bpf::create_map(MapKind::PerCpuArray, 16, 1).map_err(failed("making a BPF map"))?;
+        let counts = bpf::create_map(MapKind::PerCpuArray, 16, 1).map_err(failed("creating a BPF map"))?;
         let link = bpf::attach_at_stack(&program(&counts), index, StackSide::Ingress);
         Ok(Sink { counts, _link: link.map_err(failed("attaching a counting program"))? })
     }
@@ -51,7 +51,7 @@ impl Sink {
     /// Returns an error if the counts cannot be read.
     pub fn arrived(&self) -> Result<Arrived, PortError> {
         let sums = bpf::sum_per_cpu(self.counts.as_fd(), 0, 2)
-            .map_err(|source| PortError::system("reading counts", "sink", "cap_bpf", source))?;
+            .map_err(|source| PortError::system("reading counters", "sink", "cap_bpf", source))?;
         Ok(Arrived { frames: sums[0], bytes: sums[1] })
     }
 }

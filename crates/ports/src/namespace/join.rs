@@ -1,4 +1,4 @@
-//! Entering the namespaces of another process, as nsenter(1) does.
+//! Enters the namespaces of another process, as nsenter(1) does.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub fn join(process: u32, network: RawFd) -> Result<(), NamespaceError> {
 pub fn join_user(process: u32) -> Result<(), NamespaceError> {
     let refused = |what| move |source| NamespaceError::Refused { what, source };
     let user = File::open(format!("/proc/{process}/ns/user")).map_err(refused("opening a user namespace"))?;
-    let own = std::fs::metadata("/proc/self/ns/user").map_err(refused("opening the own user namespace"))?;
+    let own = std::fs::metadata("/proc/self/ns/user").map_err(refused("opening the current user namespace"))?;
     let its = user.metadata().map_err(refused("opening a user namespace"))?;
     if (own.dev(), own.ino()) != (its.dev(), its.ino()) {
         enter(&user, libc::CLONE_NEWUSER).map_err(refused("entering a user namespace"))?;

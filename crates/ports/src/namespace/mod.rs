@@ -1,4 +1,4 @@
-//! Networks without root: user and network namespaces, veth pairs, addresses and routes.
+//! Creates networks without root: user and network namespaces, veth pairs, addresses and routes.
 //!
 //! ```no_run
 //! # use std::{net::IpAddr, time::Duration};
@@ -29,6 +29,7 @@ mod network;
 mod offloads;
 mod ping;
 mod tagging;
+mod transfer;
 mod user;
 
 use std::fs::File;
@@ -43,13 +44,15 @@ pub use network::{veth, veth_with_queues};
 pub use offloads::{Offload, Offloads};
 pub use ping::{Echo, Echoes, PingResult};
 pub use tagging::Tagging;
+pub use transfer::{StreamTransfer, TransferError};
 
 /// The reason why an operation on a namespace failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// The kernel or its administrator does not allow user namespaces for this user.
     #[error(
-        "{what} is not allowed here ({source}): run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"
+        "{what} is not allowed here ({source}): run as root, or allow user namespaces (sysctl \
+         kernel.unprivileged_userns_clone, user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"
     )]
     Refused {
         /// Attempted operation.
@@ -99,7 +102,7 @@ impl Namespace {
     /// Returns an error if the process is not root.
     pub fn new_own() -> Result<Namespace, NamespaceError> {
         user::unshare(libc::CLONE_NEWNET)
-            .map_err(|source| NamespaceError::Refused { what: "making a network namespace", source })?;
+            .map_err(|source| NamespaceError::Refused { what: "creating a network namespace", source })?;
         let namespace = Namespace::current()?;
         namespace.set_up("lo")?;
         Ok(namespace)
@@ -112,7 +115,7 @@ impl Namespace {
     pub fn current() -> Result<Namespace, NamespaceError> {
         let file = File::open("/proc/thread-self/ns/net");
         let file =
-            file.map_err(|source| NamespaceError::Refused { what: "opening the own network namespace", source })?;
+            file.map_err(|source| NamespaceError::Refused { what: "opening the current network namespace", source })?;
         Ok(Namespace { name: "self".to_owned(), file })
     }
 
@@ -126,7 +129,7 @@ impl Namespace {
             File::open("/proc/thread-self/ns/net")
         };
         let file = in_thread(name, make).and_then(|made| made);
-        let file = file.map_err(|source| NamespaceError::Refused { what: "making a network namespace", source })?;
+        let file = file.map_err(|source| NamespaceError::Refused { what: "creating a network namespace", source })?;
         let namespace = Namespace { name: name.to_owned(), file };
         namespace.set_up("lo")?;
         Ok(namespace)
@@ -203,7 +206,7 @@ impl Namespace {
     /// solicitations, no duplicate address detection).
     ///
     /// # Errors
-    /// As [`set_parameter`](Self::set_parameter); a kernel without IPv6 is no error.
+    /// As [`set_parameter`](Self::set_parameter); a kernel without IPv6 is not an error.
     pub fn disable_ipv6(&self) -> Result<(), NamespaceError> {
         for scope in ["all", "default"] {
             match self.set_parameter(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1") {

@@ -1,4 +1,4 @@
-//! A minimal rtnetlink(7) client for creating interfaces and routes.
+//! Implements a minimal rtnetlink(7) client to create interfaces and routes.
 //!
 //! ```text
 //! message   = length u32, type u16, flags u16, sequence u32, port u32 | a struct of the type | attributes
@@ -97,7 +97,7 @@ fn verdict(answer: &[u8]) -> io::Result<()> {
         (Some(kind), Some(code)) if i32::from(kind) == libc::NLMSG_ERROR => {
             Err(io::Error::from_raw_os_error(code.saturating_neg()))
         }
-        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is no acknowledgement")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is not an acknowledgement")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Interfaces, addresses, routes and neighbours of a namespace.
+//! Configures interfaces, addresses, routes and neighbours of a namespace.
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -43,7 +43,7 @@ pub fn veth_with_queues(
         let queues = queues.to_ne_bytes();
         request.attribute(libc::IFLA_NUM_TX_QUEUES, &queues).attribute(libc::IFLA_NUM_RX_QUEUES, &queues)
     };
-    let what = format!("making a veth pair {name_a} and {name_b}");
+    let what = format!("creating a veth pair {name_a} and {name_b}");
     let make = || {
         let other_end = b.descriptor().as_raw_fd().to_ne_bytes();
         queued(NetlinkRequest::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0)))
@@ -69,7 +69,7 @@ impl Namespace {
     /// # Errors
     /// Returns an error if there is no such interface.
     pub fn set_up(&self, interface: &str) -> Result<(), NamespaceError> {
-        self.change(interface, "setting up", |index| {
+        self.change(interface, "bringing up", |index| {
             let up = libc::IFF_UP as u32;
             NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, up, up)).send()
         })
@@ -94,7 +94,7 @@ impl Namespace {
             }
             Ok(true)
         };
-        self.enter(work)?.map_err(self.failed(format!("looking at the link of {interface}")))
+        self.enter(work)?.map_err(self.failed(format!("reading the link state of {interface}")))
     }
 
     /// Sets an interface down.
@@ -102,7 +102,7 @@ impl Namespace {
     /// # Errors
     /// Returns an error if there is no such interface.
     pub fn set_down(&self, interface: &str) -> Result<(), NamespaceError> {
-        self.change(interface, "setting down", |index| {
+        self.change(interface, "bringing down", |index| {
             NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, libc::IFF_UP as u32)).send()
         })
     }
@@ -129,7 +129,7 @@ impl Namespace {
     /// Sets an interface's Ethernet address.
     ///
     /// # Errors
-    /// Returns an error if there is no such interface, or the address is no unicast address.
+    /// Returns an error if there is no such interface, or the address is not a unicast address.
     pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), NamespaceError> {
         self.change(interface, "setting the Ethernet address of", |index| {
             NetlinkRequest::new(libc::RTM_NEWLINK, 0, &link(index, 0, 0)).attribute(libc::IFLA_ADDRESS, &mac).send()
@@ -153,7 +153,7 @@ impl Namespace {
     /// # Errors
     /// Returns an error if there is no such parent, or the name is taken.
     pub fn add_vlan(&self, parent: &str, name: &str, id: u16) -> Result<(), NamespaceError> {
-        self.change(parent, "making a VLAN interface on", |index| {
+        self.change(parent, "creating a VLAN interface on", |index| {
             let name = text(name)?;
             NetlinkRequest::new(libc::RTM_NEWLINK, CREATE, &link(0, 0, 0))
                 .attribute(libc::IFLA_IFNAME, &name)
@@ -173,7 +173,7 @@ impl Namespace {
     /// # Errors
     /// Returns an error if there is no such interface or it already has the address.
     pub fn add_address(&self, interface: &str, address: IpAddr, prefix: u8) -> Result<(), NamespaceError> {
-        self.change(interface, "giving an address to", |index| {
+        self.change(interface, "adding an address to", |index| {
             let bytes = octets(address);
             // struct ifaddrmsg: family, prefix, flags, scope, interface.
             let mut body = vec![family(address), prefix, libc::IFA_F_NODAD as u8, 0];
@@ -254,7 +254,7 @@ fn link(index: i32, flags: u32, change: u32) -> [u8; 16] {
 /// Encodes an interface's name as in attributes, with a terminating zero.
 fn text(name: &str) -> io::Result<Vec<u8>> {
     if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.bytes().any(|b| b == 0) {
-        let complaint = format!("`{name}` cannot be an interface: names have 1 to 15 characters");
+        let complaint = format!("`{name}` is not a valid interface name: names have 1 to 15 characters");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, complaint));
     }
     Ok(name.bytes().chain([0]).collect())

@@ -1,4 +1,4 @@
-//! Offloads that an interface provides to the stack, and switching them off.
+//! Switches off the offloads that an interface provides to the stack.
 //!
 //! The AF_PACKET driver completes frames of local stacks itself, so it does not need this. It is for measuring the
 //! difference, and for other programs on the same links that cannot handle such frames.
@@ -64,7 +64,7 @@ impl Namespace {
             let socket = UdpSocket::bind("0.0.0.0:0")?;
             Interface::new(socket.as_fd(), interface).ethtool(offload.commands().1, 1).map(drop)
         };
-        self.enter(work)?.map_err(self.failed(format!("turning on an offload of {interface}")))
+        self.enter(work)?.map_err(self.failed(format!("enabling an offload of {interface}")))
     }
 
     /// Turns all offloads of an interface off until the returned value is dropped.
@@ -91,7 +91,7 @@ impl Namespace {
             }
             Ok(off)
         };
-        self.enter(work)?.map_err(self.failed(format!("turning off the offloads of {interface}")))
+        self.enter(work)?.map_err(self.failed(format!("disabling the offloads of {interface}")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! ICMP echo requests from a namespace.
+//! Sends ICMP echo requests from a namespace.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_to_anybody_are_told_apart() {
+    fn only_echo_replies_are_parsed() {
         let (me, host) = ([10, 0, 1, 1].into(), Ipv4Addr::from([10, 0, 2, 2]));
         let packet = |message: icmpv4::Repr| ipv4::Repr::new(host, me, ipv4::ICMP).packet(&message.packet(b"data"));
         let reply = packet(icmpv4::Repr::EchoReply { identifier: 7, sequence: 9 });

@@ -1,4 +1,4 @@
-//! VLAN tags without VLAN interfaces, which a kernel may lack, for tests of offloaded tags.
+//! Adds VLAN tags without VLAN interfaces, which a kernel may lack, for tests of offloaded tags.
 
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,6 +37,6 @@ impl Namespace {
             ];
             Ok(Tagging { _link: bpf::attach_at_stack(&program, index, bpf::StackSide::Egress)? })
         };
-        self.enter(work)?.map_err(self.failed(format!("tagging what leaves {interface}")))
+        self.enter(work)?.map_err(self.failed(format!("tagging frames sent on {interface}")))
     }
 }

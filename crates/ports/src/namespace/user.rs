@@ -1,4 +1,4 @@
-//! User namespaces: a process becomes root within its own namespace.
+//! Enters user namespaces: a process becomes root within its own namespace.
 //!
 //! There the process may create network namespaces and interfaces and open packet sockets, but gains no privileges
 //! outside. Source: user_namespaces(7).
@@ -15,7 +15,7 @@ pub(super) fn enter_new() -> Result<(), NamespaceError> {
     unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET).map_err(|source| match source.raw_os_error() {
         // With these flags the kernel has no other reason for this error.
         Some(libc::EINVAL) => NamespaceError::ManyThreads,
-        _ => NamespaceError::Refused { what: "making a user namespace", source },
+        _ => NamespaceError::Refused { what: "creating a user namespace", source },
     })?;
     // Without privileges outside, groups can be mapped only after setgroups(2) is disabled.
     write("/proc/self/setgroups", "deny")?;

@@ -1,4 +1,4 @@
-//! The AF_XDP driver: frames straight from the interface's driver into memory of this process.
+//! Implements the AF_XDP driver: frames straight from the interface's driver into memory of this process.
 //!
 //! ```text
 //! interface ─> XDP program ─┬─> socket of the frame's receive queue ─> Frame, in place ─> switch
@@ -44,7 +44,7 @@ use crate::interface::{self, Interface, payload_len};
 use crate::{DropReason, Port, PortError, PortStats, Received, Sent};
 use program::Redirect;
 use queue::{Flushed, XdpQueue};
-use wire::offload::{Cut, segment};
+use wire::offload::{SegmentKind, segment};
 
 /// Number of receptions without a frame after which the socket is checked for events of the interface.
 const IDLE_BEFORE_CHECK: u32 = 64;
@@ -159,7 +159,8 @@ impl XdpPort {
         for (number, queue) in std::mem::take(&mut self.queues).into_iter().enumerate() {
             shares[number % parts].push(queue);
         }
-        let failed = |source| PortError::System { what: "making an epoll set", interface: self.name.clone(), source };
+        let failed =
+            |source| PortError::System { what: "creating an epoll instance", interface: self.name.clone(), source };
         let part = |(number, queues): (usize, Vec<XdpQueue>)| {
             let epoll = if queues.len() > 1 { Some(open::epoll(&queues).map_err(failed)?) } else { None };
             Ok(XdpPort {
@@ -225,7 +226,7 @@ impl XdpPort {
         }
         // The transport headers take at most 60 bytes of each segment, and the network headers at most 60 as well.
         let size = self.mtu.saturating_sub(120);
-        let cut = segment(&frame, Cut::Tcp, None, size, |piece| batch.push(Frame::from_vec(piece)));
+        let cut = segment(&frame, SegmentKind::Tcp, None, size, |piece| batch.push(Frame::from_vec(piece)));
         match cut {
             Ok(_) => self.stats.rx_segmented += 1,
             Err(_) => self.stats.rx_unusable += 1,

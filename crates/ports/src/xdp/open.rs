@@ -1,4 +1,4 @@
-//! Opening of AF_XDP ports: attaching the program, creating the sockets, sharing one memory.
+//! Opens AF_XDP ports: attaching the program, creating the sockets, sharing one memory.
 
 use std::ffi::c_int;
 use std::io;
@@ -120,8 +120,9 @@ impl FoundInterface<'_> {
             note = note.or(refused.flatten().map(|error| no_busy_poll(self.name, &error)));
             bound.push(XdpQueue::new(made.socket, made.memory, made.rings, made.zero_copy, is_polled));
         }
-        promiscuous(&self.control, self.index).map_err(NoXdp::at("making the interface promiscuous"))?;
-        let epoll = if bound.len() > 1 { Some(epoll(&bound).map_err(NoXdp::at("making an epoll set"))?) } else { None };
+        promiscuous(&self.control, self.index).map_err(NoXdp::at("enabling promiscuous mode"))?;
+        let epoll =
+            if bound.len() > 1 { Some(epoll(&bound).map_err(NoXdp::at("creating an epoll instance"))?) } else { None };
         Ok(XdpPort {
             name: self.name.to_owned(),
             index: self.index,
@@ -187,7 +188,7 @@ impl Binding {
     fn bind(&self, queue: u32, shared: &mut Option<SharedMemory>) -> Result<Bound, BindError> {
         if let Some(with) = shared.as_ref().filter(|with| with.memory.chunk_len() >= self.chunk_len) {
             let socket = self.socket()?;
-            let rings = Rings::map(&socket, with.ring_len).map_err(NoXdp::at("making rings"))?;
+            let rings = Rings::map(&socket, with.ring_len).map_err(NoXdp::at("creating rings"))?;
             // The flags are those of the socket that registered the memory; no others may be given.
             let bound = self.bind_to(&socket, queue, libc::XDP_SHARED_UMEM, with.owner.as_raw_fd());
             match bound {
@@ -209,7 +210,7 @@ impl Binding {
         let copy = if self.must_copy { libc::XDP_COPY } else { 0 };
         let several = if self.several_buffers { libc::XDP_USE_SG } else { 0 };
         let (socket, memory, ring_len) = self.register()?;
-        let rings = Rings::map(&socket, ring_len).map_err(NoXdp::at("making rings"))?;
+        let rings = Rings::map(&socket, ring_len).map_err(NoXdp::at("creating rings"))?;
         // Without XDP_COPY the kernel tries zero copy and falls back to copying.
         match self.bind_to(&socket, queue, libc::XDP_USE_NEED_WAKEUP | copy | several, 0) {
             Ok(()) => {}
@@ -217,7 +218,7 @@ impl Binding {
             Err(error) if self.several_buffers => return Err(BindError::Jumbo(error)),
             Err(error) => return Err(NoXdp::at("binding an AF_XDP socket")(error).into()),
         }
-        let owner = socket.try_clone().map_err(NoXdp::at("keeping an AF_XDP socket"))?;
+        let owner = socket.try_clone().map_err(NoXdp::at("duplicating an AF_XDP socket"))?;
         let shared = SharedMemory { memory: Arc::clone(&memory), owner, ring_len };
         Ok((self.bound(socket, memory, rings), shared))
     }
@@ -226,7 +227,8 @@ impl Binding {
     fn register(&self) -> Result<(OwnedFd, Arc<Memory>, u32), NoXdp> {
         for halvings in 0..=HALVINGS {
             let socket = self.socket()?;
-            let memory = Memory::new(self.chunks >> halvings, self.chunk_len).map_err(NoXdp::at("getting memory"))?;
+            let memory =
+                Memory::new(self.chunks >> halvings, self.chunk_len).map_err(NoXdp::at("allocating frame memory"))?;
             let request = libc::xdp_umem_reg {
                 addr: memory.base().as_ptr() as u64,
                 len: memory.len_bytes() as u64,
@@ -291,10 +293,10 @@ fn busy_poll(socket: &OwnedFd, us: u32) -> io::Result<()> {
 fn no_busy_poll(interface: &str, error: &io::Error) -> String {
     let remedy = match error.raw_os_error() {
         Some(libc::EPERM) => "grant the program cap_net_admin",
-        Some(libc::ENOPROTOOPT) => "it takes Linux 5.11 with CONFIG_NET_RX_BUSY_POLL",
-        _ => "leave busy_poll out to be spared this note",
+        Some(libc::ENOPROTOOPT) => "this requires Linux 5.11 with CONFIG_NET_RX_BUSY_POLL",
+        _ => "omit busy_poll to suppress this note",
     };
-    format!("`{interface}` is not polled, it waits for interrupts: the kernel refuses busy_poll ({error}); {remedy}")
+    format!("`{interface}` uses interrupts instead of busy polling: the kernel rejected busy_poll ({error}); {remedy}")
 }
 
 /// Creates a descriptor that is readable when one of the queues is.
@@ -323,12 +325,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_busy_poll_is_told_with_a_remedy() {
+    fn a_refused_busy_poll_is_reported_with_a_remedy() {
         // A pipe is not a socket, and rejects every option.
         let (pipe, _) = io::pipe().unwrap();
         let error = busy_poll(&pipe.into(), 20).unwrap_err();
         let note = no_busy_poll("eth1", &error);
-        assert!(note.starts_with("`eth1` is not polled") && note.contains("Socket operation on non-socket"), "{note}");
+        assert!(
+            note.starts_with("`eth1` uses interrupts instead of busy polling")
+                && note.contains("Socket operation on non-socket"),
+            "{note}"
+        );
         let note = no_busy_poll("eth1", &io::Error::from_raw_os_error(libc::EPERM));
         assert!(note.ends_with("grant the program cap_net_admin"), "{note}");
     }

@@ -1,4 +1,4 @@
-//! Completion of partial checksums that a local stack has left to a network card.
+//! Completes partial checksums that a local stack has left to a network card.
 //!
 //! A stack behind a veth passes on TCP and UDP packets whose checksum field holds only the sum of the pseudo-header,
 //! for the card to complete. The kernel knows which packets these are, but AF_XDP does not pass this information on.

@@ -1,4 +1,4 @@
-//! The XDP program that redirects an interface's frames to sockets, and its attachment.
+//! Attaches the XDP program that redirects an interface's frames to sockets, and its attachment.
 //!
 //! ```text
 //! r2 = context->rx_queue_index
@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! if bpf_xdp_metadata_rx_vlan_tag(context, &protocol, &tag) == 0:
-//!     make room for four bytes in front; move the two addresses there; write protocol and tag behind them
+//!     make room for four bytes in front; move the two addresses there; write protocol and tag after them
 //! ```
 
 use std::ffi::c_int;
@@ -45,7 +45,7 @@ impl Redirect {
     /// Attaches to an interface with `queues` receive queues: in its driver if that supports XDP and `generic` is
     /// false, else in front of its stack.
     pub(super) fn attach(index: c_int, queues: u32, generic: bool) -> Result<Redirect, NoXdp> {
-        let sockets = bpf::create_map(MapKind::Sockets, 4, queues).map_err(NoXdp::at("making a map of sockets"))?;
+        let sockets = bpf::create_map(MapKind::Sockets, 4, queues).map_err(NoXdp::at("creating a map of sockets"))?;
         let program = program(&sockets);
         let load = |flags| bpf::load_xdp(&program, flags);
         // At large MTUs, the kernel rejects a program without the multi-buffer flag; before 5.18 it does not know the
@@ -86,7 +86,7 @@ impl Redirect {
     pub(super) fn insert(&self, queue: u32, socket: &OwnedFd) -> Result<(), NoXdp> {
         use std::os::fd::AsRawFd;
         let value = socket.as_raw_fd() as u32;
-        bpf::update_map(self.sockets.as_fd(), queue, value).map_err(NoXdp::at("entering a socket in the map"))
+        bpf::update_map(self.sockets.as_fd(), queue, value).map_err(NoXdp::at("adding a socket to the map"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One AF_XDP socket: one receive queue of an interface, its four rings, and its spare chunks.
+//! Manages one AF_XDP socket: one receive queue of an interface, its four rings, and its spare chunks.
 //!
 //! ```text
 //! spare ─fill──> kernel ─receive──> Frame ──> switch

@@ -1,4 +1,4 @@
-//! Reasons why AF_XDP cannot be used.
+//! Explains why AF_XDP cannot be used.
 
 use std::io;
 
@@ -8,14 +8,17 @@ use std::io;
 pub enum NoXdp {
     /// The process lacks a capability.
     #[error(
-        "{what} was not permitted: it needs cap_net_raw, cap_net_admin and cap_bpf (run as root, or `sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`; root of a user namespace does not have them)"
+        "{what} was not permitted: it requires cap_net_raw, cap_net_admin and cap_bpf (run as root, or `sudo setcap \
+         cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM`; root in a user namespace does not have them)"
     )]
     NotPermitted {
         /// Attempted operation.
         what: &'static str,
     },
     /// The kernel is too old or was built without AF_XDP.
-    #[error("this kernel cannot do it ({what}: {source}); it takes Linux 5.11 or newer, built with XDP_SOCKETS")]
+    #[error(
+        "this kernel does not support it ({what}: {source}); it requires Linux 5.11 or later, built with XDP_SOCKETS"
+    )]
     Kernel {
         /// Attempted operation.
         what: &'static str,
@@ -24,8 +27,8 @@ pub enum NoXdp {
     },
     /// Another XDP program is attached.
     #[error(
-        "another XDP program is attached to it: end the process that holds it, or, if `ip link` put it there, remove it with `ip \
-         link set dev NAME xdp off`"
+        "another XDP program is attached to it: stop the process that attached it, or, if it was attached with `ip \
+         link`, remove it with `ip link set dev NAME xdp off`"
     )]
     Occupied,
     /// Another AF_XDP socket uses one of its queues.
@@ -36,7 +39,8 @@ pub enum NoXdp {
     },
     /// The limit on locked memory is too low for the frame memory.
     #[error(
-        "{kib} KiB of frame memory are more than this user may lock: raise the limit (`ulimit -l`, LimitMEMLOCK= of a service) or grant cap_ipc_lock"
+        "{kib} KiB of frame memory exceed the locked-memory limit of this user: raise it (`ulimit -l`, or \
+         LimitMEMLOCK= of a service) or grant cap_ipc_lock"
     )]
     LockedMemory {
         /// Smallest size that was tried, in KiB.
@@ -44,7 +48,8 @@ pub enum NoXdp {
     },
     /// Long frames need multi-buffer support.
     #[error(
-        "its MTU of {mtu} bytes needs packets of several buffers, which this kernel or its driver cannot receive ({source}); an MTU of at most 3818 bytes would do"
+        "its MTU of {mtu} bytes requires multi-buffer packets, which this kernel or its driver cannot receive \
+         ({source}); an MTU of at most 3818 bytes works"
     )]
     Jumbo {
         /// The interface's MTU, in bytes.
@@ -54,7 +59,8 @@ pub enum NoXdp {
     },
     /// Frames may be longer than a port supports.
     #[error(
-        "its MTU of {mtu} bytes is over the {max_mtu} that an AF_XDP port takes; `ip link set dev NAME mtu {max_mtu}` makes it fit"
+        "its MTU of {mtu} bytes exceeds the AF_XDP maximum of {max_mtu}; reduce it with `ip link set dev NAME mtu \
+         {max_mtu}`"
     )]
     LongFrames {
         /// The interface's MTU, in bytes.

@@ -1,4 +1,4 @@
-//! The four rings of an AF_XDP socket: queues of fixed-size entries in memory shared with the kernel.
+//! Implements the four rings of an AF_XDP socket: queues of fixed-size entries in memory shared with the kernel.
 //!
 //! ```text
 //! producer ──┐                       both count up for ever and are taken modulo the ring's length;
@@ -198,7 +198,7 @@ impl<T: Copy> Ring<T> {
         self.other.wrapping_sub(self.own)
     }
 
-    /// Returns the entry `ahead` positions behind the next. It must be among the [`available`](Self::available).
+    /// Returns the entry `ahead` positions after the next. It must be among the [`available`](Self::available).
     pub(super) fn peek(&self, ahead: u32) -> T {
         debug_assert!(ahead < self.other.wrapping_sub(self.own));
         // SAFETY: an entry of the ring that the kernel has written and does not touch until it is released.

@@ -1,11 +1,11 @@
 //! Networks made without root: links, addresses, routes, parameters, commands and offloads.
 
 use std::io::Read;
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT};
-use ports::namespace::{Namespace, NamespaceError, Offload, PingResult, veth};
+use ports::namespace::{Namespace, NamespaceError, Offload, PingResult, TransferError, veth};
 use wire::icmpv4::Repr;
 
 pub const SUITE: Suite = Suite {
@@ -14,6 +14,7 @@ pub const SUITE: Suite = Suite {
     tests: &[
         ("hosts behind a router reach each other by static routes and neighbours", routed),
         ("a loopback is up from the start", loopback),
+        ("a stream arrives as it was sent, and a host that is away is an error", streams),
         ("parameters belong to their namespace", parameters),
         ("commands and threads run inside", inside),
         ("offloads are turned off and on again", offloads),
@@ -54,6 +55,32 @@ fn routed(_: &Namespace) {
     let message = Repr::Unreachable { code: 1, next_mtu: 0 };
     assert_eq!(ping(77), PingResult::IcmpError { from: [10, 0, 1, 254].into(), message });
     assert!(h1.ping([127, 0, 0, 1].into(), 1, Duration::ZERO).unwrap() == PingResult::Timeout);
+}
+
+fn streams(_: &Namespace) {
+    let [h1, h2] = ["h1", "h2"].map(|name| Namespace::new(name).unwrap());
+    veth(&h1, "eth0", &h2, "eth0").unwrap();
+    for (host, last) in [(&h1, 1), (&h2, 2)] {
+        host.set_up("eth0").unwrap();
+        host.add_address("eth0", ip([10, 0, 0, last]), 24).unwrap();
+    }
+    assert!(h1.wait_for_link("eth0", TEST_TIMEOUT).unwrap() && h2.wait_for_link("eth0", TEST_TIMEOUT).unwrap());
+    let address = |last| SocketAddrV4::new([10, 0, 0, last].into(), 5001);
+    let time = Duration::from_millis(20);
+    let transfer = h1.transfer_stream(&h2, address(2), time, TEST_TIMEOUT).unwrap();
+    assert!(transfer.is_intact && transfer.bytes > 0 && transfer.seconds > 0.0, "{transfer:?}");
+    // h2 does not have the address.
+    let error = h1.transfer_stream(&h2, address(3), time, TEST_TIMEOUT).unwrap_err();
+    assert!(matches!(&error, TransferError::Listen { host, .. } if host == "h2"), "{error:?}");
+    let sink = h2.enter(|| UdpSocket::bind("10.0.0.2:9")).unwrap().unwrap();
+    sink.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    h1.send_datagrams(SocketAddrV4::new([10, 0, 0, 2].into(), 9), b"hello", 2).unwrap();
+    for _ in 0..2 {
+        let mut buffer = [0; 10];
+        assert_eq!(sink.recv(&mut buffer).map(|len| buffer[..len].to_vec()).unwrap(), b"hello");
+    }
+    let error = h1.send_datagrams(SocketAddrV4::new([10, 9, 9, 9].into(), 9), b"hello", 1).unwrap_err().to_string();
+    assert!(error.starts_with("sending to 10.9.9.9:9 in namespace `h1` failed"), "{error}");
 }
 
 fn loopback(_: &Namespace) {
@@ -103,7 +130,7 @@ fn offloads(router: &Namespace) {
 fn failures(router: &Namespace) {
     let host = Namespace::new("h9").unwrap();
     let error = host.set_up("eth7").unwrap_err().to_string();
-    assert!(error.contains("setting up eth7 in namespace `h9`"), "{error}");
+    assert!(error.contains("bringing up eth7 in namespace `h9`"), "{error}");
     let error = veth(&host, "eth0", router, "a-name-much-too-long").unwrap_err().to_string();
     assert!(error.contains("1 to 15 characters"), "{error}");
     veth(&host, "eth0", router, "r9").unwrap();

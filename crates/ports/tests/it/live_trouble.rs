@@ -41,7 +41,7 @@ fn removed(router: &Namespace) {
     router.remove("r1").unwrap();
     let error = error_of(&mut receiving);
     assert!(matches!(error, PortError::Vanished { .. }), "{error:?}");
-    assert!(error.to_string().contains("interface `r1` vanished"), "{error}");
+    assert!(error.to_string().contains("interface `r1` disappeared"), "{error}");
     sending.send(&[1; 60]).unwrap();
     assert!(matches!(sending.flush(), Err(PortError::Vanished { .. })));
 }
@@ -138,6 +138,6 @@ fn forbidden(router: &Namespace) {
     let PortError::NotPermitted { source, .. } = &error else { panic!("{error:?}") };
     assert_eq!(source.kind(), ErrorKind::PermissionDenied);
     let text = error.to_string();
-    assert!(text.contains("needs cap_net_raw") && text.contains("setcap cap_net_raw+ep"), "{text}");
+    assert!(text.contains("requires cap_net_raw") && text.contains("setcap cap_net_raw+ep"), "{text}");
     host.remove("eth0").unwrap();
 }

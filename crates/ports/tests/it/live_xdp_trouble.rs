@@ -59,7 +59,7 @@ fn checked(router: &Namespace) {
     router.move_to("r2", &hosts.h1).unwrap();
     for (port, name) in ports.iter_mut().zip(["r1", "r2"]) {
         let error = port.check().unwrap_err();
-        assert!(error.to_string().starts_with(&format!("interface `{name}` vanished")), "{error}");
+        assert!(error.to_string().starts_with(&format!("interface `{name}` disappeared")), "{error}");
     }
 }
 
@@ -176,7 +176,7 @@ fn occupied(router: &Namespace) {
     assert!(matches!(error, PortError::NoXdp { why: NoXdp::Occupied, .. }), "{error:?}");
     let second = "1=xdp:r1".parse::<PortSpec>().unwrap().open().unwrap();
     let note = second.note().unwrap();
-    assert!(note.contains("`r1` is used through AF_PACKET and not AF_XDP: another XDP program"), "{note}");
+    assert!(note.contains("`r1` uses AF_PACKET instead of AF_XDP: another XDP program"), "{note}");
 }
 
 /// Takes all capabilities but one from the calling thread.
@@ -198,11 +198,14 @@ fn unprivileged(router: &Namespace) {
         port.note().map(str::to_owned)
     };
     let note = router.enter(open).unwrap().unwrap();
-    assert!(note.contains("AF_PACKET and not AF_XDP") && note.contains("cap_net_raw,cap_net_admin,cap_bpf"), "{note}");
+    assert!(
+        note.contains("AF_PACKET instead of AF_XDP") && note.contains("cap_net_raw,cap_net_admin,cap_bpf"),
+        "{note}"
+    );
 }
 
 fn user_namespace(_: &Namespace) {
-    // A process of its own, since this one has threads behind it: it makes a user namespace and fails there.
+    // A process of its own, since this one has other threads: it makes a user namespace and fails there.
     let mut child = Command::new("unshare");
     child.args(["--user", "--map-root-user", "--net"]).arg(std::env::current_exe().unwrap()).args([HOLD, "lo"]);
     let Ok(output) = child.output() else { return testing::skip("needs the program unshare") };
@@ -246,7 +249,7 @@ fn locked_memory(router: &Namespace) {
     assert!(some <= 4 << 20, "{some} bytes");
     let error = with_limit(64 << 10).err().unwrap();
     let text = error.to_string();
-    assert!(text.contains("may lock") && text.contains("ulimit -l"), "{text}");
+    assert!(text.contains("locked-memory limit") && text.contains("ulimit -l"), "{text}");
 }
 
 fn long_frames(router: &Namespace) {
@@ -255,10 +258,14 @@ fn long_frames(router: &Namespace) {
     assert_eq!(open("r1").mtu(), 9216);
     router.set_mtu("r1", 10_219).unwrap();
     let error = XdpPort::open("r1", XdpSettings::default()).err().unwrap();
-    let expected = "its MTU of 10219 bytes is over the 10218 that an AF_XDP port takes";
+    let expected = "its MTU of 10219 bytes exceeds the AF_XDP maximum of 10218";
     assert!(error.to_string().contains(expected), "{error}");
     let port = "1=xdp:r1".parse::<PortSpec>().unwrap().open().unwrap();
     let note = port.note().unwrap();
-    assert!(note.contains("AF_PACKET and not AF_XDP") && note.contains("mtu 10218` makes it fit"), "{note}");
+    assert!(
+        note.contains("AF_PACKET instead of AF_XDP")
+            && note.contains("reduce it with `ip link set dev NAME mtu 10218`"),
+        "{note}"
+    );
     router.set_mtu("r1", 1500).unwrap();
 }

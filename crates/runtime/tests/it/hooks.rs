@@ -10,8 +10,9 @@ use switch::{Frame, PortId, Time};
 
 use crate::rig::{Repeater, frame, program, run_while, two_ports};
 
-/// Idle loops wake up at this interval to look at the stop flag. A wake-up that is faster came from a hook.
-const IDLE_SLEEP: Duration = Duration::from_millis(100);
+/// Minimum time between two polls of an idle loop, which sleeps for 100 ms before it looks at the stop flag again. A
+/// hook that is polled earlier had work, a deadline or a readable descriptor.
+const IDLE_SLEEP_NS: u64 = 90_000_000;
 
 fn wait_until(condition: impl Fn() -> bool) {
     let begin = Instant::now();
@@ -27,18 +28,18 @@ fn run_idle(workers: usize, hooks: Vec<Box<dyn Hook<Repeater>>>, body: impl FnOn
     run_while(RunConfig { workers, hooks, ..RunConfig::new(Repeater::new(program("a")), ports) }, body);
 }
 
-/// Appends its number to a list at each poll, which is due for `left` polls.
+/// Appends its number and the time to a list at each poll, which is due for `left` polls.
 struct Numbered {
     number: u32,
     left: u32,
-    polled: Arc<Mutex<Vec<u32>>>,
+    polled: Arc<Mutex<Vec<(u32, Time)>>>,
 }
 
 impl Hook<Repeater> for Numbered {
-    fn poll(&mut self, _: &mut HookContext<'_, Repeater>) {
+    fn poll(&mut self, context: &mut HookContext<'_, Repeater>) {
         if self.left > 0 {
             self.left -= 1;
-            self.polled.lock().unwrap().push(self.number);
+            self.polled.lock().unwrap().push((self.number, context.now));
         }
     }
 
@@ -52,17 +53,19 @@ fn hooks_are_polled_in_order_and_as_long_as_one_is_due() {
     for workers in [1, 2] {
         let polled = Arc::new(Mutex::new(Vec::new()));
         let hook = |number, left| Box::new(Numbered { number, left, polled: Arc::clone(&polled) }) as Box<dyn Hook<_>>;
-        let begin = Instant::now();
         run_idle(workers, vec![hook(0, 50), hook(1, 2), hook(2, 50)], || {
             wait_until(|| polled.lock().unwrap().len() == 102);
         });
-        assert!(begin.elapsed() < 25 * IDLE_SLEEP, "the loop slept while a hook was due");
         let polled = polled.lock().unwrap();
-        assert_eq!(polled[..8], [0, 1, 2, 0, 1, 2, 0, 2]);
+        let numbers: Vec<_> = polled.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers[..8], [0, 1, 2, 0, 1, 2, 0, 2]);
+        let times: Vec<_> = polled.iter().filter(|(number, _)| *number == 0).map(|(_, now)| *now).collect();
+        let awake = times.windows(2).filter(|pair| pair[1] < pair[0].after_ns(IDLE_SLEEP_NS)).count();
+        assert!(awake > 25, "the loop slept while a hook was due, except {awake} times");
     }
 }
 
-/// Has a deadline every 5 ms.
+/// Has a deadline every 5 ms. Counts the polls that an idle loop would make later.
 struct Periodic {
     next: Time,
     polls: Arc<AtomicU32>,
@@ -71,8 +74,11 @@ struct Periodic {
 impl Hook<Repeater> for Periodic {
     fn poll(&mut self, context: &mut HookContext<'_, Repeater>) {
         if context.now >= self.next {
+            // An idle loop would sleep until 95 ms after the deadline.
+            if context.now < self.next.after_ns(IDLE_SLEEP_NS) {
+                self.polls.fetch_add(1, Ordering::Relaxed);
+            }
             self.next = context.now.after_ns(5_000_000);
-            self.polls.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -86,25 +92,27 @@ fn a_deadline_wakes_the_loop() {
     for workers in [1, 2] {
         let polls = Arc::new(AtomicU32::new(0));
         let hook = Periodic { next: Time::ZERO, polls: Arc::clone(&polls) };
-        let begin = Instant::now();
         run_idle(workers, vec![Box::new(hook)], || wait_until(|| polls.load(Ordering::Relaxed) >= 40));
-        assert!(begin.elapsed() < 20 * IDLE_SLEEP, "40 deadlines took {:?}", begin.elapsed());
     }
 }
 
-/// Counts its wake-ups.
+/// Counts its wake-ups, and those of them to which an idle loop would have come later.
 struct Wakeable {
     waker: Waker,
     wakes: Arc<AtomicU32>,
+    early_wakes: Arc<AtomicU32>,
+    last_poll: Time,
 }
 
 impl Hook<Repeater> for Wakeable {
-    fn poll(&mut self, _: &mut HookContext<'_, Repeater>) {
-        if !self.waker.is_armed() {
-            self.waker.disarm();
-            self.waker.arm();
+    fn poll(&mut self, context: &mut HookContext<'_, Repeater>) {
+        if self.waker.take_wake() {
+            if context.now < self.last_poll.after_ns(IDLE_SLEEP_NS) {
+                self.early_wakes.fetch_add(1, Ordering::Relaxed);
+            }
             self.wakes.fetch_add(1, Ordering::Relaxed);
         }
+        self.last_poll = context.now;
     }
 
     fn is_due(&self) -> bool {
@@ -121,44 +129,52 @@ fn the_descriptor_of_any_hook_wakes_the_loop() {
     for workers in [1, 2] {
         let (mut hooks, mut ends) = (Vec::<Box<dyn Hook<_>>>::new(), Vec::new());
         for _ in 0..2 {
-            let (waker, wakes) = (Waker::new().unwrap(), Arc::new(AtomicU32::new(0)));
+            let waker = Waker::new().unwrap();
+            let (wakes, early_wakes) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
             waker.arm();
-            hooks.push(Box::new(Wakeable { waker: waker.clone(), wakes: Arc::clone(&wakes) }));
-            ends.push((waker, wakes));
+            hooks.push(Box::new(Wakeable {
+                waker: waker.clone(),
+                wakes: Arc::clone(&wakes),
+                early_wakes: Arc::clone(&early_wakes),
+                last_poll: Time::ZERO,
+            }));
+            ends.push((waker, wakes, early_wakes));
         }
-        let begin = Instant::now();
+        // A busy machine may delay rounds by more than the sleep of an idle loop.
         run_idle(workers, hooks, || {
-            for round in 1..=20 {
-                for (waker, wakes) in &ends {
-                    // The loop is asleep by now.
+            for round in 1..=100 {
+                for (waker, wakes, _) in &ends {
+                    // The loop is usually asleep by now.
                     std::thread::sleep(Duration::from_millis(2));
                     waker.wake();
                     wait_until(|| wakes.load(Ordering::Relaxed) == round);
                 }
+                if ends.iter().all(|(_, _, early_wakes)| early_wakes.load(Ordering::Relaxed) >= 20) {
+                    return;
+                }
             }
+            panic!("descriptors do not wake the loop");
         });
-        assert!(begin.elapsed() < 20 * IDLE_SLEEP, "40 wake-ups took {:?}", begin.elapsed());
     }
 }
 
-/// Has work for many turns and does a part at each. Records how many frames the switch had forwarded at each turn.
+/// Has work until the switch has forwarded 20 frames. Records the different numbers of forwarded frames that it saw at
+/// its turns.
 struct LongJob {
-    parts: u32,
     forwarded: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Hook<Repeater> for LongJob {
     fn poll(&mut self, context: &mut HookContext<'_, Repeater>) {
-        // The work begins with the first frame, so that packets and work compete.
         let forwarded = context.switch.counts.forwarded.load(Ordering::Relaxed);
-        if forwarded > 0 && self.parts > 0 {
-            self.parts -= 1;
-            self.forwarded.lock().unwrap().push(forwarded);
+        let mut seen = self.forwarded.lock().unwrap();
+        if seen.last() != Some(&forwarded) {
+            seen.push(forwarded);
         }
     }
 
     fn is_due(&self) -> bool {
-        self.parts > 0
+        self.forwarded.lock().unwrap().last().is_none_or(|forwarded| *forwarded < 20)
     }
 }
 
@@ -166,7 +182,7 @@ impl Hook<Repeater> for LongJob {
 fn packets_pass_between_the_turns_of_a_long_job() {
     let forwarded = Arc::new(Mutex::new(Vec::new()));
     let (ports, [first, second]) = two_ports();
-    let hook = LongJob { parts: 100_000, forwarded: Arc::clone(&forwarded) };
+    let hook = LongJob { forwarded: Arc::clone(&forwarded) };
     let config = RunConfig { hooks: vec![Box::new(hook)], ..RunConfig::new(Repeater::new(program("a")), ports) };
     run_while(config, || {
         for flow in 0..20 {
@@ -175,8 +191,7 @@ fn packets_pass_between_the_turns_of_a_long_job() {
         }
     });
     let forwarded = forwarded.lock().unwrap();
-    let distinct = forwarded.windows(2).filter(|pair| pair[0] < pair[1]).count();
-    assert!(distinct >= 10, "the job was interrupted only {distinct} times");
+    assert!(forwarded.len() > 10, "the job was interrupted only {} times", forwarded.len());
 }
 
 /// Transmits one frame and injects another, once.

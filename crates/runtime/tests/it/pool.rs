@@ -1,12 +1,17 @@
-//! Several workers: shared drivers, and a hook that replaces the program.
+//! Several workers: shared drivers, a hook that replaces the program, and the end of a run.
 
+use std::os::fd::RawFd;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use runtime::{Hook, HookContext, PortDrivers, RunConfig};
+use ports::{Port, PortError, PortStats, Received, Sent};
+use runtime::{Hook, HookContext, PortDrivers, RunConfig, RunReport};
 use switch::{PortId, SwitchControl};
 
-use crate::rig::{Repeater, cable, frame, program, run_while, two_ports};
+use crate::rig::{FATAL, Repeater, cable, frame, program, run_while, two_ports};
 
 #[test]
 fn workers_share_drivers_and_no_frame_is_lost() {
@@ -82,12 +87,88 @@ fn no_packet_runs_while_a_hook_replaces_the_program() {
     let hooks: Vec<Box<dyn Hook<_>>> = vec![Box::new(hook)];
     let (report, ()) =
         run_while(RunConfig { workers: 2, hooks, ..RunConfig::new(Repeater::new(program("first")), ports) }, || {
-            for flow in 0..100 {
+            for flow in 0..=u16::MAX {
                 first.send(&frame(flow, 1));
                 assert_eq!(second.receive(), Some(frame(flow, 1)), "a replacement loses no frame");
+                if flow >= 100 && replaced.load(Ordering::Relaxed) > 10 {
+                    break;
+                }
             }
         });
     assert!(replaced.load(Ordering::Relaxed) > 10);
     assert_eq!(overlaps.load(Ordering::Relaxed), 0);
     assert_eq!(report.switch.program().arch, "next");
+}
+
+/// A driver that is lost at the second receive.
+struct Failing {
+    receives: u32,
+}
+
+impl Port for Failing {
+    fn name(&self) -> &str {
+        "failing"
+    }
+
+    fn receive(&mut self, _: &mut Vec<Received>, _: usize) -> Result<usize, PortError> {
+        self.receives += 1;
+        if self.receives < 2 { Ok(0) } else { Err(PortError::Vanished { interface: "failing".to_owned() }) }
+    }
+
+    fn send(&mut self, _: &[u8]) -> Result<Sent, PortError> {
+        Ok(Sent::Sent)
+    }
+
+    fn flush(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    fn poll_fd(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn stats(&self) -> PortStats {
+        PortStats::default()
+    }
+}
+
+/// Runs a repeater with two workers and without a limit until it ends by itself. Returns `None` if it panicked.
+fn run_to_end(ports: Vec<PortDrivers>, hooks: Vec<Box<dyn Hook<Repeater>>>) -> Option<RunReport<Repeater>> {
+    let (sender, ended) = channel();
+    std::thread::spawn(move || {
+        let config = RunConfig { workers: 2, hooks, ..RunConfig::new(Repeater::new(program("a")), ports) };
+        let run = AssertUnwindSafe(|| config.run_live(&AtomicBool::new(false)).unwrap());
+        let _ = sender.send(std::panic::catch_unwind(run).ok());
+    });
+    ended.recv_timeout(Duration::from_secs(60)).expect("the run ends")
+}
+
+#[test]
+fn a_run_whose_ports_are_all_lost_ends() {
+    let ports = [1, 2].map(|id| PortDrivers::single(PortId(id), Failing { receives: 0 }));
+    let report = run_to_end(ports.into(), Vec::new()).expect("nothing panics");
+    assert_eq!(report.failures().map(|(id, _)| id.0).collect::<Vec<_>>(), [1, 2]);
+}
+
+/// Stops the workers and panics.
+struct Panicking;
+
+impl Hook<Repeater> for Panicking {
+    fn poll(&mut self, context: &mut HookContext<'_, Repeater>) {
+        context.quiesce();
+        panic!("a hook panics");
+    }
+}
+
+#[test]
+fn a_run_ends_when_a_hook_panics() {
+    let (ports, _cables) = two_ports();
+    assert!(run_to_end(ports, vec![Box::new(Panicking)]).is_none());
+}
+
+#[test]
+fn a_run_ends_when_a_worker_panics() {
+    let (ports, [first, _second]) = two_ports();
+    first.send(&frame(1, FATAL));
+    assert!(run_to_end(ports, Vec::new()).is_none());
 }

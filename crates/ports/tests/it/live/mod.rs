@@ -15,7 +15,7 @@ use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use ports::{AfPacketPort, Port, PortStats, wait};
 
 /// Timeout of network operations in tests.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(10);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A test: its name and the function that runs it, with the namespace of the router.
 pub type Test = (&'static str, fn(&Namespace));
@@ -211,14 +211,8 @@ impl Wire {
 
 /// Bytes that look random and are the same each time.
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..len).map(|_| next()).collect()
+    let mut rng = rng::SplitMix64::new(seed);
+    (0..len).map(|_| rng.next_u64() as u8).collect()
 }
 
 /// Sends `len` bytes from a client to a server that sends them back; returns whether both saw the right bytes.

@@ -19,7 +19,7 @@ pub struct Cable(UnixDatagram);
 pub fn cable() -> (MemoryPort, Cable) {
     let (port, cable) = UnixDatagram::pair().expect("there are descriptors");
     port.set_nonblocking(true).expect("a socket can be set up");
-    cable.set_read_timeout(Some(Duration::from_secs(5))).expect("a socket can be set up");
+    cable.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket can be set up");
     (MemoryPort { socket: port, stats: PortStats::default() }, Cable(cable))
 }
 
@@ -28,7 +28,7 @@ impl Cable {
         self.0.send(frame).expect("the port is there");
     }
 
-    /// Returns the next frame, or `None` if none comes within five seconds.
+    /// Returns the next frame, or `None` if none comes within 60 s.
     pub fn receive(&self) -> Option<Vec<u8>> {
         let mut buffer = [0; 2048];
         let len = self.0.recv(&mut buffer).ok()?;

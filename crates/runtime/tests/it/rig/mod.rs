@@ -9,10 +9,10 @@ use runtime::{PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId};
 
 pub use cable::{Cable, cable};
-pub use repeater::{Program, Repeater, program};
+pub use repeater::{FATAL, Program, Repeater, program};
 
 /// Time after which a live test is stopped although it has not reached its end.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs `config` live until `body` returns.
 pub fn run_while<S: PacketSwitch, T>(config: RunConfig<S>, body: impl FnOnce() -> T) -> (RunReport<S>, T) {

@@ -15,6 +15,9 @@ pub use ir::Program;
 /// Frames whose byte 12 has this value are also reported to the control plane.
 pub const REPORTED: u8 = 0xcc;
 
+/// The switch panics at a frame whose byte 12 has this value.
+pub const FATAL: u8 = 0xdd;
+
 /// Counts of a repeater and its workers.
 #[derive(Debug, Default)]
 pub struct Counts {
@@ -63,6 +66,7 @@ impl Repeater {
     }
 
     fn forward(&mut self, now: Time, port: PortId, bytes: &[u8]) -> PortId {
+        assert_ne!(bytes[12], FATAL, "a fatal frame");
         self.counts.forwarded.fetch_add(1, Ordering::Relaxed);
         self.times.push((now, bytes[12]));
         if bytes[12] == REPORTED {
