@@ -1,4 +1,4 @@
-//! The open orders that later messages can refer to.
+//! Keeps the open orders that later messages can refer to.
 
 use rng::SplitMix64;
 

@@ -1,4 +1,4 @@
-//! Generation of datagrams.
+//! Generates the datagrams of a feed.
 
 use rng::SplitMix64;
 use traffic_gen::Zipf;
@@ -24,7 +24,7 @@ pub struct Feed {
     /// Next sequence number, order number and match number.
     sequence: u64,
     order: u64,
-    matched: u64,
+    match_number: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl Feed {
         let mix = &spec.mix;
         assert!(mix.add + mix.attribute + mix.trade > 0, "there are orders or trades");
         let rng = SplitMix64::new(spec.seed);
-        Feed { spec, rng, counts, book: Book::default(), sequence: 1, order: 1, matched: 1 }
+        Feed { spec, rng, counts, book: Book::default(), sequence: 1, order: 1, match_number: 1 }
     }
 
     /// Returns the sequence number of the next message.
@@ -148,23 +148,23 @@ impl Feed {
     fn trade(&mut self) -> (u16, Body) {
         let (stock_locate, stock) = self.stock();
         let (side, shares, price) = (self.side(), self.shares(), self.price());
-        let matched = self.next_match();
-        (stock_locate, Trade { order: 0, side, shares, stock, price, matched }.into())
+        let match_number = self.next_match();
+        (stock_locate, Trade { order: 0, side, shares, stock, price, match_number }.into())
     }
 
     fn execute(&mut self) -> Option<(u16, Body)> {
         let (order, executed) = self.book.reduce(true, &mut self.rng)?;
-        let matched = self.next_match();
-        Some((order.stock_locate, OrderExecuted { order: order.number, executed, matched }.into()))
+        let match_number = self.next_match();
+        Some((order.stock_locate, OrderExecuted { order: order.number, executed, match_number }.into()))
     }
 
     /// Nine of ten executions are printable; the others are reported again in bulk.
     fn execute_at(&mut self) -> Option<(u16, Body)> {
         let (order, executed) = self.book.reduce(true, &mut self.rng)?;
-        let matched = self.next_match();
+        let match_number = self.next_match();
         let printable = if self.rng.percent(90) { b'Y' } else { b'N' };
         let price = self.price();
-        let body = OrderExecutedWithPrice { order: order.number, executed, matched, printable, price };
+        let body = OrderExecutedWithPrice { order: order.number, executed, match_number, printable, price };
         Some((order.stock_locate, body.into()))
     }
 
@@ -200,8 +200,8 @@ impl Feed {
     }
 
     fn next_match(&mut self) -> u64 {
-        self.matched += 1;
-        self.matched - 1
+        self.match_number += 1;
+        self.match_number - 1
     }
 
     fn side(&mut self) -> Side {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_to_orders_makes_sense() {
+    fn orders_have_a_consistent_life_cycle() {
         let spec = Spec { mix: Mix::BOOK, ..Workload::Synthetic.spec(3) };
         let mut open: HashMap<u64, (u16, u32)> = HashMap::new();
         let mut kinds: HashMap<u8, u32> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Filters on messages: the condition of a subscriber, evaluated on each message.
+//! Parses the conditions of subscribers and evaluates them on each message.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Filter {
 pub struct Subscription {
     /// Name from `rule NAME:`.
     pub name: Option<String>,
-    /// The condition as text.
+    /// The condition as a string.
     pub condition: String,
     /// The condition.
     pub filter: Filter,
@@ -29,12 +29,12 @@ pub struct Subscription {
     pub ports: Vec<u32>,
 }
 
-/// Errors in a text that is not a valid condition.
+/// The diagnostics of a condition or of rules that do not parse or check.
 #[derive(Debug)]
 pub struct FilterError {
     /// The diagnostics.
     pub diagnostics: Diagnostics,
-    /// The text that they refer to.
+    /// The source that they refer to.
     pub map: SourceMap,
 }
 
@@ -48,26 +48,28 @@ impl std::fmt::Display for FilterError {
 #[derive(Debug)]
 struct Fields {
     format: MessageFormat,
-    /// Header of each kind, by index in [`view::KINDS`].
+    /// Header of each kind, by index in [`KINDS`].
     kinds: Vec<HeaderId>,
-    /// Field id by index in [`view::FIELDS`], with the header that is valid if the field is present.
+    /// Field id by index in [`FIELDS`], with the header that is valid if the field is present.
     fields: Vec<(FieldId, Option<HeaderId>)>,
 }
 
 impl Fields {
     fn new() -> Fields {
         let mut format = MessageFormat::new();
-        let mut header = |name: &str| format.header(name).expect("each name is there once");
+        let mut header = |name: &str| format.header(name).expect("names are unique");
         let kinds = KINDS.iter().map(|(name, _)| header(name)).collect();
-        // Rules cannot write the names of these headers. Each is valid if its field is present.
-        let owners = FIELDS.map(|field| field.is_in_some.then(|| header(&format!("messages with {}", field.name))));
+        // Synthetic headers: their names contain spaces, so no rule can mention them. Each is valid exactly when its
+        // field is present.
+        let owners = FIELDS.map(|field| field.is_optional.then(|| header(&format!("messages with {}", field.name))));
         let fields = FIELDS.iter().zip(owners).map(|(known, header)| {
             let name = known.name.to_owned();
             let field =
                 FieldDeclaration { name, width: known.width, kind: known.kind, matching: known.matching, header };
-            (format.field(field).expect("each name is there once, with a width that its kind has"), header)
+            (format.field(field).expect("names are unique, and widths fit their kind"), header)
         });
         let fields = fields.collect();
+        // No slots: aggregates are rejected.
         format.slots = 0;
         Fields { format, kinds, fields }
     }
@@ -98,16 +100,16 @@ impl Filter {
         }
     }
 
-    /// Parses rules. `name` identifies the text in diagnostics.
+    /// Parses rules. `name` identifies the source in diagnostics.
     ///
     /// # Errors
-    /// The diagnostics of the rules; a text without rules, or with aggregates, is an error, too.
-    pub fn rules(name: &str, text: &str) -> Result<Vec<Subscription>, FilterError> {
+    /// The diagnostics of the rules; a source without rules, or with aggregates, is an error, too.
+    pub fn parse_rules(name: &str, text: &str) -> Result<Vec<Subscription>, FilterError> {
         let fields = Arc::new(Fields::new());
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let rules = subscribe::parse(&mut map, name, text, &fields.format, &mut NoIncludes, &mut diagnostics);
         if rules.is_empty() && !diagnostics.has_errors() {
-            let text = "there is no rule; such as: stock == \"GOOGL\" : fwd(2)";
+            let text = "there is no rule; a rule looks like: stock == \"GOOGL\" : fwd(2)";
             diagnostics.push(diagnostics::Diagnostic::error("filter", diagnostics::Span::default(), text));
         }
         if diagnostics.has_errors() {
@@ -143,7 +145,7 @@ impl Filter {
         let view = MessageView::new(message);
         let value = |subject| match subject {
             Subject::Field(field) => self.fields.value(&view, field),
-            // The format has no counters and aggregates, so that no condition refers to them.
+            // The format has no counters or aggregates, so no condition can refer to them.
             Subject::Counter(_) | Subject::Aggregate(_) => None,
         };
         self.condition.holds(&|header| self.fields.is_valid(&view, header), &value)
@@ -163,13 +165,13 @@ mod tests {
     }
 
     /// Checks that the filter agrees with a predicate in Rust.
-    fn check(text: &str, meant: impl Fn(&Message) -> bool) {
-        let filter = Filter::parse(text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    fn check(text: &str, predicate: impl Fn(&Message) -> bool) {
+        let filter = Filter::parse(text).unwrap_or_else(|error| panic!("{error}"));
         let messages = messages();
         let wanted = messages.iter().filter(|message| filter.wants(message)).count();
         assert!(wanted > 0 && wanted < messages.len(), "{text} wants {wanted}");
         for message in messages {
-            assert_eq!(filter.wants(&message), meant(&message), "{text}: {message:?}");
+            assert_eq!(filter.wants(&message), predicate(&message), "{text}: {message:?}");
         }
     }
 
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn attributed_orders_are_orders_and_say_who_made_them() {
+    fn attributed_orders_match_as_orders_and_by_attribution() {
         let header = wire::itch::MessageHeader { stock_locate: 1, tracking: 0, timestamp_ns: 0 };
         let (side, shares, stock, price) = (Side::Buy, 100, Symbol(*b"GOOGL   "), Price(5_000_000));
         let attribution = *b"MM  ";
@@ -243,9 +245,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_tell_their_names_conditions_and_ports() {
+    fn rules_have_names_conditions_and_ports() {
         let text = "rule one: stock == \"A\" : fwd(3, 2)\n  price > 5\n and side == \"B\": fwd(4); drop\n";
-        let told: Vec<_> = Filter::rules("rules", text)
+        let actual: Vec<_> = Filter::parse_rules("rules", text)
             .unwrap()
             .into_iter()
             .map(|rule| (rule.name, rule.condition, rule.ports))
@@ -254,20 +256,20 @@ mod tests {
             (Some("one".to_owned()), "stock == \"A\"".to_owned(), vec![2, 3]),
             (None, "price > 5\n and side == \"B\"".to_owned(), vec![4]),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
     }
 
     #[test]
-    fn mistakes_are_told() {
-        for (text, said) in [
+    fn wrong_filters_are_errors() {
+        for (text, expected) in [
             ("stok == \"GOOGL\"", "`stok`"),
             ("", "filter:1:1"),
             ("price >", "filter:1:8"),
-            ("price > 3 : fwd(1)\nstock == \"A\"", "the condition ends before this"),
-            ("avg(price) > 3", "values over several messages"),
+            ("price > 3 : fwd(1)\nstock == \"A\"", "unexpected text after the condition"),
+            ("avg(price) > 3", "aggregates cannot be tested here"),
         ] {
-            let wrong = Filter::parse(text).err().unwrap_or_else(|| panic!("`{text}` is taken"));
-            assert!(wrong.to_string().contains(said), "{wrong}");
+            let error = Filter::parse(text).err().unwrap_or_else(|| panic!("`{text}` was accepted"));
+            assert!(error.to_string().contains(expected), "{error}");
         }
     }
 }

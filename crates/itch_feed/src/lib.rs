@@ -1,4 +1,4 @@
-//! A synthetic market data feed in the form of an exchange's multicast, and a subscriber to it.
+//! Generates a synthetic market data feed in the form of an exchange's multicast, and a subscriber to it.
 //!
 //! [`Feed`] generates MoldUDP64 datagrams with ITCH 5.0 messages ([`wire::moldudp64`], [`wire::itch`]). [`Receiver`]
 //! takes datagrams and reports missing messages and the age of each message. A [`Spec`] describes the feed;
@@ -11,14 +11,17 @@
 //!
 //! The messages of a feed are consistent: every execution, cancellation, replacement and deletion refers to an open
 //! order with at least as many shares, and a stock keeps its locate code. Equal specs generate equal messages on any
-//! machine; only the timestamps come from the caller. The crate reads no clock, sends nothing and knows no addresses.
+//! machine; only the timestamps come from the caller. All of this is sans-IO. Only [`live`], which sends and receives
+//! feeds over UDP, reads clocks, opens sockets and starts threads.
 
 #![forbid(unsafe_code)]
 
 mod book;
 mod feed;
 mod filter;
+pub mod live;
 mod pace;
+mod published;
 mod receiver;
 mod spec;
 mod subscriber;
@@ -27,6 +30,7 @@ mod view;
 pub use feed::Feed;
 pub use filter::{Filter, FilterError, Subscription};
 pub use pace::{FeedRate, Pace};
+pub use published::{PublishLimit, Published};
 pub use receiver::{Arrival, Receiver, Totals, messages};
 pub use spec::{DatagramMessages, Mix, Spec, Workload};
 pub use subscriber::Subscriber;

@@ -1,4 +1,4 @@
-//! Pacing of datagrams.
+//! Paces datagrams.
 
 /// FeedRate of a feed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,10 +10,10 @@ pub enum FeedRate {
 }
 
 /// Maximum delay that a sender catches up, in ns. A longer one would cause an unwanted burst.
-const MOST_LATE_NS: u64 = 10_000_000;
+const MAX_LATE_NS: u64 = 10_000_000;
 
 /// Schedules datagrams, in ns from the beginning. A late sender sends the next datagrams without delay until it has
-/// caught up, so that the rate holds over any interval, except for [`late_ns`](Pace::late_ns).
+/// caught up, so the rate holds over any interval, except for [`late_ns`](Pace::late_ns).
 #[derive(Clone, Debug)]
 pub struct Pace {
     rate: FeedRate,
@@ -43,7 +43,7 @@ impl Pace {
     /// Records that a datagram with this number of messages was sent at this time.
     pub fn sent(&mut self, messages: u64, now_ns: u64) {
         let late = now_ns.saturating_sub(self.due_ns());
-        if late > MOST_LATE_NS {
+        if late > MAX_LATE_NS {
             self.late_ns += late;
         }
         self.count += match self.rate {

@@ -1,4 +1,4 @@
-//! Reception of feeds: arrivals, missing messages, and message ages.
+//! Receives feeds: arrivals, missing messages, and message ages.
 
 use wire::itch::Message;
 use wire::{Malformed, moldudp64};
@@ -39,7 +39,7 @@ pub struct Arrival {
 }
 
 /// Maximum number of concurrent sessions; beyond it, the least recently active one is forgotten.
-const MOST_SESSIONS: usize = 64;
+const MAX_SESSIONS: usize = 64;
 
 /// Reads the sessions of a stream, sequentially or interleaved. The first datagram of a session determines its first
 /// sequence number, unless sessions are read from number 1. A session that has ended and restarts with number 1 is
@@ -101,7 +101,7 @@ impl Receiver {
         match self.sessions.iter().position(|session| session.name == header.session) {
             Some(at) => self.sessions[..=at].rotate_right(1),
             None => {
-                self.sessions.truncate(MOST_SESSIONS - 1);
+                self.sessions.truncate(MAX_SESSIONS - 1);
                 let expected = if self.from_start { 1 } else { header.sequence };
                 self.sessions.insert(0, Session { name: header.session, expected, is_over: false });
             }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_stream_misses_nothing_and_tells_ages() {
+    fn a_complete_stream_has_no_losses_and_reports_ages() {
         let (mut feed, mut receiver) = (feed(), Receiver::default());
         for at in 0..10 {
             let arrivals = receiver.receive(&feed.datagram(100 * at), 100 * at + 7).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_repeats_and_heartbeats_are_told_apart() {
+    fn gaps_repeats_and_heartbeats_are_counted_separately() {
         let (mut feed, mut receiver) = (feed(), Receiver::default());
         let first = feed.datagram(0);
         receiver.receive(&first, 0).unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_is_missed_by_who_reads_from_the_start_and_the_end_tells_the_rest() {
+    fn losses_at_the_beginning_and_the_end_of_a_session_are_counted() {
         let (mut feed, mut receiver) = (feed(), Receiver::from_start());
         feed.datagram(0);
         receiver.receive(&feed.datagram(0), 0).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_begins_anew_behind_its_end_only() {
+    fn a_session_restarts_only_after_its_end() {
         let mut receiver = Receiver::default();
         let mut feeds = [feed(), feed(), feed()];
         for feed in &mut feeds[..2] {
@@ -230,7 +230,7 @@ mod tests {
             let name = format!("{number:010}").into_bytes().try_into().unwrap();
             receiver.receive(&moldudp64::datagram::<[u8; 0]>(name, 1, &[]), 0).unwrap();
         }
-        assert_eq!(receiver.sessions.len(), MOST_SESSIONS);
+        assert_eq!(receiver.sessions.len(), MAX_SESSIONS);
     }
 
     #[test]

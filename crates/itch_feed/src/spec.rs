@@ -1,4 +1,4 @@
-//! Feed specifications.
+//! Defines feed specifications.
 
 use wire::itch::Symbol;
 

@@ -1,4 +1,4 @@
-//! A receiver that selects messages and measures their ages.
+//! Receives a feed for a subscriber: selects messages and measures their ages.
 
 use hdrhistogram::Histogram;
 

@@ -1,4 +1,4 @@
-//! The view of a message in rules: the header fields of `examples/market-data/feed.p4`.
+//! Provides the view of a message that rules have: the header fields of `examples/market-data/feed.p4`.
 
 use subscribe::{Match, Padding, ValueKind};
 use wire::itch::{Body, Message, Price, Side, Symbol};
@@ -23,19 +23,19 @@ pub(crate) struct FieldDescription {
     pub kind: ValueKind,
     pub matching: Match,
     /// Whether some messages lack the field.
-    pub is_in_some: bool,
+    pub is_optional: bool,
 }
 
 const fn known(name: &'static str, width: u32, kind: ValueKind, matching: Match) -> FieldDescription {
-    FieldDescription { name, width, kind, matching, is_in_some: true }
+    FieldDescription { name, width, kind, matching, is_optional: true }
 }
 
 const TEXT: ValueKind = ValueKind::Text(Padding::SPACES);
 
 /// The fields of the view.
 pub(crate) const FIELDS: [FieldDescription; 9] = [
-    FieldDescription { is_in_some: false, ..known("kind", 8, TEXT, Match::Exact) },
-    FieldDescription { is_in_some: false, ..known("locate", 16, ValueKind::Unsigned, Match::Exact) },
+    FieldDescription { is_optional: false, ..known("kind", 8, TEXT, Match::Exact) },
+    FieldDescription { is_optional: false, ..known("locate", 16, ValueKind::Unsigned, Match::Exact) },
     known("order", 64, ValueKind::Unsigned, Match::Exact),
     known("side", 8, TEXT, Match::Exact),
     known("shares", 32, ValueKind::Unsigned, Match::Any),

@@ -1,15 +1,15 @@
-//! A topology as the text of a `lab.toml`.
+//! Writes a topology as a `lab.toml`.
 
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Endpoint, Entries, Program, Shape, Topology};
+use crate::topology::{Endpoint, Entries, Shape, SwitchProgram, Topology};
 
 /// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
     let mut text = String::new();
     let uniform = topology.links.first().map(|link| link.shape);
-    let router = topology.switches.iter().all(|switch| switch.program == Program::Router);
+    let router = topology.switches.iter().all(|switch| switch.program == SwitchProgram::Router);
     let computed = topology.switches.iter().all(|switch| switch.entries == Entries::ShortestPaths);
     text.push_str("[defaults]\n");
     if router {
@@ -43,9 +43,9 @@ pub fn emit(topology: &Topology) -> String {
     for switch in &topology.switches {
         _ = writeln!(text, "\n[switches.{}]", key(&switch.name));
         match &switch.program {
-            Program::File(name, _) => _ = writeln!(text, "program = {}", string(name)),
-            Program::Router if !router => text.push_str("program = \"builtin:router\"\n"),
-            Program::Router | Program::Unsaid => {}
+            SwitchProgram::File(name, _) => _ = writeln!(text, "program = {}", string(name)),
+            SwitchProgram::Router if !router => text.push_str("program = \"builtin:router\"\n"),
+            SwitchProgram::Router | SwitchProgram::Unsaid => {}
         }
         match &switch.entries {
             Entries::File(name, _) => _ = writeln!(text, "entries = {}", string(name)),

@@ -1,4 +1,4 @@
-//! Topologies that need no file: line, ring, star, leaf-spine, fat tree, dumbbell, random.
+//! Generates topologies that need no file: line, ring, star, leaf-spine, fat tree, dumbbell, random.
 //!
 //! Switches run the built-in router with shortest paths. Host `n` has the address `10.a.b.c/8`, where `a.b.c` is `n`
 //! counted from 1. All hosts are in one network and routers answer ARP for all of them, so hosts need no gateway.
@@ -9,11 +9,11 @@ use diagnostics::Span;
 use wire::ethernet::Address;
 
 use crate::random::Random;
-use crate::topology::{End, Entries, Host, Link, MAX_NODES, MAX_PORT, Node, Program, Shape, Switch, Topology};
+use crate::topology::{End, Entries, Host, Link, MAX_NODES, Node, Shape, SwitchProgram, Topology, TopologySwitch};
 
 /// A kind of topology and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NetworkKind {
     /// `switches` in a row, with `hosts` on each.
     Line {
         /// Number of switches.
@@ -70,7 +70,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Impossible {
     /// A number is out of its range.
-    #[error("{what} is {value}, and has to be {range}")]
+    #[error("{what} is {value}, but must be {range}")]
     OutOfRange {
         /// Name of the parameter.
         what: &'static str,
@@ -80,36 +80,42 @@ pub enum Impossible {
         range: &'static str,
     },
     /// A switch would have too many links.
-    #[error("a switch would have {0} links, and has {MAX_PORT} ports")]
-    Ports(u32),
+    #[error("a switch would have {links} links, but has only {ports} ports")]
+    Ports {
+        /// Number of links of the switch.
+        links: u32,
+        /// Maximum number of links of a switch.
+        ports: u32,
+    },
     /// The topology would have too many hosts and switches.
-    #[error("this would be {0} hosts and switches, and the most is {MAX_NODES}")]
+    #[error("the network would have {0} hosts and switches; the maximum is {MAX_NODES}")]
     Nodes(u64),
 }
 
 /// Maximum number of links in addition to those of the tree.
-const MOST_EXTRA: u32 = 100_000;
+const MAX_EXTRA: u32 = 100_000;
 
 /// Generates a topology. Its links have `shape`, except the middle link of a dumbbell, which has `middle`.
+/// `max_port` is the largest port number of a switch.
 ///
 /// # Errors
 /// Returns an error if the topology cannot be generated.
-pub fn generate(kind: Kind, shape: Shape, middle: Shape) -> Result<Topology, Impossible> {
+pub fn generate(kind: NetworkKind, shape: Shape, middle: Shape, max_port: u32) -> Result<Topology, Impossible> {
     check(kind)?;
     let mut build = Build { topology: Topology::default(), next_port: Vec::new(), shape };
     match kind {
-        Kind::Line { switches, hosts } => build.line(switches, hosts),
-        Kind::Ring { switches, hosts } => {
+        NetworkKind::Line { switches, hosts } => build.line(switches, hosts),
+        NetworkKind::Ring { switches, hosts } => {
             build.line(switches, hosts);
             build.join(switches as usize - 1, 0, shape);
         }
-        Kind::Star { hosts } => build.line(1, hosts),
-        Kind::Dumbbell { hosts } => {
+        NetworkKind::Star { hosts } => build.line(1, hosts),
+        NetworkKind::Dumbbell { hosts } => {
             build.switches("s", 2);
             (0..2).for_each(|switch| build.hosts(switch, hosts));
             build.join(0, 1, middle);
         }
-        Kind::LeafSpine { leaves, spines, hosts } => {
+        NetworkKind::LeafSpine { leaves, spines, hosts } => {
             build.switches("leaf", leaves);
             build.switches("spine", spines);
             for leaf in 0..leaves as usize {
@@ -117,43 +123,41 @@ pub fn generate(kind: Kind, shape: Shape, middle: Shape) -> Result<Topology, Imp
                 (0..spines as usize).for_each(|spine| build.join(leaf, leaves as usize + spine, shape));
             }
         }
-        Kind::FatTree { k } => build.fat_tree(k as usize),
-        Kind::Random { switches, extra, hosts, seed } => build.random(switches as usize, extra, hosts, seed),
+        NetworkKind::FatTree { k } => build.fat_tree(k as usize),
+        NetworkKind::Random { switches, extra, hosts, seed } => build.random(switches as usize, extra, hosts, seed),
     }
     let Build { topology, next_port, .. } = build;
     match next_port.into_iter().max() {
-        Some(next) if next - 1 > MAX_PORT => Err(Impossible::Ports(next - 1)),
+        Some(next) if next - 1 > max_port => Err(Impossible::Ports { links: next - 1, ports: max_port }),
         _ => Ok(topology),
     }
 }
 
-fn check(kind: Kind) -> Result<(), Impossible> {
-    let range = |what, value, fits: bool, range| match fits {
-        true => Ok(()),
-        false => Err(Impossible::OutOfRange { what, value, range }),
-    };
+fn check(kind: NetworkKind) -> Result<(), Impossible> {
+    let range =
+        |what, value, fits: bool, range| if fits { Ok(()) } else { Err(Impossible::OutOfRange { what, value, range }) };
     let nodes = |switches: u32, hosts: u64| u64::from(switches) + hosts;
     let per = |switches: u32, hosts: u32| nodes(switches, u64::from(switches) * u64::from(hosts));
     let count = match kind {
-        Kind::Line { switches, hosts } | Kind::Random { switches, hosts, .. } => {
+        NetworkKind::Line { switches, hosts } | NetworkKind::Random { switches, hosts, .. } => {
             range("the number of switches", switches, switches >= 1, "1 or more")?;
-            if let Kind::Random { extra, .. } = kind {
-                range("the number of extra links", extra, extra <= MOST_EXTRA, "100000 or fewer")?;
+            if let NetworkKind::Random { extra, .. } = kind {
+                range("the number of extra links", extra, extra <= MAX_EXTRA, "100000 or fewer")?;
             }
             per(switches, hosts)
         }
-        Kind::Ring { switches, hosts } => {
+        NetworkKind::Ring { switches, hosts } => {
             range("the number of switches", switches, switches >= 3, "3 or more")?;
             per(switches, hosts)
         }
-        Kind::Star { hosts } => nodes(1, hosts.into()),
-        Kind::Dumbbell { hosts } => per(2, hosts),
-        Kind::LeafSpine { leaves, spines, hosts } => {
+        NetworkKind::Star { hosts } => nodes(1, hosts.into()),
+        NetworkKind::Dumbbell { hosts } => per(2, hosts),
+        NetworkKind::LeafSpine { leaves, spines, hosts } => {
             range("the number of leaves", leaves, leaves >= 1, "1 or more")?;
             range("the number of spines", spines, spines >= 1, "1 or more")?;
             per(leaves, hosts) + u64::from(spines)
         }
-        Kind::FatTree { k } => {
+        NetworkKind::FatTree { k } => {
             range("k", k, k.is_multiple_of(2) && (2..=48).contains(&k), "an even number from 2 to 48")?;
             nodes(k * k * 5 / 4, u64::from(k).pow(3) / 4)
         }
@@ -171,9 +175,9 @@ struct Build {
 impl Build {
     fn switches(&mut self, prefix: &str, count: u32) {
         for number in 1..=count {
-            self.topology.switches.push(Switch {
+            self.topology.switches.push(TopologySwitch {
                 name: format!("{prefix}{number}"),
-                program: Program::Router,
+                program: SwitchProgram::Router,
                 entries: Entries::ShortestPaths,
                 cpu_port: None,
                 p4runtime: None,

@@ -1,4 +1,5 @@
-//! A whole network on one machine: the same topology in virtual time, exact and repeatable, or as namespaces and links.
+//! Simulates a network on one machine, in virtual time: exact and repeatable. `lab_live` runs the same topologies as
+//! namespaces and links.
 //!
 //! A [`Topology`] says which hosts and switches there are and how links join them. It is read from a file
 //! ([`read`]) or generated ([`generate`]). [`sim`] runs it in virtual time, faster than real time, and the same to the
@@ -11,7 +12,8 @@
 //! ```
 //!
 //! The crate knows neither P4 nor how switches are made: the caller passes in [`sim::Element`]s, the same
-//! devices that forward real frames. It reads no clock, opens no socket and prints nothing.
+//! devices that forward real frames. It reads no clock, opens no socket and prints nothing. Threads run parts of one
+//! simulation, or several simulations ([`scenario::run_seeds`]); no result depends on their number.
 
 #![forbid(unsafe_code)]
 
@@ -27,5 +29,5 @@ mod topology;
 pub use emit::emit;
 pub use random::Random;
 pub use topology::{
-    Delay, End, Endpoint, Entries, Host, Link, MAX_PORT, Node, NotAQuantity, Program, Rate, Shape, Switch, Topology,
+    Delay, End, Endpoint, Entries, Host, Link, Node, NotAQuantity, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
 };

@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every machine.
+//! Draws random numbers that are the same on every machine.
 
 use rng::SplitMix64;
 
@@ -9,13 +9,14 @@ use rng::SplitMix64;
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 
-/// Multiplier that spreads the stream numbers.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+/// SplitMix64's increment.
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Random {
-    /// Creates stream number `stream` of a seed.
+    /// Creates the stream numbered `stream`, derived from `seed`.
     pub fn new(seed: u64, stream: u64) -> Random {
-        let stream = stream.wrapping_mul(STEP).wrapping_add(1).wrapping_sub(STEP);
+        // SplitMix64 adds the increment before it mixes: subtracting it here makes the mixed word `stream * GAMMA + 1`.
+        let stream = stream.wrapping_mul(GOLDEN_GAMMA).wrapping_add(1).wrapping_sub(GOLDEN_GAMMA);
         Random(SplitMix64::new(SplitMix64::new(seed).next_u64() ^ SplitMix64::new(stream).next_u64()))
     }
 
@@ -34,14 +35,15 @@ impl Random {
         self.0.fraction()
     }
 
-    /// Returns true with the probability `chance`, 0 to 1. Draws nothing if it is 0.
+    /// Returns true with probability `chance`, in [0, 1]. Draws nothing if it is 0.
     pub fn chance(&mut self, chance: f64) -> bool {
         chance > 0.0 && self.unit() < chance
     }
 
     /// Returns the nanoseconds to the next event of a Poisson process with this mean time between events.
     pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
-        // `ln_1p` differs between C libraries in the last bit; rounding to a nanosecond hides that except at ties.
+        // `libm`, not `f64::ln_1p`: the latter calls the C library, whose result differs between machines in the last
+        // bit.
         let ns = -libm::log1p(-self.unit()) * mean_ns;
         ns.min(1e18) as u64
     }
@@ -61,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_what_is_drawn_is_the_one_asked_for() {
+    fn sample_means_match_the_requested_means() {
         let mut random = Random::new(7, 0);
         let count = 200_000;
         let total: u64 = (0..count).map(|_| random.exponential_ns(1000.0)).sum();

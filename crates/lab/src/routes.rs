@@ -1,7 +1,7 @@
-//! Shortest paths to every host, as entries of the built-in router.
+//! Computes shortest paths to every host, as entries of the built-in router.
 //!
 //! Every switch gets a route to each reachable host, through all neighbours that are nearest to the host in number of
-//! links; flows spread over them. Ties keep the order of ports, so that the same topology gives the same entries.
+//! links; flows spread over them. Ties keep the order of ports, so the same topology gives the same entries.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;

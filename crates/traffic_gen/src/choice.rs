@@ -1,4 +1,4 @@
-//! Values that a field may take.
+//! Defines the values that a field may take.
 
 use rng::mix;
 

@@ -1,4 +1,4 @@
-//! Generation of the frame of a flow.
+//! Generates the frame of a flow.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Generation of frames.
+//! Generates frames.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Synthetic traffic: millions of frames from one line of text.
+//! Generates synthetic traffic: millions of frames from one line of text.
 //!
 //! A [`Spec`] describes the frames (headers, number of flows, addresses and ports), and a [`Generator`] produces them.
 //! [`read`] parses the text form of a specification:
@@ -7,7 +7,7 @@
 //! use diagnostics::{Diagnostics, SourceMap};
 //! let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
 //! let file = map.add("--traffic", "udp,size=64,flows=10000,dst=10.0.0.0/16,zipf=0.99,ports=1-4,seed=1");
-//! let source = traffic_gen::read(&map, file, &mut findings).expect("it is valid");
+//! let source = traffic_gen::read(&map, file, 510, &mut findings).expect("it is valid");
 //! let traffic_gen::TrafficSource::Made(spec) = source else { panic!() };
 //! let mut frame = Vec::new();
 //! let port = traffic_gen::Generator::new(&spec).next(&mut frame);

@@ -1,4 +1,4 @@
-//! Parsing of specifications: `udp,size=64,flows=10000,dst=10.0.0.0/16`.
+//! Parses specifications: `udp,size=64,flows=10000,dst=10.0.0.0/16`.
 
 mod item;
 mod value;
@@ -25,29 +25,30 @@ pub enum TrafficSource {
 
 /// Every word and key with its meaning, for help texts.
 pub const KEYS: &[(&str, &str)] = &[
-    ("vlan, ipv4, ipv6, udp, tcp", "the headers behind Ethernet's (udp over ipv4)"),
-    ("size=64 | 64-1500 | imix", "bytes of a frame, without the frame check sequence (64)"),
-    ("flows=10000", "how many different flows (1)"),
-    ("zipf=0.99", "some flows are more frequent, by Zipf's law with this exponent"),
-    ("ports=1-4 | 1+3", "the switch's ports that frames come in on (1)"),
+    ("vlan, ipv4, ipv6, udp, tcp", "headers after the Ethernet header (udp over ipv4)"),
+    ("size=64 | 64-1500 | imix", "frame size in bytes, without the frame check sequence (64)"),
+    ("flows=10000", "number of flows (1)"),
+    ("zipf=0.99", "Zipf-distributed flow frequencies, with this exponent"),
+    ("ports=1-4 | 1+3", "ingress ports of the switch (1)"),
     ("src=, dst=", "addresses: 10.0.0.1, 10.0.0.0/16, 10.0.0.1-10.0.0.9, or IPv6"),
-    ("sport=, dport=", "ports of UDP or TCP: 80, or 1024-65535"),
+    ("sport=, dport=", "UDP or TCP ports: 80, or 1024-65535"),
     ("smac=, dmac=", "Ethernet addresses: one, or first-last"),
-    ("vlan=100 | 1-100", "identifier of a tag; twice for two tags"),
+    ("vlan=100 | 1-100", "VLAN id of a tag; give it twice for two tags"),
     ("ttl=, proto=, ethertype=", "these fields: a number, or first-last"),
-    ("payload=HEX", "what is repeated behind the headers (zeros)"),
+    ("payload=HEX", "bytes repeated after the headers (zeros)"),
     ("frame=HEX", "whole frames, instead of headers and payload"),
-    ("vary=14+2", "the two bytes from byte 14 on hold the number of the flow"),
-    ("pcap=FILE", "the frames of a capture, over and over"),
-    ("seed=1", "other random numbers"),
+    ("vary=14+2", "write the flow number to the two bytes at offset 14"),
+    ("pcap=FILE", "the frames of a capture, repeated"),
+    ("seed=1", "seed of the random numbers"),
 ];
 
-/// Parses a file of a source map. Returns `None` after an error.
-pub fn read(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<TrafficSource> {
+/// Parses a file of a source map, for a switch whose largest port number is `max_port`. Returns `None` after an error.
+pub fn read(map: &SourceMap, file: FileId, max_port: u32, diagnostics: &mut Diagnostics) -> Option<TrafficSource> {
     let text = map.file(file).text().clone();
     let before = diagnostics.error_count();
     let mut reader = SpecReader {
         diagnostics,
+        max_port,
         spec: Spec { layers: Vec::new(), ..Spec::default() },
         seen: Vec::new(),
         tags: 0,
@@ -64,6 +65,7 @@ pub fn read(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Opt
 
 struct SpecReader<'a> {
     diagnostics: &'a mut Diagnostics,
+    max_port: u32,
     spec: Spec,
     /// Keys with their locations.
     seen: Vec<(String, Span)>,
@@ -84,7 +86,7 @@ impl SpecReader<'_> {
             && let Some((_, first)) = self.seen.iter().find(|(seen, _)| seen == key)
         {
             let finding = Diagnostic::error("traffic-twice", item.key_span, format!("`{key}` is given twice"));
-            return self.diagnostics.push(finding.also(*first, "the first time").help("keep one of them"));
+            return self.diagnostics.push(finding.also(*first, "first given here").help("keep one of them"));
         }
         self.seen.push((key.to_owned(), item.key_span));
         if let Err((message, help)) = self.set(key, value, item) {
@@ -107,7 +109,7 @@ impl SpecReader<'_> {
             "udp" => Layer::Udp,
             "tcp" => Layer::Tcp,
             "imix" => return self.wrong("traffic-syntax", item.key_span, "`imix` is a size", "write `size=imix`"),
-            "" => return self.wrong("traffic-syntax", item.key_span, "nothing is here", "leave out the comma"),
+            "" => return self.wrong("traffic-syntax", item.key_span, "this item is empty", "remove the comma"),
             word if value::is_key(word) => {
                 let help = format!("write {}, for example", value::example(word));
                 return self.wrong("traffic-syntax", item.key_span, format!("`{word}` has no value"), help);
@@ -130,7 +132,7 @@ impl SpecReader<'_> {
         };
         if layer == Layer::Vlan {
             if self.tags == 4 {
-                return self.wrong("traffic-headers", span, "a frame has at most four tags here", "leave this one out");
+                return self.wrong("traffic-headers", span, "a frame has at most four tags here", "remove this one");
             }
             self.tags += 1;
         }
@@ -161,7 +163,7 @@ impl SpecReader<'_> {
             "flows" => self.spec.flows = value::range(key, text, 1, 1 << 32).and_then(|r| value::only(key, r))?,
             "seed" => self.spec.seed = value::range(key, text, 0, u64::MAX).and_then(|r| value::only(key, r))?,
             "zipf" => self.spec.zipf = Some(value::exponent(text)?),
-            "ports" => self.spec.ports = value::ports(text)?,
+            "ports" => self.spec.ports = value::ports(text, self.max_port)?,
             "payload" => self.spec.payload = value::hex(key, text, MAX_FRAME)?,
             "frame" => self.spec.frame = Some(value::hex(key, text, MAX_FRAME)?),
             "vary" => self.spec.vary = Some(value::vary(text)?),
@@ -209,8 +211,8 @@ impl SpecReader<'_> {
             let others: Vec<_> =
                 self.seen.iter().filter(|(key, _)| !matches!(&key[..], "pcap" | "ports")).cloned().collect();
             for (key, span) in others {
-                let message = format!("the frames of a capture stay as they are, so `{key}` says nothing");
-                self.wrong("traffic-capture", span, message, "with `pcap` there can only be `ports`");
+                let message = format!("the frames of a capture are not changed, so `{key}` has no effect");
+                self.wrong("traffic-capture", span, message, "only `ports` can be combined with `pcap`");
             }
             return TrafficSource::Capture { path, ports: self.spec.ports };
         }
@@ -228,15 +230,15 @@ impl SpecReader<'_> {
         let about = ["frame", "size", "flows", "zipf", "ports", "seed", "vary"];
         let others: Vec<_> = self.seen.iter().filter(|(key, _)| !about.contains(&&key[..])).cloned().collect();
         for (key, span) in others {
-            let message = format!("frames are given as a whole, so `{key}` says nothing");
-            self.wrong("traffic-frame", span, message, "leave it out, or leave out `frame`; `vary` makes flows differ");
+            let message = format!("`frame` gives whole frames, so `{key}` has no effect");
+            self.wrong("traffic-frame", span, message, "omit it, or omit `frame`; use `vary` to make flows differ");
         }
         let given = self.spec.headers_len();
         if given < 14
             && let Some(span) = self.place("frame")
         {
             let message = format!("a frame of {given} bytes has no Ethernet header");
-            self.wrong("traffic-value", span, message, "give at least 14 bytes");
+            self.wrong("traffic-value", span, message, "at least 14 bytes are required");
         }
         if self.size.is_none() {
             self.spec.size = Size::Between(given.max(14), given.max(14));
@@ -249,7 +251,7 @@ impl SpecReader<'_> {
         let v4 = self.place("an IPv4 address").or(self.place("ipv4"));
         if let (Some(v6), Some(v4)) = (v6, v4) {
             let finding = Diagnostic::error("traffic-headers", v6, "a frame has either IPv4 or IPv6");
-            self.diagnostics.push(finding.also(v4, "this says IPv4").help("make both the same"));
+            self.diagnostics.push(finding.also(v4, "this implies IPv4").help("use the same version for both"));
             return;
         }
         let has = |keys: &[&str]| keys.iter().any(|key| self.place(key).is_some());
@@ -274,13 +276,13 @@ impl SpecReader<'_> {
             self.wrong(
                 "traffic-headers",
                 span,
-                "the type is that of IP",
-                "leave `ethertype` out, or write `eth` alone",
+                "with an IP header, the EtherType is fixed",
+                "omit `ethertype`, or use `eth` as the only header",
             );
         }
         if transport && let Some(span) = self.place("proto") {
-            let help = "leave `proto` out, or write `ipv4` or `ipv6` alone";
-            self.wrong("traffic-headers", span, "the protocol is that of UDP or TCP", help);
+            let help = "omit `proto`, or use `ipv4` or `ipv6` as the last header";
+            self.wrong("traffic-headers", span, "with a UDP or TCP header, the protocol is fixed", help);
         }
     }
 
@@ -295,12 +297,12 @@ impl SpecReader<'_> {
             match self.size {
                 Some(span) => {
                     let what = match self.spec.frame {
-                        Some(_) => "the frame as given has".to_owned(),
+                        Some(_) => "the given frame has".to_owned(),
                         None => {
                             format!("Ethernet{}{} have", if names.is_empty() { "" } else { ", " }, names.join(", "))
                         }
                     };
-                    let message = format!("{what} {headers} bytes, so a frame cannot have {least}");
+                    let message = format!("{what} {headers} bytes, so a frame cannot have only {least}");
                     self.wrong("traffic-size", span, message, format!("write `size={headers}` or more"));
                 }
                 None => self.spec.size = Size::Between(headers, headers),

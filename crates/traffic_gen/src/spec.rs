@@ -1,4 +1,4 @@
-//! Traffic specifications.
+//! Defines traffic specifications.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -224,7 +224,7 @@ impl Spec {
 }
 
 impl fmt::Display for Spec {
-    /// `64-byte frames of UDP over IPv4 to 10.0.0.0/16, 10000 flows by Zipf's law (0.99), in on ports 1 to 4`
+    /// `64-byte frames of UDP over IPv4 to 10.0.0.0/16, 10000 flows with Zipf exponent 0.99, on ingress ports 1 to 4`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.size {
             Size::Between(low, high) if low == high => write!(f, "{low}-byte frames")?,
@@ -245,15 +245,15 @@ impl fmt::Display for Spec {
         }
         write!(f, ", {} flow{}", self.flows, if self.flows == 1 { "" } else { "s" })?;
         if let Some(exponent) = self.zipf {
-            write!(f, " by Zipf's law ({exponent})")?;
+            write!(f, " with Zipf exponent {exponent}")?;
         }
         match &self.ports[..] {
-            [port] => write!(f, ", in on port {port}"),
+            [port] => write!(f, ", on ingress port {port}"),
             [first, .., last] if *last as usize - *first as usize + 1 == self.ports.len() => {
-                write!(f, ", in on ports {first} to {last}")
+                write!(f, ", on ingress ports {first} to {last}")
             }
             ports => {
-                write!(f, ", in on ports {}", ports.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
+                write!(f, ", on ingress ports {}", ports.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Zipf's law: the k-th most popular of n has a frequency proportional to 1/k^s.
+//! Draws from Zipf's law: the k-th most popular of n has a frequency proportional to 1/k^s.
 
 use rng::SplitMix64;
 

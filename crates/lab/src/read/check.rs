@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use diagnostics::{Diagnostic, Diagnostics};
 
-use crate::topology::{End, Entries, MAX_NODES, MOST_ON_A_LINK, Node, Program, Rate, Topology};
+use crate::topology::{End, Entries, MAX_BYTES_ON_LINK, MAX_NODES, Node, Rate, SwitchProgram, Topology};
 
 /// Reports names, ports and addresses that are used twice, hosts without a link, links from a node to itself,
 /// unreachable gateways, and entries that cannot be computed.
@@ -20,7 +20,7 @@ pub fn check(topology: &Topology, diagnostics: &mut Diagnostics) {
 }
 
 /// Maximum number of routes that are computed: hosts times switches.
-const MOST_ROUTES: usize = 1_000_000;
+const MAX_ROUTES: usize = 1_000_000;
 
 /// Reports sizes that would take an unreasonable amount of memory.
 fn sizes(topology: &Topology, diagnostics: &mut Diagnostics) {
@@ -28,24 +28,24 @@ fn sizes(topology: &Topology, diagnostics: &mut Diagnostics) {
     let last = topology.hosts.last().map(|host| host.span).or(topology.switches.last().map(|switch| switch.span));
     let Some(last) = last else { return };
     if hosts + switches > MAX_NODES {
-        let message = format!("there are {hosts} hosts and {switches} switches, and the most is {MAX_NODES} together");
+        let message = format!("there are {hosts} hosts and {switches} switches; the maximum is {MAX_NODES} in total");
         diagnostics.push(Diagnostic::error("topology", last, message));
     }
     let mut computed = topology.switches.iter().filter(|switch| switch.entries == Entries::ShortestPaths);
     let routes = computed.clone().count() * hosts;
     if let Some(switch) = computed.next_back()
-        && routes > MOST_ROUTES
+        && routes > MAX_ROUTES
     {
-        let message = format!("shortest paths would be {routes} routes to hosts, and the most is {MOST_ROUTES}");
+        let message = format!("shortest paths would need {routes} routes to hosts; the maximum is {MAX_ROUTES}");
         let finding = Diagnostic::error("topology", switch.span, message);
-        diagnostics.push(finding.help("give entries files with routes to networks, or make the network smaller"));
+        diagnostics.push(finding.help("use entries files with routes to networks, or a smaller network"));
     }
     for link in &topology.links {
         let rate = link.shape.rate.map_or(0, Rate::bps);
         let bytes = u128::from(rate) * u128::from(link.shape.delay.as_ns()) / 8_000_000_000;
-        if bytes > u128::from(MOST_ON_A_LINK) {
-            let message = format!("{bytes} bytes would travel on this link, and the most is {MOST_ON_A_LINK}");
-            diagnostics.push(Diagnostic::error("topology", link.span, message).help("make its rate or delay smaller"));
+        if bytes > u128::from(MAX_BYTES_ON_LINK) {
+            let message = format!("{bytes} bytes would be in flight on this link; the maximum is {MAX_BYTES_ON_LINK}");
+            diagnostics.push(Diagnostic::error("topology", link.span, message).help("reduce its rate or delay"));
         }
     }
 }
@@ -55,8 +55,8 @@ fn names(topology: &Topology, diagnostics: &mut Diagnostics) {
     let mut seen = BTreeMap::new();
     for (name, span) in hosts.chain(topology.switches.iter().map(|switch| (&switch.name, switch.span))) {
         if let Some(first) = seen.insert(name, span) {
-            let finding = Diagnostic::error("topology", span, format!("there are two of the name `{name}`"));
-            diagnostics.push(finding.also(first, "the other one"));
+            let finding = Diagnostic::error("topology", span, format!("the name `{name}` is used twice"));
+            diagnostics.push(finding.also(first, "first used here"));
         }
     }
 }
@@ -66,12 +66,18 @@ fn ends(topology: &Topology, diagnostics: &mut Diagnostics) {
     for link in &topology.links {
         if link.ends[0].node == link.ends[1].node {
             let name = topology.name(link.ends[0].node);
-            diagnostics.push(Diagnostic::error("topology", link.span, format!("this link joins `{name}` with itself")));
+            diagnostics.push(Diagnostic::error(
+                "topology",
+                link.span,
+                format!("this link connects `{name}` to itself"),
+            ));
         }
         for end in link.ends {
             if let Some(first) = used.insert(end, link.span) {
                 let message = match end.node {
-                    Node::Host(_) => format!("`{}` has two links; a host has one interface", topology.name(end.node)),
+                    Node::Host(_) => {
+                        format!("`{}` has two links, but a host has only one interface", topology.name(end.node))
+                    }
                     Node::Switch(_) => format!("port {} of `{}` has two links", end.port, topology.name(end.node)),
                 };
                 diagnostics.push(Diagnostic::error("topology", link.span, message).also(first, "the other link"));
@@ -88,7 +94,7 @@ fn ends(topology: &Topology, diagnostics: &mut Diagnostics) {
         if let Some(cpu) = switch.cpu_port
             && let Some(link) = used.get(&End { node: Node::Switch(at), port: cpu })
         {
-            let message = format!("port {cpu} of `{}` leads to its controller, and has a link", switch.name);
+            let message = format!("port {cpu} of `{}` is its CPU port and cannot have a link", switch.name);
             diagnostics.push(Diagnostic::error("topology", switch.span, message).also(*link, "this link"));
         }
     }
@@ -101,11 +107,11 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
         let earlier = host.address.and_then(|(address, _)| addresses.insert(address, host));
         if let (Some(earlier), Some((address, _))) = (earlier, host.address) {
             let message = format!("`{}` and `{}` both have the address {address}", earlier.name, host.name);
-            diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "the other one"));
+            diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "first used here"));
         }
         if let Some(earlier) = macs.insert(host.mac, host) {
             let message = format!("`{}` and `{}` both have the Ethernet address {}", earlier.name, host.name, host.mac);
-            diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "the other one"));
+            diagnostics.push(Diagnostic::error("topology", host.span, message).also(earlier.span, "first used here"));
         }
         if let Some((address, bits)) = host.address
             && let Some(what) = unusable(address, bits)
@@ -114,13 +120,12 @@ fn addresses(topology: &Topology, diagnostics: &mut Diagnostics) {
             diagnostics.push(Diagnostic::error("topology", host.span, message));
         }
         if host.mac.is_multicast() {
-            let message = format!("`{}` has the Ethernet address of a group, {}", host.name, host.mac);
+            let message = format!("`{}` has a multicast Ethernet address, {}", host.name, host.mac);
             diagnostics.push(Diagnostic::error("topology", host.span, message));
         }
         if host.address.is_none() && (host.gateway.is_some() || !host.neighbours.is_empty()) {
-            let message = format!("`{}` has a gateway or neighbours, and no address", host.name);
-            diagnostics
-                .push(Diagnostic::error("topology", host.span, message).help("give it one: ip = \"10.0.1.1/24\""));
+            let message = format!("`{}` has a gateway or neighbours, but no address", host.name);
+            diagnostics.push(Diagnostic::error("topology", host.span, message).help("add one: ip = \"10.0.1.1/24\""));
         }
     }
 }
@@ -131,12 +136,12 @@ fn unusable(address: Ipv4Addr, bits: u8) -> Option<&'static str> {
     let of_host = !mask(bits);
     let own = u32::from(address) & of_host;
     match address {
-        _ if address.octets()[0] == 0 => Some("of \"this network\""),
+        _ if address.octets()[0] == 0 => Some("in \"this network\" (0.0.0.0/8)"),
         _ if address.is_loopback() => Some("a loopback address"),
-        _ if address.is_multicast() => Some("that of a group"),
+        _ if address.is_multicast() => Some("a multicast address"),
         _ if address.octets()[0] >= 240 => Some("reserved"),
-        _ if bits < 31 && own == 0 => Some("that of its network"),
-        _ if bits < 31 && own == of_host => Some("its network's broadcast address"),
+        _ if bits < 31 && own == 0 => Some("its network address"),
+        _ if bits < 31 && own == of_host => Some("its broadcast address"),
         _ => None,
     }
 }
@@ -157,7 +162,7 @@ fn gateways(topology: &Topology, diagnostics: &mut Diagnostics) {
         let (Some((address, bits)), Some(gateway)) = (host.address, host.gateway) else { continue };
         if network(address, bits) != network(gateway, bits) {
             let own = Ipv4Addr::from(network(address, bits));
-            let message = format!("`{}` does not reach its gateway {gateway}: it is not in {own}/{bits}", host.name);
+            let message = format!("`{}` cannot reach its gateway {gateway}: it is not in {own}/{bits}", host.name);
             diagnostics.push(Diagnostic::error("topology", host.span, message));
         }
     }
@@ -172,11 +177,12 @@ fn networks(topology: &Topology, diagnostics: &mut Diagnostics) {
         let Some((address, bits)) = host.address else { continue };
         let own = network(address, bits);
         if let Some(other) = [least, most].into_iter().find(|other| network(*other, bits) != own) {
-            let message = format!("`{}` has no gateway, and reaches {other} and other networks' hosts not", host.name);
+            let message =
+                format!("`{}` has no gateway, so it cannot reach {other} and hosts in other networks", host.name);
             let finding = Diagnostic::warning("no-gateway", host.span, message);
             let own = Ipv4Addr::from(own);
             diagnostics.push(finding.help(format!(
-                "give it one (gateway = \"{}\"), or a network larger than {own}/{bits}",
+                "add one (gateway = \"{}\"), or use a network larger than {own}/{bits}",
                 last(own, bits)
             )));
         }
@@ -191,11 +197,11 @@ fn last(network: Ipv4Addr, bits: u8) -> Ipv4Addr {
 
 fn programs(topology: &Topology, diagnostics: &mut Diagnostics) {
     for switch in &topology.switches {
-        if switch.entries == Entries::ShortestPaths && switch.program != Program::Router {
+        if switch.entries == Entries::ShortestPaths && switch.program != SwitchProgram::Router {
             let message =
-                format!("shortest paths are entries of the built-in router, and `{}` runs another", switch.name);
+                format!("shortest paths require the built-in router, but `{}` runs another program", switch.name);
             let finding = Diagnostic::error("topology", switch.span, message);
-            diagnostics.push(finding.help("write program = \"builtin:router\", or give a file of entries"));
+            diagnostics.push(finding.help("write program = \"builtin:router\", or use an entries file"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Values of a TOML document with their locations, and the diagnostics about them.
+//! Reads the values of a TOML document with their locations, and the diagnostics about them.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -14,6 +14,8 @@ pub(crate) type Value<'a> = (&'a DeValue<'a>, Span);
 pub(crate) struct Reader<'d> {
     pub(crate) file: FileId,
     pub(crate) diagnostics: &'d mut Diagnostics,
+    /// The largest port number of a switch.
+    pub(crate) max_port: u32,
 }
 
 /// Parses the document. If it is not TOML, reports every syntax error and returns `None`.
@@ -44,7 +46,7 @@ impl Reader<'_> {
                 let finding = Diagnostic::error("topology", self.span(key.span()), format!("{what} has no `{name}`"));
                 let help = match names::nearest(name, keys.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it has {}", keys.join(", ")),
+                    None => format!("the keys are {}", keys.join(", ")),
                 };
                 self.diagnostics.push(finding.help(help));
             }
@@ -59,7 +61,7 @@ impl Reader<'_> {
     pub(crate) fn table<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<&'a DeTable<'a>> {
         let (value, span) = self.get(table, key)?;
         if value.as_table().is_none() {
-            self.wrong(span, format!("`{key}` is a table: write [{key}] and what it has below"));
+            self.wrong(span, format!("`{key}` must be a table: write [{key}] and its keys below"));
         }
         value.as_table()
     }
@@ -67,7 +69,7 @@ impl Reader<'_> {
     pub(crate) fn text<'a>(&mut self, table: &'a DeTable<'a>, key: &str) -> Option<(&'a str, Span)> {
         let (value, span) = self.get(table, key)?;
         if value.as_str().is_none() {
-            self.wrong(span, format!("`{key}` is a text: write it in double quotes"));
+            self.wrong(span, format!("`{key}` must be a string: write it in double quotes"));
         }
         value.as_str().map(|text| (text, span))
     }
@@ -75,7 +77,7 @@ impl Reader<'_> {
     /// Reports a name with control characters, which would act on the terminal that shows it.
     pub(crate) fn showable(&mut self, name: &str, span: Span) {
         if name.chars().any(char::is_control) {
-            self.wrong(span, format!("the name {name:?} has control characters"));
+            self.wrong(span, format!("the name {name:?} contains control characters"));
         }
     }
 
@@ -97,7 +99,7 @@ impl Reader<'_> {
         let number = value.as_integer().and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok());
         let fits = number.filter(|number| range.contains(number));
         if fits.is_none() {
-            self.wrong(span, format!("`{key}` is a whole number from {} to {}", range.start(), range.end()));
+            self.wrong(span, format!("`{key}` must be an integer from {} to {}", range.start(), range.end()));
         }
         fits
     }
@@ -106,7 +108,7 @@ impl Reader<'_> {
         let (value, span) = self.get(table, key)?;
         let fits = number(value).filter(|number| (0.0..=1.0).contains(number));
         if fits.is_none() {
-            self.wrong(span, format!("`{key}` is a chance: a number from 0 to 1"));
+            self.wrong(span, format!("`{key}` must be a probability from 0 to 1"));
         }
         fits
     }
@@ -115,7 +117,7 @@ impl Reader<'_> {
         let (value, span) = self.get(table, key)?;
         let found = number(value);
         if found.is_none() {
-            self.wrong(span, format!("`{key}` is a number"));
+            self.wrong(span, format!("`{key}` must be a number"));
         }
         found
     }

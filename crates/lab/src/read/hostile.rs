@@ -2,7 +2,7 @@
 
 use diagnostics::{Diagnostics, SourceMap};
 
-use crate::generate::{Kind, generate};
+use crate::generate::{NetworkKind, generate};
 use crate::random::Random;
 use crate::topology::{Shape, Topology};
 use crate::{emit, scenario};
@@ -12,16 +12,16 @@ fn findings(topology: &str, scenario: Option<&str>) -> String {
     let mut map = SourceMap::new();
     let mut diagnostics = Diagnostics::new();
     let file = map.add("lab.toml", topology);
-    let read = super::read(file, topology, &mut diagnostics);
+    let read = super::read(file, topology, 510, &mut diagnostics);
     if let (Some(topology), Some(text)) = (read, scenario) {
         let file = map.add("scenario.toml", text);
-        let _ = scenario::read(file, text, &topology, &mut diagnostics);
+        let _ = scenario::read(file, text, &topology, 510, &mut diagnostics);
     }
     diagnostics.render(&map, false)
 }
 
 fn star(hosts: u32) -> Topology {
-    generate(Kind::Star { hosts }, Shape::default(), Shape::default()).expect("it can be made")
+    generate(NetworkKind::Star { hosts }, Shape::default(), Shape::default(), 510).expect("it can be made")
 }
 
 #[test]
@@ -40,20 +40,21 @@ fn nests_without_end_are_refused() {
 }
 
 #[test]
-fn numbers_out_of_reach_are_told_at_their_line() {
-    let lab = "[hosts.h1]\nip = \"10.0.0.1/8\"\n[hosts.h2]\nip = \"10.0.0.2/8\"\n[switches.s1]\n[[links]]\nends = [\"h1\", \"s1:1\"]\n[[links]]\nends = [\"h2\", \"s1:2\"]\n";
+fn numbers_out_of_range_are_reported_at_their_line() {
+    let lab = "[hosts.h1]\nip = \"10.0.0.1/8\"\n[hosts.h2]\nip = \"10.0.0.2/8\"\n[switches.s1]\n\
+               [[links]]\nends = [\"h1\", \"s1:1\"]\n[[links]]\nends = [\"h2\", \"s1:2\"]\n";
     for (wrong, expected) in [
-        ("rate = \"0bps\"", "`0bps` is out of reach"),
-        ("rate = \"99999999999999999999Gbps\"", "is out of reach"),
+        ("rate = \"0bps\"", "`0bps` is out of range"),
+        ("rate = \"99999999999999999999Gbps\"", "is out of range"),
         ("delay = \"-1ms\"", "`-1ms` is not a time"),
         ("delay = \"99h\"", "is not a time"),
-        ("rate = \"1Tbps\"\ndelay = \"1s\"", "bytes would travel on this link"),
-        ("queue = 1000000000", "`queue` is a whole number from 1 to 1000000"),
-        ("mtu = 99999999999999999999", "`mtu` is a whole number"),
-        ("loss = 1e400", "`loss` is a chance"),
-        ("loss = nan", "`loss` is a chance"),
+        ("rate = \"1Tbps\"\ndelay = \"1s\"", "bytes would be in flight on this link"),
+        ("queue = 1000000000", "`queue` must be an integer from 1 to 1000000"),
+        ("mtu = 99999999999999999999", "`mtu` must be an integer"),
+        ("loss = 1e400", "`loss` must be a probability"),
+        ("loss = nan", "`loss` must be a probability"),
         ("ends = [\"s1:4294967296\", \"h1\"]", ""),
-        ("[hosts.h3]\nip = \"10.0.1.1/24\"\ngateway = \"10.0.2.1\"", "does not reach its gateway 10.0.2.1"),
+        ("[hosts.h3]\nip = \"10.0.1.1/24\"\ngateway = \"10.0.2.1\"", "cannot reach its gateway 10.0.2.1"),
     ] {
         let found = findings(&format!("{lab}{wrong}\n"), None);
         assert!(found.contains(expected) && found.contains("lab.toml:"), "{wrong}\n{found}");
@@ -61,28 +62,28 @@ fn numbers_out_of_reach_are_told_at_their_line() {
     let udp = "[[traffic]]\nkind = \"udp\"\nfrom = \"h1\"\nto = \"h2\"\n";
     let slow = lab.replacen("[[links]]", "[[links]]\ndelay = \"1000s\"", 1);
     for (lab, scenario, expected) in [
-        (lab, "duration = \"3600s\"\nsample = \"1us\"\n".to_owned(), "make more than 10000000 samples"),
-        (lab, "duration = \"9999999s\"\n".to_owned(), "is too long: times are up to 3600s"),
+        (lab, "duration = \"3600s\"\nsample = \"1us\"\n".to_owned(), "give more than 10000000 samples"),
+        (lab, "duration = \"9999999s\"\n".to_owned(), "is too long: the maximum is 3600s"),
         (
             lab,
             "duration = \"3600s\"\n[random-faults]\nevery = \"0ns\"\n".to_owned(),
-            "a fault every 0ns makes more than",
+            "a fault every 0ns gives more than",
         ),
-        (lab, format!("{udp}rate = \"1Tbps\"\nsize = 1\n"), "`size` is a whole number from 62"),
+        (lab, format!("{udp}rate = \"1Tbps\"\nsize = 1\n"), "`size` must be an integer from 62"),
         (lab, format!("{udp}rate = \"1Mbps\"\nstart = \"2s\"\nstop = \"1s\"\n"), "stops before it starts"),
         (
             lab,
             "[[traffic]]\nkind = \"ping\"\nfrom = \"h1\"\nto = \"h2\"\ncount = 10000000000\n".to_owned(),
-            "`count` is a whole number",
+            "`count` must be an integer",
         ),
         (lab, format!("duration = \"3600s\"\n{udp}rate = \"1Tbps\"\nsize = 62\n"), "sends about 7258064516129 frames"),
         (
             lab,
             "[[traffic]]\nkind = \"flows\"\nfrom = \"h1\"\nto = \"h2\"\nrate = \"1Tbps\"\nsizes = 1\n".to_owned(),
-            "begins about 125000000000 flows",
+            "starts about 125000000000 flows",
         ),
-        (lab, format!("{udp}name = \"a\\u001b[2J\"\nrate = \"1Mbps\"\n"), "has control characters"),
-        (&slow, format!("{udp}rate = \"1Tbps\"\n"), "more on a way of 1000s than is simulated"),
+        (lab, format!("{udp}name = \"a\\u001b[2J\"\nrate = \"1Mbps\"\n"), "contains control characters"),
+        (&slow, format!("{udp}rate = \"1Tbps\"\n"), "bytes in flight on a link with a delay of 1000s"),
     ] {
         let found = findings(lab, Some(&scenario));
         assert!(found.contains(expected) && found.contains("scenario.toml:"), "{scenario}\n{found}");
@@ -92,22 +93,22 @@ fn numbers_out_of_reach_are_told_at_their_line() {
 #[test]
 fn networks_beyond_memory_are_refused() {
     for kind in [
-        Kind::FatTree { k: 1000 },
-        Kind::FatTree { k: 48 },
-        Kind::Star { hosts: u32::MAX },
-        Kind::Line { switches: u32::MAX, hosts: u32::MAX },
-        Kind::LeafSpine { leaves: u32::MAX, spines: u32::MAX, hosts: u32::MAX },
-        Kind::Random { switches: 10, extra: u32::MAX, hosts: 1, seed: 1 },
-        Kind::Ring { switches: u32::MAX, hosts: 0 },
-        Kind::Dumbbell { hosts: u32::MAX },
+        NetworkKind::FatTree { k: 1000 },
+        NetworkKind::FatTree { k: 48 },
+        NetworkKind::Star { hosts: u32::MAX },
+        NetworkKind::Line { switches: u32::MAX, hosts: u32::MAX },
+        NetworkKind::LeafSpine { leaves: u32::MAX, spines: u32::MAX, hosts: u32::MAX },
+        NetworkKind::Random { switches: 10, extra: u32::MAX, hosts: 1, seed: 1 },
+        NetworkKind::Ring { switches: u32::MAX, hosts: 0 },
+        NetworkKind::Dumbbell { hosts: u32::MAX },
     ] {
-        assert!(generate(kind, Shape::default(), Shape::default()).is_err(), "{kind:?}");
+        assert!(generate(kind, Shape::default(), Shape::default(), 510).is_err(), "{kind:?}");
     }
-    let line = generate(Kind::Line { switches: 4_000, hosts: 1 }, Shape::default(), Shape::default());
+    let line = generate(NetworkKind::Line { switches: 4_000, hosts: 1 }, Shape::default(), Shape::default(), 510);
     let found = findings(&emit(&line.expect("it can be made")), None);
-    assert!(found.contains("shortest paths would be 16000000 routes"), "{found}");
+    assert!(found.contains("shortest paths would need 16000000 routes"), "{found}");
     let many: String = (0..30_000).map(|host| format!("[hosts.h{host}]\n")).collect();
-    assert!(findings(&many, None).contains("30000 hosts and 0 switches, and the most is 20000"));
+    assert!(findings(&many, None).contains("30000 hosts and 0 switches; the maximum is 20000"));
     let ping = "[[traffic]]\nkind = \"ping\"\nfrom = \"all\"\nto = \"all\"\n";
     let found = findings(&emit(&star(300)), Some(ping));
     assert!(found.contains("has 89700 pairs that ping each other") && found.contains("scenario.toml:1:1"), "{found}");
@@ -118,7 +119,8 @@ fn files_with_bytes_changed_never_panic() {
     let lab = emit(&star(3));
     let scenario = "duration = \"1s\"\n[[traffic]]\nname = \"a\"\nkind = \"probe\"\nfrom = \"h1\"\nto = [\"h2\"]\n\
         frame = \"ffffffffffff 020000000001 88b5 00\"\nvalues = { v = { at = 14, over = [1, 2], scale = 8e6 } }\n\
-        [[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"h2\"]\n[[expect]]\ntraffic = \"a\"\nvalue = \"v\"\nmean = [1, 2]\n\
+        [[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"h2\"]\n\
+        [[expect]]\ntraffic = \"a\"\nvalue = \"v\"\nmean = [1, 2]\n\
         [[expect]]\nlink = \"s1:1\"\nshare = [0.1, 0.2]\namong = [\"s1:1\"]\n";
     let mut random = Random::new(1, 0);
     let pieces = ["\"", "[", "]", "{", "}", "=", "-", "9999999999", "\n", ".", "1e9", "[[", "'", "\u{e9}", "# ", "all"];

@@ -1,4 +1,4 @@
-//! Topology files: the project's own TOML format, and the `topology.json` of the public P4 tutorials.
+//! Reads topology files: the project's own TOML format, and the `topology.json` of the public P4 tutorials.
 //!
 //! Every mistake is reported with its location, all of them in one run, before anything is created.
 
@@ -34,18 +34,19 @@ impl Format {
     }
 }
 
-/// Reads and [`check`]s a topology. Returns `None` if there was an error.
-pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Topology> {
-    let topology = read_partly(file, text, diagnostics);
+/// Reads and [`check`]s a topology. `max_port` is the largest port number of its switches, which the architecture
+/// decides. Returns `None` if there was an error.
+pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnostics) -> Option<Topology> {
+    let topology = read_partly(file, text, max_port, diagnostics);
     (!diagnostics.has_errors()).then_some(topology)
 }
 
 /// Reads as much of a topology as possible, for callers that look for further mistakes after an error. If there was an
 /// error, only single hosts, switches and links of the result are reliable.
-pub fn read_partly(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
+pub fn read_partly(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnostics) -> Topology {
     let topology = match Format::of(text) {
-        Format::Toml => toml::read(file, text, diagnostics),
-        Format::Tutorial => tutorial::read(file, text, diagnostics),
+        Format::Toml => toml::read(file, text, max_port, diagnostics),
+        Format::Tutorial => tutorial::read(file, text, max_port, diagnostics),
     };
     check(&topology, diagnostics);
     topology

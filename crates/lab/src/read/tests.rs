@@ -1,14 +1,14 @@
 use diagnostics::{Diagnostics, SourceMap};
 
-use crate::generate::{Kind, generate};
-use crate::topology::{Endpoint, Entries, Program, Rate, Shape, Topology};
+use crate::generate::{NetworkKind, generate};
+use crate::topology::{Endpoint, Entries, Rate, Shape, SwitchProgram, Topology};
 
 /// Reads a text; returns the topology and the rendered diagnostics.
 fn read(text: &str) -> (Option<Topology>, String) {
     let mut map = SourceMap::new();
     let file = map.add("lab.toml", text);
     let mut diagnostics = Diagnostics::new();
-    let topology = super::read(file, text, &mut diagnostics);
+    let topology = super::read(file, text, 510, &mut diagnostics);
     (topology, diagnostics.render(&map, false))
 }
 
@@ -45,7 +45,7 @@ fn a_file_is_read() {
     assert_eq!(topology.hosts[0].mac.to_string(), "02:00:00:00:00:01");
     assert_eq!(topology.hosts[0].neighbours[0].1.to_string(), "02:00:00:00:01:fe");
     let switch = &topology.switches[0];
-    assert!(matches!(&switch.program, Program::File(name, _) if name == "router.p4"));
+    assert!(matches!(&switch.program, SwitchProgram::File(name, _) if name == "router.p4"));
     assert!(matches!(&switch.entries, Entries::File(name, _) if name == "s1.json"));
     assert_eq!(switch.cpu_port, Some(510));
     assert_eq!(topology.links[0].shape.rate, Some(Rate::from_bps(10_000_000)));
@@ -58,16 +58,16 @@ fn a_file_is_read() {
 fn what_is_written_is_read_again() {
     let edge = Shape { rate: Some(Rate::from_bps(1_000_000_000)), ..Shape::default() };
     let kinds = [
-        Kind::Line { switches: 3, hosts: 2 },
-        Kind::Ring { switches: 4, hosts: 1 },
-        Kind::Star { hosts: 5 },
-        Kind::LeafSpine { leaves: 3, spines: 2, hosts: 2 },
-        Kind::FatTree { k: 4 },
-        Kind::Dumbbell { hosts: 2 },
-        Kind::Random { switches: 6, extra: 3, hosts: 1, seed: 4 },
+        NetworkKind::Line { switches: 3, hosts: 2 },
+        NetworkKind::Ring { switches: 4, hosts: 1 },
+        NetworkKind::Star { hosts: 5 },
+        NetworkKind::LeafSpine { leaves: 3, spines: 2, hosts: 2 },
+        NetworkKind::FatTree { k: 4 },
+        NetworkKind::Dumbbell { hosts: 2 },
+        NetworkKind::Random { switches: 6, extra: 3, hosts: 1, seed: 4 },
     ];
     for kind in kinds {
-        let made = generate(kind, edge, Shape { rate: None, loss: 0.25, ..edge }).expect("it can be made");
+        let made = generate(kind, edge, Shape { rate: None, loss: 0.25, ..edge }, 510).expect("it can be made");
         let text = crate::emit(&made);
         let (again, findings) = read(&text);
         let again = again.unwrap_or_else(|| panic!("{kind:?}: {findings}"));
@@ -92,7 +92,8 @@ fn switches_say_where_their_controllers_reach_them() {
     let again = read(&crate::emit(&topology)).0.expect("what is written can be read");
     assert_eq!(told(&again), told(&topology));
     let (_, findings) = read("[defaults]\np4runtime = \"127.0.0.1:9559\"\n[switches.s1]\np4runtime = 50051\n");
-    for expected in ["several switches cannot be at one address", "`p4runtime` is true, false, or an address and port"]
+    for expected in
+        ["several switches cannot share an address", "`p4runtime` must be true, false, or an address and port"]
     {
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
@@ -132,21 +133,21 @@ delay = "1ms"
     );
     assert!(topology.is_none());
     for expected in [
-        "`10.0.1.1` is not an address and its network",
+        "`10.0.1.1` is not an address with a prefix length",
         "a host has no `ipp`",
         "did you mean `ip`?",
         "`08:00:00:00:00` is not an Ethernet address",
         "`h2` and `h3` both have the address 10.0.1.2",
         "the name `1x` does not begin with a letter",
         "there is no program `builtin:switch`",
-        "shortest paths are entries of the built-in router",
+        "shortest paths require the built-in router",
         "`10` is not a rate",
-        "`loss` is a chance",
+        "`loss` must be a probability",
         "port 1 of `s1` has two links",
         "there is no host or switch `s2`",
         "`h3` is a host and has no ports",
-        "`s1` is a switch: say which port",
-        "a link has two ends",
+        "`s1` is a switch: specify a port",
+        "a link must have two ends",
     ] {
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
@@ -158,10 +159,10 @@ fn addresses_that_no_host_has_are_told() {
     for (address, what) in [
         ("0.0.0.0/0", "this network"),
         ("127.0.0.1/8", "a loopback address"),
-        ("224.0.0.1/24", "that of a group"),
+        ("224.0.0.1/24", "a multicast address"),
         ("255.255.255.255/32", "reserved"),
-        ("10.0.1.0/24", "that of its network"),
-        ("10.0.1.255/24", "its network's broadcast address"),
+        ("10.0.1.0/24", "its network address"),
+        ("10.0.1.255/24", "its broadcast address"),
     ] {
         let (_, found) = read(&format!("[hosts.h1]\nip = \"{address}\"\n"));
         assert!(found.contains(what) && found.contains("lab.toml:1:"), "{address}\n{found}");
@@ -187,8 +188,8 @@ fn the_tutorials_format_is_read() {
     let topology = topology.unwrap_or_else(|| panic!("{findings}"));
     assert_eq!(topology.hosts[0].gateway, Some([10, 0, 1, 10].into()));
     assert_eq!(topology.hosts[0].neighbours, [([10, 0, 1, 10].into(), "08:00:00:00:01:00".parse().unwrap())]);
-    assert!(matches!(&topology.switches[0].program, Program::File(name, _) if name == "firewall.p4"));
-    assert_eq!(topology.switches[1].program, Program::Unsaid);
+    assert!(matches!(&topology.switches[0].program, SwitchProgram::File(name, _) if name == "firewall.p4"));
+    assert_eq!(topology.switches[1].program, SwitchProgram::Unsaid);
     assert_eq!(topology.links[1].shape.rate, Some(Rate::from_bps(500_000)));
     assert_eq!(topology.links[1].shape.delay.as_ns(), 5_000_000);
     assert_eq!(topology.links[2].shape.delay.as_ns(), 3_000_000);

@@ -1,4 +1,4 @@
-//! `lab.toml`.
+//! Reads `lab.toml`.
 //!
 //! ```toml
 //! [defaults]                        # apply where a host, switch or link does not override them
@@ -35,7 +35,7 @@ use toml::de::DeTable;
 
 use super::document::{self, Reader};
 use super::{default_mac, field};
-use crate::topology::{End, Endpoint, Entries, Host, Link, Node, Program, Rate, Shape, Switch, Topology};
+use crate::topology::{End, Endpoint, Entries, Host, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch};
 
 /// The name of the built-in router in a file.
 const ROUTER: &str = "builtin:router";
@@ -50,10 +50,10 @@ const LINK_KEYS: [&str; 9] =
     ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
 
 /// Reads as much as possible; every mistake becomes a diagnostic.
-pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
+pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnostics) -> Topology {
     let mut topology = Topology::default();
     let Some(document) = document::parse(file, text, diagnostics) else { return topology };
-    let mut reader = Reader { file, diagnostics };
+    let mut reader = Reader { file, diagnostics, max_port };
     let top = document.get_ref();
     reader.known(top, "a topology", &["defaults", "hosts", "switches", "links"]);
     let defaults = reader.defaults(top);
@@ -64,7 +64,7 @@ pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology
 }
 
 struct Defaults {
-    program: Program,
+    program: SwitchProgram,
     entries: Entries,
     p4runtime: Option<Endpoint>,
     shape: Shape,
@@ -72,8 +72,12 @@ struct Defaults {
 
 impl Reader<'_> {
     fn defaults(&mut self, top: &DeTable<'_>) -> Defaults {
-        let mut defaults =
-            Defaults { program: Program::Unsaid, entries: Entries::None, p4runtime: None, shape: Shape::default() };
+        let mut defaults = Defaults {
+            program: SwitchProgram::Unsaid,
+            entries: Entries::None,
+            p4runtime: None,
+            shape: Shape::default(),
+        };
         if let Some(table) = self.table(top, "defaults") {
             self.known(table, "`defaults`", &["program", "entries", "p4runtime", "link"]);
             defaults.program = self.program(table).unwrap_or(defaults.program);
@@ -81,7 +85,7 @@ impl Reader<'_> {
             defaults.p4runtime = self.endpoint(table).unwrap_or_default();
             if let Some(Endpoint::At(_)) = defaults.p4runtime {
                 let span = self.get(table, "p4runtime").map_or(Span::new(self.file, 0, 0), |(_, span)| span);
-                self.wrong(span, "several switches cannot be at one address: write p4runtime = true here");
+                self.wrong(span, "several switches cannot share an address: write p4runtime = true here");
             }
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
@@ -98,12 +102,12 @@ impl Reader<'_> {
         for (name, value) in things.iter() {
             let span = self.span(name.span());
             let name: &str = name.get_ref();
-            if let Some(what) = field::wrong_name(name) {
+            if let Some(what) = field::name_problem(name) {
                 self.wrong(span, format!("the name `{name}` {what}"));
             }
             match value.get_ref().as_table() {
                 Some(table) => found.push((name, span, table)),
-                None => self.wrong(span, format!("`{name}` is a table: write [{key}.{name}]")),
+                None => self.wrong(span, format!("`{name}` must be a table: write [{key}.{name}]")),
             }
         }
         found.sort_by_key(|(_, span, _)| span.start);
@@ -114,9 +118,9 @@ impl Reader<'_> {
         for (name, span, table) in self.named(top, "hosts") {
             self.known(table, "a host", &["ip", "mac", "gateway", "neighbours", "commands"]);
             let address = self.text(table, "ip").and_then(|(text, span)| {
-                let address = field::network(text);
+                let address = field::cidr(text);
                 if address.is_none() {
-                    self.wrong(span, format!("`{text}` is not an address and its network: write 10.0.1.1/24"));
+                    self.wrong(span, format!("`{text}` is not an address with a prefix length: write 10.0.1.1/24"));
                 }
                 address
             });
@@ -151,20 +155,20 @@ impl Reader<'_> {
             list.iter().map(|command| command.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
         });
         if commands.is_none() {
-            self.wrong(span, "`commands` is a list of texts: [\"ip route add …\", \"…\"]");
+            self.wrong(span, "`commands` must be a list of strings: [\"ip route add …\", \"…\"]");
         }
         commands.unwrap_or_default()
     }
 
-    fn program(&mut self, table: &DeTable<'_>) -> Option<Program> {
+    fn program(&mut self, table: &DeTable<'_>) -> Option<SwitchProgram> {
         let (name, span) = self.text(table, "program")?;
         if name == ROUTER {
-            return Some(Program::Router);
+            return Some(SwitchProgram::Router);
         }
         if name.starts_with("builtin:") {
             self.wrong(span, format!("there is no program `{name}`; the built-in one is \"{ROUTER}\""));
         }
-        Some(Program::File(name.to_owned(), span))
+        Some(SwitchProgram::File(name.to_owned(), span))
     }
 
     fn entries(&mut self, table: &DeTable<'_>) -> Option<Entries> {
@@ -180,7 +184,7 @@ impl Reader<'_> {
         }
         let address = value.as_str().and_then(|text| text.parse().ok());
         if address.is_none() {
-            self.wrong(span, "`p4runtime` is true, false, or an address and port: \"127.0.0.1:50051\"");
+            self.wrong(span, "`p4runtime` must be true, false, or an address and port: \"127.0.0.1:50051\"");
         }
         Some(address.map(Endpoint::At))
     }
@@ -190,23 +194,23 @@ impl Reader<'_> {
             self.known(table, "a switch", &["program", "entries", "cpu_port", "p4runtime", "device_id"]);
             let program = self.program(table).unwrap_or_else(|| defaults.program.clone());
             let entries = self.entries(table).unwrap_or_else(|| defaults.entries.clone());
-            let cpu_port = self.integer(table, "cpu_port", 1..=crate::topology::MAX_PORT);
+            let cpu_port = self.integer(table, "cpu_port", 1..=self.max_port);
             let p4runtime = self.endpoint(table).unwrap_or(defaults.p4runtime);
             let device_id = self.integer(table, "device_id", 0..=u32::MAX).map(u64::from);
             let name = name.to_owned();
-            topology.switches.push(Switch { name, program, entries, cpu_port, p4runtime, device_id, span });
+            topology.switches.push(TopologySwitch { name, program, entries, cpu_port, p4runtime, device_id, span });
         }
     }
 
     fn links(&mut self, top: &DeTable<'_>, defaults: &Defaults, topology: &mut Topology) {
         let Some((value, span)) = self.get(top, "links") else { return };
         let Some(links) = value.as_array() else {
-            return self.wrong(span, "`links` is a list: write [[links]] before each");
+            return self.wrong(span, "`links` must be a list: write [[links]] before each link");
         };
         for link in links.iter() {
             let span = self.span(link.span());
             let Some(table) = link.get_ref().as_table() else {
-                self.wrong(span, "a link is a table: write [[links]] and `ends` below");
+                self.wrong(span, "a link must be a table: write [[links]] and `ends` below");
                 continue;
             };
             self.known(table, "a link", &[&["ends"], &LINK_KEYS[..]].concat());
@@ -219,14 +223,14 @@ impl Reader<'_> {
 
     fn ends(&mut self, table: &DeTable<'_>, span: Span, topology: &Topology) -> Option<([End; 2], Span)> {
         let Some((value, span)) = self.get(table, "ends") else {
-            self.wrong(span, "a link has two ends: ends = [\"h1\", \"s1:1\"]");
+            self.wrong(span, "a link must have two ends: ends = [\"h1\", \"s1:1\"]");
             return None;
         };
         let texts: Option<Vec<_>> = value
             .as_array()
             .and_then(|ends| ends.iter().map(|end| Some((end.get_ref().as_str()?, self.span(end.span())))).collect());
         let Some(&[first, second]) = texts.as_deref() else {
-            self.wrong(span, "a link has two ends, both texts: [\"h1\", \"s1:1\"]");
+            self.wrong(span, "the ends of a link must be strings: [\"h1\", \"s1:1\"]");
             return None;
         };
         let ends = [self.end(first, topology), self.end(second, topology)];
@@ -234,7 +238,7 @@ impl Reader<'_> {
     }
 
     pub(crate) fn end(&mut self, (text, span): (&str, Span), topology: &Topology) -> Option<End> {
-        let (name, port) = field::end(text);
+        let (name, port) = field::endpoint(text);
         let Some(node) = topology.node(name) else {
             let finding = Diagnostic::error("topology", span, format!("there is no host or switch `{name}`"));
             let hosts = topology.hosts.iter().map(|host| host.name.as_str());
@@ -253,12 +257,10 @@ impl Reader<'_> {
                 None
             }
             (Node::Switch(_), port) => {
-                let port = port
-                    .and_then(|port| port.parse().ok())
-                    .filter(|port| (1..=crate::topology::MAX_PORT).contains(port));
+                let most = self.max_port;
+                let port = port.and_then(|port| port.parse().ok()).filter(|port| (1..=most).contains(port));
                 if port.is_none() {
-                    let most = crate::topology::MAX_PORT;
-                    self.wrong(span, format!("`{name}` is a switch: say which port, 1 to {most}: \"{name}:1\""));
+                    self.wrong(span, format!("`{name}` is a switch: specify a port from 1 to {most}: \"{name}:1\""));
                 }
                 port.map(|port| End { node, port })
             }

@@ -1,4 +1,4 @@
-//! `topology.json` of the public P4 tutorials.
+//! Reads `topology.json` of the public P4 tutorials.
 //!
 //! Hosts have `ip`, `mac` and `commands`. Switches have `runtime_json` and, if they run another program than the rest,
 //! `program`. It names the JSON that BMv2 loads: `build/basic.json` stands for `basic.p4`. A link is
@@ -13,23 +13,23 @@ use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::{default_mac, field};
-use crate::topology::{Delay, End, Entries, Host, Link, MAX_PORT, Node, Program, Rate, Shape, Switch, Topology};
+use crate::topology::{Delay, End, Entries, Host, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch};
 
 /// Reads as much as possible; every mistake becomes a diagnostic.
-pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology {
+pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnostics) -> Topology {
     let mut topology = Topology::default();
-    let mut reader = Reader { file, diagnostics };
+    let mut reader = Reader { file, diagnostics, max_port };
     let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let range = error.range();
             let span = Span::new(file, range.start as u32, range.end as u32);
-            reader.wrong(span, format!("this is not JSON: {}", error.kind()));
+            reader.wrong(span, format!("invalid JSON: {}", error.kind()));
             return topology;
         }
     };
     let Some(Value::Object(root)) = &parsed.value else {
-        reader.wrong(Span::new(file, 0, 0), "a topology is a JSON object with `hosts`, `switches` and `links`");
+        reader.wrong(Span::new(file, 0, 0), "a topology must be a JSON object with `hosts`, `switches` and `links`");
         return topology;
     };
     for (name, span, host) in reader.named(root, "hosts") {
@@ -47,6 +47,8 @@ pub fn read(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Topology
 struct Reader<'d> {
     file: FileId,
     diagnostics: &'d mut Diagnostics,
+    /// The largest port number of a switch.
+    max_port: u32,
 }
 
 impl Reader<'_> {
@@ -63,18 +65,18 @@ impl Reader<'_> {
     fn named<'a>(&mut self, root: &'a Object<'a>, key: &str) -> Vec<(&'a str, Span, &'a Object<'a>)> {
         let Some(property) = root.get(key) else { return Vec::new() };
         let Value::Object(things) = &property.value else {
-            self.wrong(self.span(&property.value), format!("`{key}` is an object: {{\"name\": {{…}}, …}}"));
+            self.wrong(self.span(&property.value), format!("`{key}` must be an object: {{\"name\": {{…}}, …}}"));
             return Vec::new();
         };
         let mut found = Vec::new();
         for property in &things.properties {
             let (name, span) = (property.name.as_str(), self.span(&property.name));
-            if let Some(what) = field::wrong_name(name) {
+            if let Some(what) = field::name_problem(name) {
                 self.wrong(span, format!("the name `{name}` {what}"));
             }
             match &property.value {
                 Value::Object(thing) => found.push((name, span, thing)),
-                other => self.wrong(self.span(other), format!("`{name}` is an object")),
+                other => self.wrong(self.span(other), format!("`{name}` must be an object")),
             }
         }
         found
@@ -85,7 +87,7 @@ impl Reader<'_> {
         match &property.value {
             Value::StringLit(text) => Some((text.value.as_ref(), self.span(text))),
             other => {
-                self.wrong(self.span(other), format!("`{key}` is a text"));
+                self.wrong(self.span(other), format!("`{key}` must be a string"));
                 None
             }
         }
@@ -93,9 +95,9 @@ impl Reader<'_> {
 
     fn host(&mut self, name: &str, span: Span, object: &Object<'_>, at: usize) -> Host {
         let address = self.text(object, "ip").and_then(|(text, span)| {
-            let address = field::network(text);
+            let address = field::cidr(text);
             if address.is_none() {
-                self.wrong(span, format!("`{text}` is not an address and its network: write 10.0.1.1/24"));
+                self.wrong(span, format!("`{text}` is not an address with a prefix length: write 10.0.1.1/24"));
             }
             address
         });
@@ -105,7 +107,7 @@ impl Reader<'_> {
         let commands = match object.get("commands").map(|property| &property.value) {
             Some(Value::Array(list)) => self.commands(list),
             Some(other) => {
-                self.wrong(self.span(other), "`commands` is a list of texts");
+                self.wrong(self.span(other), "`commands` must be a list of strings");
                 Vec::new()
             }
             None => Vec::new(),
@@ -121,16 +123,16 @@ impl Reader<'_> {
         for command in &list.elements {
             match command {
                 Value::StringLit(text) => commands.push(text.value.to_string()),
-                other => self.wrong(self.span(other), "a command is a text"),
+                other => self.wrong(self.span(other), "a command must be a string"),
             }
         }
         commands
     }
 
-    fn switch(&mut self, name: &str, span: Span, object: &Object<'_>) -> Switch {
+    fn switch(&mut self, name: &str, span: Span, object: &Object<'_>) -> TopologySwitch {
         let program = match self.text(object, "program") {
-            Some((text, span)) => Program::File(source_of(text), span),
-            None => Program::Unsaid,
+            Some((text, span)) => SwitchProgram::File(source_of(text), span),
+            None => SwitchProgram::Unsaid,
         };
         let entries = match self.text(object, "runtime_json") {
             Some((text, span)) => Entries::File(text.to_owned(), span),
@@ -141,22 +143,22 @@ impl Reader<'_> {
             Some(Value::NumberLit(number)) => number.value.parse().ok(),
             _ => None,
         };
-        Switch { name: name.to_owned(), program, entries, cpu_port, p4runtime: None, device_id: None, span }
+        TopologySwitch { name: name.to_owned(), program, entries, cpu_port, p4runtime: None, device_id: None, span }
     }
 
     fn links(&mut self, root: &Object<'_>, topology: &mut Topology) {
         let Some(property) = root.get("links") else { return };
         let Value::Array(links) = &property.value else {
-            return self.wrong(self.span(&property.value), "`links` is a list: [[\"h1\", \"s1-p1\"], …]");
+            return self.wrong(self.span(&property.value), "`links` must be a list: [[\"h1\", \"s1-p1\"], …]");
         };
         for link in &links.elements {
             let span = self.span(link);
             let Value::Array(parts) = link else {
-                self.wrong(span, "a link is a list: [\"h1\", \"s1-p1\"]");
+                self.wrong(span, "a link must be a list: [\"h1\", \"s1-p1\"]");
                 continue;
             };
             let [first, second, rest @ ..] = &parts.elements[..] else {
-                self.wrong(span, "a link has two ends: [\"h1\", \"s1-p1\"]");
+                self.wrong(span, "a link must have two ends: [\"h1\", \"s1-p1\"]");
                 continue;
             };
             let mut shape = Shape::default();
@@ -176,7 +178,10 @@ impl Reader<'_> {
             Value::StringLit(text) => text.value.to_string(),
             Value::NumberLit(number) => number.value.to_owned(),
             other => {
-                self.wrong(self.span(other), "a delay is a number of milliseconds, or a text with its unit: \"5ms\"");
+                self.wrong(
+                    self.span(other),
+                    "a delay must be a number of milliseconds, or a string with a unit: \"5ms\"",
+                );
                 return None;
             }
         };
@@ -186,7 +191,7 @@ impl Reader<'_> {
 
     fn bandwidth(&mut self, value: &Value<'_>) -> Option<Rate> {
         let Value::NumberLit(number) = value else {
-            self.wrong(self.span(value), "a bandwidth is a number, in Mbit/s");
+            self.wrong(self.span(value), "a bandwidth must be a number, in Mbit/s");
             return None;
         };
         format!("{}Mbps", number.value).parse().map_err(|error| self.wrong(self.span(value), format!("{error}"))).ok()
@@ -195,7 +200,7 @@ impl Reader<'_> {
     fn end(&mut self, value: &Value<'_>, topology: &Topology) -> Option<End> {
         let span = self.span(value);
         let Value::StringLit(text) = value else {
-            self.wrong(span, "an end is a text: \"h1\", or \"s1-p1\" for a switch and its port");
+            self.wrong(span, "an end must be a string: \"h1\", or \"s1-p1\" for a switch and its port");
             return None;
         };
         let (name, port) = match text.value.rsplit_once("-p") {
@@ -215,11 +220,12 @@ impl Reader<'_> {
         if let (Node::Host(_), None) = (node, port) {
             return Some(End { node, port: 0 });
         }
-        let port = port.and_then(|port| port.parse().ok()).filter(|port| (1..=MAX_PORT).contains(port));
+        let most = self.max_port;
+        let port = port.and_then(|port| port.parse().ok()).filter(|port| (1..=most).contains(port));
         match (node, port) {
             (Node::Switch(_), Some(port)) => Some(End { node, port }),
             (Node::Switch(_), None) => {
-                self.wrong(span, format!("`{name}` is a switch: say which port, 1 to {MAX_PORT}: \"{name}-p1\""));
+                self.wrong(span, format!("`{name}` is a switch: specify a port from 1 to {most}: \"{name}-p1\""));
                 None
             }
             (Node::Host(_), _) => {

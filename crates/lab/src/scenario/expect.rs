@@ -1,4 +1,4 @@
-//! Expected results of a scenario: reading them from a file, and checking them.
+//! Reads the expected results of a scenario from a file, and checks them.
 
 use diagnostics::Span;
 use switch::Time;
@@ -125,13 +125,16 @@ impl Reader<'_> {
             expect(Quantity::Drops(end), self.bounds(table, "drops", Bound::Most, number, "0"));
             let among = self.ends_among(table, topology);
             if among.is_some() != self.get(table, "share").is_some() {
-                self.wrong(span, "a share is one among some: share = [0.4, 0.6] and among = [\"s1:1\", \"s1:2\"]");
+                self.wrong(
+                    span,
+                    "`share` and `among` must be given together: share = [0.4, 0.6] and among = [\"s1:1\", \"s1:2\"]",
+                );
             }
             let share = self.bounds(table, "share", Bound::Least, number, "0.5");
             expect(Quantity::Share(end, among.unwrap_or_default()), share);
         } else {
             let Some((name, name_span)) = self.text(table, "traffic") else {
-                self.wrong(span, "an expectation is of some traffic or link: traffic = \"voice\", link = \"s1:2\"");
+                self.wrong(span, "an expectation needs a traffic or a link: traffic = \"voice\", link = \"s1:2\"");
                 return found;
             };
             let Some(traffic) = scenario.traffic.iter().position(|traffic| traffic.name == name) else {
@@ -168,7 +171,7 @@ impl Reader<'_> {
             }
         }
         if found.is_empty() && self.diagnostics.error_count() == before {
-            self.wrong(span, "an expectation says what is expected: delivered = 0.99, rate = \"1Mbps\", queue = 40");
+            self.wrong(span, "an expectation needs a bound: delivered = 0.99, rate = \"1Mbps\", queue = 40");
         }
         found
     }
@@ -193,7 +196,8 @@ impl Reader<'_> {
         if found.is_none() {
             let which = if bound == Bound::Least { "at least" } else { "at most" };
             let message = format!(
-                "`{key}` is a bound, {key} = {example} ({which}), or the least and the most: [{example}, {example}]"
+                "`{key}` must be a bound, {key} = {example} ({which}), or a lower and an upper bound: [{example}, \
+                 {example}]"
             );
             self.wrong(span, message);
         }
@@ -227,8 +231,8 @@ pub fn unmet(scenario: &Scenario, topology: &Topology, results: &Results) -> Vec
         let low = expected.at_least.filter(|least| value.is_nan() || value < *least);
         let high = expected.at_most.filter(|most| value.is_nan() || value > *most);
         let bound = low.map(|least| format!("at least {least}")).or(high.map(|most| format!("at most {most}")))?;
-        let is = if value.is_nan() { "was never seen".to_owned() } else { format!("is {}", shown(value, expected)) };
-        Some(Unmet { message: format!("{what} {is}, and {bound} was expected"), span: expected.span })
+        let is = if value.is_nan() { "was not measured".to_owned() } else { format!("is {}", shown(value, expected)) };
+        Some(Unmet { message: format!("{what} {is}, expected {bound}"), span: expected.span })
     };
     scenario.expect.iter().filter_map(one).collect()
 }
@@ -265,7 +269,7 @@ fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f6
         Quantity::Marked(traffic) => {
             let marks = results.traffic[*traffic].marks;
             let share = marks.marked as f64 / marks.capable as f64;
-            (named("the share with a mark", *traffic), share)
+            (named("the share of marked packets", *traffic), share)
         }
         Quantity::Value { traffic, reading, statistic, after, before } => {
             let values = &results.traffic[*traffic].values[*reading];
@@ -273,10 +277,10 @@ fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f6
             let points: Vec<f64> =
                 values.points.iter().filter(|(at, _)| during.contains(at)).map(|(_, value)| *value).collect();
             let (word, value) = match statistic {
-                Statistic::Least => ("the least", points.iter().copied().fold(f64::NAN, f64::min)),
+                Statistic::Least => ("the minimum", points.iter().copied().fold(f64::NAN, f64::min)),
                 Statistic::Mean => ("the mean", points.iter().sum::<f64>() / points.len() as f64),
-                Statistic::Most => ("the most", points.iter().copied().fold(f64::NAN, f64::max)),
-                Statistic::Last => ("the last", points.last().copied().unwrap_or(f64::NAN)),
+                Statistic::Most => ("the maximum", points.iter().copied().fold(f64::NAN, f64::max)),
+                Statistic::Last => ("the last value", points.last().copied().unwrap_or(f64::NAN)),
             };
             (named(&format!("{word} of `{}`", values.name), *traffic), value)
         }
@@ -293,9 +297,10 @@ fn value(what: &Quantity, topology: &Topology, results: &Results) -> (String, f6
             let (sum, count) = waiting.fold((0, 0_u64), |(sum, count), waiting| (sum + waiting, count + 1));
             (at("the mean queue", *end), sum as f64 / count as f64)
         }
-        Quantity::Drops(end) => {
-            (at("the frames dropped by a full queue", *end), stats(*end).map_or(0.0, |stats| stats.queue_full as f64))
-        }
+        Quantity::Drops(end) => (
+            at("the frames dropped because of a full queue", *end),
+            stats(*end).map_or(0.0, |stats| stats.queue_full as f64),
+        ),
         Quantity::Share(end, among) => {
             let all: f64 = among.iter().copied().map(frames).sum();
             (at("the share of frames", *end), frames(*end) / all)

@@ -1,4 +1,4 @@
-//! Faults, as a file describes them and as they are drawn from the seed.
+//! Reads faults from a file, and draws random ones from the seed.
 
 use diagnostics::{Diagnostic, Span};
 use toml::de::DeTable;
@@ -34,12 +34,12 @@ impl Reader<'_> {
         self.known(table, "a fault", &KEYS);
         for (word, of) in [("by", "slow"), ("offset", "skew"), ("behind", "skew"), ("drift_ppm", "skew")] {
             if let (Some((_, span)), None) = (self.get(table, word), self.get(table, of)) {
-                self.wrong(span, format!("`{word}` says how far something is `{of}`, which this fault has not"));
+                self.wrong(span, format!("`{word}` has no effect without `{of}`"));
             }
         }
         let Some(at) = self.parsed::<Delay>(table, "at") else {
             if self.get(table, "at").is_none() {
-                self.wrong(span, "a fault happens at a time: at = \"500ms\"");
+                self.wrong(span, "a fault needs a time: at = \"500ms\"");
             }
             return Vec::new();
         };
@@ -54,13 +54,16 @@ impl Reader<'_> {
             let Some(names) = self.names(table, key) else { continue };
             let nodes: Vec<_> = names.iter().filter_map(|name| self.place(*name, topology)).collect();
             let [one, other] = nodes[..] else {
-                self.wrong(span, format!("a link has two ends: {key} = [\"s1\", \"s2\"]"));
+                self.wrong(span, format!("a link must have two ends: {key} = [\"s1\", \"s2\"]"));
                 continue;
             };
             let joins = |ends: [Node; 2]| ends == [one, other] || ends == [other, one];
             let found = links(topology, at, up, joins);
             if found.is_empty() {
-                self.wrong(span, format!("no link joins `{}` and `{}`", topology.name(one), topology.name(other)));
+                self.wrong(
+                    span,
+                    format!("there is no link between `{}` and `{}`", topology.name(one), topology.name(other)),
+                );
             }
             told.extend(found);
         }
@@ -71,17 +74,17 @@ impl Reader<'_> {
         }
         for name in self.names(table, "slow").unwrap_or_default() {
             let by: Delay = self.parsed(table, "by").unwrap_or_default();
-            told.extend(self.host(name, "are slow", topology).map(|node| (at, node, Fault::Slow(by.as_ns()))));
+            told.extend(self.host(name, "can be slow", topology).map(|node| (at, node, Fault::Slow(by.as_ns()))));
         }
         for name in self.names(table, "skew").unwrap_or_default() {
             let ahead = self.parsed::<Delay>(table, "offset").unwrap_or_default().as_ns() as i64;
             let behind = self.parsed::<Delay>(table, "behind").unwrap_or_default().as_ns() as i64;
             let drift_ppb = i64::from(self.integer(table, "drift_ppm", 0..=1_000_000).unwrap_or(0)) * 1_000;
             let skew = Fault::Skew { offset_ns: ahead - behind, drift_ppb };
-            told.extend(self.host(name, "have clocks that differ", topology).map(|node| (at, node, skew)));
+            told.extend(self.host(name, "can have clock skew", topology).map(|node| (at, node, skew)));
         }
         if told.is_empty() && self.diagnostics.error_count() == before {
-            self.wrong(span, "a fault says what goes wrong: crash = \"s1\", down = [\"s1\", \"s2\"], …");
+            self.wrong(span, "a fault needs an event: crash = \"s1\", down = [\"s1\", \"s2\"], …");
         }
         told.into_iter().map(|(at, node, fault)| Planned { at, node, fault, span }).collect()
     }
@@ -100,7 +103,7 @@ impl Reader<'_> {
         if at >= duration
             && let Some((_, span)) = self.get(table, "at")
         {
-            let message = format!("this never happens: the scenario is over at {duration}");
+            let message = format!("this never happens: the scenario ends at {duration}");
             self.diagnostics.push(Diagnostic::warning("after-the-end", span, message));
         }
     }

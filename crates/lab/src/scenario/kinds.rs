@@ -1,4 +1,4 @@
-//! Kinds of traffic, as a file describes them.
+//! Reads each kind of traffic from a file.
 
 use std::net::Ipv4Addr;
 
@@ -77,7 +77,7 @@ impl Reader<'_> {
             },
             other => {
                 let message = format!(
-                    "`{other}` is no kind of traffic; there are udp, tcp, flows, requests, ping, probe, replay"
+                    "unknown kind of traffic `{other}`: expected udp, tcp, flows, requests, ping, probe or replay"
                 );
                 self.wrong(kind_span, message);
                 return None;
@@ -98,7 +98,7 @@ impl Reader<'_> {
         } else {
             for word in ["on", "off"] {
                 if let Some((_, span)) = self.get(table, word) {
-                    self.wrong(span, format!("`{word}` goes with timing = \"on-off\""));
+                    self.wrong(span, format!("`{word}` requires timing = \"on-off\""));
                 }
             }
         }
@@ -129,7 +129,7 @@ impl Reader<'_> {
         let on = self.get(table, "ecn").is_some_and(|(value, span)| match value {
             DeValue::Boolean(on) => *on,
             _ => {
-                self.wrong(span, "`ecn` is true or false");
+                self.wrong(span, "`ecn` must be true or false");
                 false
             }
         });
@@ -150,23 +150,31 @@ impl Reader<'_> {
     /// Reads the bytes of a probe.
     fn frame(&mut self, table: &DeTable<'_>, span: Span) -> Option<Vec<u8>> {
         let Some((text, span)) = self.text(table, "frame") else {
-            self.wrong(span, "a probe needs a frame, from Ethernet on: frame = \"ffffffffffff 020000000001 88b5 00\"");
+            self.wrong(
+                span,
+                "a probe needs a frame, starting with the Ethernet header: frame = \"ffffffffffff 020000000001 88b5 \
+                 00\"",
+            );
             return None;
         };
         let digits: Option<Vec<u8>> =
             text.chars().filter(|c| !c.is_whitespace()).map(|c| Some(c.to_digit(16)? as u8)).collect();
         let Some(digits) = digits.filter(|digits| digits.len().is_multiple_of(2)) else {
-            self.wrong(span, "a frame is bytes, two digits of 16 each, with blanks as you like");
+            self.wrong(span, "a frame must be hexadecimal: two digits per byte, with optional spaces");
             return None;
         };
         let frame: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
         if !(14..=9_230).contains(&frame.len()) {
-            self.wrong(span, format!("a frame has 14 to 9230 bytes, this one {}", frame.len()));
+            self.wrong(span, format!("a frame must have 14 to 9230 bytes, this one has {}", frame.len()));
             return None;
         }
         let ethertype = u16::from_be_bytes([frame[12], frame[13]]);
         if [wire::ethernet::IPV4, wire::ethernet::ARP].contains(&ethertype) {
-            self.wrong(span, "hosts take IPv4 and ARP for themselves: a probe has an EtherType of its own, 88b5 say");
+            self.wrong(
+                span,
+                "a probe cannot use the EtherTypes of IPv4 and ARP, which hosts process themselves: use another one, \
+                 such as 88b5",
+            );
             return None;
         }
         Some(frame)
@@ -193,7 +201,7 @@ impl Reader<'_> {
                 }
                 None => {
                     let span = self.get(values, name).map(|(_, span)| span).expect("it was found");
-                    self.wrong(span, "a value is somewhere in the frame: { at = 14, bytes = 4 }");
+                    self.wrong(span, "a value needs a position in the frame: { at = 14, bytes = 4 }");
                 }
             }
         }
@@ -209,7 +217,7 @@ impl Reader<'_> {
         match numbers.as_deref() {
             Some(&[at @ 0..=9_229, bytes @ 1..=8]) => Some(Field { at, bytes }),
             _ => {
-                self.wrong(span, "`over` is where a field begins and how many bytes it has: [18, 4]");
+                self.wrong(span, "`over` must be the offset and the length of a field in bytes: [18, 4]");
                 None
             }
         }

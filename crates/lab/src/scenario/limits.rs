@@ -1,4 +1,4 @@
-//! Limits on scenarios: an unreasonable need of memory or time is reported before the run.
+//! Enforces limits on scenarios: an unreasonable need of memory or time is reported before the run.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use toml::de::DeTable;
 use super::run::ethertype;
 use super::{Scenario, Traffic, TrafficKind};
 use crate::read::document::Reader;
-use crate::topology::{Delay, MOST_ON_A_LINK, Topology};
+use crate::topology::{Delay, MAX_BYTES_ON_LINK, Topology};
 
 /// Maximum number of queue samples: about 400 MB.
-const MOST_SAMPLES: u64 = 10_000_000;
+const MAX_SAMPLES: u64 = 10_000_000;
 
 /// Maximum number of queue samples if the scenario sets no sampling interval.
 const USUAL_SAMPLES: u64 = 1_000_000;
 
 /// Maximum number of pairs that ping each other: each has a socket and a histogram.
-const MOST_PINGS: usize = 20_000;
+const MAX_PINGS: usize = 20_000;
 
 /// Maximum number of frames that some traffic sends by itself: hours of simulation.
-const MOST_FRAMES: u128 = 1_000_000_000;
+const MAX_FRAMES: u128 = 1_000_000_000;
 
 /// Maximum number of flows that some traffic begins.
-const MOST_FLOWS: f64 = 10_000_000.0;
+const MAX_FLOWS: f64 = 10_000_000.0;
 
 /// Approximate maximum number of random faults.
-const MOST_DRAWN: u64 = 100_000;
+const MAX_DRAWN: u64 = 100_000;
 
 fn lasts_ns(traffic: &Traffic) -> u64 {
     traffic.stop.as_ns().saturating_sub(traffic.start.as_ns())
@@ -56,14 +56,14 @@ impl Reader<'_> {
         let Some(asked) = self.parsed::<Delay>(top, "sample") else {
             return fits(USUAL_SAMPLES).max(Delay::from_ms(1));
         };
-        let least = fits(MOST_SAMPLES).max(Delay::from_ns(1_000));
+        let least = fits(MAX_SAMPLES).max(Delay::from_ns(1_000));
         if asked < least
             && let Some((_, span)) = self.get(top, "sample")
         {
-            let most = MOST_SAMPLES;
+            let most = MAX_SAMPLES;
             self.wrong(
                 span,
-                format!("{ends} ends of links for {duration} make more than {most} samples: at most every {least}"),
+                format!("{ends} link ends over {duration} give more than {most} samples: sample at most every {least}"),
             );
         }
         asked.max(Delay::from_ns(1_000))
@@ -81,8 +81,12 @@ impl Reader<'_> {
             for host in receivers {
                 let Some(other) = seen.insert((ethertype, host), traffic) else { continue };
                 let (name, other, host) = (&traffic.name, &other.name, &topology.hosts[host].name);
-                let message = format!("`{name}` and `{other}` both bring frames of type {ethertype:04x} to `{host}`");
-                self.wrong(traffic.span, message + ", which cannot tell them apart: give one another EtherType");
+                let message =
+                    format!("`{name}` and `{other}` both send frames with EtherType {ethertype:04x} to `{host}`");
+                self.wrong(
+                    traffic.span,
+                    message + ", which cannot distinguish them: use another EtherType for one of them",
+                );
                 break;
             }
         }
@@ -91,20 +95,20 @@ impl Reader<'_> {
     /// Checks the limits of a scenario as a whole.
     pub(super) fn limits(&mut self, top: &DeTable<'_>, scenario: &Scenario, topology: &Topology) {
         if let (Some(faults), Some((_, span))) = (scenario.random_faults, self.get(top, "random-faults"))
-            && scenario.duration.as_ns() / faults.every.as_ns().max(1) > MOST_DRAWN
+            && scenario.duration.as_ns() / faults.every.as_ns().max(1) > MAX_DRAWN
         {
-            let (every, most) = (faults.every, MOST_DRAWN);
-            self.wrong(span, format!("a fault every {every} makes more than {most} in {}", scenario.duration));
+            let (every, most) = (faults.every, MAX_DRAWN);
+            self.wrong(span, format!("a fault every {every} gives more than {most} faults in {}", scenario.duration));
         }
         self.probes(scenario, topology);
         let longest = topology.links.iter().map(|link| link.shape.delay).max().unwrap_or_default();
         for traffic in &scenario.traffic {
             let (name, span) = (&traffic.name, &traffic.span);
             let pairs: usize = traffic.pairs.iter().map(|(_, to)| to.len()).sum();
-            if matches!(traffic.kind, TrafficKind::Ping { .. }) && pairs > MOST_PINGS {
+            if matches!(traffic.kind, TrafficKind::Ping { .. }) && pairs > MAX_PINGS {
                 self.wrong(
                     *span,
-                    format!("`{name}` has {pairs} pairs that ping each other, and the most is {MOST_PINGS}"),
+                    format!("`{name}` has {pairs} pairs that ping each other; the maximum is {MAX_PINGS}"),
                 );
             }
             let offered = match &traffic.kind {
@@ -115,22 +119,23 @@ impl Reader<'_> {
                 _ => 0,
             };
             let travelling = offered * u128::from(longest.as_ns()) / 8_000_000_000;
-            if travelling > u128::from(MOST_ON_A_LINK) {
+            if travelling > u128::from(MAX_BYTES_ON_LINK) {
                 let message = format!(
-                    "with {travelling} bytes `{name}` has more on a way of {longest} than is simulated, which is {MOST_ON_A_LINK}"
+                    "`{name}` would have {travelling} bytes in flight on a link with a delay of {longest}; the maximum \
+                     is {MAX_BYTES_ON_LINK}"
                 );
                 self.wrong(*span, message);
             }
             let frames = frames(traffic);
-            if frames > MOST_FRAMES {
-                let message = format!("`{name}` sends about {frames} frames, and the most is {MOST_FRAMES}");
+            if frames > MAX_FRAMES {
+                let message = format!("`{name}` sends about {frames} frames; the maximum is {MAX_FRAMES}");
                 self.wrong(*span, message);
             }
             if let TrafficKind::Flows { sizes, rate_bps, .. } = &traffic.kind {
                 let seconds = lasts_ns(traffic) as f64 / 1e9;
                 let flows = *rate_bps as f64 / 8.0 / sizes.mean().max(1.0) * seconds * traffic.pairs.len() as f64;
-                if flows > MOST_FLOWS {
-                    let message = format!("`{name}` begins about {flows:.0} flows, and the most is {MOST_FLOWS}");
+                if flows > MAX_FLOWS {
+                    let message = format!("`{name}` starts about {flows:.0} flows; the maximum is {MAX_FLOWS}");
                     self.wrong(*span, message);
                 }
             }

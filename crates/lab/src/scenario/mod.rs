@@ -1,4 +1,4 @@
-//! Scenarios of a simulated network: the traffic between its hosts, the faults, and the expected results.
+//! Defines scenarios of a simulated network: the traffic between its hosts, the faults, and the expected results.
 
 mod expect;
 mod faults;
@@ -7,6 +7,7 @@ mod limits;
 mod read;
 mod results;
 mod run;
+mod seeds;
 mod words;
 mod writes;
 
@@ -24,6 +25,7 @@ pub use expect::{Expectation, Quantity, Statistic, Unmet, unmet};
 pub use read::read;
 pub use results::{FlowResult, LinkResult, Results, Values};
 pub use run::{Run, prepare};
+pub use seeds::run_seeds;
 
 /// A scenario: traffic, faults, changes of entries, captures and expectations.
 #[derive(Clone, Debug, PartialEq)]

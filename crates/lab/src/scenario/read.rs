@@ -1,4 +1,4 @@
-//! Scenario files.
+//! Reads scenario files.
 //!
 //! ```toml
 //! duration = "2s"
@@ -97,16 +97,23 @@ use crate::read::document::{self, Reader};
 use crate::topology::{Delay, Node, Topology};
 
 /// Maximum number of traffic tables: each has its own port.
-const MOST_TRAFFIC: usize = 4_096;
+const MAX_TRAFFIC: usize = 4_096;
 
 /// Maximum number of pairs of senders and receivers in one traffic table.
-const MOST_PAIRS: usize = 1_000_000;
+const MAX_PAIRS: usize = 1_000_000;
 
-/// Reads a scenario for a topology. Returns `None` if there was an error.
-pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Diagnostics) -> Option<Scenario> {
+/// Reads a scenario for a topology. `max_port` is the largest port number of its switches, as for
+/// [`crate::read::read`]. Returns `None` if there was an error.
+pub fn read(
+    file: FileId,
+    text: &str,
+    topology: &Topology,
+    max_port: u32,
+    diagnostics: &mut Diagnostics,
+) -> Option<Scenario> {
     let document = document::parse(file, text, diagnostics)?;
     let top = document.get_ref();
-    let mut reader = Reader { file, diagnostics };
+    let mut reader = Reader { file, diagnostics, max_port };
     let keys = ["duration", "seed", "sample", "traffic", "faults", "random-faults", "writes", "captures", "expect"];
     reader.known(top, "a scenario", &keys);
     let duration = reader.parsed(top, "duration").unwrap_or(Delay::from_ms(1_000));
@@ -122,8 +129,8 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         expect: Vec::new(),
     };
     for (table, span) in reader.list(top, "traffic") {
-        if scenario.traffic.len() == MOST_TRAFFIC {
-            reader.wrong(span, format!("a scenario has at most {MOST_TRAFFIC} kinds of traffic"));
+        if scenario.traffic.len() == MAX_TRAFFIC {
+            reader.wrong(span, format!("a scenario can have at most {MAX_TRAFFIC} [[traffic]] sections"));
             break;
         }
         if let Some(traffic) = reader.traffic(table, span, topology, &scenario) {
@@ -146,15 +153,16 @@ pub fn read(file: FileId, text: &str, topology: &Topology, diagnostics: &mut Dia
         let end = reader.text(table, "at").and_then(|at| reader.end(at, topology));
         match (end, reader.text(table, "file")) {
             (_, Some((name, span))) if !is_plain(name) => {
-                let message = format!("`{name}` is no plain name of a capture: it lies beside the other outputs");
+                let message =
+                    format!("`{name}` is not a plain capture file name: captures are written to the output directory");
                 reader.wrong(span, message + ", so write one like \"s1.pcap\"");
             }
             (Some(_), Some((name, span))) if scenario.captures.iter().any(|(_, other)| other == name) => {
-                reader.wrong(span, format!("there are two captures in the file `{name}`"));
+                reader.wrong(span, format!("two captures have the same file `{name}`"));
             }
             (Some(end), Some((name, _))) => scenario.captures.push((end, name.to_owned())),
             (_, None) => reader.wrong(span, "a capture needs a file: file = \"s1.pcap\""),
-            (None, _) => reader.wrong(span, "a capture needs a place: at = \"s1:2\""),
+            (None, _) => reader.wrong(span, "a capture needs a location: at = \"s1:2\""),
         }
     }
     for (table, span) in reader.list(top, "expect") {
@@ -175,7 +183,7 @@ impl Reader<'_> {
     fn list<'a>(&mut self, top: &'a DeTable<'a>, key: &str) -> Vec<(&'a DeTable<'a>, Span)> {
         let Some((value, span)) = self.get(top, key) else { return Vec::new() };
         let Some(items) = value.as_array() else {
-            self.wrong(span, format!("`{key}` is a list: write [[{key}]] before each"));
+            self.wrong(span, format!("`{key}` must be a list: write [[{key}]] before each"));
             return Vec::new();
         };
         let mut found = Vec::new();
@@ -200,7 +208,7 @@ impl Reader<'_> {
             _ => None,
         };
         if texts.is_none() {
-            self.wrong(span, format!("`{key}` is a name, or a list of names"));
+            self.wrong(span, format!("`{key}` must be a name or a list of names"));
         }
         texts
     }
@@ -226,7 +234,7 @@ impl Reader<'_> {
             match self.node(text, topology) {
                 Some(Node::Host(host)) => hosts.push(host),
                 Some(Node::Switch(_)) => {
-                    self.wrong(text.1, format!("`{}` is a switch; hosts send and receive", text.0))
+                    self.wrong(text.1, format!("`{}` is a switch; only hosts send and receive", text.0))
                 }
                 None => {}
             }
@@ -239,7 +247,7 @@ impl Reader<'_> {
         let found = choices.iter().find(|(name, _)| *name == text);
         if found.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.wrong(span, format!("`{key}` is one of {}", names.join(", ")));
+            self.wrong(span, format!("`{key}` must be one of {}", names.join(", ")));
         }
         found.map(|(_, value)| value.clone())
     }
@@ -258,7 +266,7 @@ impl Reader<'_> {
             name.to_owned()
         });
         if scenario.traffic.iter().any(|other| other.name == name) {
-            self.wrong(span, format!("there are two of the name `{name}`"));
+            self.wrong(span, format!("the name `{name}` is used twice"));
         }
         let Some((kind, kind_span)) = self.text(table, "kind") else {
             self.wrong(span, "traffic needs a kind: udp, tcp, flows, requests, ping, probe or replay");
@@ -279,7 +287,7 @@ impl Reader<'_> {
         if pairs.is_empty() && wrong == before {
             self.wrong(
                 span,
-                format!("`{name}` is sent by nobody: it has no senders, or nobody to send to but themselves"),
+                format!("`{name}` sends nothing: it has no senders, or no receivers other than the senders"),
             );
         }
         self.addressed(span, &name, &kind, address.is_some(), &pairs, topology);
@@ -310,14 +318,14 @@ impl Reader<'_> {
         let any = behind_one
             || matches!(kind, TrafficKind::Flows { .. } | TrafficKind::Ping { .. } | TrafficKind::Probe { .. });
         let several = to.len() > 1;
-        if any && from.len().saturating_mul(to.len()) > MOST_PAIRS {
+        if any && from.len().saturating_mul(to.len()) > MAX_PAIRS {
             let (from, to) = (from.len(), to.len());
-            self.wrong(span, format!("{from} senders to {to} receivers are more than {MOST_PAIRS} pairs"));
+            self.wrong(span, format!("{from} senders and {to} receivers form more than {MAX_PAIRS} pairs"));
             return None;
         }
         if !any && several && to.len() != from.len() {
             let (from, to) = (from.len(), to.len());
-            self.wrong(span, format!("{from} senders and {to} receivers: name one receiver, or as many as senders"));
+            self.wrong(span, format!("{from} senders and {to} receivers: specify one receiver, or as many as senders"));
             return None;
         }
         // A probe may return to its sender.
@@ -356,11 +364,11 @@ impl Reader<'_> {
         let kinds = self.texts(table, "kinds");
         for (kind, span) in kinds.iter().flatten() {
             if !["crash", "link"].contains(kind) {
-                self.wrong(*span, format!("`{kind}` is no kind of random fault; there are crash and link"));
+                self.wrong(*span, format!("unknown kind of random fault `{kind}`: expected crash or link"));
             }
         }
         if let (Some([]), Some((_, span))) = (kinds.as_deref(), self.get(table, "kinds")) {
-            self.wrong(span, "no kind of fault is drawn: kinds = [\"crash\", \"link\"]");
+            self.wrong(span, "`kinds` must not be empty: kinds = [\"crash\", \"link\"]");
         }
         let has = |wanted: &str| kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|(kind, _)| *kind == wanted));
         Some(RandomFaults {

@@ -1,4 +1,4 @@
-//! Results of a scenario.
+//! Defines the results of a scenario.
 
 use std::any::Any;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Running a scenario: its simulation and its results.
+//! Runs a scenario: simulates it and collects its results.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

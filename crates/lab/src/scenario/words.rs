@@ -1,5 +1,5 @@
-//! Keys that each kind of traffic accepts. A key of another kind is an error and is not ignored: a TCP flow with a
-//! `rate` would otherwise run as fast as it can.
+//! Lists the keys that each kind of traffic accepts. A key of another kind is an error and is not ignored: a TCP flow
+//! with a `rate` would otherwise run as fast as it can.
 
 use diagnostics::Diagnostic;
 use toml::de::DeTable;
@@ -36,9 +36,9 @@ impl Reader<'_> {
             if !all.contains(&word) || ALL.contains(&word) || own.contains(&word) {
                 continue;
             }
-            let message = format!("traffic of the kind `{kind}` has no `{word}`");
+            let message = format!("traffic of kind `{kind}` has no `{word}`");
             let finding = Diagnostic::error("topology", self.span(key.span()), message);
-            self.diagnostics.push(finding.help(format!("besides {} it has {}", ALL.join(", "), own.join(", "))));
+            self.diagnostics.push(finding.help(format!("its keys are {} and {}", ALL.join(", "), own.join(", "))));
         }
     }
 }

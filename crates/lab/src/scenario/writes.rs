@@ -1,4 +1,4 @@
-//! Changes of entries, as a file describes them.
+//! Reads changes of entries from a file.
 
 use diagnostics::Span;
 use toml::de::DeTable;
@@ -13,21 +13,21 @@ impl Reader<'_> {
         self.known(table, "a write", &["at", "switch", "delete", "entries"]);
         for (key, example) in [("at", "at = \"1s\""), ("switch", "switch = \"s1\"")] {
             if self.get(table, key).is_none() {
-                self.wrong(span, format!("a write has a time and a switch: {example}"));
+                self.wrong(span, format!("a write needs a time and a switch: {example}"));
             }
         }
         let (delete, entries) = (self.text(table, "delete"), self.text(table, "entries"));
         if delete.is_none() && entries.is_none() {
             self.wrong(
                 span,
-                "a write says what is written or taken away: entries = \"new.json\", delete = \"old.json\"",
+                "a write needs entries to insert or delete: entries = \"new.json\", delete = \"old.json\"",
             );
         }
         let at = self.parsed(table, "at");
         let switch = match self.text(table, "switch").map(|name| (name, self.place(name, topology))) {
             Some((_, Some(Node::Switch(switch)))) => Some(switch),
             Some(((name, span), Some(Node::Host(_)))) => {
-                self.wrong(span, format!("`{name}` is a host, and has no entries"));
+                self.wrong(span, format!("`{name}` is a host and has no entries"));
                 None
             }
             _ => None,

@@ -1,4 +1,4 @@
-//! Recording of frames at a port.
+//! Records frames at a port.
 
 use switch::Time;
 

@@ -1,4 +1,4 @@
-//! The interface of a simulated switch.
+//! Defines the interface of a simulated switch.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The events at a node, and their order.
+//! Defines the events at a node, and their order.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Faults that can be injected.
+//! Defines the faults that can be injected.
 
 /// A fault at a node, or the end of one.
 #[derive(Clone, Copy, Debug, PartialEq)]

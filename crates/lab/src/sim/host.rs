@@ -1,4 +1,4 @@
-//! Hosts and the programs that run on them.
+//! Simulates hosts and the applications on them.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use crate::random::Random;
 use crate::topology;
 
 /// A program on a host. It sees frames, timers and a host to act through, and nothing else.
-pub trait Program: Send {
+pub trait HostProgram: Send {
     /// Called when the host starts.
     fn on_start(&mut self, host: &mut Host);
 
@@ -38,11 +38,11 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Its own random number generator.
     pub random: Random,
-    pub(super) program: Option<Box<dyn Program>>,
+    pub(super) program: Option<Box<dyn HostProgram>>,
     pub(super) now: u64,
     pub(super) out: Vec<Vec<u8>>,
     pub(super) timers: Vec<(u64, u64)>,
-    pub(super) clock: Clock,
+    pub(super) clock: HostClock,
     pub(super) busy_until: u64,
     /// Number of frames that wait until the host processes them.
     pub(super) backlog: usize,
@@ -51,13 +51,13 @@ pub struct Host {
 
 /// Offset and drift of a host's clock against the simulation's time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct HostClock {
     pub since: u64,
     pub offset_ns: i64,
     pub drift_ppb: i64,
 }
 
-impl Clock {
+impl HostClock {
     /// Returns the time that the clock shows at a moment of the simulation.
     fn read(self, now: u64) -> u64 {
         let drift = i128::from(now - self.since) * i128::from(self.drift_ppb) / 1_000_000_000;
@@ -87,7 +87,7 @@ impl Host {
             now: 0,
             out: Vec::new(),
             timers: Vec::new(),
-            clock: Clock::default(),
+            clock: HostClock::default(),
             busy_until: 0,
             backlog: 0,
             service_ns: 0,

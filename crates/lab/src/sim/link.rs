@@ -1,5 +1,5 @@
-//! One direction of a link. Frames are serialised one after the other, wait while another frame is serialised,
-//! propagate, and may be lost.
+//! Simulates one direction of a link. Frames are serialised one after the other, wait while another frame is
+//! serialised, propagate, and may be lost.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
-//! The network in virtual time: exact, repeatable, faster than real time.
+//! Simulates the network in virtual time: exact, repeatable, faster than real time.
 //!
 //! A [`Simulation`] has the nodes of a topology and the links between them. Time is in whole nanoseconds. Switches are
-//! [`Element`]s, the same that forward real frames. Hosts run [`Program`]s; the program [`Stack`] speaks TCP/IP.
+//! [`Element`]s, the same that forward real frames. Hosts run [`HostProgram`]s; the program [`Stack`] speaks TCP/IP.
 //!
 //! # Advance of time
 //!
@@ -39,7 +39,7 @@ use switch::Time;
 pub use capture::{Capture, Way};
 pub use element::{Element, MakeElement};
 pub use fault::Fault;
-pub use host::{Host, Program};
+pub use host::{Host, HostProgram};
 pub use link::{Cable, LinkStats};
 pub use series::Sample;
 pub use stack::{App, Io, Stack};
@@ -48,7 +48,7 @@ pub use transport::CongestionControl;
 use crate::topology::{End, Node as Name, Topology};
 use event::{Event, What};
 use link::Direction;
-use node::{Kind, Node};
+use node::{Node, NodeKind};
 
 /// A network in virtual time.
 pub struct Simulation {
@@ -58,11 +58,11 @@ pub struct Simulation {
     sample_ns: Option<u64>,
     samples: Vec<Sample>,
     flooded: Option<Time>,
-    most_held: u64,
+    max_held_bytes: u64,
 }
 
 /// Maximum number of bytes in flight on all links or waiting at hosts at the same time: 2 GiB.
-pub const MOST_HELD: u64 = 2 << 30;
+pub const MAX_HELD_BYTES: u64 = 2 << 30;
 
 /// Counters of a whole simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,10 +93,10 @@ impl Simulation {
         };
         let mut nodes: Vec<Node> = Vec::with_capacity(hosts + topology.switches.len());
         for (at, host) in topology.hosts.iter().enumerate() {
-            nodes.push(Node::new(at, Kind::Host(Box::new(Host::new(at, host, seed)))));
+            nodes.push(Node::new(at, NodeKind::Host(Box::new(Host::new(at, host, seed)))));
         }
         for at in 0..topology.switches.len() {
-            nodes.push(Node::new(hosts + at, Kind::Switch { element: make(at), make: Arc::clone(&make), at }));
+            nodes.push(Node::new(hosts + at, NodeKind::Switch { element: make(at), make: Arc::clone(&make), at }));
         }
         for (number, link) in topology.links.iter().enumerate() {
             for (way, (from, to)) in [(0, 1), (1, 0)].into_iter().enumerate() {
@@ -113,31 +113,31 @@ impl Simulation {
             sample_ns: None,
             samples: Vec::new(),
             flooded: None,
-            most_held: MOST_HELD,
+            max_held_bytes: MAX_HELD_BYTES,
         }
     }
 
     /// Installs a host's program, which starts at `at`.
-    pub fn run_program(&mut self, host: usize, at: Time, program: Box<dyn Program>) {
+    pub fn run_program(&mut self, host: usize, at: Time, program: Box<dyn HostProgram>) {
         assert!(host < self.hosts, "there is such a host");
-        let Kind::Host(running) = &mut self.nodes[host].kind else { unreachable!("hosts come first") };
+        let NodeKind::Host(running) = &mut self.nodes[host].kind else { unreachable!("hosts come first") };
         running.program = Some(program);
         self.nodes[host].push(Event::own(at, What::Start));
     }
 
     /// Returns the program of a host.
-    pub fn program(&self, host: usize) -> Option<&dyn Program> {
+    pub fn program(&self, host: usize) -> Option<&dyn HostProgram> {
         match &self.nodes[host].kind {
-            Kind::Host(host) => host.program.as_deref(),
-            Kind::Switch { .. } => None,
+            NodeKind::Host(host) => host.program.as_deref(),
+            NodeKind::Switch { .. } => None,
         }
     }
 
     /// Returns a switch, by its place in the topology.
     pub fn element(&mut self, switch: usize) -> &mut dyn Element {
         match &mut self.nodes[self.hosts + switch].kind {
-            Kind::Switch { element, .. } => &mut **element,
-            Kind::Host(_) => unreachable!("switches follow hosts"),
+            NodeKind::Switch { element, .. } => &mut **element,
+            NodeKind::Host(_) => unreachable!("switches follow hosts"),
         }
     }
 
@@ -201,11 +201,11 @@ impl Simulation {
         for node in &self.nodes {
             totals.events += node.events;
             match node.kind {
-                Kind::Host(_) => {
+                NodeKind::Host(_) => {
                     totals.delivered += node.received;
                     totals.sent += node.sent;
                 }
-                Kind::Switch { .. } => totals.switch_hops += node.received,
+                NodeKind::Switch { .. } => totals.switch_hops += node.received,
             }
             totals.lost_on_arrival += node.lost_on_arrival;
             totals.dropped += node
@@ -241,8 +241,8 @@ impl Simulation {
         self.now = self.now.max(self.flooded.unwrap_or(end));
     }
 
-    /// Returns the time at which the simulation ended because more than [`MOST_HELD`] bytes were in flight, for example
-    /// because a loop multiplied frames.
+    /// Returns the time at which the simulation ended because more than [`MAX_HELD_BYTES`] bytes were in flight, for
+    /// example because a loop multiplied frames.
     pub fn flooded(&self) -> Option<Time> {
         self.flooded
     }

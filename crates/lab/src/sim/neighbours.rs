@@ -1,4 +1,4 @@
-//! Resolution of IP addresses to Ethernet addresses (ARP, RFC 826).
+//! Resolves IP addresses to Ethernet addresses (ARP, RFC 826).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -11,7 +11,7 @@ use wire::ipv4;
 use super::host::Host;
 
 /// Maximum number of packets that wait for the resolution of one address; further ones are dropped.
-const MOST_WAITING: usize = 128;
+const MAX_WAITING: usize = 128;
 
 /// Interval between requests, and the number of requests (RFC 1122 section 2.3.2.1 asks for one a second).
 const ASK_AGAIN_NS: u64 = 1_000_000_000;
@@ -103,7 +103,7 @@ impl Neighbours {
             ask(host, next);
             Asked { waiting: VecDeque::new(), again, left: QUESTIONS - 1 }
         });
-        if asked.waiting.len() < MOST_WAITING {
+        if asked.waiting.len() < MAX_WAITING {
             asked.waiting.push_back(packet);
         }
     }

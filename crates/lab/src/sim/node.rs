@@ -1,4 +1,4 @@
-//! A host or a switch, its pending events, and the links that it sends on.
+//! Simulates a host or a switch, with its pending events and the links that it sends on.
 
 use std::collections::BinaryHeap;
 
@@ -8,16 +8,16 @@ use super::capture::{Capture, Way};
 use super::element::{Element, MakeElement};
 use super::event::{Event, Message, What};
 use super::fault::Fault;
-use super::host::{Clock, Host};
+use super::host::{Host, HostClock};
 use super::link::Direction;
 
-pub enum Kind {
+pub enum NodeKind {
     Host(Box<Host>),
     Switch { element: Box<dyn Element>, make: MakeElement, at: usize },
 }
 
 pub struct Node {
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// The links that it sends on, in the order of its ports, each with the state of the opposite direction.
     pub directions: Vec<(Inbound, Direction)>,
     pub events: u64,
@@ -41,7 +41,7 @@ pub struct Node {
 }
 
 /// Maximum number of frames that wait for a slow host; further ones are lost.
-const MOST_WAITING: usize = 65_536;
+const MAX_WAITING: usize = 65_536;
 
 /// The opposite direction of a link, as its receiver sees it.
 #[derive(Default)]
@@ -51,7 +51,7 @@ pub struct Inbound {
 }
 
 impl Node {
-    pub fn new(id: usize, kind: Kind) -> Node {
+    pub fn new(id: usize, kind: NodeKind) -> Node {
         Node {
             kind,
             directions: Vec::new(),
@@ -105,7 +105,9 @@ impl Node {
     pub fn next(&self) -> u64 {
         let awaited = self.awaited.peek().map_or(u64::MAX, |event| event.at);
         match &self.kind {
-            Kind::Switch { element, .. } if self.up => awaited.min(element.next_event().map_or(u64::MAX, Time::as_ns)),
+            NodeKind::Switch { element, .. } if self.up => {
+                awaited.min(element.next_event().map_or(u64::MAX, Time::as_ns))
+            }
             _ => awaited,
         }
     }
@@ -119,8 +121,8 @@ impl Node {
             }
             self.events += 1;
             match self.kind {
-                Kind::Host(_) => self.host_event(now, messages),
-                Kind::Switch { .. } => self.switch_events(now, messages),
+                NodeKind::Host(_) => self.host_event(now, messages),
+                NodeKind::Switch { .. } => self.switch_events(now, messages),
             }
         }
     }
@@ -140,7 +142,7 @@ impl Node {
                 What::Start | What::Served { .. } | What::Timer(_) => unreachable!("switches run no programs"),
             }
         }
-        let Kind::Switch { element, .. } = &mut self.kind else { return };
+        let NodeKind::Switch { element, .. } = &mut self.kind else { return };
         if !self.up {
             return;
         }
@@ -161,9 +163,9 @@ impl Node {
                     return;
                 }
                 self.took(now, port, &data);
-                let Kind::Host(host) = &mut self.kind else { return };
+                let NodeKind::Host(host) = &mut self.kind else { return };
                 if host.service_ns > 0 {
-                    if host.backlog == MOST_WAITING {
+                    if host.backlog == MAX_WAITING {
                         self.lost_on_arrival += 1;
                         return;
                     }
@@ -176,7 +178,7 @@ impl Node {
                 self.act(now, messages, |program, host| program.on_packet(host, data));
             }
             What::Served { data } => {
-                if let Kind::Host(host) = &mut self.kind {
+                if let NodeKind::Host(host) = &mut self.kind {
                     host.backlog -= 1;
                 }
                 self.act(now, messages, |program, host| program.on_packet(host, data));
@@ -187,8 +189,13 @@ impl Node {
     }
 
     /// Runs an action of the host's program, and carries out its requests.
-    fn act(&mut self, now: u64, messages: &mut Vec<Message>, what: impl FnOnce(&mut dyn super::Program, &mut Host)) {
-        let Kind::Host(host) = &mut self.kind else { return };
+    fn act(
+        &mut self,
+        now: u64,
+        messages: &mut Vec<Message>,
+        what: impl FnOnce(&mut dyn super::HostProgram, &mut Host),
+    ) {
+        let NodeKind::Host(host) = &mut self.kind else { return };
         let Some(mut program) = host.program.take().filter(|_| self.up) else { return };
         host.now = now;
         what(&mut *program, host);
@@ -242,7 +249,7 @@ impl Node {
 
     /// Applies a controller's change of a switch's entries. A switch that is down cannot apply it.
     fn write(&mut self, now: u64, number: usize) {
-        let Kind::Switch { element, .. } = &mut self.kind else { return };
+        let NodeKind::Switch { element, .. } = &mut self.kind else { return };
         let written = if self.up { element.write(number) } else { Err("the switch is down".to_owned()) };
         if let Err(why) = written {
             self.refused.push((now, number, why));
@@ -254,7 +261,7 @@ impl Node {
             Fault::Crash => {
                 self.up = false;
                 self.input.clear();
-                if let Kind::Host(host) = &mut self.kind {
+                if let NodeKind::Host(host) = &mut self.kind {
                     (host.busy_until, host.backlog) = (now, 0);
                 }
                 // The node's own timers and queued work are lost with it. Frames in flight and planned events are not.
@@ -265,13 +272,13 @@ impl Node {
             Fault::Restart => {
                 self.up = true;
                 match &mut self.kind {
-                    Kind::Switch { element, make, at } => {
+                    NodeKind::Switch { element, make, at } => {
                         *element = make(*at);
                         for (_, direction) in &self.directions {
                             element.set_port_up(PortId(direction.from.port), direction.cable.is_up());
                         }
                     }
-                    Kind::Host(_) => self.push(Event::own(Time::from_ns(now), What::Start)),
+                    NodeKind::Host(_) => self.push(Event::own(Time::from_ns(now), What::Start)),
                 }
             }
             Fault::LinkDown(port) | Fault::LinkUp(port) => {
@@ -280,18 +287,18 @@ impl Node {
                     direction.cable.set_up(up);
                     inbound.clear_from = now;
                 }
-                if let Kind::Switch { element, .. } = &mut self.kind {
+                if let NodeKind::Switch { element, .. } = &mut self.kind {
                     element.set_port_up(PortId(port), up);
                 }
             }
             Fault::Slow(service_ns) => {
-                if let Kind::Host(host) = &mut self.kind {
+                if let NodeKind::Host(host) = &mut self.kind {
                     host.service_ns = service_ns;
                 }
             }
             Fault::Skew { offset_ns, drift_ppb } => {
-                if let Kind::Host(host) = &mut self.kind {
-                    host.clock = Clock { since: now, offset_ns, drift_ppb };
+                if let NodeKind::Host(host) = &mut self.kind {
+                    host.clock = HostClock { since: now, offset_ns, drift_ppb };
                 }
             }
         }
@@ -300,7 +307,7 @@ impl Node {
     /// Returns the number of frames that wait in a switch's own queues of a port, and the number dropped there.
     pub fn queue(&self, port: u32) -> (u64, u64) {
         match &self.kind {
-            Kind::Switch { element, .. } if self.up => element.queue(PortId(port)),
+            NodeKind::Switch { element, .. } if self.up => element.queue(PortId(port)),
             _ => (0, 0),
         }
     }

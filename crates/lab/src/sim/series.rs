@@ -1,4 +1,4 @@
-//! Values over time.
+//! Records values over time.
 
 use switch::Time;
 

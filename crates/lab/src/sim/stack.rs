@@ -1,4 +1,4 @@
-//! A host program that speaks TCP/IP (smoltcp), and the applications on it.
+//! Runs TCP/IP (smoltcp) on a host, and the applications on it.
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
@@ -9,7 +9,7 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Address, Ipv4Cidr};
 use switch::Time;
 
-use super::host::{Host, Program};
+use super::host::{Host, HostProgram};
 use super::neighbours::{Neighbours, Received};
 use super::transport::Transport;
 use crate::random::Random;
@@ -138,7 +138,7 @@ impl Stack {
     }
 }
 
-impl Program for Stack {
+impl HostProgram for Stack {
     fn on_start(&mut self, host: &mut Host) {
         let mut wire = Wire { received: VecDeque::new(), sent: VecDeque::new(), mtu: self.mtu };
         let mut config = Config::new(HardwareAddress::Ip);

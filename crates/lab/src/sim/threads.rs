@@ -1,4 +1,4 @@
-//! A simulation on several threads.
+//! Runs a simulation on several threads.
 //!
 //! Nodes are divided among threads once. Each thread runs its own nodes through windows as long as the shortest delay
 //! of a link *between* threads. Within such a window it advances by the delays of its own links. One barrier per window
@@ -12,7 +12,7 @@ use switch::Time;
 
 use super::Node;
 use super::event::{Event, Message};
-use super::node::Kind;
+use super::node::NodeKind;
 use super::window::{PROGRESS_EVERY, Part, Place};
 
 /// Approximate relative costs of a switch's link and of a host.
@@ -21,7 +21,7 @@ const HOST_COST: u64 = 3;
 
 /// Divides nodes among threads. Each thread gets about the same amount of work, and hosts stay with their switch.
 pub fn places(nodes: &[Node], threads: usize) -> Vec<Place> {
-    let switch = |node: &Node| matches!(node.kind, Kind::Switch { .. });
+    let switch = |node: &Node| matches!(node.kind, NodeKind::Switch { .. });
     let mut order: Vec<usize> = Vec::with_capacity(nodes.len());
     let mut taken = vec![false; nodes.len()];
     for node in nodes.iter().filter(|node| switch(node)) {
@@ -34,8 +34,8 @@ pub fn places(nodes: &[Node], threads: usize) -> Vec<Place> {
     }
     order.extend((0..nodes.len()).filter(|id| !taken[*id]));
     let cost = |id: usize| match nodes[id].kind {
-        Kind::Host(_) => HOST_COST,
-        Kind::Switch { .. } => LINK_COST * nodes[id].directions.len() as u64 + 1,
+        NodeKind::Host(_) => HOST_COST,
+        NodeKind::Switch { .. } => LINK_COST * nodes[id].directions.len() as u64 + 1,
     };
     let total: u64 = order.iter().map(|id| cost(*id)).sum();
     let mut places = vec![Place { part: 0, at: 0 }; nodes.len()];

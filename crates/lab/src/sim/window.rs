@@ -1,4 +1,4 @@
-//! Windows of time in which nodes run by themselves, and the nodes of one thread.
+//! Runs the nodes of one thread by themselves for a window of time.
 
 use switch::Time;
 
@@ -18,7 +18,7 @@ pub fn run(simulation: &mut Simulation, end: u64, threads: usize, progress: &mut
     let count = parts.len() as u64;
     for part in &mut parts {
         (part.due, part.sample_ns) = (first, simulation.sample_ns);
-        part.most_held = simulation.most_held / count;
+        part.max_held_bytes = simulation.max_held_bytes / count;
     }
     match &mut parts[..] {
         [all] => one_thread(all, &places, end, progress),
@@ -69,7 +69,7 @@ pub struct Part {
     messages: Vec<Message>,
     /// Bytes of the pending events of its nodes, and their maximum.
     held: u64,
-    most_held: u64,
+    max_held_bytes: u64,
     /// Time at which the maximum was exceeded.
     pub flooded: Option<u64>,
 }
@@ -92,7 +92,7 @@ impl Part {
             samples,
             messages,
             held,
-            most_held: u64::MAX,
+            max_held_bytes: u64::MAX,
             flooded: None,
         }
     }
@@ -144,7 +144,7 @@ impl Part {
                     away.push(message);
                 }
             }
-            if self.held > self.most_held {
+            if self.held > self.max_held_bytes {
                 self.flooded = Some(window_end);
                 return;
             }

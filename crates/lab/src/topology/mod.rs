@@ -1,4 +1,4 @@
-//! Hosts, switches and the links between them, as a file describes them or a generator makes them.
+//! Defines hosts, switches and the links between them, as a file describes them or a generator makes them.
 
 mod quantity;
 
@@ -15,7 +15,7 @@ pub struct Topology {
     /// The hosts, in the order of the file.
     pub hosts: Vec<Host>,
     /// The switches, in the order of the file.
-    pub switches: Vec<Switch>,
+    pub switches: Vec<TopologySwitch>,
     /// The links, in the order of the file.
     pub links: Vec<Link>,
 }
@@ -41,11 +41,11 @@ pub struct Host {
 
 /// A switch, its program and its entries.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Switch {
+pub struct TopologySwitch {
     /// Its name, unique among hosts and switches.
     pub name: String,
     /// The P4 program.
-    pub program: Program,
+    pub program: SwitchProgram,
     /// Source of its entries.
     pub entries: Entries,
     /// The port to the controller, if it has one.
@@ -69,7 +69,7 @@ pub enum Endpoint {
 
 /// The program that a switch runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum SwitchProgram {
     /// A file; relative names are relative to the topology's file. The span is the location of the name in the
     /// topology's file.
     File(String, Span),
@@ -133,7 +133,7 @@ pub struct Shape {
     pub corruption: f64,
     /// Probability that a frame arrives twice, 0 to 1.
     pub duplication: f64,
-    /// Probability that a frame is held back, 0 to 1, so that it may arrive after frames sent later; see
+    /// Probability that a frame is held back, 0 to 1, so it may arrive after frames sent later; see
     /// [`Shape::reorder_by`].
     pub reordering: f64,
     /// Maximum time for which a frame is held back.
@@ -164,10 +164,7 @@ impl Default for Shape {
 pub const MAX_NODES: usize = 20_000;
 
 /// Maximum number of bytes in flight on one link: 1 GiB.
-pub const MOST_ON_A_LINK: u64 = 1 << 30;
-
-/// The largest port number of a switch.
-pub const MAX_PORT: u32 = 510;
+pub const MAX_BYTES_ON_LINK: u64 = 1 << 30;
 
 impl Topology {
     /// Returns the name of a node.

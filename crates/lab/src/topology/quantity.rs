@@ -1,4 +1,4 @@
-//! Rates and delays, with their units.
+//! Parses and formats rates and delays, with their units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,10 +21,10 @@ pub enum NotAQuantity {
     #[error("`{0}` is not a time: write a number and its unit, `10us`, `1.5ms`")]
     Delay(String),
     /// More than [`Rate::MAX`], or less than 1 bit/s.
-    #[error("`{0}` is out of reach: rates are from 1bps to {most}", most = Rate::MAX)]
+    #[error("`{0}` is out of range: rates must be from 1bps to {most}", most = Rate::MAX)]
     RateOutOfReach(String),
     /// More than [`Delay::MAX`].
-    #[error("`{0}` is too long: times are up to {most}", most = Delay::MAX)]
+    #[error("`{0}` is too long: the maximum is {most}", most = Delay::MAX)]
     DelayTooLong(String),
 }
 
@@ -169,11 +169,11 @@ mod tests {
             assert!(text.parse::<Delay>().is_err(), "{text}");
         }
         let message = |text: &str| text.parse::<Delay>().unwrap_err().to_string();
-        assert_eq!(message("3601s"), "`3601s` is too long: times are up to 3600s");
+        assert_eq!(message("3601s"), "`3601s` is too long: the maximum is 3600s");
         assert_eq!(message(&format!("{}s", "9".repeat(60))).split(' ').nth(1), Some("is"));
         assert!(message("2h").contains("is not a time"));
         let message = "2Tbps".parse::<Rate>().unwrap_err().to_string();
-        assert_eq!(message, "`2Tbps` is out of reach: rates are from 1bps to 1Tbps");
+        assert_eq!(message, "`2Tbps` is out of range: rates must be from 1bps to 1Tbps");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The comma-separated items of a specification.
+//! Reads the comma-separated items of a specification.
 
 use diagnostics::{FileId, Span};
 

@@ -1,4 +1,4 @@
-//! Values of keys. An error consists of a message and a remedy.
+//! Parses values of keys. An error consists of a message and a remedy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -56,8 +56,8 @@ pub fn unknown(word: &str) -> Wrong {
     let shown: String = word.chars().take(40).collect();
     let swapped = all.clone().find(|name| sorted(name) == sorted(word));
     let help = match swapped.or_else(|| diagnostics::names::nearest(word, all)) {
-        Some(near) if words.contains(&near) => format!("is `{near}` meant?"),
-        Some(near) => format!("is {} meant?", example(near)),
+        Some(near) if words.contains(&near) => format!("did you mean `{near}`?"),
+        Some(near) => format!("did you mean {}?", example(near)),
         None => {
             let keys: Vec<&str> = EXAMPLES.iter().map(|(key, _)| *key).collect();
             format!("headers are {}; keys are {}", words.join(", "), keys.join(", "))
@@ -101,7 +101,7 @@ fn ordered<T: PartialOrd>(low: T, high: T, text: &str) -> Result<(), Wrong> {
     if low <= high {
         return Ok(());
     }
-    Err((format!("`{text}` ends before it begins"), "write the smaller one first".into()))
+    Err((format!("`{text}` is an empty range"), "write the smaller value first".into()))
 }
 
 /// Returns the number of a range that must be a single number.
@@ -116,10 +116,10 @@ pub fn exponent(text: &str) -> Result<f64, Wrong> {
 }
 
 /// Parses ports of the switch: `1-4`, `1+3`, `1-2+7`.
-pub fn ports(text: &str) -> Result<Vec<u32>, Wrong> {
+pub fn ports(text: &str, max_port: u32) -> Result<Vec<u32>, Wrong> {
     let mut ports = Vec::new();
     for part in text.split('+') {
-        let (low, high) = range("ports", part, 0, 511)?;
+        let (low, high) = range("ports", part, 0, max_port.into())?;
         ports.extend(low as u32..=high as u32);
     }
     ports.sort_unstable();
@@ -135,7 +135,10 @@ pub fn hex(key: &str, text: &str, most: usize) -> Result<Vec<u8>, Wrong> {
         return Err(wrong(key, text, expected));
     }
     if digits.len() / 2 > most {
-        return Err((format!("{} bytes are more than a frame has", digits.len() / 2), format!("give at most {most}")));
+        return Err((
+            format!("{} bytes exceed the maximum frame size", digits.len() / 2),
+            format!("use at most {most}"),
+        ));
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
     Ok(digits.chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect())
@@ -143,7 +146,7 @@ pub fn hex(key: &str, text: &str, most: usize) -> Result<Vec<u8>, Wrong> {
 
 /// Parses `14+2`: two bytes from byte 14 on.
 pub fn vary(text: &str) -> Result<Vary, Wrong> {
-    let expected = "a byte and how many, with + between";
+    let expected = "an offset and a length with + between them";
     let (offset, len) = text.split_once('+').ok_or_else(|| wrong("vary", text, expected))?;
     let (Some(offset), Some(len)) = (number(offset.trim()), number(len.trim())) else {
         return Err(wrong("vary", text, expected));
@@ -194,14 +197,14 @@ fn address(key: &str, text: &str) -> Result<(Choice, bool), Wrong> {
     };
     let one = |text: &str| {
         let parsed = text.trim().parse::<IpAddr>().ok().map(value);
-        parsed.ok_or_else(|| wrong(key, text, "an address, a prefix or two addresses with - between"))
+        parsed.ok_or_else(|| wrong(key, text, "an address, a prefix or two addresses with - between them"))
     };
     if let Some((network, length)) = text.split_once('/') {
         let (value, width, is_v6) = one(network)?;
         let Some(length) = number(length.trim()).filter(|length| *length <= u64::from(width)) else {
             return Err((
-                format!("`{length}` is not the length of a prefix"),
-                format!("write 0 to {width} behind the /"),
+                format!("`{length}` is not a valid prefix length"),
+                format!("write 0 to {width} after the /"),
             ));
         };
         return Ok((Choice::prefix(value, length as u32, width), is_v6));
@@ -209,7 +212,7 @@ fn address(key: &str, text: &str) -> Result<(Choice, bool), Wrong> {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
     let ((low, _, is_v6), (high, _, other)) = (one(low)?, one(high)?);
     if is_v6 != other {
-        return Err((format!("`{text}` begins and ends in different families"), "make both IPv4 or both IPv6".into()));
+        return Err((format!("`{text}` mixes IPv4 and IPv6"), "use two IPv4 or two IPv6 addresses".into()));
     }
     ordered(low, high, text)?;
     if high - low >= 1 << 63 {

@@ -10,7 +10,7 @@ use wire::{ethernet, ipv4, ipv6, udp, vlan};
 fn read(text: &str) -> Result<TrafficSource, Vec<String>> {
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
     let file = map.add("--traffic", text);
-    let given = traffic_gen::read(&map, file, &mut findings);
+    let given = traffic_gen::read(&map, file, 510, &mut findings);
     assert_eq!(given.is_none(), findings.has_errors());
     let told = |finding: &diagnostics::Diagnostic| {
         let (span, help) = (finding.primary.span, finding.help.as_deref().expect("every finding says what to do"));
@@ -37,24 +37,27 @@ fn frames(text: &str, count: usize) -> Vec<(u32, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_meant_is_told() {
+fn a_specification_is_described_in_words() {
     let told = [
-        ("", "64-byte frames of UDP over IPv4, 1 flow, in on port 1"),
-        ("dst=2001:db8::/32", "64-byte frames of UDP over IPv6 to 2001:db8::/32, 1 flow, in on port 1"),
-        ("udp,ipv6", "64-byte frames of UDP over IPv6, 1 flow, in on port 1"),
-        ("eth,flows=2", "64-byte frames of Ethernet, 2 flows, in on port 1"),
-        ("ipv4,size=100", "100-byte frames of IPv4, 1 flow, in on port 1"),
-        ("tcp,vlan=5,vlan=6", "64-byte frames of TCP over IPv4 over VLAN over VLAN, 1 flow, in on port 1"),
-        ("tcp,ipv6", "74-byte frames of TCP over IPv6, 1 flow, in on port 1"),
-        ("vlan , udp, ports = 1+3-5,", "64-byte frames of UDP over IPv4 over VLAN, 1 flow, in on ports 1, 3, 4, 5"),
+        ("", "64-byte frames of UDP over IPv4, 1 flow, on ingress port 1"),
+        ("dst=2001:db8::/32", "64-byte frames of UDP over IPv6 to 2001:db8::/32, 1 flow, on ingress port 1"),
+        ("udp,ipv6", "64-byte frames of UDP over IPv6, 1 flow, on ingress port 1"),
+        ("eth,flows=2", "64-byte frames of Ethernet, 2 flows, on ingress port 1"),
+        ("ipv4,size=100", "100-byte frames of IPv4, 1 flow, on ingress port 1"),
+        ("tcp,vlan=5,vlan=6", "64-byte frames of TCP over IPv4 over VLAN over VLAN, 1 flow, on ingress port 1"),
+        ("tcp,ipv6", "74-byte frames of TCP over IPv6, 1 flow, on ingress port 1"),
+        (
+            "vlan , udp, ports = 1+3-5,",
+            "64-byte frames of UDP over IPv4 over VLAN, 1 flow, on ingress ports 1, 3, 4, 5",
+        ),
         (
             "size=64-1500,flows=10000,zipf=0.99,src=10.0.0.1-10.0.0.9,dst=10.0.0.0/16,ports=1-4",
-            "frames of 64 to 1500 bytes of UDP over IPv4 from 10.0.0.1 to 10.0.0.9 to 10.0.0.0/16, 10000 flows by Zipf's \
-             law (0.99), in on ports 1 to 4",
+            "frames of 64 to 1500 bytes of UDP over IPv4 from 10.0.0.1 to 10.0.0.9 to 10.0.0.0/16, 10000 flows with \
+             Zipf exponent 0.99, on ingress ports 1 to 4",
         ),
         (
             "frame=000000000001 000000000002 1212 0001 0002,vary=16+2,flows=9",
-            "18-byte frames as given, 9 flows, in on port 1",
+            "18-byte frames as given, 9 flows, on ingress port 1",
         ),
     ];
     for (text, expected) in told {
@@ -66,27 +69,32 @@ fn what_is_meant_is_told() {
 #[test]
 fn mistakes_are_found_at_their_place() {
     let told = [
-        ("udp,siez=64", "4-8 traffic-unknown: there is no `siez`; is `size=64` meant?"),
-        ("upd", "0-3 traffic-unknown: there is no `upd`; is `udp` meant?"),
+        ("udp,siez=64", "4-8 traffic-unknown: there is no `siez`; did you mean `size=64`?"),
+        ("upd", "0-3 traffic-unknown: there is no `upd`; did you mean `udp`?"),
         ("udp,size", "4-8 traffic-syntax: `size` has no value; write `size=64`, for example"),
-        ("udp,,size=64", "4-4 traffic-syntax: nothing is here; leave out the comma"),
+        ("udp,,size=64", "4-4 traffic-syntax: this item is empty; remove the comma"),
         ("udp,tcp", "4-7 traffic-headers: a frame has either UDP or TCP; keep one of them"),
         ("size=many", "5-9 traffic-value: `many` is not a number; write `size=64`, for example"),
         ("size=", "5-5 traffic-value: `size` has no value; write `size=64`, for example"),
         (
             "size=40",
-            "5-7 traffic-size: Ethernet, IPv4, UDP have 42 bytes, so a frame cannot have 40; write `size=42` or more",
+            "5-7 traffic-size: Ethernet, IPv4, UDP have 42 bytes, so a frame cannot have only 40; write `size=42` or \
+             more",
         ),
-        ("size=100-64", "5-11 traffic-value: `100-64` ends before it begins; write the smaller one first"),
+        ("size=100-64", "5-11 traffic-value: `100-64` is an empty range; write the smaller value first"),
         ("size=64,size=65", "8-12 traffic-twice: `size` is given twice; keep one of them"),
         ("flows=0", "6-7 traffic-value: 0 is not between 1 and 4294967296; write `flows=10000`, for example"),
-        ("ports=600", "6-9 traffic-value: 600 is not between 0 and 511; write `ports=1-4`, for example"),
-        ("dst=10.0.0.0/33", "4-15 traffic-value: `33` is not the length of a prefix; write 0 to 32 behind the /"),
+        ("ports=600", "6-9 traffic-value: 600 is not between 0 and 510; write `ports=1-4`, for example"),
+        ("dst=10.0.0.0/33", "4-15 traffic-value: `33` is not a valid prefix length; write 0 to 32 after the /"),
         (
             "dst=10.0.0",
-            "4-10 traffic-value: `10.0.0` is not an address, a prefix or two addresses with - between; write `dst=10.0.0.0/16`, for example",
+            "4-10 traffic-value: `10.0.0` is not an address, a prefix or two addresses with - between them; write \
+             `dst=10.0.0.0/16`, for example",
         ),
-        ("ipv4,dst=2001:db8::1", "9-20 traffic-headers: a frame has either IPv4 or IPv6; make both the same"),
+        (
+            "ipv4,dst=2001:db8::1",
+            "9-20 traffic-headers: a frame has either IPv4 or IPv6; use the same version for both",
+        ),
         ("zipf=-1", "5-7 traffic-value: `-1` is not a number above 0, up to 10; write `zipf=0.99`, for example"),
         (
             "payload=0",
@@ -95,12 +103,13 @@ fn mistakes_are_found_at_their_place() {
         ("vary=63+2", "0-4 traffic-value: bytes 63 to 64 are not in every frame; frames have 64 bytes or more"),
         (
             "pcap=x,size=64",
-            "7-11 traffic-capture: the frames of a capture stay as they are, so `size` says nothing; with `pcap` there can \
-             only be `ports`",
+            "7-11 traffic-capture: the frames of a capture are not changed, so `size` has no effect; only `ports` can \
+             be combined with `pcap`",
         ),
         (
             "udp,proto=7",
-            "4-9 traffic-headers: the protocol is that of UDP or TCP; leave `proto` out, or write `ipv4` or `ipv6` alone",
+            "4-9 traffic-headers: with a UDP or TCP header, the protocol is fixed; omit `proto`, or use `ipv4` or \
+             `ipv6` as the last header",
         ),
     ];
     for (text, expected) in told {
@@ -152,7 +161,7 @@ fn flows_are_as_many_as_said_and_keep_to_a_port() {
 }
 
 #[test]
-fn whole_frames_vary_where_they_are_told_to() {
+fn whole_frames_vary_at_the_given_offsets() {
     let text = "frame=ffffffffffff 000000000001 88b5 0000 cafe,size=30,flows=300,vary=14+2";
     let numbers: HashSet<u16> = frames(text, 5000)
         .into_iter()
@@ -166,7 +175,7 @@ fn whole_frames_vary_where_they_are_told_to() {
 }
 
 #[test]
-fn frames_can_be_told_apart_by_their_tags() {
+fn frames_are_identified_by_their_tags() {
     let mut generator = Generator::new(&made("udp,size=64,flows=3"));
     let mut frame = Vec::new();
     generator.next_tagged(77, &mut frame);

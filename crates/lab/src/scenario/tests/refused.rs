@@ -50,15 +50,15 @@ traffic = "voice"
         "a scenario has no `durration`",
         "there is no host or switch `h9`",
         "this traffic needs a rate",
-        "`tpc` is no kind of traffic",
+        "unknown kind of traffic `tpc`",
         "3 senders and 2 receivers",
-        "`s1` is a switch; hosts send and receive",
-        "`timing` is one of constant, poisson, on-off",
-        "a fault happens at a time",
-        "no link joins `h1` and `h2`",
-        "`s1` is a switch: say which port",
-        "`../up.pcap` is no plain name of a capture",
-        "`queues.csv` is no plain name of a capture",
+        "`s1` is a switch; only hosts send and receive",
+        "`timing` must be one of constant, poisson, on-off",
+        "a fault needs a time",
+        "there is no link between `h1` and `h2`",
+        "`s1` is a switch: specify a port",
+        "`../up.pcap` is not a plain capture file name",
+        "`queues.csv` is not a plain capture file name",
         "there is no traffic `voice`",
     ] {
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
@@ -72,19 +72,22 @@ fn what_would_be_passed_over_is_told() {
     let (_, fine) = read(&format!("{udp}timing = \"on-off\"\non = \"1ms\"\n[[faults]]\nat = \"1ms\"\nslow = \"h1\"\n"));
     assert_eq!(fine, "");
     for (wrong, expected) in [
-        (format!("[[traffic]]\nkind = \"tcp\"\nrate = \"1Mbps\"\n{pair}"), "traffic of the kind `tcp` has no `rate`"),
-        (format!("[[traffic]]\nkind = \"tcp\"\nstop = \"1s\"\n{pair}"), "traffic of the kind `tcp` has no `stop`"),
-        (format!("{udp}count = 2\n"), "traffic of the kind `udp` has no `count`"),
-        (format!("{udp}on = \"1ms\"\n"), "`on` goes with timing"),
-        (udp.replace("h2", "h1"), "`traffic 1` is sent by nobody"),
-        (udp.replace("\"h1\"", "[]"), "`traffic 1` is sent by nobody"),
-        ("[[faults]]\nat = \"1ms\"\nslow = \"s1\"\nby = \"1ms\"\n".to_owned(), "`s1` is a switch; only hosts are slow"),
-        ("[[faults]]\nat = \"1ms\"\nskew = \"s1\"\n".to_owned(), "only hosts have clocks that differ"),
-        ("[[faults]]\nat = \"1ms\"\nskew = \"h1\"\nby = 7\n".to_owned(), "`by` says how far something is `slow`"),
-        ("x = 1\n[[faults]]\nat = \"1ms\"\n".to_owned(), "a fault says what goes wrong"),
-        (format!("x = 1\n{udp}[[expect]]\ntraffic = \"traffic 1\"\n"), "an expectation says what is expected"),
-        ("[[faults]]\nat = \"5s\"\ncrash = \"s1\"\n".to_owned(), "this never happens: the scenario is over at 1s"),
-        ("[random-faults]\nkinds = []\n".to_owned(), "no kind of fault is drawn"),
+        (format!("[[traffic]]\nkind = \"tcp\"\nrate = \"1Mbps\"\n{pair}"), "traffic of kind `tcp` has no `rate`"),
+        (format!("[[traffic]]\nkind = \"tcp\"\nstop = \"1s\"\n{pair}"), "traffic of kind `tcp` has no `stop`"),
+        (format!("{udp}count = 2\n"), "traffic of kind `udp` has no `count`"),
+        (format!("{udp}on = \"1ms\"\n"), "`on` requires timing"),
+        (udp.replace("h2", "h1"), "`traffic 1` sends nothing"),
+        (udp.replace("\"h1\"", "[]"), "`traffic 1` sends nothing"),
+        (
+            "[[faults]]\nat = \"1ms\"\nslow = \"s1\"\nby = \"1ms\"\n".to_owned(),
+            "`s1` is a switch; only hosts can be slow",
+        ),
+        ("[[faults]]\nat = \"1ms\"\nskew = \"s1\"\n".to_owned(), "only hosts can have clock skew"),
+        ("[[faults]]\nat = \"1ms\"\nskew = \"h1\"\nby = 7\n".to_owned(), "`by` has no effect without `slow`"),
+        ("x = 1\n[[faults]]\nat = \"1ms\"\n".to_owned(), "a fault needs an event"),
+        (format!("x = 1\n{udp}[[expect]]\ntraffic = \"traffic 1\"\n"), "an expectation needs a bound"),
+        ("[[faults]]\nat = \"5s\"\ncrash = \"s1\"\n".to_owned(), "this never happens: the scenario ends at 1s"),
+        ("[random-faults]\nkinds = []\n".to_owned(), "`kinds` must not be empty"),
     ] {
         let (_, found) = read(&wrong);
         assert!(found.contains(expected) && found.contains("scenario.toml:"), "{expected} is not in\n{found}");
@@ -99,7 +102,7 @@ fn hosts_without_addresses_send_and_receive_nothing() {
     let text = "[[traffic]]\nkind = \"ping\"\nfrom = \"h1\"\nto = [\"h2\", \"h3\"]\n";
     let file = map.add("scenario.toml", text);
     let mut diagnostics = Diagnostics::new();
-    assert!(crate::scenario::read(file, text, &topology, &mut diagnostics).is_none());
+    assert!(crate::scenario::read(file, text, &topology, 510, &mut diagnostics).is_none());
     let found = diagnostics.render(&map, false);
     assert!(found.contains("`h2`, which has no address, cannot send or receive `traffic 1`"), "{found}");
 }
@@ -142,19 +145,19 @@ delivered = 1.0
     );
     assert!(scenario.is_none());
     for expected in [
-        "hosts take IPv4 and ARP for themselves",
-        "`bytes` is a whole number from 1 to 8",
-        "a value is somewhere in the frame",
-        "`over` is where a field begins",
-        "`ecn` is true or false",
+        "a probe cannot use the EtherTypes of IPv4 and ARP",
+        "`bytes` must be an integer from 1 to 8",
+        "a value needs a position in the frame",
+        "`over` must be the offset and the length of a field",
+        "`ecn` must be true or false",
         "`h3` is not an IPv4 address",
-        "`delivered` is a bound, delivered = 0.99 (at least), or the least and the most: [0.99, 0.99]",
-        "`rate` is a bound",
-        "`marked` is a bound",
+        "`delivered` must be a bound, delivered = 0.99 (at least), or a lower and an upper bound: [0.99, 0.99]",
+        "`rate` must be a bound",
+        "`marked` must be a bound",
         "`s1:9` has no link",
-        "a share is one among some",
+        "`share` and `among` must be given together",
         "`voice` reads no value `a`",
-        "an expectation is of some traffic or link",
+        "an expectation needs a traffic or a link",
     ] {
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }

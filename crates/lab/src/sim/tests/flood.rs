@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use switch::{Device, Frame, PortId, Time};
 
-use crate::generate::{Kind, generate};
+use crate::generate::{NetworkKind, generate};
 use crate::sim::traffic::Ping;
 use crate::sim::{Element, Simulation, Stack};
 use crate::topology::Shape;
@@ -34,11 +34,11 @@ impl Element for Echo {
 
 #[test]
 fn a_loop_that_multiplies_frames_ends_the_simulation() {
-    let topology = generate(Kind::Ring { switches: 3, hosts: 1 }, Shape::default(), Shape::default());
+    let topology = generate(NetworkKind::Ring { switches: 3, hosts: 1 }, Shape::default(), Shape::default(), 510);
     let topology = topology.expect("it can be made");
     for threads in [1, 3] {
         let mut simulation = Simulation::new(&topology, 1, Arc::new(|_| Box::new(Echo)));
-        simulation.most_held = 1 << 22;
+        simulation.max_held_bytes = 1 << 22;
         let mut stack = Stack::new(1500);
         stack.add(Box::new(Ping::new(Ipv4Addr::new(10, 0, 0, 9), 1, 1, 1, Time::ZERO)));
         simulation.run_program(0, Time::ZERO, Box::new(stack));

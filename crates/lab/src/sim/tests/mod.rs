@@ -12,7 +12,7 @@ use std::sync::Arc;
 use switch::{Device, Frame, PortId, Time};
 
 use super::{Element, MakeElement, Simulation, Stack};
-use crate::generate::{Kind, generate};
+use crate::generate::{NetworkKind, generate};
 use crate::topology::{Shape, Topology};
 
 /// A switch that forwards frames from port 1 to port 2 and from port 2 to port 1.
@@ -40,7 +40,7 @@ pub fn cross() -> MakeElement {
 
 /// Creates a topology of two hosts, `h1` and `h2`, with one switch between them.
 pub fn two_hosts(shape: Shape) -> Topology {
-    generate(Kind::Star { hosts: 2 }, shape, shape).expect("it can be made")
+    generate(NetworkKind::Star { hosts: 2 }, shape, shape, 510).expect("it can be made")
 }
 
 /// Creates a simulation of two hosts with their stacks and a switch between them.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use switch::Time;
 
 use super::cross;
-use crate::generate::{Kind, generate};
+use crate::generate::{NetworkKind, generate};
 use crate::sim::traffic::{Pattern, SizeDistribution, TcpFlows, TcpSink, UdpSender, UdpSink};
 use crate::sim::{Capture, Simulation, Stack};
 use crate::topology::{Delay, End, Link, Node as Name, Rate, Shape, Topology};
@@ -44,7 +44,7 @@ fn hash(topology: &Topology, seed: u64, threads: usize, ms: u64) -> (Vec<u64>, S
 fn pairs(shape: Shape) -> Topology {
     let mut topology = Topology::default();
     for pair in 0..4 {
-        let mut one = generate(Kind::Star { hosts: 2 }, shape, shape).expect("it can be made");
+        let mut one = generate(NetworkKind::Star { hosts: 2 }, shape, shape, 510).expect("it can be made");
         one.switches[0].name = format!("s{pair}");
         for (at, host) in one.hosts.iter_mut().enumerate() {
             host.name = format!("h{pair}{at}");

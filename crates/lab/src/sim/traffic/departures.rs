@@ -1,4 +1,4 @@
-//! Departure times of datagrams: evenly spaced, random, or in bursts.
+//! Computes departure times of datagrams: evenly spaced, random, or in bursts.
 
 use switch::Time;
 

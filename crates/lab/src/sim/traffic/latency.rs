@@ -1,4 +1,4 @@
-//! Distributions of latencies.
+//! Summarises distributions of latencies.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::{HistogramIterator, recorded};

@@ -1,4 +1,4 @@
-//! Measurements of flows.
+//! Measures flows.
 
 use switch::Time;
 

@@ -1,4 +1,4 @@
-//! Traffic models: the senders and receivers of each kind of traffic, and their measurements.
+//! Models traffic: the senders and receivers of each kind of traffic, and their measurements.
 
 mod departures;
 mod latency;

@@ -1,4 +1,4 @@
-//! Echo requests (RFC 792).
+//! Sends echo requests (RFC 792).
 
 use std::any::Any;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! Probe frames with arbitrary contents, and the values that are read from them where they arrive.
+//! Sends probe frames with arbitrary contents, and reads values from them where they arrive.
 
 use std::any::Any;
 
@@ -8,7 +8,7 @@ use super::measure::{Measured, Measurement};
 use crate::sim::{App, Io};
 
 /// Maximum number of frames that are sent at one moment.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 
 /// Sends the same frame repeatedly.
 pub struct ProbeSender {
@@ -32,7 +32,7 @@ impl App for ProbeSender {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
         while self.left > 0 && self.next < self.stop {
             // A clock that was set forward makes many frames due at once; they leave in batches.
-            if self.next > io.now || io.raw.len() >= MOST_AT_ONCE {
+            if self.next > io.now || io.raw.len() >= MAX_AT_ONCE {
                 return Some(self.next);
             }
             io.raw.push(self.frame.clone());
@@ -100,7 +100,7 @@ pub struct ProbeSink {
 }
 
 /// Maximum number of values kept for one reading.
-const MOST_READ: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;
 
 impl ProbeSink {
     /// Creates a sink that reads from frames of this EtherType.
@@ -116,7 +116,7 @@ impl App for ProbeSink {
             self.measured.received += 1;
             self.measured.arrived(io.true_now, frame.len() as u64);
             for (reading, read) in self.readings.iter().zip(&mut self.read) {
-                read.extend(reading.of(frame).filter(|_| read.len() < MOST_READ).map(|value| (io.true_now, value)));
+                read.extend(reading.of(frame).filter(|_| read.len() < MAX_VALUES).map(|value| (io.true_now, value)));
             }
         }
         None

@@ -1,4 +1,4 @@
-//! Replay of a capture's frames at their recorded times.
+//! Replays a capture's frames at their recorded times.
 
 use std::any::Any;
 
@@ -7,7 +7,7 @@ use switch::Time;
 use crate::sim::{App, Io};
 
 /// Maximum number of frames that are sent at one moment.
-const MOST_AT_ONCE: usize = 256;
+const MAX_AT_ONCE: usize = 256;
 
 /// Sends given frames unchanged, in addition to the frames of the host's stack.
 pub struct Replay {
@@ -36,7 +36,7 @@ impl App for Replay {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
         while let Some(due) = self.due(self.sent as usize) {
             // A clock that was set forward makes many frames due at once; they leave in batches.
-            if due > io.now || io.raw.len() >= MOST_AT_ONCE {
+            if due > io.now || io.raw.len() >= MAX_AT_ONCE {
                 return Some(due);
             }
             io.raw.push(self.frames[self.sent as usize].1.clone());

@@ -1,4 +1,4 @@
-//! Requests and their answers over one TCP connection.
+//! Sends requests and their answers over one TCP connection.
 
 use std::any::Any;
 use std::net::Ipv4Addr;

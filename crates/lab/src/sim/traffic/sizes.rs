@@ -1,4 +1,4 @@
-//! Distributions of flow sizes.
+//! Draws flow sizes from distributions.
 
 use crate::random::Random;
 

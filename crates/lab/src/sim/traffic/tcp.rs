@@ -1,4 +1,4 @@
-//! Long TCP flows, and flows with random arrivals.
+//! Sends long TCP flows, and flows with random arrivals.
 
 use std::any::Any;
 use std::net::Ipv4Addr;
@@ -120,7 +120,7 @@ pub struct TcpFlows {
 const MAX_FLOWS: usize = 256;
 
 /// Maximum number of flows that begin at one moment, however far a clock is set forward.
-const MOST_FLOWS_AT_ONCE: usize = 4_096;
+const MAX_FLOWS_AT_ONCE: usize = 4_096;
 
 impl TcpFlows {
     /// Creates a sender of flows to `targets`, one every `mean_ns` on average, from `start` until `stop`.
@@ -137,7 +137,7 @@ impl TcpFlows {
 
 impl App for TcpFlows {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
-        for _ in 0..MOST_FLOWS_AT_ONCE {
+        for _ in 0..MAX_FLOWS_AT_ONCE {
             if self.next > io.now || self.next >= self.stop || self.targets.is_empty() {
                 break;
             }

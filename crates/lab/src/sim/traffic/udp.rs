@@ -1,4 +1,4 @@
-//! Senders and receivers of datagrams.
+//! Sends and receives datagrams.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub const HEADERS: u64 = 42;
 const STAMP: usize = 20;
 
 /// Maximum number of datagrams that are sent at one moment, however far a clock is set forward.
-const MOST_AT_ONCE: usize = 4_096;
+const MAX_AT_ONCE: usize = 4_096;
 
 /// Sends datagrams.
 pub struct UdpSender {
@@ -74,7 +74,7 @@ impl UdpSender {
 impl App for UdpSender {
     fn poll(&mut self, io: &mut Io<'_>) -> Option<Time> {
         let handle = self.socket(io);
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_AT_ONCE {
             if self.departures.due() > io.now {
                 break;
             }

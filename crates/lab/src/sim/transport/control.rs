@@ -1,4 +1,4 @@
-//! Congestion windows: Reno (RFC 5681), CUBIC (RFC 9438), and the reaction to ECN marks (RFC 3168, RFC 8257).
+//! Computes congestion windows: Reno (RFC 5681), CUBIC (RFC 9438), and the reaction to ECN marks (RFC 3168, RFC 8257).
 
 /// Congestion control algorithm of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Law {
 const FIRST_WINDOW: f64 = 10.0;
 
 /// Number of segments in the smallest window after a loss (RFC 5681 section 3.1).
-const LEAST_WINDOW: f64 = 2.0;
+const MIN_WINDOW: f64 = 2.0;
 
 /// Multiplicative decrease factor of CUBIC, and its growth constant C in segments per second cubed (RFC 9438 section
 /// 5).
@@ -134,7 +134,7 @@ impl Window {
     }
 
     fn reduce(&mut self, share: f64) {
-        self.bytes = (self.bytes * share).max(LEAST_WINDOW * self.segment);
+        self.bytes = (self.bytes * share).max(MIN_WINDOW * self.segment);
         self.threshold = Some(self.bytes);
     }
 

@@ -1,4 +1,4 @@
-//! The segments of a sender, which wait, are in flight, have arrived, or are lost.
+//! Tracks the segments of a sender, which wait, are in flight, have arrived, or are lost.
 //!
 //! Every transmission has a number. A segment is lost when a transmission with a number higher by three has arrived, as
 //! in QUIC (RFC 9002 section 6.1.1). This finds the losses that RFC 6675 finds, sooner where several segments in a row

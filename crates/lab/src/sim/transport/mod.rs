@@ -1,4 +1,4 @@
-//! Congestion control, loss recovery and ECN, between a host's stack and its link.
+//! Implements congestion control, loss recovery and ECN, between a host's stack and its link.
 //!
 //! The stack (smoltcp) opens connections, keeps written bytes until they are acknowledged, respects the receiver's
 //! window, and receives. Its sender does not implement SACK or ECN, and its retransmission timer waits a second. So
@@ -75,13 +75,13 @@ struct Connection {
     acknowledged: u32,
     window: u16,
     /// The latest acknowledgement that was sent to the other end.
-    told: u32,
+    acknowledgement_sent: u32,
     /// The reaction to marks, if both ends support ECN.
     law: Option<Law>,
     /// Whether the next acknowledgement echoes a mark.
     echo: bool,
     /// Whether the next segment signals that the window was reduced.
-    tell_reduced: bool,
+    signal_reduced: bool,
     /// Whether this end has sent its last byte, and whether the other end has.
     closes: bool,
     closed: bool,
@@ -101,10 +101,10 @@ impl Connection {
             sender: Sender::new(1 << 32 | u64::from(first), service.control, segment),
             acknowledged: 0,
             window: 0,
-            told: 0,
+            acknowledgement_sent: 0,
             law: None,
             echo: false,
-            tell_reduced: false,
+            signal_reduced: false,
             closes: false,
             closed: false,
             timeout: None,
@@ -123,7 +123,7 @@ impl Connection {
         let ranges = head.ranges.iter().flatten().map(|(from, to)| (whole(*from, oldest), whole(*to, oldest)));
         let ranges: Vec<_> = ranges.collect();
         let said = Acknowledgement { up_to: whole(number, oldest), ranges: &ranges, echo: head.ece };
-        self.tell_reduced |= self.sender.acknowledged(now, said, self.law);
+        self.signal_reduced |= self.sender.acknowledged(now, said, self.law);
     }
 
     /// Accepts a segment that the stack sends.
@@ -157,14 +157,14 @@ impl Connection {
             let (packet, again) = (due.packet.to_vec(), due.again);
             // Retransmissions are not ECN-capable (RFC 3168 section 6.1.5).
             let ect = self.law.is_some() && !again;
-            let cwr = ect && std::mem::take(&mut self.tell_reduced);
+            let cwr = ect && std::mem::take(&mut self.signal_reduced);
             out.push(self.stamped(packet, Bits { cwr, ect, ..Bits::default() }));
         }
     }
 
     fn stamped(&mut self, mut packet: Vec<u8>, bits: Bits) -> Vec<u8> {
         segment::stamp(&mut packet, self.acknowledged, self.window, Bits { ece: self.echo, ..bits });
-        self.told = self.acknowledged;
+        self.acknowledgement_sent = self.acknowledged;
         if self.law == Some(Law::Dctcp) {
             self.echo = false;
         }
@@ -244,7 +244,7 @@ impl Transport {
                 Some(acknowledged) => {
                     let law = self.connections.get(&key).and_then(|connection| connection.law);
                     let mut connection = Connection::new(head.number.wrapping_add(1), service, self.segment);
-                    (connection.law, connection.told) = (law, acknowledged);
+                    (connection.law, connection.acknowledgement_sent) = (law, acknowledged);
                     self.replace(key, connection);
                     law.is_some()
                 }
@@ -265,7 +265,7 @@ impl Transport {
         connection.hand(&head, packet, &mut self.out);
         connection.send(now, &mut self.out);
         // A segment that has to wait would have carried the acknowledgement.
-        if let Some(mut bare) = bare.filter(|_| connection.told != connection.acknowledged) {
+        if let Some(mut bare) = bare.filter(|_| connection.acknowledgement_sent != connection.acknowledged) {
             segment::renumber(&mut bare, connection.sender.flight.next() as u32);
             let bare = connection.stamped(bare, Bits::default());
             self.out.push(bare);

@@ -1,14 +1,14 @@
-//! Estimation of the round-trip time, and the retransmission timeout (RFC 6298).
+//! Estimates the round-trip time and computes the retransmission timeout (RFC 6298).
 
 /// Timeout in nanoseconds before the first round trip has been measured (RFC 6298 section 2.1).
 const FIRST_NS: u64 = 1_000_000_000;
 
 /// Minimum margin of the timeout beyond the round-trip time: 200 ms, as in Linux. RFC 6298 asks for a timeout of at
 /// least one second in all.
-const LEAST_MARGIN_NS: u64 = 200_000_000;
+const MIN_MARGIN_NS: u64 = 200_000_000;
 
 /// Maximum timeout.
-const MOST_NS: u64 = 60_000_000_000;
+const MAX_TIMEOUT_NS: u64 = 60_000_000_000;
 
 /// A sender's estimate of its round-trip time.
 #[derive(Debug, Default)]
@@ -51,9 +51,9 @@ impl RoundTrip {
     /// Returns the retransmission timeout in nanoseconds.
     pub fn timeout_ns(&self) -> u64 {
         let once = self.measured.map_or(FIRST_NS, |Measured { smoothed_ns, variation_ns, .. }| {
-            smoothed_ns + (4 * variation_ns).max(LEAST_MARGIN_NS)
+            smoothed_ns + (4 * variation_ns).max(MIN_MARGIN_NS)
         });
-        (once << self.timeouts.min(16)).min(MOST_NS)
+        (once << self.timeouts.min(16)).min(MAX_TIMEOUT_NS)
     }
 
     /// Doubles the timeout, because it expired without an acknowledgement (section 5.5). Returns true the first time in

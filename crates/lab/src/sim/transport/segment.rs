@@ -1,4 +1,4 @@
-//! TCP segments in IPv4 packets, as the stack creates them.
+//! Reads and changes TCP segments in the IPv4 packets that the stack creates.
 
 use std::net::Ipv4Addr;
 

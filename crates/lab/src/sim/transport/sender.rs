@@ -1,4 +1,4 @@
-//! One direction of a connection: the transmission and retransmission of its segments.
+//! Transmits and retransmits the segments of one direction of a connection.
 
 use super::control::{CongestionControl, Law, Window};
 use super::flight::{Due, Flight, Heard};
@@ -104,7 +104,7 @@ impl Sender {
         let is_first = self.trip.timed_out();
         self.flight.all_lost();
         self.window.timed_out(is_first);
-        // The window grows again from one segment; earlier losses are no new sign of congestion.
+        // The window grows again from one segment; earlier losses are not a new sign of congestion.
         self.recovers = None;
         self.round_ends = Some(self.flight.next());
     }

@@ -308,11 +308,11 @@ fn acknowledgements_do_not_wait_for_the_window() {
     let mut client = client(None, NONE);
     burst(&mut client, 10);
     let last = Segment { control: TcpControl::Fin, number: 10_001, acknowledged: Some(501), ..DATA };
-    let told = client.sends(1, last);
-    assert_eq!(told.len(), 1);
-    assert_eq!((told[0].number, told[0].len, told[0].fin, told[0].acknowledged), (10_001, 0, false, Some(501)));
-    let told = client.sends(2, Segment { number: 11_002, ..Segment::up_to(901) });
-    assert_eq!((told[0].number, told[0].acknowledged), (10_001, Some(901)));
+    let sent = client.sends(1, last);
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].number, sent[0].len, sent[0].fin, sent[0].acknowledged), (10_001, 0, false, Some(501)));
+    let sent = client.sends(2, Segment { number: 11_002, ..Segment::up_to(901) });
+    assert_eq!((sent[0].number, sent[0].acknowledged), (10_001, Some(901)));
 }
 
 #[test]

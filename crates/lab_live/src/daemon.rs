@@ -1,0 +1,280 @@
+//! Runs the daemon of a lab: it creates the network, runs its switches or the processes that do, and serves requests
+//! until it is asked to end.
+
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lab::Topology;
+use ports::namespace::Namespace;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::LabError;
+use crate::controller::{self, ControllerListener};
+use crate::error::failed_to;
+use crate::host_namespace::HostNamespace;
+use crate::live_network::LiveNetwork;
+use crate::relaunch::ProcessArguments;
+use crate::run_directory::{ProcessTable, RunDirectory};
+use crate::server::{RequestHandler, SwitchHandle};
+use crate::switch_process::SwitchProcess;
+use crate::switch_thread::{SwitchCommand, SwitchThread};
+use crate::{host_processes, socket, veth_links};
+
+/// The line that the daemon writes when the network is ready.
+pub(crate) const READY: &str = "ready";
+
+/// The prefix of a line with a note for the user who started the network.
+pub(crate) const NOTE: &str = "note: ";
+
+/// Interval at which the daemon checks whether its run directory still exists.
+const DIRECTORY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Settings of a lab's daemon.
+#[derive(Clone, Debug)]
+pub struct DaemonSettings {
+    /// Name of the lab.
+    pub name: String,
+    /// Seed of link losses and of the programs' random numbers.
+    pub seed: u64,
+    /// Whether each switch runs in a process of its own.
+    pub isolate: bool,
+    /// Whether the lab ends when standard input does, which happens when the process at its other end ends.
+    pub is_bound: bool,
+}
+
+/// Runs the daemon of a lab until a request or a signal ends it. `starter` is read by the process that started this
+/// one: it gets notes, and a line when the network is ready. The calling process must have one thread only.
+///
+/// # Errors
+/// Returns an error if the network cannot be created. Everything that was created has been removed then.
+pub fn run_daemon<N: LiveNetwork>(
+    network: Arc<N>,
+    settings: &DaemonSettings,
+    arguments: Arc<dyn ProcessArguments>,
+    starter: &mut dyn Write,
+) -> Result<(), LabError> {
+    // These sockets stay in the namespace in which they were opened: that of all other programs of this machine.
+    let switches = 0..network.topology().switches.len();
+    let listeners = switches.map(|at| network.endpoint(at).as_ref().map(controller::bind).transpose());
+    let listeners: Vec<Option<TcpListener>> = listeners.collect::<Result<_, _>>()?;
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&ended)).map_err(failed_to("handle signals"))?;
+    }
+    // In a user namespace this process would have another user id.
+    let processes = Arc::new(RunDirectory::prepare(&settings.name)?);
+    let create = || {
+        let namespace = create_namespace()?;
+        namespace.disable_ipv6()?;
+        if settings.is_bound {
+            end_with_input(Arc::clone(&ended)).map_err(failed_to("watch standard input"))?;
+        }
+        let daemon = LabDaemon { settings, arguments, network, namespace, ended, processes };
+        daemon.run(listeners, starter)
+    };
+    let result = create();
+    RunDirectory::close(&settings.name);
+    result
+}
+
+/// Moves this process, which must have one thread, into a namespace of its own: a network namespace for root, and a
+/// user namespace with a network namespace for anyone else.
+fn create_namespace() -> Result<Namespace, LabError> {
+    Ok(Namespace::new_own().or_else(|_| Namespace::new_user())?)
+}
+
+/// Checks whether this process may create networks. It is in another namespace afterwards.
+///
+/// # Errors
+/// Returns the reason why it may not.
+pub fn check_permission() -> Result<(), LabError> {
+    create_namespace().map(drop)
+}
+
+/// Sets `ended` at the end of standard input, which comes even if the process at its other end is killed.
+fn end_with_input(ended: Arc<AtomicBool>) -> io::Result<()> {
+    let wait = move || {
+        // Nothing is ever written to it.
+        let _ = io::stdin().lock().read(&mut [0]);
+        ended.store(true, Ordering::Relaxed);
+    };
+    std::thread::Builder::new().name("starter".to_owned()).spawn(wait).map(drop)
+}
+
+/// A daemon in the namespace of its switches.
+struct LabDaemon<'a, N> {
+    settings: &'a DaemonSettings,
+    arguments: Arc<dyn ProcessArguments>,
+    network: Arc<N>,
+    namespace: Namespace,
+    ended: Arc<AtomicBool>,
+    processes: Arc<ProcessTable>,
+}
+
+/// The switches of a network, and the threads that run or supervise them.
+#[derive(Default)]
+struct RunningSwitches {
+    switches: Vec<SwitchHandle>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<N: LiveNetwork> LabDaemon<'_, N> {
+    fn topology(&self) -> &Topology {
+        self.network.topology()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Creates the network, serves requests, and ends what it started.
+    fn run(&self, listeners: Vec<Option<TcpListener>>, starter: &mut dyn Write) -> Result<(), LabError> {
+        let topology = self.topology();
+        let hosts = topology.hosts.iter().map(HostNamespace::new);
+        let hosts: Vec<HostNamespace> = hosts.collect::<Result<_, _>>()?;
+        veth_links::create(topology, &self.namespace, &hosts, &|| self.has_ended())?;
+        self.expect_wanted()?;
+        for (at, (namespace, host)) in hosts.iter().zip(&topology.hosts).enumerate() {
+            if topology.uplink(at).is_some() {
+                namespace.configure(host)?;
+            }
+        }
+        let start = Instant::now();
+        let running = if self.settings.isolate {
+            self.start_processes(listeners)?
+        } else {
+            self.start_threads(listeners, start)?
+        };
+        let result = self.serve(&hosts, &running, start, starter);
+        host_processes::terminate_in_namespaces(&hosts);
+        for switch in &running.switches {
+            // The switch may have ended already.
+            let _ = switch.commands.send(SwitchCommand::Stop);
+        }
+        for thread in running.threads {
+            thread.join().map_err(|_| LabError::SwitchPanicked)?;
+        }
+        result
+    }
+
+    /// Runs every switch in a thread of this process.
+    fn start_threads(&self, listeners: Vec<Option<TcpListener>>, start: Instant) -> Result<RunningSwitches, LabError> {
+        let mut running = RunningSwitches::default();
+        let (ready, all_ready) = channel();
+        let seed = self.settings.seed;
+        for (at, listener) in listeners.into_iter().enumerate() {
+            let network = Arc::clone(&self.network);
+            let listener = listener.zip(network.endpoint(at)).map(|(listener, endpoint)| {
+                ControllerListener::new(listener, Arc::clone(&network), at, seed, endpoint)
+            });
+            let ports = veth_links::switch_ports(self.topology(), at, seed)?;
+            let (sender, commands) = channel();
+            // The threads compile their programs in parallel.
+            let ready = ready.clone();
+            running.add(&self.topology().switches[at].name, sender, None, move || {
+                let thread = SwitchThread::new((network, at, seed), listener, ports, commands, start);
+                // The daemon may have ended already.
+                let _ = ready.send(());
+                thread.run();
+            })?;
+        }
+        drop(ready);
+        for _ in &running.switches {
+            self.expect_wanted()?;
+            all_ready.recv().map_err(|_| LabError::SwitchPanicked)?;
+        }
+        Ok(running)
+    }
+
+    /// Runs every switch in a process of its own.
+    fn start_processes(&self, listeners: Vec<Option<TcpListener>>) -> Result<RunningSwitches, LabError> {
+        let (topology, lab) = (self.topology(), &self.settings.name);
+        let mut processes = Vec::new();
+        for (at, listener) in listeners.into_iter().enumerate() {
+            let name = &topology.switches[at].name;
+            let files = (RunDirectory::switch_socket(lab, at), RunDirectory::log(lab, name));
+            let ports = topology.ports(at).into_iter().map(|(port, _)| port);
+            let (arguments, table) = (Arc::clone(&self.arguments), Arc::clone(&self.processes));
+            let mut process = SwitchProcess::new((lab, name), arguments, table, files, listener, ports);
+            process.start()?;
+            processes.push(process);
+        }
+        let mut running = RunningSwitches::default();
+        for (at, mut process) in processes.into_iter().enumerate() {
+            self.expect_wanted()?;
+            process.wait_until_ready()?;
+            let (sender, commands) = channel();
+            let socket = Some(RunDirectory::switch_socket(lab, at));
+            running.add(&topology.switches[at].name, sender, socket, move || process.supervise(&commands))?;
+        }
+        Ok(running)
+    }
+
+    /// Runs the hosts' commands, reports that the network is ready, and serves requests until the end.
+    fn serve(
+        &self,
+        hosts: &[HostNamespace],
+        running: &RunningSwitches,
+        start: Instant,
+        starter: &mut dyn Write,
+    ) -> Result<(), LabError> {
+        let listener = socket::listen(&RunDirectory::socket(&self.settings.name))?;
+        let token = self.processes.token();
+        let descriptors = hosts.iter().map(|host| (host.name.clone(), host.namespace.raw_descriptor())).collect();
+        for (namespace, host) in hosts.iter().zip(&self.topology().hosts) {
+            let log = RunDirectory::log(&self.settings.name, &host.name);
+            let mut written = Ok(());
+            namespace.run_commands(host, &log, &token, &|| self.has_ended(), &mut |note| {
+                if written.is_ok() {
+                    written = write_line(starter, &format!("{NOTE}{}", note.replace('\n', " ")));
+                }
+            });
+            written?;
+            self.expect_wanted()?;
+        }
+        self.processes.set_ready(descriptors)?;
+        write_line(starter, READY)?;
+        let handler = RequestHandler { network: Arc::clone(&self.network), switches: running.switches.clone(), start };
+        let mut checked = Instant::now();
+        let ended = || {
+            if self.has_ended() || checked.elapsed() < DIRECTORY_CHECK_INTERVAL {
+                return self.has_ended();
+            }
+            checked = Instant::now();
+            // A network without its run directory cannot be reached.
+            !self.processes.is_listed()
+        };
+        socket::serve(&listener, ended, |request, stream| handler.handle(request, stream))
+    }
+
+    /// Fails if the daemon was asked to end.
+    fn expect_wanted(&self) -> Result<(), LabError> {
+        if self.has_ended() { Err(LabError::EndedWhileStarting) } else { Ok(()) }
+    }
+}
+
+impl RunningSwitches {
+    fn add(
+        &mut self,
+        name: &str,
+        commands: Sender<SwitchCommand>,
+        socket: Option<PathBuf>,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), LabError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+        self.threads.push(thread.map_err(failed_to("start a switch"))?);
+        self.switches.push(SwitchHandle { commands, socket });
+        Ok(())
+    }
+}
+
+/// Writes a line for the process that started the lab.
+fn write_line(starter: &mut dyn Write, line: &str) -> Result<(), LabError> {
+    writeln!(starter, "{line}").and_then(|()| starter.flush()).map_err(LabError::ParentExited)
+}

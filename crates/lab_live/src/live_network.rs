@@ -1,0 +1,53 @@
+//! Defines [`LiveNetwork`], the interface to a live lab's switches, independent of their architecture.
+
+use std::sync::Arc;
+
+use compiler::Architecture;
+use ir::Program;
+use lab::Topology;
+use p4runtime_server::Pipeline;
+use runtime::{Hook, NotificationSink};
+use switch::{BuildError, PacketSwitch};
+
+use crate::ControllerEndpoint;
+
+/// A topology and a constructor of its switches. Everything in it has been checked.
+pub trait LiveNetwork: Send + Sync + 'static {
+    /// A switch that runs.
+    type Switch: PacketSwitch;
+
+    /// Returns the hosts, switches and links.
+    fn topology(&self) -> &Topology;
+
+    /// Returns the P4Runtime endpoint of a switch, by its index in the topology; `None` if it has no controller.
+    fn endpoint(&self, switch: usize) -> Option<ControllerEndpoint>;
+
+    /// Returns the architecture that programs from controllers are compiled for.
+    fn architecture(&self) -> &'static dyn Architecture;
+
+    /// Creates a switch in its initial state. Random numbers of its program depend on the seed.
+    fn switch(&self, switch: usize, seed: u64) -> Self::Switch;
+
+    /// Creates a switch that runs a program from its controller, without entries.
+    ///
+    /// # Errors
+    /// Returns an error if the switch cannot run the program.
+    fn switch_for(&self, switch: usize, seed: u64, program: Arc<Program>) -> Result<Self::Switch, BuildError>;
+
+    /// Returns the program of a switch as controllers see it; `None` if the switch waits for one.
+    fn pipeline(&self, switch: usize) -> Option<Pipeline>;
+
+    /// Creates the hooks and sinks that a switch has besides those of P4Runtime, when it starts. They end when it
+    /// crashes.
+    fn extensions(&self, _switch: usize) -> SwitchExtensions<Self::Switch> {
+        SwitchExtensions { hooks: Vec::new(), sinks: Vec::new() }
+    }
+}
+
+/// Hooks of a switch and receivers of its notifications.
+pub struct SwitchExtensions<S> {
+    /// The hooks, in the order in which they are polled.
+    pub hooks: Vec<Box<dyn Hook<S>>>,
+    /// The receivers of notifications, in the order in which they receive them.
+    pub sinks: Vec<Arc<dyn NotificationSink>>,
+}

@@ -1,0 +1,289 @@
+//! Answers requests to the daemon.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use lab::{End, Node, Topology};
+use serde_json::{Value, json};
+
+use crate::endpoints::ControllerEndpoint;
+use crate::live_network::LiveNetwork;
+use crate::protocol::LabRequest;
+use crate::request_error::RequestError;
+use crate::socket::{self, RequestOutcome};
+use crate::switch_thread::{Completion, PortStatus, SwitchCommand, SwitchStatus};
+
+/// Maximum time in which a switch responds.
+const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum time in which a switch starts. It may compile its program.
+const SWITCH_START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The ways to reach a switch.
+#[derive(Clone)]
+pub struct SwitchHandle {
+    /// Commands to its thread, or to the thread that supervises its process.
+    pub commands: Sender<SwitchCommand>,
+    /// The socket of its process, if it has one of its own.
+    pub socket: Option<PathBuf>,
+}
+
+/// The handler of a lab's requests.
+pub struct RequestHandler<N> {
+    /// The topology and the endpoints.
+    pub network: Arc<N>,
+    /// The switches, in the order of the topology.
+    pub switches: Vec<SwitchHandle>,
+    /// Start time of the lab.
+    pub start: Instant,
+}
+
+impl<N: LiveNetwork> RequestHandler<N> {
+    /// Handles a request. Captures are served by threads of their own.
+    pub fn handle(&self, request: &LabRequest, stream: &UnixStream) -> RequestOutcome {
+        RequestOutcome::Response(match request {
+            LabRequest::Status => self.status(),
+            LabRequest::Fail { switch, failed } => self.switch(switch).and_then(|at| self.fail(at, *failed)),
+            LabRequest::Link { one, other, up } => self.link(one, other, *up),
+            LabRequest::End { switch, port, up } => self.switch(switch).and_then(|at| self.set_up(&[(at, *port)], *up)),
+            LabRequest::SlowHost { host, by_ns } => self.slow(host, *by_ns),
+            LabRequest::Capture { port } => match self.port(port) {
+                Ok((switch, port)) => {
+                    self.capture(switch, port, stream);
+                    return RequestOutcome::Taken;
+                }
+                Err(why) => Err(why),
+            },
+            LabRequest::Down | LabRequest::Port { .. } | LabRequest::Slow { .. } | LabRequest::CapturePort { .. } => {
+                Err(RequestError::NotForDaemon)
+            }
+        })
+    }
+
+    /// Sends a command to a switch.
+    fn send(&self, switch: usize, command: SwitchCommand) -> Result<(), RequestError> {
+        self.switches[switch].commands.send(command).map_err(|_| RequestError::SwitchEnded(self.name(switch)))
+    }
+
+    fn name(&self, switch: usize) -> String {
+        self.network.topology().switches[switch].name.clone()
+    }
+
+    /// Crashes or restarts a switch and waits until it is done. Returns whether its state changed.
+    fn fail(&self, at: usize, failed: bool) -> Result<Value, RequestError> {
+        let state = || {
+            let (sender, response) = channel();
+            self.send(at, SwitchCommand::Status(sender))?;
+            response.recv_timeout(SWITCH_START_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(at)))
+        };
+        let before = state()?;
+        // A process that does not respond still runs and can be killed.
+        if before.failed == failed && before.pid.is_none_or(|_| !failed) {
+            return Ok(json!(false));
+        }
+        self.send(at, SwitchCommand::Fail(failed))?;
+        let status = state()?;
+        match (status.failed == failed, status.why) {
+            (true, _) => Ok(json!(true)),
+            (false, why) => Err(RequestError::NotStarted { why }),
+        }
+    }
+
+    fn switch(&self, name: &str) -> Result<usize, RequestError> {
+        let topology = self.network.topology();
+        let found = topology.switches.iter().position(|switch| switch.name == name);
+        found.ok_or_else(|| RequestError::no_switch(name, topology))
+    }
+
+    fn link(&self, one: &str, other: &str, up: bool) -> Result<Value, RequestError> {
+        let topology = self.network.topology();
+        let node = |name: &str| topology.node(name).ok_or_else(|| RequestError::NoNode(name.to_owned()));
+        let (one, other) = (node(one)?, node(other)?);
+        let joins = |ends: [Node; 2]| ends == [one, other] || ends == [other, one];
+        let links: Vec<_> = topology.links.iter().filter(|link| joins(link.ends.map(|end| end.node))).collect();
+        if links.is_empty() {
+            let [one, other] = [one, other].map(|node| topology.name(node).to_owned());
+            return Err(RequestError::NoLink { one, other });
+        }
+        let ends = links.iter().flat_map(|link| link.ends);
+        let ports: Vec<_> = ends
+            .filter_map(|end| match end.node {
+                Node::Switch(switch) => Some((switch, end.port)),
+                Node::Host(_) => None,
+            })
+            .collect();
+        self.set_up(&ports, up)
+    }
+
+    /// Takes the links at ports of switches up or down.
+    fn set_up(&self, ports: &[(usize, u32)], up: bool) -> Result<Value, RequestError> {
+        self.carry_out(ports, |port, done| SwitchCommand::Link { port, up, done })
+    }
+
+    /// Sends a command for each port and waits until all have been carried out.
+    fn carry_out(
+        &self,
+        ports: &[(usize, u32)],
+        command: impl Fn(u32, Completion) -> SwitchCommand,
+    ) -> Result<Value, RequestError> {
+        let mut responses = Vec::new();
+        for (switch, port) in ports {
+            let (done, response) = channel();
+            self.send(*switch, command(*port, done))?;
+            responses.push((*switch, response));
+        }
+        for (switch, response) in responses {
+            response.recv_timeout(SWITCH_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(switch)))??;
+        }
+        Ok(Value::Null)
+    }
+
+    /// Sets the service time of a host. The switch at the other end of its link delays the frames accordingly.
+    fn slow(&self, host: &str, by_ns: u64) -> Result<Value, RequestError> {
+        let topology = self.network.topology();
+        let at = topology.hosts.iter().position(|known| known.name == host);
+        let uplink = at.and_then(|at| topology.uplink(at));
+        match uplink.map(|end| (end.node, end.port)) {
+            Some((Node::Switch(switch), port)) => {
+                self.carry_out(&[(switch, port)], |port, done| SwitchCommand::Slow { port, by_ns, done })
+            }
+            _ => Err(RequestError::NoHost(host.to_owned())),
+        }
+    }
+
+    fn status(&self) -> Result<Value, RequestError> {
+        let topology = self.network.topology();
+        let mut responses = Vec::new();
+        for at in 0..topology.switches.len() {
+            let (sender, response) = channel();
+            self.send(at, SwitchCommand::Status(sender))?;
+            responses.push(response);
+        }
+        let mut switches = Vec::new();
+        for (at, response) in responses.iter().enumerate() {
+            let status = response.recv_timeout(SWITCH_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(at)))?;
+            switches.push(describe(topology, at, self.network.endpoint(at), &status));
+        }
+        let hosts: Vec<Value> = topology
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(at, host)| {
+                let address = host.address.map(|(address, bits)| format!("{address}/{bits}"));
+                let uplink = topology.uplink(at).map(|end| topology.end_name(end));
+                json!({ "name": host.name, "address": address, "mac": host.mac.to_string(), "at": uplink })
+            })
+            .collect();
+        Ok(json!({ "up_s": self.start.elapsed().as_secs_f64(), "switches": switches, "hosts": hosts }))
+    }
+
+    /// Starts a thread that sends a capture of a port until its reader is gone.
+    fn capture(&self, switch: usize, port: u32, stream: &UnixStream) {
+        let Ok(stream) = stream.try_clone() else { return };
+        let SwitchHandle { commands, socket } = self.switches[switch].clone();
+        let (start, name) = (self.start, self.name(switch));
+        std::thread::spawn(move || match socket {
+            Some(socket) => forward_capture(&socket, port, &name, stream),
+            None => socket::capture((&name, &commands), port, start, stream),
+        });
+    }
+
+    fn port(&self, text: &str) -> Result<(usize, u32), RequestError> {
+        let wrong = || RequestError::NotAPort(text.to_owned());
+        let (name, port) = text.split_once(':').ok_or_else(wrong)?;
+        let (switch, port) = (self.switch(name)?, port.parse().map_err(|_| wrong())?);
+        let ports = self.network.topology().ports(switch);
+        let found = ports.iter().any(|(number, _)| *number == port);
+        found.then_some((switch, port)).ok_or_else(|| RequestError::NoPort { switch: name.to_owned(), port })
+    }
+}
+
+/// Forwards a capture from the process of a switch.
+fn forward_capture(socket: &Path, port: u32, name: &str, mut stream: UnixStream) {
+    let connected = UnixStream::connect(socket).and_then(|mut process| {
+        process.write_all(LabRequest::CapturePort { port }.line().as_bytes())?;
+        Ok(process)
+    });
+    match connected {
+        Ok(mut process) => {
+            // The reader ends the capture.
+            let _ = std::io::copy(&mut process, &mut stream);
+        }
+        Err(_) => {
+            socket::respond(&stream, Err(RequestError::Crashed(name.to_owned())));
+        }
+    }
+}
+
+fn describe(topology: &Topology, at: usize, endpoint: Option<ControllerEndpoint>, status: &SwitchStatus) -> Value {
+    let others: BTreeMap<u32, End> = topology.ports(at).into_iter().collect();
+    let ports = status.ports.iter().map(|port: &PortStatus| {
+        let to = others.get(&port.port).map(|end| topology.end_name(*end));
+        json!({
+            "port": port.port, "to": to, "up": port.up, "sent": port.sent, "sent_bytes": port.sent_bytes,
+            "dropped": port.dropped, "from_host": port.from_host, "from_host_bytes": port.from_host_bytes,
+            "from_host_dropped": port.from_host_dropped, "failure": port.failure,
+        })
+    });
+    let counters: serde_json::Map<String, Value> =
+        status.counters.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    json!({
+        "name": topology.switches[at].name, "failed": status.failed, "why": status.why, "pid": status.pid,
+        "p4runtime": endpoint.map(|endpoint| json!({
+            "address": endpoint.address.to_string(), "device_id": endpoint.device_id,
+        })),
+        "ports": ports.collect::<Vec<_>>(), "counters": counters,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_network::TestNetwork;
+
+    /// Returns the error of a request to a lab whose switches are `s1` and `s2`.
+    fn refused(request: &LabRequest) -> RequestError {
+        let (commands, _receiver) = channel();
+        let switches = vec![SwitchHandle { commands, socket: None }; 2];
+        let handler = RequestHandler { network: TestNetwork::new(None), switches, start: Instant::now() };
+        let (stream, _other_end) = UnixStream::pair().expect("there are descriptors");
+        match handler.handle(request, &stream) {
+            RequestOutcome::Response(Err(error)) => error,
+            _ => panic!("{request:?} was not refused"),
+        }
+    }
+
+    #[test]
+    fn a_request_for_an_unknown_name_is_a_typed_error() {
+        let no_switch =
+            RequestError::NoSwitch { name: "s9".to_owned(), switches: vec!["s1".to_owned(), "s2".to_owned()] };
+        assert_eq!(no_switch.to_string(), "there is no switch `s9`; the switches are s1, s2");
+        assert_eq!(refused(&LabRequest::Fail { switch: "s9".to_owned(), failed: true }), no_switch);
+        assert_eq!(refused(&LabRequest::Capture { port: "s9:1".to_owned() }), no_switch);
+        let link = |one: &str, other: &str| {
+            refused(&LabRequest::Link { one: one.to_owned(), other: other.to_owned(), up: false })
+        };
+        assert_eq!(link("h1", "h2"), RequestError::NoLink { one: "h1".to_owned(), other: "h2".to_owned() });
+        assert_eq!(link("h1", "h9"), RequestError::NoNode("h9".to_owned()));
+        let slow = LabRequest::SlowHost { host: "h9".to_owned(), by_ns: 1 };
+        assert_eq!(refused(&slow), RequestError::NoHost("h9".to_owned()));
+        let port = |port: &str| refused(&LabRequest::Capture { port: port.to_owned() });
+        assert_eq!(port("s1:7"), RequestError::NoPort { switch: "s1".to_owned(), port: 7 });
+        assert_eq!(port("s1"), RequestError::NotAPort("s1".to_owned()));
+        assert_eq!(refused(&LabRequest::CapturePort { port: 1 }), RequestError::NotForDaemon);
+    }
+
+    #[test]
+    fn a_request_to_a_switch_that_has_ended_is_a_typed_error() {
+        let (commands, receiver) = channel();
+        drop(receiver);
+        let switches = vec![SwitchHandle { commands, socket: None }; 2];
+        let handler = RequestHandler { network: TestNetwork::new(None), switches, start: Instant::now() };
+        assert_eq!(handler.set_up(&[(1, 1)], true), Err(RequestError::SwitchEnded("s2".to_owned())));
+    }
+}

@@ -1,0 +1,123 @@
+//! Runs the process of one switch: `lab up --isolate`.
+//!
+//! It runs in the daemon's namespace, finds its ports there by their names, and serves the daemon's requests on a
+//! socket of its own. Its standard output is one end of a socket pair. When the daemon ends, the other end is closed,
+//! and the process ends too.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::LabError;
+use crate::controller::ControllerListener;
+use crate::error::failed_to;
+use crate::live_network::LiveNetwork;
+use crate::protocol::LabRequest;
+use crate::request_error::RequestError;
+use crate::run_directory::RunDirectory;
+use crate::socket::{self, RequestOutcome};
+use crate::switch_thread::{SwitchCommand, SwitchThread};
+use crate::veth_links;
+
+/// The line that the process writes when its switch runs.
+pub(crate) const READY: &str = "ready";
+
+/// The socket to the daemon of a lab, held by the process of a switch.
+pub struct DaemonConnection(UnixStream);
+
+impl DaemonConnection {
+    /// Takes the socket that the daemon passed as standard output. From now on, the process ends when the daemon does.
+    ///
+    /// # Errors
+    /// Returns an error if standard output cannot be used as a socket.
+    pub fn from_stdout() -> Result<DaemonConnection, LabError> {
+        let daemon =
+            std::io::stdout().as_fd().try_clone_to_owned().map_err(failed_to("use the socket to the daemon"))?;
+        let daemon = UnixStream::from(daemon);
+        let mut life = daemon.try_clone().map_err(failed_to("share a socket"))?;
+        std::thread::spawn(move || {
+            // Nothing is ever written to it: this returns when the daemon ends.
+            let _ = life.read(&mut [0]);
+            std::process::exit(0);
+        });
+        Ok(DaemonConnection(daemon))
+    }
+}
+
+/// Runs a switch until the daemon ends or asks for the end.
+///
+/// # Errors
+/// Returns an error if the switch cannot start.
+pub fn switch_main<N: LiveNetwork>(
+    mut daemon: DaemonConnection,
+    network: Arc<N>,
+    lab: &str,
+    switch: &str,
+    seed: u64,
+) -> Result<(), LabError> {
+    let switches = &network.topology().switches;
+    let at = switches.iter().position(|known| known.name == switch);
+    let at = at.ok_or_else(|| RequestError::no_switch(switch, network.topology()))?;
+    let listener = match network.endpoint(at) {
+        Some(endpoint) => {
+            let listener = std::io::stdin().as_fd().try_clone_to_owned();
+            let listener = listener.map_err(failed_to("use the socket for controllers"))?;
+            Some(ControllerListener::new(TcpListener::from(listener), Arc::clone(&network), at, seed, endpoint))
+        }
+        None => None,
+    };
+    let start = Instant::now();
+    let ports = veth_links::switch_ports(network.topology(), at, seed)?;
+    let (commands, receiver) = channel();
+    let thread = SwitchThread::new((network, at, seed), listener, ports, receiver, start);
+    let thread = std::thread::Builder::new().name(switch.to_owned()).spawn(move || thread.run());
+    let thread = thread.map_err(failed_to("start a switch"))?;
+    let listener = socket::listen(&RunDirectory::switch_socket(lab, at))?;
+    daemon.0.write_all(format!("{READY}\n").as_bytes()).map_err(failed_to("reach the daemon"))?;
+    socket::serve(
+        &listener,
+        || thread.is_finished(),
+        |request, stream| handle(request, stream, (switch, &commands), start),
+    )?;
+    // The switch may have ended already.
+    let _ = commands.send(SwitchCommand::Stop);
+    thread.join().map_err(|_| LabError::SwitchPanicked)
+}
+
+/// Handles a request of the daemon.
+fn handle(
+    request: &LabRequest,
+    stream: &UnixStream,
+    (name, commands): (&str, &Sender<SwitchCommand>),
+    start: Instant,
+) -> RequestOutcome {
+    let result = match *request {
+        LabRequest::Port { port, up } => {
+            socket::carry_out((name, commands), |done| SwitchCommand::Link { port, up, done })
+        }
+        LabRequest::Slow { port, by_ns } => {
+            socket::carry_out((name, commands), |done| SwitchCommand::Slow { port, by_ns, done })
+        }
+        LabRequest::CapturePort { port } => {
+            let (name, commands) = (name.to_owned(), commands.clone());
+            let Ok(stream) = stream.try_clone() else { return RequestOutcome::Taken };
+            std::thread::spawn(move || socket::capture((&name, &commands), port, start, stream));
+            return RequestOutcome::Taken;
+        }
+        LabRequest::Status => {
+            let (to, status) = channel();
+            let sent = commands.send(SwitchCommand::Status(to)).is_ok();
+            let status = sent.then(|| status.recv_timeout(socket::COMMAND_TIMEOUT).ok()).flatten();
+            let status = status.and_then(|status| serde_json::to_value(status).ok());
+            return RequestOutcome::Response(status.ok_or_else(|| RequestError::Timeout(name.to_owned())));
+        }
+        _ => return RequestOutcome::Response(Err(RequestError::OnlyForDaemon)),
+    };
+    RequestOutcome::Response(result.map(|()| Value::Null))
+}

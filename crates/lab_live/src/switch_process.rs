@@ -1,0 +1,331 @@
+//! Supervises a switch that runs in a process of its own.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::LabError;
+use crate::controller;
+use crate::error::failed_to;
+use crate::protocol::{LabRequest, LabResponse};
+use crate::relaunch::{self, ProcessArguments, ProcessRole};
+use crate::request_error::{ProcessFailure, RequestError};
+use crate::run_directory::ProcessTable;
+use crate::switch_main;
+use crate::switch_thread::{PortStatus, SwitchCommand, SwitchStatus};
+
+/// Interval at which the process is checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Maximum time in which the process starts. It compiles its program.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Maximum time in which the process responds, and in which it ends.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A switch and its process.
+pub struct SwitchProcess {
+    /// Name of the switch.
+    name: String,
+    /// Name of the lab.
+    lab: String,
+    arguments: Arc<dyn ProcessArguments>,
+    table: Arc<ProcessTable>,
+    socket: PathBuf,
+    log: PathBuf,
+    /// The socket for controllers.
+    listener: Option<TcpListener>,
+    process: Option<SwitchChild>,
+    /// The reason why there is no process, unless a crash was requested.
+    why: Option<String>,
+    /// The settings of the ports; a new process gets them again.
+    ports: BTreeMap<u32, PortSettings>,
+}
+
+/// The settings of a port that requests changed.
+#[derive(Clone, Copy)]
+struct PortSettings {
+    up: bool,
+    by_ns: u64,
+}
+
+/// A running process and the daemon's end of the socket pair to it.
+struct SwitchChild {
+    child: Child,
+    /// The process ends when this is closed.
+    connection: UnixStream,
+}
+
+impl SwitchProcess {
+    /// Returns a switch without a process.
+    pub fn new(
+        (lab, name): (&str, &str),
+        arguments: Arc<dyn ProcessArguments>,
+        table: Arc<ProcessTable>,
+        (socket, log): (PathBuf, PathBuf),
+        listener: Option<TcpListener>,
+        ports: impl Iterator<Item = u32>,
+    ) -> SwitchProcess {
+        let ports = ports.map(|port| (port, PortSettings { up: true, by_ns: 0 })).collect();
+        SwitchProcess {
+            lab: lab.to_owned(),
+            name: name.to_owned(),
+            arguments,
+            table,
+            socket,
+            log,
+            listener,
+            process: None,
+            why: None,
+            ports,
+        }
+    }
+
+    /// Starts the process without waiting until it is ready.
+    pub fn start(&mut self) -> Result<(), LabError> {
+        // The previous process may have left its socket.
+        let _ = std::fs::remove_file(&self.socket);
+        let (connection, other_end) = UnixStream::pair().map_err(failed_to("create a socket pair"))?;
+        let stdin = match &self.listener {
+            Some(listener) => Stdio::from(OwnedFd::from(listener.try_clone().map_err(failed_to("share a socket"))?)),
+            None => Stdio::null(),
+        };
+        let log = File::create(&self.log).map_err(failed_to(format!("write {}", self.log.display())))?;
+        let role = ProcessRole::Switch { lab: &self.lab, switch: &self.name };
+        let mut command = relaunch::command(&*self.arguments, role);
+        command.stdin(stdin).stdout(OwnedFd::from(other_end)).stderr(log).process_group(0);
+        let mut child = command.spawn().map_err(failed_to(format!("start a process for `{}`", self.name)))?;
+        self.table.add(&self.name, child.id()).inspect_err(|_| {
+            // A process that is not in the table would survive a crash of the daemon.
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
+        self.process = Some(SwitchChild { child, connection });
+        self.why = None;
+        Ok(())
+    }
+
+    /// Waits until the process runs its switch.
+    pub fn wait_until_ready(&mut self) -> Result<(), LabError> {
+        let Some(process) = &mut self.process else { return Ok(()) };
+        let mut line = String::new();
+        process.connection.set_read_timeout(Some(START_TIMEOUT)).map_err(failed_to("wait for a process"))?;
+        let _ = BufReader::new((&process.connection).take(64)).read_line(&mut line);
+        if line.trim() == switch_main::READY {
+            return Ok(());
+        }
+        self.kill();
+        let stderr = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let stderr = stderr.trim().trim_start_matches("error: ");
+        Err(LabError::SwitchFailed { switch: self.name.clone(), stderr: stderr.to_owned() })
+    }
+
+    /// Supervises the process until a command ends it or all senders of commands are gone.
+    pub fn supervise(mut self, commands: &Receiver<SwitchCommand>) {
+        loop {
+            match commands.recv_timeout(CHECK_INTERVAL) {
+                Ok(SwitchCommand::Stop) | Err(RecvTimeoutError::Disconnected) => return self.end(),
+                Ok(command) => self.carry_out(command),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            self.check();
+            if let (None, Some(listener)) = (&self.process, &self.listener) {
+                controller::reject_all(listener);
+            }
+        }
+    }
+
+    /// Checks whether the process has ended.
+    fn check(&mut self) {
+        if let Some(process) = &mut self.process
+            && let Ok(Some(status)) = process.child.try_wait()
+        {
+            self.process = None;
+            self.why = Some(cause(status));
+        }
+    }
+
+    fn carry_out(&mut self, command: SwitchCommand) {
+        match command {
+            SwitchCommand::Fail(true) => {
+                self.kill();
+                self.why = None;
+            }
+            SwitchCommand::Fail(false) if self.process.is_some() => {}
+            SwitchCommand::Fail(false) => self.restart(),
+            SwitchCommand::Link { port, up, done } => {
+                self.ports.entry(port).and_modify(|settings| settings.up = up);
+                // The receiver may be gone.
+                let _ = done.send(self.change_port(&LabRequest::Port { port, up }));
+            }
+            SwitchCommand::Slow { port, by_ns, done } => {
+                self.ports.entry(port).and_modify(|settings| settings.by_ns = by_ns);
+                let _ = done.send(self.change_port(&LabRequest::Slow { port, by_ns }));
+            }
+            SwitchCommand::Status(to) => {
+                // The receiver may be gone.
+                let _ = to.send(self.status());
+            }
+            SwitchCommand::Capture { done, .. } => {
+                let _ = done.send(Err(RequestError::CapturedByProcess(self.name.clone())));
+            }
+            SwitchCommand::Stop => {}
+        }
+    }
+
+    /// Sends a request that changes a port. A process that has ended gets the change when it starts again.
+    fn change_port(&mut self, request: &LabRequest) -> Result<(), RequestError> {
+        match self.request(request) {
+            Ok(_) => Ok(()),
+            Err(ProcessFailure::Closed) if self.has_ended() => Ok(()),
+            Err(failure) => Err(RequestError::Process { switch: self.name.clone(), failure }),
+        }
+    }
+
+    /// Restarts the process with the settings of its ports.
+    fn restart(&mut self) {
+        if let Err(failure) = self.start().and_then(|()| self.wait_until_ready()).and_then(|()| self.restore_ports()) {
+            self.kill();
+            self.why = Some(failure.sentence());
+        }
+    }
+
+    /// Sends the settings of the ports to a new process.
+    fn restore_ports(&self) -> Result<(), LabError> {
+        let send = |request| self.request(&request).map_err(LabError::NotRestored);
+        for (&port, settings) in &self.ports {
+            if !settings.up {
+                send(LabRequest::Port { port, up: false })?;
+            }
+            if settings.by_ns > 0 {
+                send(LabRequest::Slow { port, by_ns: settings.by_ns })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a process whose sockets are closed; false if it still runs.
+    fn has_ended(&mut self) -> bool {
+        let begin = Instant::now();
+        while self.process.is_some() && begin.elapsed() < RESPONSE_TIMEOUT {
+            self.check();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.process.is_none()
+    }
+
+    fn status(&mut self) -> SwitchStatus {
+        let pid = self.process.as_ref().map(|process| process.child.id());
+        let why = match self.request(&LabRequest::Status) {
+            Ok(response) => match serde_json::from_value(response) {
+                Ok(status) => return SwitchStatus { pid, ..status },
+                Err(error) => format!("invalid response: {error}"),
+            },
+            Err(ProcessFailure::Closed) if self.has_ended() => String::new(),
+            Err(failure) => format!("it {failure}"),
+        };
+        let ended = self.process.is_none();
+        let (why, pid) = if ended { (self.why.clone(), None) } else { (Some(why), pid) };
+        let ports =
+            self.ports.iter().map(|(port, settings)| PortStatus { port: *port, up: settings.up, ..Default::default() });
+        SwitchStatus { failed: true, why, pid, ports: ports.collect(), counters: Vec::new() }
+    }
+
+    /// Sends a request to the process and returns the response.
+    fn request(&self, request: &LabRequest) -> Result<Value, ProcessFailure> {
+        let exchange = || -> std::io::Result<String> {
+            let mut stream = UnixStream::connect(&self.socket)?;
+            stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+            stream.write_all(request.line().as_bytes())?;
+            let mut response = String::new();
+            BufReader::new(stream).read_line(&mut response)?;
+            Ok(response)
+        };
+        match exchange() {
+            Ok(response) => LabResponse::read(&response).map_err(|error| match error {
+                LabError::Refused(why) => ProcessFailure::Refused(Box::new(why)),
+                // The process ended before its response was complete.
+                _ => ProcessFailure::Closed,
+            }),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Err(ProcessFailure::Silent)
+            }
+            Err(_) => Err(ProcessFailure::Closed),
+        }
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // The process may have ended by itself.
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
+    }
+
+    /// Ends the process: closes the connection, and kills it if it still runs after [`RESPONSE_TIMEOUT`].
+    fn end(mut self) {
+        let Some(SwitchChild { mut child, connection }) = self.process.take() else { return };
+        drop(connection);
+        let begin = Instant::now();
+        while begin.elapsed() < RESPONSE_TIMEOUT {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for SwitchProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Describes the end of a process.
+fn cause(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("its process was terminated by signal {signal}"),
+        (None, code) => format!("its process exited with code {}", code.unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::sync::mpsc::{channel, sync_channel};
+
+    use super::*;
+
+    struct NoArguments;
+
+    impl ProcessArguments for NoArguments {
+        fn arguments(&self, _: ProcessRole<'_>) -> Vec<OsString> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_capture_is_refused_at_once() {
+        let (arguments, table) = (Arc::new(NoArguments), Arc::new(ProcessTable::unwritten()));
+        let files = (PathBuf::from("/nonexistent/socket"), PathBuf::from("/nonexistent/log"));
+        let mut process = SwitchProcess::new(("lab", "s1"), arguments, table, files, None, std::iter::once(1));
+        let ((to, _frames), (done, outcome)) = (sync_channel(1), channel());
+        process.carry_out(SwitchCommand::Capture { port: 1, to, done });
+        let refused = Err(RequestError::CapturedByProcess("s1".to_owned()));
+        assert_eq!(outcome.try_recv().expect("a response without a wait"), refused);
+    }
+}

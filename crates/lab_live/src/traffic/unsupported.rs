@@ -1,0 +1,54 @@
+//! Reports the parts of a scenario that a live lab cannot play.
+
+use diagnostics::{Diagnostic, Diagnostics, Span};
+use lab::scenario::{Quantity, Scenario};
+use lab::sim::Fault;
+use lab::{Node, Topology};
+
+/// Reports every part of a scenario that a live lab cannot play, with its location.
+pub fn check_supported(scenario: &Scenario, topology: &Topology, diagnostics: &mut Diagnostics) {
+    let mut refuse = |span: Span, what: String, help: &str| {
+        let message = format!("{what} on a live network");
+        diagnostics.push(Diagnostic::error("not-live", span, message).help(help));
+    };
+    for traffic in &scenario.traffic {
+        if traffic.ecn.is_some() {
+            let help = "omit `ecn` and `control = \"dctcp\"`, or simulate the scenario with `lab sim`";
+            refuse(traffic.span, format!("`{}`: ECN marks cannot be counted", traffic.name), help);
+        }
+    }
+    for write in &scenario.writes {
+        let help = "use a controller or `triplane ctl` (`lab up --p4runtime`), or simulate the scenario with `lab sim`";
+        refuse(write.span, "`[[writes]]` are not supported".to_owned(), help);
+    }
+    for planned in &scenario.faults {
+        let host = match planned.node {
+            Node::Host(at) => Some(topology.hosts[at].name.as_str()),
+            Node::Switch(_) => None,
+        };
+        match (planned.fault, host) {
+            (Fault::Crash | Fault::Restart, Some(name)) => {
+                let help = "set its link down instead: down = [\"h1\", \"s1\"]";
+                refuse(planned.span, format!("the host `{name}` cannot be crashed"), help);
+            }
+            (Fault::Skew { .. }, _) => {
+                let help = "all hosts share the machine's clock; simulate the scenario with `lab sim`";
+                refuse(planned.span, "clocks cannot be skewed".to_owned(), help);
+            }
+            _ => {}
+        }
+    }
+    for expected in &scenario.expect {
+        let unmeasured = matches!(
+            expected.what,
+            Quantity::Marked(_) | Quantity::Queue(_) | Quantity::MeanQueue(_) | Quantity::Drops(_)
+        );
+        if unmeasured {
+            refuse(
+                expected.span,
+                "queues and marks cannot be measured".to_owned(),
+                "simulate the scenario with `lab sim`",
+            );
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Creates the links of a lab as veth pairs.
+
+use std::time::Duration;
+
+use lab::sim::Cable;
+use lab::{End, Node, Topology};
+use ports::namespace::{Namespace, NamespaceError, veth};
+use ports::{AfPacketPort, Port};
+
+use crate::LabError;
+use crate::host_namespace::{HostNamespace, INTERFACE};
+use crate::switch_thread::SwitchPort;
+
+/// Maximum time until a new link is up.
+const LINK_UP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum length of an interface name (IFNAMSIZ, without the terminating zero).
+const MAX_INTERFACE_NAME: usize = 15;
+
+/// Returns the name of a switch port's interface in the daemon's namespace: `s1-eth2`, or `switch3.2` if that is too
+/// long.
+fn interface(topology: &Topology, switch: usize, port: u32) -> String {
+    let name = format!("{}-eth{port}", topology.switches[switch].name);
+    if name.len() <= MAX_INTERFACE_NAME { name } else { format!("switch{}.{port}", switch + 1) }
+}
+
+/// A port of a switch and its driver.
+type OpenPort = (SwitchPort, Box<dyn Port>);
+
+/// Opens the ports of a switch, on interfaces of the calling thread's namespace.
+pub fn switch_ports(topology: &Topology, switch: usize, seed: u64) -> Result<Vec<OpenPort>, LabError> {
+    let mut ports = Vec::<OpenPort>::new();
+    for (number, link) in topology.links.iter().enumerate() {
+        for (way, end) in link.ends.iter().enumerate().filter(|(_, end)| end.node == Node::Switch(switch)) {
+            let driver = AfPacketPort::open(&interface(topology, switch, end.port))?;
+            let cable = |way: usize| Cable::new(link.shape, seed, (2 * number + way) as u64);
+            let back = matches!(link.ends[1 - way].node, Node::Host(_)).then(|| cable(1 - way));
+            ports.push((SwitchPort::new(end.port, cable(way), back), Box::new(driver)));
+        }
+    }
+    Ok(ports)
+}
+
+/// Creates every link, or stops early once `ended` returns true.
+pub fn create(
+    topology: &Topology,
+    own: &Namespace,
+    hosts: &[HostNamespace],
+    ended: &dyn Fn() -> bool,
+) -> Result<(), NamespaceError> {
+    let location = |end: End| match end.node {
+        Node::Host(host) => (&hosts[host].namespace, INTERFACE.to_owned()),
+        Node::Switch(switch) => (own, interface(topology, switch, end.port)),
+    };
+    for link in topology.links.iter().take_while(|_| !ended()) {
+        let [(one, one_name), (other, other_name)] = link.ends.map(location);
+        veth(one, &one_name, other, &other_name)?;
+        for (end, (namespace, name)) in link.ends.into_iter().zip([(one, &one_name), (other, &other_name)]) {
+            namespace.set_mtu(name, link.shape.mtu)?;
+            if let Node::Host(host) = end.node {
+                namespace.set_mac(name, topology.hosts[host].mac.0)?;
+            }
+        }
+        one.set_up(&one_name)?;
+        other.set_up(&other_name)?;
+    }
+    for link in topology.links.iter().take_while(|_| !ended()) {
+        for (namespace, name) in link.ends.map(location) {
+            namespace.wait_for_link(&name, LINK_UP_TIMEOUT)?;
+        }
+    }
+    Ok(())
+}
