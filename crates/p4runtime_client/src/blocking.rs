@@ -1,4 +1,4 @@
-//! A front for programs that make one call after the other in a thread of their own.
+//! Wraps [`Client`] for programs that make one blocking call at a time.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::ForwardingPipelineConfig;
-use p4runtime_proto::v1::entity::Entity as Kind;
+use p4runtime_proto::v1::entity::Entity;
 use p4runtime_proto::v1::write_request::Atomicity;
 use tokio::runtime::Runtime;
 
@@ -16,14 +16,15 @@ use crate::election::ElectionError;
 use crate::error::CallError;
 use crate::stream::{ControllerStream, StreamEvent};
 
-/// A [`Client`] whose calls block. It makes progress only during calls: events wait in the connection between them.
+/// A [`Client`] whose calls block. It makes progress only during calls: between them nothing is polled, and events
+/// stay buffered in the connection.
 #[derive(Debug)]
 pub struct BlockingClient {
     runtime: Runtime,
     client: Client,
 }
 
-/// The end of a wait for an event.
+/// Why [`BlockingClient::next_event`] returned.
 #[derive(Clone, Debug)]
 pub enum Wakeup {
     /// An event arrived.
@@ -52,14 +53,14 @@ impl BlockingClient {
         self.runtime.block_on(self.client.pipeline_config())
     }
 
-    /// Reads the entities that match these, and calls `each` for every one as it arrives.
+    /// Reads the entities that match the templates in `entities`, and calls `each` for every one as it arrives.
     ///
     /// # Errors
-    /// Any error of a call; the first error of `each`, which ends the read.
+    /// A [`CallError`], or the first error that `each` returns; either ends the read.
     pub fn read<E: From<CallError>>(
         &self,
-        entities: Vec<Kind>,
-        mut each: impl FnMut(Kind) -> Result<(), E>,
+        entities: Vec<Entity>,
+        mut each: impl FnMut(Entity) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut answers = self.runtime.block_on(self.client.read(entities))?;
         while let Some(entities) = self.runtime.block_on(answers.next())? {
@@ -76,7 +77,8 @@ impl BlockingClient {
         self.runtime.block_on(self.client.write(election_id, updates, atomicity))
     }
 
-    /// Becomes the primary. The mastership lasts as long as the stream.
+    /// Becomes the primary. The mastership lasts as long as the stream. Without an election
+    /// id it waits until no controller is primary. Returns the stream and the election id in use.
     ///
     /// # Errors
     /// As [`Client::become_primary`].
@@ -84,7 +86,7 @@ impl BlockingClient {
         self.runtime.block_on(self.client.become_primary(election_id))
     }
 
-    /// Becomes the primary, or only listens.
+    /// Becomes the primary, or only listens; then no election id is returned.
     ///
     /// # Errors
     /// As [`Client::become_primary_or_listen`].
@@ -109,8 +111,9 @@ impl BlockingClient {
     }
 }
 
-/// Reads the P4Info of a device, for callers that wait briefly and need no reason, such as completion in a shell.
-/// Returns `None` after `timeout`; a thread that still waits for a name server is left behind.
+/// Reads the P4Info of a device, for callers that cannot wait long and do not need the reason of a failure, such as
+/// completion in a shell. Returns `None` after `timeout`; the thread is detached if it is still blocked, for example in
+/// DNS resolution.
 pub fn fetch_p4info(target: ServerTarget, device_id: u64, timeout: Duration) -> Option<P4Info> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The calls of P4Runtime on one device.
+//! Makes the calls of P4Runtime to one device.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use tonic::transport::Channel;
 
 use crate::connect::{ConnectError, ServerTarget};
 use crate::error::CallError;
-use crate::mastership::{emit_arbitration, emit_election_id};
+use crate::mastership::{arbitration_request, encode_election_id};
 use crate::stream::{ArbitrationSender, ControllerStream, EventReceiver};
-use crate::{CALL_TIMEOUT, MAX_MESSAGE_BYTES};
+use crate::{CALL_TIMEOUT, MAX_ANSWER_BYTES, MAX_CONFIG_BYTES, MAX_MESSAGE_BYTES};
 
 /// Requests that wait on a stream until the server takes them.
 const REQUEST_QUEUE: usize = 16;
@@ -46,7 +46,7 @@ impl Client {
     /// As [`ServerTarget::connect`].
     pub async fn connect(target: &ServerTarget, device_id: u64) -> Result<Client, ConnectError> {
         let stub = P4RuntimeClient::new(target.connect().await?)
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_decoding_message_size(MAX_ANSWER_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
         Ok(Client { stub, device_id, call_timeout: CALL_TIMEOUT })
     }
@@ -69,7 +69,7 @@ impl Client {
     pub async fn pipeline_config(&self) -> Result<Option<ForwardingPipelineConfig>, CallError> {
         let response_type = ResponseType::P4infoAndCookie.into();
         let request = v1::GetForwardingPipelineConfigRequest { device_id: self.device_id, response_type };
-        let mut stub = self.stub.clone();
+        let mut stub = self.stub.clone().max_decoding_message_size(MAX_CONFIG_BYTES);
         let answer = self.call(stub.get_forwarding_pipeline_config(request)).await?;
         Ok(answer.into_inner().config)
     }
@@ -86,7 +86,7 @@ impl Client {
     ) -> Result<(), CallError> {
         let request = v1::SetForwardingPipelineConfigRequest {
             device_id: self.device_id,
-            election_id: Some(emit_election_id(election_id)),
+            election_id: Some(encode_election_id(election_id)),
             action: Action::VerifyAndCommit.into(),
             config: Some(config),
             ..Default::default()
@@ -103,7 +103,7 @@ impl Client {
     pub async fn write(&self, election_id: u128, updates: Vec<Update>, atomicity: Atomicity) -> Result<(), CallError> {
         let request = v1::WriteRequest {
             device_id: self.device_id,
-            election_id: Some(emit_election_id(election_id)),
+            election_id: Some(encode_election_id(election_id)),
             updates,
             atomicity: atomicity.into(),
             ..Default::default()
@@ -119,7 +119,7 @@ impl Client {
     pub async fn read(&self, entities: Vec<Kind>) -> Result<EntityStream, CallError> {
         let entities = entities.into_iter().map(|kind| v1::Entity { entity: Some(kind) }).collect();
         let request = v1::ReadRequest { device_id: self.device_id, entities, ..Default::default() };
-        let mut stub = self.stub.clone();
+        let mut stub = self.stub.clone().max_decoding_message_size(MAX_MESSAGE_BYTES);
         let responses = self.call(stub.read(request)).await?.into_inner();
         Ok(EntityStream { responses, timeout: self.call_timeout })
     }
@@ -132,7 +132,7 @@ impl Client {
     pub async fn open_stream(&self, election_id: Option<u128>) -> Result<ControllerStream, CallError> {
         let (requests, receiver) = mpsc::channel(REQUEST_QUEUE);
         // A server may send no response headers before the first request.
-        let first = emit_arbitration(self.device_id, election_id);
+        let first = arbitration_request(self.device_id, election_id);
         requests.send(first).await.map_err(|_| CallError::StreamEnded)?;
         let mut stub = self.stub.clone();
         let responses = self.call(stub.stream_channel(ReceiverStream::new(receiver))).await?.into_inner();

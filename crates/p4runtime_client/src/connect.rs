@@ -1,4 +1,4 @@
-//! Address and TLS settings of a server, and the connection attempt.
+//! Connects to a server by its address and TLS settings.
 
 use std::error::Error;
 use std::time::Duration;

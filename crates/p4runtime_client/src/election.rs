@@ -1,11 +1,11 @@
-//! Elections: becoming the primary of a device, alone or among other clients that stay for one write.
+//! Takes part in elections: becomes the primary of a device, alone or among other clients that stay for one write.
 
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::error::CallError;
 use crate::mastership::Mastership;
-use crate::stream::{ControllerStream, StreamEvent};
+use crate::stream::ControllerStream;
 
 /// Time after which a primary counts as one that stays. Clients that make one write are primary for less.
 const RESIDENT_AFTER: Duration = Duration::from_secs(2);
@@ -73,7 +73,7 @@ impl Client {
         }
         let mut stream = self.open_stream(None).await?;
         let mastership = stream.mastership().await?;
-        if let Mastership::Other { .. } = mastership {
+        if let Mastership::Backup { .. } = mastership {
             return Ok((stream, None));
         }
         let wanted = mastership.election_id().unwrap_or(1);
@@ -85,7 +85,7 @@ impl Client {
         let mut stream = self.open_stream(Some(wanted)).await?;
         match stream.mastership().await? {
             Mastership::Primary { .. } => Ok((stream, wanted)),
-            Mastership::Vacant { highest: Some(highest) } => Err(ElectionError::TooLow { wanted, highest }),
+            Mastership::NoPrimary { highest: Some(highest) } => Err(ElectionError::TooLow { wanted, highest }),
             other => Err(other.into()),
         }
     }
@@ -97,11 +97,11 @@ impl Client {
         loop {
             let mut stream = self.open_stream(None).await?;
             let mut mastership = stream.mastership().await?;
-            while let Mastership::Other { .. } = mastership {
-                match tokio::time::timeout(RESIDENT_AFTER, stream.events.next()).await {
-                    Ok(Ok(Some(StreamEvent::Mastership(next)))) => mastership = next,
-                    Ok(Ok(Some(_))) => {}
-                    Ok(Ok(None) | Err(_)) => break,
+            while let Mastership::Backup { .. } = mastership {
+                match tokio::time::timeout(RESIDENT_AFTER, stream.events.mastership()).await {
+                    Ok(_) if begin.elapsed() >= ELECTION_TIMEOUT => return Err(mastership.into()),
+                    Ok(Ok(next)) => mastership = next,
+                    Ok(Err(_)) => break,
                     Err(_) => return Err(mastership.into()),
                 }
             }

@@ -1,4 +1,4 @@
-//! Errors of calls, with the facts that a server reports.
+//! Defines the errors of calls, with the facts that a server reports.
 
 use std::time::Duration;
 

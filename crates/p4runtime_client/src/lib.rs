@@ -1,4 +1,4 @@
-//! The client side of P4Runtime: one library for every program that controls a switch.
+//! Implements the client side of P4Runtime: one library for every program that controls a switch.
 //!
 //! ```text
 //!   ServerTarget ── connect ──> Client ── read, write, pipeline configuration ──> server
@@ -15,8 +15,10 @@
 //! - **Errors carry facts.** [`CallError::Rejected`] has one [`UpdateError`] for each update of a write that failed
 //!   (specification 12.3). [`ConnectError::NotTls`] says that a TLS client met a server without TLS. The library
 //!   renders no advice: callers know the names of their options.
-//! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a message has
-//!   at most [`MAX_MESSAGE_BYTES`].
+//! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a request
+//!   has at most [`MAX_MESSAGE_BYTES`]. What is decoded takes many times its size, so answers have at most
+//!   [`MAX_ANSWER_BYTES`]; only reads ([`MAX_MESSAGE_BYTES`]) and pipeline configurations ([`MAX_CONFIG_BYTES`]) may
+//!   have more.
 //! - **Names.** [`names`] resolves the ids of P4Info.
 //!
 //! The crate prints nothing and has no knowledge of any program, table or architecture.
@@ -48,5 +50,9 @@ use std::time::Duration;
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time for a connection attempt, including the TLS handshake.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size of a message in either direction: 64 MiB.
+/// Maximum size of a request, and of a message of a read: 64 MiB.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// Maximum size of a pipeline configuration that a server reports: 16 MiB, the maximum size of the P4Info of a program.
+pub const MAX_CONFIG_BYTES: usize = 16 << 20;
+/// Maximum size of all other answers, and of a message of a stream: 4 MiB, gRPC's default.
+pub const MAX_ANSWER_BYTES: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! The bidirectional stream of a controller: arbitration in one direction, events in the other.
+//! Drives the bidirectional stream of a controller: arbitration in one direction, events in the other.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tonic::Streaming;
 
 use crate::client::within;
 use crate::error::CallError;
-use crate::mastership::{Mastership, emit_arbitration};
+use crate::mastership::{Mastership, arbitration_request};
 
 /// A message from the server on the stream.
 #[derive(Clone, Debug)]
@@ -63,11 +63,11 @@ impl ArbitrationSender {
     /// Asks for mastership without waiting. The answer is an event. Returns whether the request was queued: it is not
     /// if the stream has ended, or the server does not take what is queued already.
     pub fn request(&self, election_id: u128) -> bool {
-        self.requests.try_send(emit_arbitration(self.device_id, Some(election_id))).is_ok()
+        self.requests.try_send(arbitration_request(self.device_id, Some(election_id))).is_ok()
     }
 
     async fn send(&self, election_id: Option<u128>) -> Result<(), CallError> {
-        let request = emit_arbitration(self.device_id, election_id);
+        let request = arbitration_request(self.device_id, election_id);
         self.requests.send(request).await.map_err(|_| CallError::StreamEnded)
     }
 }
@@ -85,11 +85,24 @@ impl EventReceiver {
     /// The status with which the server ended the stream.
     pub async fn next(&mut self) -> Result<Option<StreamEvent>, CallError> {
         loop {
+            // Yields now and then: a caller's time limit must end the wait while messages arrive without a pause.
+            tokio::task::consume_budget().await;
             match self.responses.message().await.map_err(CallError::from_status)? {
                 // A message that a newer version of the protocol added decodes to none of the known ones.
                 Some(v1::StreamMessageResponse { update: None }) => {}
                 Some(v1::StreamMessageResponse { update: Some(update) }) => return Ok(Some(update.into())),
                 None => return Ok(None),
+            }
+        }
+    }
+
+    /// Waits for the next report of mastership, without a time limit, and drops other events until then.
+    pub(crate) async fn mastership(&mut self) -> Result<Mastership, CallError> {
+        loop {
+            match self.next().await? {
+                Some(StreamEvent::Mastership(mastership)) => return Ok(mastership),
+                Some(_) => {}
+                None => return Err(CallError::StreamEnded),
             }
         }
     }
@@ -100,23 +113,17 @@ impl ControllerStream {
     /// server's answer.
     ///
     /// # Errors
-    /// If the stream ends, or the server does not answer in time.
+    /// If the stream ends, or the server does not take the request or does not answer in time.
     pub async fn arbitrate(&mut self, election_id: Option<u128>) -> Result<Mastership, CallError> {
-        self.arbitration.send(election_id).await?;
+        within(self.timeout, self.arbitration.send(election_id)).await?;
         self.mastership().await
     }
 
     /// Waits for the next report of mastership, and drops other events until then.
     ///
     /// # Errors
-    /// If the stream ends, or no event arrives in time.
+    /// If the stream ends, or no report arrives in time. Other events do not extend the time.
     pub async fn mastership(&mut self) -> Result<Mastership, CallError> {
-        loop {
-            match within(self.timeout, self.events.next()).await? {
-                Some(StreamEvent::Mastership(mastership)) => return Ok(mastership),
-                Some(_) => {}
-                None => return Err(CallError::StreamEnded),
-            }
-        }
+        within(self.timeout, self.events.mastership()).await
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// Time to spin. It is about the cost of sleeping and waking for both sides together.
 const SPIN_TIME: Duration = Duration::from_micros(50);
 /// Maximum number of consecutive waits without spinning, before spinning is tried again.
-const MOST_SLEEPS: u32 = 16;
+const MAX_SLEEPS: u32 = 16;
 
 /// Decides when to spin. Spinning does not pay if the packet thread sleeps, has long batches or shares its processor.
 /// Each time it fails, twice as many waits sleep before it is tried again.
@@ -51,7 +51,7 @@ impl AdaptiveSpin {
                     }
                 }
             }
-            let sleeps = (self.slept.load(Relaxed) * 2).clamp(1, MOST_SLEEPS);
+            let sleeps = (self.slept.load(Relaxed) * 2).clamp(1, MAX_SLEEPS);
             self.slept.store(sleeps, Relaxed);
             self.sleeps.store(sleeps, Relaxed);
         }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_in_vain_doubles_what_is_slept_for_to_sixteen() {
+    fn unsuccessful_spins_double_the_waits_without_a_spin_up_to_sixteen() {
         let spin = new(true);
         assert!(late(&spin), "the first wait spins");
         let gaps: Vec<usize> = (0..7).map(|_| slept(&spin)).collect();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_found_by_looking_begins_anew() {
+    fn a_successful_spin_resets_the_back_off() {
         let spin = new(true);
         assert!(late(&spin));
         assert_eq!([slept(&spin), slept(&spin)], [1, 2]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_for_on_the_only_processor() {
+    fn a_single_processor_never_spins() {
         let spin = new(false);
         assert_eq!(slept(&spin), 100);
     }

@@ -1,4 +1,4 @@
-//! State of a connection: its permits for reads and its memory pools.
+//! Holds the state of a connection: its permits for reads and its memory pools.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! An ordered copy-on-write map: a snapshot costs one reference count.
+//! Implements an ordered copy-on-write map: a snapshot costs one reference count.
 //!
 //! Entries lie in order in chunks that snapshots share. A writer copies a shared chunk before it changes it. A reader
 //! can thus iterate over a million entries as they were when it began, while a writer pays only for the chunks that

@@ -1,11 +1,11 @@
-//! The channels between the control plane and the packet thread.
+//! Opens the channels between the control plane and the packet thread.
 //!
 //! ```text
 //!   server ── Operation ────────────────> [bounded queue] ──> OperationReceiver::poll, between two batches of packets
 //!   NotificationReceiver <── [bounded queue] <── NotificationSender::send
 //! ```
 //!
-//! An operation has the switch to itself, so that no packet sees half of it. The packet thread holds the
+//! An operation has the switch to itself, so no packet sees half of it. The packet thread holds the
 //! [`OperationReceiver`] and the [`NotificationSender`] and never waits for the control plane: notifications that do
 //! not fit into the queue are counted and dropped.
 
@@ -27,16 +27,16 @@ pub struct DataPlane<'a> {
     pub now: Time,
     /// Frames to transmit.
     pub output: &'a mut Vec<Frame>,
-    /// Waits until no other thread runs packets of this switch. None resumes before the operations of this poll are
-    /// done.
+    /// Waits until no other thread runs packets of this switch. They resume only after all operations of this poll
+    /// have run.
     pub stop_others: &'a dyn Fn(),
 }
 
 /// A function to run between two batches of packets. It should be short, because packets wait for it.
 pub type Operation = Box<dyn FnOnce(&mut DataPlane<'_>) + Send>;
 
-/// A function that builds a switch for a new program, with the ports and settings of the one that runs. All switches of
-/// one builder are of one type.
+/// A function that builds a switch for a new program, with the ports and settings of the running switch. A builder
+/// always returns the same concrete type.
 pub type SwitchBuilder = Arc<dyn Fn(Arc<Program>) -> Result<Box<dyn SwitchControl>, BuildError> + Send + Sync>;
 
 /// Makes a [`SwitchBuilder`] from the constructor of one type of switch.
@@ -53,11 +53,11 @@ pub fn switch_builder<S: SwitchControl, E: Into<BuildError>>(
 pub type WakeFn = Arc<dyn Fn() + Send + Sync>;
 
 /// Maximum number of operations that wait for the packet thread.
-const OPERATIONS: usize = 256;
+const OPERATION_QUEUE_CAPACITY: usize = 256;
 /// Maximum number of notification batches that wait for the server.
-const BATCHES: usize = 256;
+const NOTIFICATION_QUEUE_CAPACITY: usize = 256;
 /// Maximum number of operations that one [`OperationReceiver::poll`] runs, so that packets are not delayed for long.
-const OPERATIONS_A_POLL: usize = 64;
+const MAX_OPERATIONS_PER_POLL: usize = 64;
 
 /// Both ends of the channels between the server and the thread that runs packets.
 pub struct DataPlaneChannels {
@@ -74,8 +74,8 @@ pub struct DataPlaneChannels {
 impl DataPlaneChannels {
     /// Opens the channels. `waker` wakes the packet thread when an operation is pending.
     pub fn new(builder: SwitchBuilder, waker: WakeFn) -> DataPlaneChannels {
-        let (operations, pending) = mpsc::channel(OPERATIONS);
-        let (batches, received) = mpsc::channel(BATCHES);
+        let (operations, pending) = mpsc::channel(OPERATION_QUEUE_CAPACITY);
+        let (batches, received) = mpsc::channel(NOTIFICATION_QUEUE_CAPACITY);
         let lost = Arc::new(AtomicU64::new(0));
         DataPlaneChannels {
             handle: DataPlaneHandle { operations, waker, builder, spin: Arc::new(AdaptiveSpin::new()) },
@@ -120,7 +120,8 @@ impl DataPlaneHandle {
         self.spin.wait(answered).await.ok_or_else(gone)
     }
 
-    /// Queues an operation without waiting for its result. Returns false if the queue is full.
+    /// Queues an operation without waiting for its result. Returns false if the queue is full or the packet
+    /// thread has stopped.
     pub fn post(&self, operation: Operation) -> bool {
         let posted = self.operations.try_send(operation).is_ok();
         (self.waker)();
@@ -136,7 +137,7 @@ pub struct OperationReceiver {
 impl OperationReceiver {
     /// Runs pending operations, up to a limit. Returns true if more are pending.
     pub fn poll(&mut self, plane: &mut DataPlane<'_>) -> bool {
-        for _ in 0..OPERATIONS_A_POLL {
+        for _ in 0..MAX_OPERATIONS_PER_POLL {
             match self.pending.try_recv() {
                 Ok(operation) => operation(plane),
                 Err(_) => return false,
@@ -177,7 +178,7 @@ pub struct NotificationReceiver {
 }
 
 impl NotificationReceiver {
-    /// Returns the number of notifications lost because the server was behind.
+    /// Returns the number of notifications lost because the server fell behind.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

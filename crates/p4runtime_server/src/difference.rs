@@ -1,7 +1,9 @@
-//! Comparison of two P4Infos: whether they describe the same objects.
+//! Compares two P4Infos: whether they describe the same objects.
 //!
 //! Compilers differ in annotations, source positions and documentation, which do not change the meaning of a write.
 //! Ids, names, widths and match kinds do.
+
+use std::collections::BTreeMap;
 
 use p4runtime_proto::config::{self, P4Info};
 
@@ -11,27 +13,35 @@ const LISTED: usize = 5;
 /// Describes the differences, if there are any.
 pub(crate) fn difference(sent: &P4Info, derived: &P4Info) -> Option<String> {
     let (sent, derived) = (facts(sent), facts(derived));
+    let (sent_index, derived_index) = (index(sent.iter(), Fact::key), index(derived.iter(), Fact::key));
     let mut found = Vec::new();
     for fact in &sent {
-        match derived.iter().find(|other| other.what == fact.what && other.name == fact.name) {
+        // Each object of the program is compared once, however often it is sent.
+        if sent_index.get(&fact.key()).is_some_and(|first| !std::ptr::eq(*first, fact)) {
+            found.push(format!("it has the {} `{}` more than once", fact.what, fact.name));
+            continue;
+        }
+        match derived_index.get(&fact.key()) {
             None => found.push(format!("the program has no {} `{}`", fact.what, fact.name)),
             Some(other) => {
+                let (fact_parts, other_parts) =
+                    (index(fact.parts.iter(), part_name), index(other.parts.iter(), part_name));
                 let parts = fact.parts.iter().filter_map(|(part, value)| {
-                    let other = other.parts.iter().find(|(name, _)| name == part).map(|(_, value)| value.as_str());
+                    let other = other_parts.get(part.as_str()).map(|(_, value)| value.as_str());
                     (other != Some(value)).then(|| {
                         let has = other.unwrap_or("nothing like it");
-                        format!("{} `{}` has {part} {value} there, the program has {has}", fact.what, fact.name)
+                        format!("{} `{}` has {part} {value}, but the program has {has}", fact.what, fact.name)
                     })
                 });
                 found.extend(parts);
-                let missing = other.parts.iter().filter(|(part, _)| !fact.parts.iter().any(|(name, _)| name == part));
+                let missing = other.parts.iter().filter(|(part, _)| !fact_parts.contains_key(part.as_str()));
                 found.extend(missing.map(|(part, value)| {
                     format!("{} `{}` lacks {part} {value}, which the program has", fact.what, fact.name)
                 }));
             }
         }
     }
-    let missing = derived.iter().filter(|fact| !sent.iter().any(|it| it.what == fact.what && it.name == fact.name));
+    let missing = derived.iter().filter(|fact| !sent_index.contains_key(&fact.key()));
     found.extend(missing.map(|fact| format!("it lacks the {} `{}`", fact.what, fact.name)));
     let more = found.len().saturating_sub(LISTED);
     found.truncate(LISTED);
@@ -46,6 +56,27 @@ struct Fact {
     what: &'static str,
     name: String,
     parts: Vec<(String, String)>,
+}
+
+impl Fact {
+    /// Returns the kind and the name, by which two P4Infos are compared.
+    fn key(&self) -> (&'static str, &str) {
+        #[cfg(test)]
+        crate::steps::count();
+        (self.what, &self.name)
+    }
+}
+
+/// Returns the name of a property.
+fn part_name((name, _): &(String, String)) -> &str {
+    #[cfg(test)]
+    crate::steps::count();
+    name
+}
+
+/// Indexes elements. Of several with the same key, the first counts.
+fn index<'a, T, K: Ord>(all: std::slice::Iter<'a, T>, key: impl Fn(&'a T) -> K) -> BTreeMap<K, &'a T> {
+    all.rev().map(|it| (key(it), it)).collect()
 }
 
 fn fact(what: &'static str, preamble: &Option<config::Preamble>, parts: Vec<(String, String)>) -> Fact {
@@ -115,4 +146,57 @@ fn facts(info: &P4Info) -> Vec<Fact> {
         all.push(fact("controller header", &header.preamble, header.metadata.iter().map(part).collect()));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use p4runtime_proto::config::{Action, MatchField, Preamble, Table};
+
+    use super::*;
+    use crate::steps;
+
+    /// Returns a P4Info of `n` actions, and a table of `n` match fields.
+    fn info(n: u32) -> P4Info {
+        let preamble = |id: u32| Some(Preamble { id, name: format!("object.{id}"), ..Default::default() });
+        let match_fields = (1..=n).map(|id| MatchField { id, name: format!("f{id}"), ..Default::default() }).collect();
+        P4Info {
+            tables: vec![Table { preamble: preamble(2 << 24 | 1), match_fields, ..Default::default() }],
+            actions: (1..=n).map(|at| Action { preamble: preamble(1 << 24 | at), ..Default::default() }).collect(),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn twice_the_objects_take_twice_the_steps() {
+        let steps = |n| steps::of(|| assert_eq!(difference(&info(n), &info(n)), None));
+        let (once, twice) = (steps(500), steps(1000));
+        assert!(once > 1000 && twice < 3 * once, "{once} steps, then {twice}");
+    }
+
+    #[test]
+    fn an_object_that_is_sent_twice_is_a_difference() {
+        let mut twice = info(2);
+        twice.actions.extend_from_within(..1);
+        let found = difference(&twice, &info(2)).expect("they differ");
+        assert_eq!(found, "it has the action `object.16777217` more than once");
+    }
+
+    #[test]
+    fn objects_and_parts_of_either_side_are_listed() {
+        let (mut more, less) = (info(3), info(2));
+        more.actions[0].preamble.as_mut().expect("it has one").id = 9;
+        let found = difference(&more, &less).expect("they differ");
+        assert_eq!(
+            found,
+            "table `object.33554433` has the match field `f3`: id 3, 0 bits, no kind, but the program has \
+             nothing like it; action `object.16777217` has the id 0x00000009, but the program has 0x01000001; the \
+             program has no action `object.16777219`"
+        );
+        let found = difference(&less, &info(3)).expect("they differ");
+        assert_eq!(
+            found,
+            "table `object.33554433` lacks the match field `f3`: id 3, 0 bits, no kind, which the program has; it \
+             lacks the action `object.16777219`"
+        );
+    }
 }

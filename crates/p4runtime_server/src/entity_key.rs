@@ -1,4 +1,4 @@
-//! Keys of the mirror's entities, and the updates that write an entity again.
+//! Defines keys of the shadow's entities, and finds the updates that write an entity again.
 
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
@@ -7,10 +7,10 @@ use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
 use crate::key::EntryKey;
-use crate::mirror::{Mirror, MirrorChange, ProfileKey, decode};
+use crate::shadow::{ProfileKey, ShadowChange, ShadowState, decode};
 use crate::store::PipelineChanges;
 
-/// The key of an entity in the mirror. In this order, each entity comes after those that it refers to.
+/// The key of an entity in the shadow. In this order, each entity comes after those that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EntityKey {
     Member(ProfileKey),
@@ -26,27 +26,27 @@ pub(crate) enum EntityKey {
 }
 
 impl EntityKey {
-    /// Returns the keys of the persistent entities that a change of this mirror affects.
-    pub(crate) fn of(change: &MirrorChange, mirror: &Mirror) -> Vec<EntityKey> {
+    /// Returns the keys of the persistent entities that a change of this shadow affects.
+    pub(crate) fn of(change: &ShadowChange, shadow: &ShadowState) -> Vec<EntityKey> {
         vec![match change {
-            MirrorChange::Nothing => return Vec::new(),
-            MirrorChange::PutMeter { meter, index: None, .. } => {
-                let single = mirror.single_meters(*meter).map(|index| EntityKey::Meter(*meter, Some(index)));
+            ShadowChange::Nothing => return Vec::new(),
+            ShadowChange::PutMeter { meter, index: None, .. } => {
+                let single = shadow.single_meters(*meter).map(|index| EntityKey::Meter(*meter, Some(index)));
                 return single.chain([EntityKey::Meter(*meter, None)]).collect();
             }
-            MirrorChange::PutMeter { meter, index, .. } => EntityKey::Meter(*meter, *index),
-            MirrorChange::PutEntry { table, key, .. }
-            | MirrorChange::DropEntry { table, key }
-            | MirrorChange::EntryMeter { table, key, .. } => EntityKey::Entry(*table, key.clone()),
-            MirrorChange::PutDefault { table, .. } => EntityKey::Default(*table),
-            MirrorChange::PutMember(key, _) | MirrorChange::DropMember(key) => EntityKey::Member(*key),
-            MirrorChange::PutGroup(key, _) | MirrorChange::DropGroup(key) => EntityKey::Group(*key),
-            MirrorChange::PutMulticast(group) => EntityKey::Multicast(group.multicast_group_id),
-            MirrorChange::DropMulticast(id) => EntityKey::Multicast(*id),
-            MirrorChange::PutClone(session) => EntityKey::Clone(session.session_id),
-            MirrorChange::DropClone(id) => EntityKey::Clone(*id),
-            MirrorChange::PutValueSet(id, _) => EntityKey::ValueSet(*id),
-            MirrorChange::PutDigest(id, _) | MirrorChange::DropDigest(id) => EntityKey::Digest(*id),
+            ShadowChange::PutMeter { meter, index, .. } => EntityKey::Meter(*meter, *index),
+            ShadowChange::PutEntry { table, key, .. }
+            | ShadowChange::DropEntry { table, key }
+            | ShadowChange::EntryMeter { table, key, .. } => EntityKey::Entry(*table, key.clone()),
+            ShadowChange::PutDefault { table, .. } => EntityKey::Default(*table),
+            ShadowChange::PutMember(key, _) | ShadowChange::DropMember(key) => EntityKey::Member(*key),
+            ShadowChange::PutGroup(key, _) | ShadowChange::DropGroup(key) => EntityKey::Group(*key),
+            ShadowChange::PutMulticast(group) => EntityKey::Multicast(group.multicast_group_id),
+            ShadowChange::DropMulticast(id) => EntityKey::Multicast(*id),
+            ShadowChange::PutClone(session) => EntityKey::Clone(session.session_id),
+            ShadowChange::DropClone(id) => EntityKey::Clone(*id),
+            ShadowChange::PutValueSet(id, _) => EntityKey::ValueSet(*id),
+            ShadowChange::PutDigest(id, _) | ShadowChange::DropDigest(id) => EntityKey::Digest(*id),
         }]
     }
 
@@ -71,7 +71,7 @@ impl EntityKey {
     }
 }
 
-impl Mirror {
+impl ShadowState {
     /// Returns the update that writes the entity again, or `None` if nobody wrote it.
     fn update_at(&self, key_of: &EntityKey) -> Option<v1::Update> {
         let (kind, entity) = match key_of {
@@ -127,7 +127,7 @@ impl Mirror {
             .chain(self.meters.iter().map(|((id, index), _)| EntityKey::Meter(*id, *index)))
     }
 
-    /// Returns the updates that write the mirror's contents again, in an order in which each finds what it refers to.
+    /// Returns the updates that write the shadow's contents again, in an order in which each finds what it refers to.
     pub(crate) fn replay(&self) -> Vec<v1::Update> {
         self.keys().filter_map(|key_of| self.update_at(&key_of)).collect()
     }

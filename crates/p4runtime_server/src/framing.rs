@@ -1,4 +1,5 @@
-//! Framing of request messages: each is received whole, within a timeout, and only when memory is reserved for it.
+//! Receives the frames of request messages: each is received whole, within a timeout, and only when memory is reserved
+//! for it.
 //!
 //! ```text
 //!   bytes ─> length ─> reserve to receive ─> the rest, within a timeout ─> footprint ─> reserve to decode ─> tonic
@@ -138,7 +139,7 @@ impl MessageReader {
             let frame = match self.deadline {
                 Some(at) => timeout_at(at, frame)
                     .await
-                    .map_err(|_| Status::deadline_exceeded("the message was not complete in time"))?,
+                    .map_err(|_| Status::deadline_exceeded("the message did not arrive in time"))?,
                 None => frame.await,
             };
             match frame.transpose()?.map(Frame::into_data) {

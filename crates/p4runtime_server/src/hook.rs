@@ -1,4 +1,5 @@
-//! The packet thread's ends of the channels, as parts of a run: a hook for operations, a sink for notifications.
+//! Provides the packet thread's ends of the channels as parts of a run: a hook for operations, a sink for
+//! notifications.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -70,12 +71,10 @@ impl OperationHook {
 
 impl<S: PacketSwitch> Hook<S> for OperationHook {
     fn poll(&mut self, context: &mut HookContext<'_, S>) {
-        if !OperationHook::is_due(self) {
+        // From here on, an operation that is queued makes the hook due again.
+        if !self.waker.take_wake() && !self.has_more {
             return;
         }
-        // From here on, an operation that is queued makes the hook due again.
-        self.waker.disarm();
-        self.waker.arm();
         let HookContext { now, switch, output, stop_others, .. } = context;
         let mut plane = DataPlane { switch: &mut **switch, now: *now, output, stop_others: *stop_others };
         self.has_more = self.operations.poll(&mut plane);

@@ -1,4 +1,4 @@
-//! The key of a table entry as bytes. Short keys need no allocation.
+//! Encodes the key of a table entry as bytes. Short keys need no allocation.
 
 use std::cmp::Ordering;
 use std::fmt;

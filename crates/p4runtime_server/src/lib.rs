@@ -1,15 +1,16 @@
-//! A P4Runtime server (specification 1.5): arbitration, reads, writes, pipelines, packet I/O and notifications.
+//! Implements a P4Runtime server (specification 1.5): arbitration, reads, writes, pipelines, packet I/O and
+//! notifications.
 //!
 //! ```text
 //!   clients ── gRPC ──> service ──> Server (sans-IO) ── Operation ──> packet thread ──> switch, between two batches
 //!      ^                   │           arbitration · pipeline              │
-//!      └──── bounded ──────┘           translation · mirror                └── notifications ──> digests, packets
+//!      └──── bounded ──────┘           translation · shadow                └── notifications ──> digests, packets
 //! ```
 //!
 //! The protocol is a state machine that reads no clock and opens no socket. The service around it owns tasks, queues
 //! and the listener. Writes are checked and translated off the packet thread and handed to it as one operation, so
 //! that no packet sees part of an atomic batch. What clients wrote is kept beside the switch, as they wrote it, in a
-//! copy-on-write mirror: reading a million entries blocks no writer. With a [`store::Store`] the state outlives the
+//! copy-on-write shadow: reading a million entries blocks no writer. With a [`store::Store`] the state outlives the
 //! process: what a call acknowledges is durable.
 //!
 //! The switch is a [`switch::SwitchControl`]; nothing here names an architecture.
@@ -19,7 +20,6 @@
 mod adaptive_spin;
 mod arbitration;
 mod bounded_queue;
-pub mod bytestring;
 mod connections;
 mod cow_map;
 mod data_plane;
@@ -33,7 +33,6 @@ mod key;
 mod listen;
 mod memory_budget;
 mod message_admission;
-mod mirror;
 mod pipeline;
 mod read;
 mod restrictions;
@@ -41,7 +40,10 @@ mod role;
 mod schema;
 mod server;
 mod service;
+mod shadow;
 mod status;
+#[cfg(test)]
+mod steps;
 pub mod store;
 mod switch_ops;
 mod translate;

@@ -1,4 +1,4 @@
-//! The listener: a socket, optional TLS, and one thread that runs all tasks of the server.
+//! Runs the listener: a socket, optional TLS, and one thread that runs all tasks of the server.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Memory limits for messages: over all calls of a server, and for the calls from one address.
+//! Limits the memory of messages: over all calls of a server, and for the calls from one address.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const ANSWERED_BYTES_A_PEER: u64 = ANSWERED_BYTES / 2;
 /// The inverse share of each pool that is reserved for short messages, and of that for one address. With an eighth,
 /// two clients that send long messages cannot keep others from writing a thousand entries.
 const SHORT_PART: u64 = 8;
-/// Maximum length of a message that is received without a reservation, so that short calls get through under load.
+/// Maximum length of a message that is received without a reservation, so short calls get through under load.
 const FREE_BYTES: usize = 16 << 10;
 /// Maximum size of pipeline configs that are sent and not yet taken by clients, over all calls, in bytes.
 const ANSWERED_BYTES: u64 = 256 << 20;

@@ -1,4 +1,4 @@
-//! Admission of messages by decoded size, between HTTP and the service.
+//! Admits messages by decoded size, between HTTP and the service.
 //!
 //! Every call is counted on its connection. Its messages are read as memory for them becomes available, and its
 //! response is sent in small pieces while the client takes it.

@@ -1,4 +1,4 @@
-//! A pipeline: the program that a controller sends, and its description (specification chapter 7).
+//! Defines a pipeline: the program that a controller sends, and its description (specification chapter 7).
 //!
 //! The device config is the text of a P4 program or a compiled program, bare or in the wrapper of controllers for BMv2.
 //! Text is compiled here. The program's P4Info must match the one that the controller sent, so that both mean the same
@@ -96,11 +96,16 @@ fn unwrapped(bytes: &[u8]) -> Option<Vec<u8>> {
     (!inner.is_empty()).then_some(inner)
 }
 
+/// Returns the memory that the P4Info in a device config takes, in bytes.
+pub(crate) fn p4info_memory(config: &[u8]) -> u64 {
+    ProgramFile::p4info_memory(unwrapped(config).as_deref().unwrap_or(config))
+}
+
 /// Returns the program's text from a device config.
 fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
     if bytes.is_empty() {
         return Err(Refusal::invalid(
-            "config.p4_device_config is missing; send the text of the P4 program or the output of `triplane build`",
+            "config.p4_device_config is missing; send the source of the P4 program or the output of `triplane build`",
         ));
     }
     if bytes.len() > MAX_PROGRAM_BYTES {
@@ -111,11 +116,11 @@ fn source_text(bytes: &[u8]) -> Result<&str, Refusal> {
     if text.trim_start().starts_with('{') || text.contains("\"header_types\"") {
         return Err(Refusal::invalid(
             "p4_device_config is a JSON file for BMv2; this switch compiles programs itself: send the P4 source instead, or \
-             what `triplane build` made of it",
+             the output of `triplane build`",
         ));
     }
     std::str::from_utf8(bytes)
-        .map_err(|_| Refusal::invalid("p4_device_config is not a text; this switch takes the text of a P4 program"))
+        .map_err(|_| Refusal::invalid("p4_device_config is not UTF-8; this switch takes the source of a P4 program"))
 }
 
 /// Reads a device config that `triplane build` made.
@@ -139,5 +144,5 @@ fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
     let errors = diagnostics.in_order().into_iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
     let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
     cut(&mut report, MAX_REPORT_BYTES);
-    Refusal::invalid(format!("the program in p4_device_config has mistakes:\n{report}"))
+    Refusal::invalid(format!("the program in p4_device_config has errors:\n{report}"))
 }

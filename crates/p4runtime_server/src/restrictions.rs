@@ -1,4 +1,4 @@
-//! Restrictions and references that a program declares for entries, beyond their format.
+//! Checks restrictions and references that a program declares for entries, beyond their format.
 //!
 //! Restrictions are checked when an update is translated, on the controller's values. References depend on what is
 //! installed, so they are checked for each update when its batch runs.
@@ -6,23 +6,23 @@
 use p4_constraints::{EntityReferences, ReferenceEntity, References};
 use p4runtime_proto::v1;
 
-use crate::mirror::{Mirror, MirrorChange, decode};
 use crate::schema::Schema;
+use crate::shadow::{ShadowChange, ShadowState, decode};
 use crate::status::{Code, Refusal};
 
 /// Checks an update against the program's restrictions.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT`, with the clause that does not hold and the values it saw.
-pub(crate) fn check(schema: &Schema, change: &MirrorChange) -> Result<(), Refusal> {
+pub(crate) fn check(schema: &Schema, change: &ShadowChange) -> Result<(), Refusal> {
     if schema.checker.is_empty() {
         return Ok(());
     }
     let checked = match change {
-        MirrorChange::PutEntry { entry, .. } | MirrorChange::PutDefault { entry: Some(entry), .. } => {
+        ShadowChange::PutEntry { entry, .. } | ShadowChange::PutDefault { entry: Some(entry), .. } => {
             schema.checker.check_entry(entry)
         }
-        MirrorChange::PutMember(_, action) => schema.checker.check_action(action),
+        ShadowChange::PutMember(_, action) => schema.checker.check_action(action),
         _ => Ok(()),
     };
     checked.map_err(|violation| Refusal::invalid(violation.to_string()))
@@ -35,8 +35,8 @@ pub(crate) struct ReplacedReferences {
     entity_references: Option<EntityReferences>,
 }
 
-/// Returns the references of the mirror's contents.
-pub(crate) fn references(schema: &Schema, mirror: &Mirror) -> References {
+/// Returns the references of the shadow's contents.
+pub(crate) fn references(schema: &Schema, shadow: &ShadowState) -> References {
     let mut references = schema.references.clone();
     if references.is_empty() {
         return references;
@@ -45,22 +45,22 @@ pub(crate) fn references(schema: &Schema, mirror: &Mirror) -> References {
         let entity_references = schema.references.entity_references(item);
         references.force(&key, Some(entity_references));
     };
-    for (table, entries) in &mirror.tables {
+    for (table, entries) in &shadow.tables {
         for (key, entry) in entries.iter() {
             put(entry_name(*table, key), ReferenceEntity::Entry(&decode(entry)));
         }
     }
-    for (table, entry) in &mirror.defaults {
+    for (table, entry) in &shadow.defaults {
         put(name(b'd', [*table, 0]), ReferenceEntity::Entry(entry));
     }
-    for ((profile, member), action) in mirror.members.iter() {
+    for ((profile, member), action) in shadow.members.iter() {
         let action = Some((**action).clone());
         put(
             name(b'm', [*profile, *member]),
             ReferenceEntity::Member(&v1::ActionProfileMember { action, ..Default::default() }),
         );
     }
-    for (id, _) in mirror.multicast.iter() {
+    for (id, _) in shadow.multicast.iter() {
         put(name(b'g', [*id, 0]), ReferenceEntity::MulticastGroup(*id));
     }
     references
@@ -73,32 +73,32 @@ pub(crate) fn references(schema: &Schema, mirror: &Mirror) -> References {
 /// referred to.
 pub(crate) fn replace(
     references: &mut References,
-    change: &MirrorChange,
+    change: &ShadowChange,
 ) -> Result<Option<ReplacedReferences>, Refusal> {
     if references.is_empty() {
         return Ok(None);
     }
     let (key, entity_references) = match change {
-        MirrorChange::PutEntry { table, key, entry } => {
+        ShadowChange::PutEntry { table, key, entry } => {
             (entry_name(*table, key), Some(references.entity_references(ReferenceEntity::Entry(entry))))
         }
-        MirrorChange::DropEntry { table, key } => (entry_name(*table, key), None),
-        MirrorChange::PutDefault { table, entry } => {
+        ShadowChange::DropEntry { table, key } => (entry_name(*table, key), None),
+        ShadowChange::PutDefault { table, entry } => {
             let entity_references =
                 entry.as_ref().map(|entry| references.entity_references(ReferenceEntity::Entry(entry)));
             (name(b'd', [*table, 0]), entity_references)
         }
-        MirrorChange::PutMember((profile, member), action) => {
+        ShadowChange::PutMember((profile, member), action) => {
             let action = Some((**action).clone());
             let item = v1::ActionProfileMember { action, ..Default::default() };
             (name(b'm', [*profile, *member]), Some(references.entity_references(ReferenceEntity::Member(&item))))
         }
-        MirrorChange::DropMember((profile, member)) => (name(b'm', [*profile, *member]), None),
-        MirrorChange::PutMulticast(group) => {
+        ShadowChange::DropMember((profile, member)) => (name(b'm', [*profile, *member]), None),
+        ShadowChange::PutMulticast(group) => {
             let id = group.multicast_group_id;
             (name(b'g', [id, 0]), Some(references.entity_references(ReferenceEntity::MulticastGroup(id))))
         }
-        MirrorChange::DropMulticast(id) => (name(b'g', [*id, 0]), None),
+        ShadowChange::DropMulticast(id) => (name(b'g', [*id, 0]), None),
         _ => return Ok(None),
     };
     match references.replace(&key, entity_references) {
@@ -114,7 +114,7 @@ pub(crate) fn replace(
 }
 
 /// Reverts [`replace`].
-pub(crate) fn put_back(references: &mut References, before: Option<ReplacedReferences>) {
+pub(crate) fn restore(references: &mut References, before: Option<ReplacedReferences>) {
     if let Some(ReplacedReferences { key, entity_references }) = before {
         references.force(&key, entity_references);
     }

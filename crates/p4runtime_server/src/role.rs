@@ -1,4 +1,4 @@
-//! Access rights of a role, from its configuration.
+//! Determines the access rights of a role from its configuration.
 //!
 //! The specification leaves the format of `role.config` to an agreement between controllers and server (section 5.2).
 //! This server accepts one: `stratum.P4RoleConfig`, the message that the Stratum switch defined and controllers such
@@ -113,7 +113,9 @@ impl RoleAccess {
     pub fn receives(&self, metadata: &[v1::PacketMetadata]) -> bool {
         let Some(limits) = &self.limits else { return true };
         let passes = |(id, value): &(u32, Vec<u8>)| {
-            metadata.iter().any(|field| field.metadata_id == *id && field.value == crate::bytestring::shortest(value))
+            metadata
+                .iter()
+                .any(|field| field.metadata_id == *id && field.value == p4runtime_proto::bytestring::shortest(value))
         };
         limits.packet_in && limits.filter.as_ref().is_none_or(passes)
     }

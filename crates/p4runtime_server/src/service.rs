@@ -1,4 +1,4 @@
-//! The gRPC service: tasks, queues and timeouts around the [`Server`].
+//! Implements the gRPC service: tasks, queues and timeouts around the [`Server`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +17,10 @@ use crate::connections::{ConnectionSlot, READS_A_CONNECTION};
 use crate::data_plane::{DataPlane, DataPlaneHandle, NotificationReceiver};
 use crate::memory_budget::{MemoryBudget, MemoryCharge};
 use crate::message_admission::HeldResources;
-use crate::mirror::Mirror;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{self, Pipeline};
 use crate::read::{ReadPiece, ResponseChunks};
 use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
+use crate::shadow::ShadowState;
 use crate::status::{Code, MAX_STATUS_BYTES, Refusal, Status, cut};
 use crate::store::StoreWriter;
 
@@ -126,7 +126,7 @@ impl ServiceState {
             let essential = matches!(message.update, Some(Update::Arbitration(_)));
             if !queue.try_send(message) {
                 if essential {
-                    queue.give_up();
+                    queue.mark_too_slow();
                 } else {
                     self.dropped.fetch_add(1, Ordering::Relaxed);
                 }
@@ -146,8 +146,8 @@ impl ServiceState {
             let message = tokio::select! {
                 message = requests.message() => message,
                 () = queue.closed() => break,
-                () = queue.given_up() => {
-                    let slow = Refusal::new(Code::ResourceExhausted, "the client does not read its messages");
+                () = queue.until_marked_too_slow() => {
+                    let slow = Refusal::new(Code::ResourceExhausted, "the client is not reading its messages");
                     queue.end(slow.into());
                     break;
                 }
@@ -309,8 +309,8 @@ impl ServiceState {
     ) -> Result<(), Refusal> {
         match tokio::time::timeout(self.budget.timeout, answers.send(chunk)).await {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Refusal::new(Code::Aborted, "the client has gone")),
-            Err(_) => Err(Refusal::new(Code::DeadlineExceeded, "the client does not read the response")),
+            Ok(false) => Err(Refusal::new(Code::Aborted, "the client is gone")),
+            Err(_) => Err(Refusal::new(Code::DeadlineExceeded, "the client is not reading the response")),
         }
     }
 
@@ -347,9 +347,9 @@ impl ServiceState {
     async fn apply_config(self: Arc<Self>, plan: ConfigPlan) -> Result<(), Refusal> {
         let (config, action) = match plan {
             ConfigPlan::CommitSaved => {
-                let (pipeline, mirror, switch) =
+                let (pipeline, shadow, switch) =
                     self.server().take_saved().ok_or_else(|| Refusal::not_found("no config is saved"))?;
-                return self.commit(pipeline, mirror, switch, false).await;
+                return self.commit(pipeline, shadow, switch, false).await;
             }
             ConfigPlan::Compile(config, action) => (config, action),
         };
@@ -362,7 +362,7 @@ impl ServiceState {
             let built = plane.build(pipeline.program().clone());
             let mut switch =
                 built.map_err(|error| Refusal::invalid(format!("the switch cannot run the program: {error}")))?;
-            let mirror = match action {
+            let shadow = match action {
                 ConfigAction::Reconcile => {
                     let (updates, ports) = {
                         let server = hub.server();
@@ -370,20 +370,20 @@ impl ServiceState {
                     };
                     reconcile(&pipeline, &ports, &updates, &mut *switch)?
                 }
-                _ => Mirror::of(&pipeline.schema, &*switch),
+                _ => ShadowState::of(&pipeline.schema, &*switch),
             };
-            Ok::<_, Refusal>((pipeline, mirror, switch))
+            Ok::<_, Refusal>((pipeline, shadow, switch))
         });
         let made = made.await.map_err(|_| Refusal::new(Code::Internal, "the compiler failed; this is a bug"))?;
-        let (pipeline, mirror, switch) = made?;
+        let (pipeline, shadow, switch) = made?;
         match action {
             ConfigAction::Verify => Ok(()),
             ConfigAction::Save => {
                 self.server().save(pipeline, switch);
                 Ok(())
             }
-            ConfigAction::Commit => self.commit(pipeline, mirror, switch, false).await,
-            ConfigAction::Reconcile => self.commit(pipeline, mirror, switch, true).await,
+            ConfigAction::Commit => self.commit(pipeline, shadow, switch, false).await,
+            ConfigAction::Reconcile => self.commit(pipeline, shadow, switch, true).await,
         }
     }
 
@@ -391,12 +391,12 @@ impl ServiceState {
     async fn commit(
         &self,
         pipeline: Pipeline,
-        mirror: Mirror,
+        shadow: ShadowState,
         switch: Box<dyn SwitchControl>,
         keep: bool,
     ) -> Result<(), Refusal> {
         let old = self.plane.run(move |plane| crate::exchange::exchange(plane, switch, keep)).await?;
-        self.server().committed(pipeline, mirror);
+        self.server().committed(pipeline, shadow);
         // The old switch is dropped here, so that the packet thread does not spend time on it.
         tokio::task::spawn_blocking(move || drop(old));
         Ok(())
@@ -460,7 +460,17 @@ impl P4Runtime for Service {
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> RpcResult<v1::SetForwardingPipelineConfigResponse> {
         let charge = charge(&request);
-        let set = self.0.clone().set_config(request.into_inner());
+        let budget = request.extensions().get::<MemoryBudget>().unwrap_or(&self.0.budget).clone();
+        let request = request.into_inner();
+        let bytes = request.config.as_ref().map_or(0, |config| pipeline::p4info_memory(&config.p4_device_config));
+        if let Some(charge) = &charge
+            && bytes > 0
+        {
+            // The P4Info of a compiled program is in memory beside the one of the message.
+            let reserved = budget.decode(bytes).await?;
+            charge.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(reserved);
+        }
+        let set = self.0.clone().set_config(request);
         detached(async move { (set.await, charge).0 }).await?;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }

@@ -1,6 +1,7 @@
-//! Status codes and error details (specification chapter 10).
+//! Builds status codes and error details (specification chapter 10).
 
 use engine::EntryError;
+use p4runtime_proto::bytestring::BytestringError;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::{google, v1};
 
@@ -33,6 +34,13 @@ pub struct Refusal {
     pub code: Code,
     /// The mistake, and what would be right.
     pub message: String,
+}
+
+/// A number that does not fit is out of range (specification 8.4).
+impl From<BytestringError> for Refusal {
+    fn from(error: BytestringError) -> Refusal {
+        Refusal::new(Code::OutOfRange, error.to_string())
+    }
 }
 
 impl Refusal {
@@ -77,7 +85,7 @@ impl Refusal {
     }
 
     /// Converts an error of the engine. `subject` is the entity in the controller's names.
-    pub fn of_engine(error: &EntryError, subject: &str) -> Refusal {
+    pub fn from_engine_error(error: &EntryError, subject: &str) -> Refusal {
         let code = match error {
             EntryError::ConstEntries(_)
             | EntryError::ConstEntry(_)
@@ -96,10 +104,10 @@ impl Refusal {
             EntryError::ConstEntry(_) => "this entry is constant".to_owned(),
             EntryError::ConstDefault(_) => "its default action is constant".to_owned(),
             EntryError::Keyless(_) => "it has no key and therefore no entries, only a default action".to_owned(),
-            EntryError::DefaultOnly(_) => "this action may only be used as the default action".to_owned(),
+            EntryError::DefaultOnly(_) => "this action may be used only as the default action".to_owned(),
             EntryError::TableOnly(_) => "this action may not be used as the default action".to_owned(),
             EntryError::NotFound => "it does not exist".to_owned(),
-            EntryError::Duplicate => "it exists already; MODIFY changes it".to_owned(),
+            EntryError::Duplicate => "it already exists; use MODIFY to change it".to_owned(),
             other => other.to_string(),
         };
         Refusal::new(code, format!("{subject}: {what}"))
@@ -245,6 +253,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_do_not_fit_are_out_of_range() {
+        use p4runtime_proto::bytestring::{parse, parse_signed};
+        for error in [parse(&[], 8), parse(&[1, 0x63], 8), parse_signed(&[0, 0x9d], 8)] {
+            let refusal = Refusal::from(error.expect_err("it does not fit"));
+            assert_eq!(refusal.code, Code::OutOfRange, "{refusal}");
+        }
+    }
+
+    #[test]
     fn a_status_fits_into_a_trailer_whatever_the_batch() {
         let long = || Err(Refusal::invalid("no ".repeat(1000)));
         for (all, every) in [(1, 1), (3, 1), (50, 2), (120, 3), (1_000, 1), (1_000_000, 999_983)] {
@@ -279,9 +296,9 @@ mod tests {
             status.details.len()
         );
         assert_eq!(status.message, expected);
-        (0..5_000).for_each(|at| results[at] = Err(Refusal::invalid("it exists already; MODIFY changes it")));
+        (0..5_000).for_each(|at| results[at] = Err(Refusal::invalid("it already exists; use MODIFY to change it")));
         let status = Status::of_batch("updates", &results).expect_err("all failed");
         assert!(status.message.ends_with(" more"), "{}", status.message);
-        assert_eq!(status.details[0].message, "it exists already; MODIFY changes it");
+        assert_eq!(status.details[0].message, "it already exists; use MODIFY to change it");
     }
 }

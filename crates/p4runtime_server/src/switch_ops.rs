@@ -1,4 +1,5 @@
-//! Operations of a write on the switch: checked and translated, ready to run between two batches of packets.
+//! Performs the operations of a write on the switch: checked and translated, ready to run between two batches of
+//! packets.
 //!
 //! Each operation takes effect as a whole or not at all, and returns the [`Undo`] that reverts it.
 
@@ -27,7 +28,7 @@ pub(crate) struct EntryWrite {
 /// A single change of the switch.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    /// Changes nothing in the switch: only the server's mirror changes.
+    /// Changes nothing in the switch: only the server's shadow changes.
     Nothing,
     InsertEntry(EntryWrite),
     ModifyEntry(EntryWrite),
@@ -111,7 +112,7 @@ pub(crate) enum Undo {
     Meters(MeterId, Vec<Option<MeterConfig>>),
     Registers(RegisterId, Vec<Bits>),
     Multicast(u32, Option<MulticastGroup>),
-    Mirror(u32, Option<MirrorSession>),
+    ShadowState(u32, Option<MirrorSession>),
 }
 
 impl Op {
@@ -139,12 +140,12 @@ impl Op {
             Op::InsertMirror(id, session) | Op::ModifyMirror(id, session) => {
                 let before = switch.mirror_sessions().get(id).cloned();
                 assert!(switch.set_mirror_session(id, Some(session)), "translation checks sessions");
-                Ok(Undo::Mirror(id, before))
+                Ok(Undo::ShadowState(id, before))
             }
             Op::DeleteMirror(id) => {
                 let before = switch.mirror_sessions().get(id).cloned();
                 switch.set_mirror_session(id, None);
-                Ok(Undo::Mirror(id, before))
+                Ok(Undo::ShadowState(id, before))
             }
             other => other.run_on(switch.objects_mut()),
         }
@@ -316,10 +317,12 @@ fn attach(
 fn restore(objects: &mut Objects, table: TableId, before: EntryBefore, removed: bool) {
     let EntryBefore { entry, constant, counter, meter } = before;
     let (keys, priority) = (entry.keys.clone(), entry.priority);
-    let result = match removed {
-        true => objects.insert(table, entry),
-        false if constant => Ok(()),
-        false => objects.modify(table, entry),
+    let result = if removed {
+        objects.insert(table, entry)
+    } else if constant {
+        Ok(())
+    } else {
+        objects.modify(table, entry)
     };
     result.expect("the entry was there before");
     // Tables without counters or meters refuse these calls; that is expected.
@@ -335,7 +338,7 @@ impl Undo {
             Undo::Nothing => {}
             Undo::Op(op) => drop(op.run(switch).expect(WAS)),
             Undo::Multicast(id, before) => drop(switch.set_multicast_group(id, before)),
-            Undo::Mirror(id, before) => drop(switch.set_mirror_session(id, before)),
+            Undo::ShadowState(id, before) => drop(switch.set_mirror_session(id, before)),
             other => other.run_on(switch.objects_mut(), WAS),
         }
     }

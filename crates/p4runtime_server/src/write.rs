@@ -1,4 +1,5 @@
-//! A batch of updates and its execution (specification chapter 12).
+//! Executes the updates of a write on a switch, and rolls them back if the write is atomic and one fails (P4Runtime
+//! specification, chapter 12).
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use p4runtime_proto::v1::write_request::Atomicity;
 use switch::SwitchControl;
 
 use crate::arbitration::Admission;
-use crate::mirror::MirrorChange;
 use crate::restrictions::{self, ReplacedReferences};
+use crate::shadow::ShadowChange;
 use crate::status::{Code, Refusal};
 use crate::switch_ops::Undo;
 use crate::translate::PlannedUpdate;
@@ -18,22 +19,25 @@ use crate::translate::PlannedUpdate;
 #[derive(Debug)]
 enum BatchItem {
     Ready(PlannedUpdate),
-    Done(MirrorChange, Undo, Option<ReplacedReferences>),
+    Done(ShadowChange, Undo, Option<ReplacedReferences>),
     Failed(Refusal),
 }
 
-/// The updates of one write. [`WriteBatch::run`] executes them, in one piece or in several.
+/// The updates of one write. [`WriteBatch::run`] executes them, in a single call or in several.
 #[derive(Debug)]
 pub(crate) struct WriteBatch {
     pub(crate) admission: Admission,
     program: Arc<Program>,
     atomicity: Atomicity,
+    /// The updates in order. `None` only while an item is being run or undone.
     items: Vec<Option<BatchItem>>,
     /// References between entities, lent by the server for the duration of the write.
     references: References,
     /// Index of the next update to run or, during a rollback, number of updates still to undo.
     next: usize,
-    going_back: bool,
+    /// Whether the batch is, or was, rolled back. Set from the start if an update of an atomic batch has no plan: then
+    /// nothing runs.
+    rolling_back: bool,
     finished: bool,
 }
 
@@ -45,7 +49,7 @@ impl WriteBatch {
         plans: Vec<Result<PlannedUpdate, Refusal>>,
         references: References,
     ) -> WriteBatch {
-        let hopeless = atomicity != Atomicity::ContinueOnError && plans.iter().any(Result::is_err);
+        let rejected = atomicity != Atomicity::ContinueOnError && plans.iter().any(Result::is_err);
         let item = |plan| {
             Some(match plan {
                 Ok(planned) => BatchItem::Ready(planned),
@@ -60,17 +64,17 @@ impl WriteBatch {
             items,
             references,
             next: 0,
-            going_back: hopeless,
-            finished: hopeless,
+            rolling_back: rejected,
+            finished: rejected,
         }
     }
 
-    /// Whether no packet may see a part of the batch, so that it must run in one piece.
+    /// Whether packets must see all of the batch or none of it, in which case it must run in a single call.
     pub(crate) fn is_atomic(&self) -> bool {
         self.atomicity == Atomicity::DataplaneAtomic
     }
 
-    /// Whether all updates have run or were rolled back.
+    /// Whether every update has been run or rolled back.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }
@@ -87,7 +91,7 @@ impl WriteBatch {
     }
 
     fn step(&mut self, switch: &mut dyn SwitchControl) {
-        if self.going_back {
+        if self.rolling_back {
             let Some(at) = self.next.checked_sub(1) else {
                 self.finished = true;
                 return;
@@ -95,7 +99,7 @@ impl WriteBatch {
             self.next = at;
             if let Some(BatchItem::Done(change, undo, before)) = self.items[at].take() {
                 undo.run(switch);
-                restrictions::put_back(&mut self.references, before);
+                restrictions::restore(&mut self.references, before);
                 self.items[at] = Some(BatchItem::Done(change, Undo::Nothing, None));
             }
             return;
@@ -109,32 +113,32 @@ impl WriteBatch {
         {
             let keeps_undo = self.atomicity != Atomicity::ContinueOnError;
             let references = &mut self.references;
-            let noted = restrictions::replace(references, &change).map_err(|refusal| refusal.about(&subject));
-            let done = noted.and_then(|before| match op.run(switch) {
+            let replaced = restrictions::replace(references, &change).map_err(|refusal| refusal.about(&subject));
+            let done = replaced.and_then(|before| match op.run(switch) {
                 Ok(undo) => Ok((undo, before)),
                 Err(error) => {
-                    restrictions::put_back(references, before);
-                    Err(Refusal::of_engine(&error, &subject))
+                    restrictions::restore(references, before);
+                    Err(Refusal::from_engine_error(&error, &subject))
                 }
             });
             *slot = Some(match done {
                 Ok((undo, before)) if keeps_undo => BatchItem::Done(change, undo, before),
                 Ok(_) => BatchItem::Done(change, Undo::Nothing, None),
                 Err(refusal) => {
-                    self.going_back = keeps_undo;
+                    self.rolling_back = keeps_undo;
                     BatchItem::Failed(refusal)
                 }
             });
         }
         // A failed update has nothing to undo, so the rollback begins with the one before it.
-        if !self.going_back {
+        if !self.rolling_back {
             self.next += 1;
         }
     }
 
-    /// Returns the results, the changes that took effect, and the present references.
-    pub(crate) fn into_results(self) -> (Admission, Vec<Result<(), Refusal>>, Vec<MirrorChange>, References) {
-        let rolled_back = self.going_back;
+    /// Returns the results, the changes that took effect, and the updated references.
+    pub(crate) fn into_results(self) -> (Admission, Vec<Result<(), Refusal>>, Vec<ShadowChange>, References) {
+        let rolled_back = self.rolling_back;
         let mut changes = Vec::new();
         let mut result = |item: Option<BatchItem>| match item {
             Some(BatchItem::Failed(refusal)) => Err(refusal),

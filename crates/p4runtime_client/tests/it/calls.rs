@@ -7,8 +7,9 @@ use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::write_request::Atomicity;
 use p4runtime_proto::v1::{CounterEntry, Update};
 
-use crate::server::{FakeServer, run};
+use crate::server::{FakeServer, StreamNoise, run};
 
+/// The timeout of calls that are not answered. Calls that are answered may miss it on a busy machine, and are repeated.
 const SOON: Duration = Duration::from_millis(100);
 
 #[test]
@@ -39,8 +40,59 @@ fn a_server_that_does_not_answer_is_a_timeout() {
         let client = silent.connect().await.with_call_timeout(SOON);
         assert!(matches!(client.pipeline_config().await, Err(CallError::Timeout(SOON))));
         assert!(matches!(client.write(1, Vec::new(), Atomicity::default()).await, Err(CallError::Timeout(SOON))));
+        let mut stream = loop {
+            match client.open_stream(Some(1)).await {
+                Err(CallError::Timeout(_)) => {}
+                opened => break opened.expect("it sends headers"),
+            }
+        };
+        assert!(matches!(stream.mastership().await, Err(CallError::Timeout(SOON))));
+    });
+}
+
+#[test]
+fn packets_do_not_keep_a_client_waiting_for_mastership() {
+    run(async {
+        let noise = Some(StreamNoise { first: None, packet_bytes: 60 });
+        let client = FakeServer { noise, ..FakeServer::default() }.connect().await.with_call_timeout(SOON);
         let mut stream = client.open_stream(Some(1)).await.expect("it sends headers");
         assert!(matches!(stream.mastership().await, Err(CallError::Timeout(SOON))));
+    });
+}
+
+#[test]
+fn a_server_that_takes_no_request_for_mastership_is_a_timeout() {
+    run(async {
+        let noise = Some(StreamNoise { first: None, packet_bytes: 60 });
+        let client = FakeServer { noise, ..FakeServer::default() }.connect().await.with_call_timeout(SOON);
+        let mut stream = client.open_stream(Some(1)).await.expect("it sends headers");
+        // Fills the queue, and what the transport takes from it until the server's window is used up.
+        let mut refused = 0;
+        while refused < 10 {
+            if stream.arbitration.request(1) {
+                refused = 0;
+                tokio::task::yield_now().await;
+            } else {
+                refused += 1;
+                tokio::time::sleep(SOON / 20).await;
+            }
+        }
+        let outcome = stream.arbitrate(Some(1)).await;
+        assert!(matches!(outcome, Err(CallError::Timeout(SOON))), "{outcome:?}");
+    });
+}
+
+#[test]
+fn answers_that_are_too_long_are_refused() {
+    run(async {
+        let noise = Some(StreamNoise { first: None, packet_bytes: p4runtime_client::MAX_ANSWER_BYTES });
+        let description_bytes = p4runtime_client::MAX_CONFIG_BYTES;
+        let client = FakeServer { noise, description_bytes, ..FakeServer::default() }.connect().await;
+        let config = client.pipeline_config().await;
+        assert!(matches!(&config, Err(CallError::Rejected(it)) if it.code == Code::OutOfRange), "{config:?}");
+        let mut stream = client.open_stream(Some(1)).await.expect("it sends headers");
+        let packet = stream.events.next().await;
+        assert!(matches!(&packet, Err(CallError::Rejected(it)) if it.code == Code::OutOfRange), "{packet:?}");
     });
 }
 
@@ -49,8 +101,18 @@ fn each_message_of_a_read_has_the_timeout() {
     run(async {
         let slow = FakeServer { stops_reading: true, ..FakeServer::default() };
         let client = slow.connect().await.with_call_timeout(SOON);
-        let mut answers = client.read(vec![Kind::CounterEntry(CounterEntry::default())]).await.expect("it begins");
-        assert_eq!(answers.next().await.expect("the first message").map(|entities| entities.len()), Some(2));
+        let begin = async || {
+            let mut answers = client.read(vec![Kind::CounterEntry(CounterEntry::default())]).await?;
+            let first = answers.next().await?;
+            Ok::<_, CallError>((answers, first))
+        };
+        let (mut answers, first) = loop {
+            match begin().await {
+                Err(CallError::Timeout(_)) => {}
+                begun => break begun.expect("the first message"),
+            }
+        };
+        assert_eq!(first.map(|entities| entities.len()), Some(2));
         assert!(matches!(answers.next().await, Err(CallError::Timeout(SOON))));
     });
 }

@@ -1,8 +1,8 @@
 //! Elections among several controllers.
 
-use p4runtime_client::{Client, ElectionError, EventReceiver, Mastership, StreamEvent};
+use p4runtime_client::{Client, Code, ElectionError, EventReceiver, Mastership, StreamEvent};
 
-use crate::server::{FakeServer, run};
+use crate::server::{FakeServer, StreamNoise, run};
 
 async fn next(events: &mut EventReceiver) -> Mastership {
     match events.next().await {
@@ -25,10 +25,10 @@ fn mastership_is_lost_to_a_higher_election_id_and_regained() {
         let (mut first, id) = client.become_primary(Some(5)).await.expect("nobody else is there");
         assert_eq!(id, 5);
         let (second, _) = client.become_primary(Some(7)).await.expect("its id is higher");
-        assert_eq!(next(&mut first.events).await, Mastership::Other { election_id: Some(7) });
+        assert_eq!(next(&mut first.events).await, Mastership::Backup { election_id: Some(7) });
         // The other controller leaves. Nobody is primary until a controller has at least its election id.
         drop(second);
-        assert_eq!(next(&mut first.events).await, Mastership::Vacant { highest: Some(7) });
+        assert_eq!(next(&mut first.events).await, Mastership::NoPrimary { highest: Some(7) });
         assert!(first.arbitration.request(7), "the stream is open");
         assert_eq!(next(&mut first.events).await, Mastership::Primary { election_id: 7 });
     });
@@ -68,5 +68,14 @@ fn clients_that_make_one_write_each_become_primary_one_after_the_other() {
         };
         let ids = tokio::join!(turn(), turn(), turn(), turn());
         assert_eq!(ids, (1, 1, 1, 1), "nobody raises the election id");
+    });
+}
+
+#[test]
+fn packets_do_not_keep_a_client_waiting_for_a_primary_that_stays() {
+    run(async {
+        let noise = Some(StreamNoise { first: Some(Code::AlreadyExists), packet_bytes: 60 });
+        let client = FakeServer { noise, ..FakeServer::default() }.connect().await;
+        assert!(matches!(lost(&client, None).await, ElectionError::OtherPrimary { .. }));
     });
 }

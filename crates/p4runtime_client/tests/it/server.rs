@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use p4runtime_client::{Client, Code, ServerTarget};
+use p4runtime_proto::config::{Documentation, P4Info, PkgInfo};
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use p4runtime_proto::v1::stream_message_request::Update as FromController;
@@ -40,6 +41,36 @@ pub struct FakeServer {
     pub is_silent: bool,
     /// Whether the second message of a read is never sent.
     pub stops_reading: bool,
+    /// The bytes of the P4Info's description.
+    pub description_bytes: usize,
+    /// What streams get instead of an election.
+    pub noise: Option<StreamNoise>,
+}
+
+/// The behaviour of a server that takes no requests of a stream.
+#[derive(Clone, Copy)]
+pub struct StreamNoise {
+    /// The report that each stream begins with, if any.
+    pub first: Option<Code>,
+    /// The bytes of a packet that follows every 10 ms.
+    pub packet_bytes: usize,
+}
+
+impl StreamNoise {
+    async fn send(self, sender: EventSender) {
+        let first = self.first.map(|code| {
+            let status = Some(google::rpc::Status { code: code as i32, ..Default::default() });
+            ToController::Arbitration(v1::MasterArbitrationUpdate { device_id: 1, status, ..Default::default() })
+        });
+        let packet = v1::PacketIn { payload: vec![0; self.packet_bytes], ..Default::default() };
+        let packets = std::iter::repeat(ToController::Packet(packet));
+        for update in first.into_iter().chain(packets) {
+            if sender.send(Ok(v1::StreamMessageResponse { update: Some(update) })).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
 }
 
 fn emit_id(id: u128) -> v1::Uint128 {
@@ -82,7 +113,9 @@ impl FakeServer {
         let service = P4RuntimeServer::new(self);
         tokio::spawn(async move {
             let incoming = ReceiverStream::new(incoming);
-            let _ = tonic::transport::Server::builder().serve_with_incoming(service, incoming).await;
+            // A small window, so a stream whose requests are not taken is full soon.
+            let server = tonic::transport::Server::builder().initial_stream_window_size(1_000);
+            let _ = server.serve_with_incoming(service, incoming).await;
         });
         address
     }
@@ -147,7 +180,13 @@ impl P4Runtime for FakeServer {
         &self,
         _: Request<v1::GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<v1::GetForwardingPipelineConfigResponse>, Status> {
-        self.answer(v1::GetForwardingPipelineConfigResponse::default()).await
+        let mut answer = v1::GetForwardingPipelineConfigResponse::default();
+        if self.description_bytes > 0 {
+            let doc = Documentation { brief: "x".repeat(self.description_bytes), ..Default::default() };
+            let pkg_info = Some(PkgInfo { doc: Some(doc), ..Default::default() });
+            answer.config.get_or_insert_default().p4info = Some(P4Info { pkg_info, ..Default::default() });
+        }
+        self.answer(answer).await
     }
 
     async fn stream_channel(
@@ -159,6 +198,13 @@ impl P4Runtime for FakeServer {
         }
         let mut requests = request.into_inner();
         let (sender, receiver) = mpsc::channel(64);
+        if let Some(noise) = self.noise {
+            tokio::spawn(async move {
+                noise.send(sender).await;
+                drop(requests);
+            });
+            return Ok(Response::new(Box::pin(ReceiverStream::new(receiver))));
+        }
         let election = self.election.clone();
         tokio::spawn(async move {
             let number = {
@@ -194,9 +240,9 @@ impl P4Runtime for FakeServer {
     }
 }
 
-/// Runs a test in an executor, for at most 30 s.
+/// Runs a test in an executor, for at most 120 s.
 pub fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    let bounded = async { tokio::time::timeout(Duration::from_secs(30), test).await };
+    let bounded = async { tokio::time::timeout(Duration::from_secs(120), test).await };
     runtime.block_on(bounded).expect("the test ends in time");
 }

@@ -55,8 +55,7 @@ fn a_client_without_tls_loses_the_connection_to_a_tls_server_at_the_first_call()
 #[test]
 fn an_address_without_a_server_is_unreachable() {
     run(async {
-        let free = TcpListener::bind("127.0.0.1:0").expect("there is a port").local_addr().expect("it listens");
-        let target = ServerTarget::new(&free.to_string(), None).expect("an address");
+        let target = ServerTarget::new(&testing::port::reserved_address().to_string(), None).expect("an address");
         let failed = Client::connect(&target, 1).await;
         assert!(matches!(failed, Err(ConnectError::Unreachable { .. })), "{failed:?}");
     });

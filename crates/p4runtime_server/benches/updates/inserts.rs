@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use p4runtime_proto::v1::update::Type;
 
-use crate::program::Kind;
+use crate::program::TableFill;
 use crate::rig::{Rig, request, update};
 
 /// Number of updates in a batch.
@@ -16,7 +16,7 @@ const STEPS: [u64; 4] = [10_000, 100_000, 300_000, 1_000_000];
 
 /// Inserts in writes of `together` entries, each after the response to the one before. The time excludes making the
 /// requests.
-fn insert(rig: &mut Rig, kind: &Kind, numbers: std::ops::Range<u64>, together: u64) -> Duration {
+fn insert(rig: &mut Rig, kind: &TableFill, numbers: std::ops::Range<u64>, together: u64) -> Duration {
     /// Number of requests made in advance.
     const AHEAD: u64 = 50;
     let mut took = Duration::ZERO;
@@ -41,7 +41,7 @@ fn insert(rig: &mut Rig, kind: &Kind, numbers: std::ops::Range<u64>, together: u
 }
 
 /// Fills the table in batches and, in another switch, one by one.
-pub fn measure(kind: &Kind, entries: u64) {
+pub fn measure(kind: &TableFill, entries: u64) {
     println!("{}: {}", kind.name, kind.entries);
     let mut rig = Rig::new();
     let took = insert(&mut rig, kind, 0..SINGLE.min(entries), 1);

@@ -8,7 +8,7 @@ use p4runtime_proto::v1;
 use p4runtime_proto::v1::update::Type;
 use switch::{Egress, HeadroomBuf, PortId};
 
-use crate::program::{self, EXACT, Kind, LPM};
+use crate::program::{self, EXACT, LPM, TableFill};
 use crate::rig::{Rig, Work, request, update};
 
 /// Number of entries that packets hit. As many others come and go.
@@ -34,7 +34,7 @@ fn cpu_ns() -> u64 {
 }
 
 /// Returns a frame for one of the entries.
-fn frame(kind: &Kind, number: u64) -> Vec<u8> {
+fn frame(kind: &TableFill, number: u64) -> Vec<u8> {
     let mut data = vec![0; 60];
     if kind.name == EXACT.name {
         data[..6].copy_from_slice(&program::station(number).to_be_bytes()[2..]);
@@ -45,7 +45,7 @@ fn frame(kind: &Kind, number: u64) -> Vec<u8> {
 }
 
 /// Returns work that processes packets in place without end.
-fn packets(kind: &Kind, counts: Arc<Counts>) -> Work {
+fn packets(kind: &TableFill, counts: Arc<Counts>) -> Work {
     /// Number of different batches.
     const BATCHES: u64 = 512;
     /// Number of batches between two readings of the processor time.
@@ -72,7 +72,7 @@ fn packets(kind: &Kind, counts: Arc<Counts>) -> Work {
 
 /// Sends updates at the rate for `length`. Of each four, two modify entries that packets hit, one inserts and one
 /// deletes.
-fn updates(rig: &mut Rig, kind: &Kind, together: u64, next: &mut u64, length: Duration) -> u64 {
+fn updates(rig: &mut Rig, kind: &TableFill, together: u64, next: &mut u64, length: Duration) -> u64 {
     let (begin, mut sent) = (Instant::now(), 0);
     rig.runtime.block_on(async {
         while begin.elapsed() < length {
@@ -105,7 +105,7 @@ struct Turn {
 }
 
 /// Measures packets that hit entries of a table, during writes of `together` updates and without.
-pub fn measure(kind: &Kind, together: u64) {
+pub fn measure(kind: &TableFill, together: u64) {
     let mut rig = Rig::new();
     rig.runtime.block_on(async {
         for first in (0..ENTRIES).step_by(1_000) {

@@ -21,7 +21,7 @@ pub fn source() -> Vec<u8> {
 
 /// A table and its entries.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct TableFill {
     /// The word that chooses it.
     pub name: &'static str,
     /// Description of the entries.
@@ -31,7 +31,7 @@ pub struct Kind {
     has_priority: bool,
 }
 
-pub const EXACT: Kind = Kind {
+pub const EXACT: TableFill = TableFill {
     name: "exact",
     entries: "48-bit addresses, as random as a hash; an action with 57 bits of arguments",
     table: "I.exact_table",
@@ -39,7 +39,7 @@ pub const EXACT: Kind = Kind {
     has_priority: false,
 };
 
-pub const LPM: Kind = Kind {
+pub const LPM: TableFill = TableFill {
     name: "lpm",
     entries: "IPv4 prefixes, one in eight /22 and the others /24; an action with 57 bits of arguments",
     table: "I.lpm_table",
@@ -50,7 +50,7 @@ pub const LPM: Kind = Kind {
     has_priority: false,
 };
 
-pub const TERNARY: Kind = Kind {
+pub const TERNARY: TableFill = TableFill {
     name: "ternary",
     entries: "pairs of IPv4 addresses under 32 pairs of masks, with 1024 priorities; an action without arguments",
     table: "I.ternary_table",
@@ -58,7 +58,7 @@ pub const TERNARY: Kind = Kind {
     has_priority: true,
 };
 
-impl Kind {
+impl TableFill {
     /// Returns the entry with this number. Numbers below 2^21 have different keys.
     pub fn entry(&self, info: &P4Info, number: u64) -> v1::TableEntry {
         let table = info.tables.iter().find(|table| table.preamble.as_ref().is_some_and(|it| it.name == self.table));
@@ -115,8 +115,7 @@ fn pair(number: u64) -> Vec<FieldMatchType> {
 }
 
 fn mix(number: u64) -> u64 {
-    let mixed = (number ^ number >> 9).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed ^ mixed >> 29
+    rng::SplitMix64::new(number).next_u64()
 }
 
 /// Encodes a number as short as possible.

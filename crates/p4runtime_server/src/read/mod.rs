@@ -1,7 +1,7 @@
-//! Reads (specification chapter 13): each request becomes a source of pieces, so that no response is held in memory
+//! Reads (specification chapter 13): each request becomes a source of pieces, so no response is held in memory
 //! as a whole.
 //!
-//! A piece either comes from a snapshot of the mirror, or is queried from the switch with a bounded number of
+//! A piece either comes from a snapshot of the shadow, or is queried from the switch with a bounded number of
 //! elements.
 
 mod tables;
@@ -17,13 +17,13 @@ use v1::packet_replication_engine_entry::Type as Replication;
 use tables::{EntryView, key_only, tables};
 
 use crate::cow_map::MapCursor;
-use crate::mirror::Mirror;
 use crate::role::RoleAccess;
 use crate::schema::{RegisterSchema, Schema};
+use crate::shadow::ShadowState;
 use crate::status::{Code, Refusal, Status};
 use crate::translate::{counter_data, no_colours, parse_index, print_meter, subject_id};
 
-/// Number of entities in a piece from the mirror.
+/// Number of entities in a piece from the shadow.
 const PIECE: usize = 128;
 /// Number of groups in a piece, since each may be long.
 const LONG_PIECE: usize = 4;
@@ -69,7 +69,7 @@ impl ResponseChunks {
 /// A read in progress.
 pub(crate) struct EntityReader {
     schema: Arc<Schema>,
-    mirror: Arc<Mirror>,
+    shadow: Arc<ShadowState>,
     access: RoleAccess,
     requests: std::vec::IntoIter<v1::Entity>,
     current: Option<PieceSource>,
@@ -80,14 +80,14 @@ pub(crate) struct EntityReader {
 impl EntityReader {
     pub(crate) fn new(
         schema: Arc<Schema>,
-        mirror: Mirror,
+        shadow: ShadowState,
         access: RoleAccess,
         requests: Vec<v1::Entity>,
     ) -> EntityReader {
-        let mirror = Arc::new(mirror);
+        let shadow = Arc::new(shadow);
         EntityReader {
             schema,
-            mirror,
+            shadow,
             access,
             requests: requests.into_iter(),
             current: None,
@@ -134,29 +134,29 @@ impl EntityReader {
     }
 
     fn pieces(&self, request: v1::Entity) -> Result<PieceSource, Refusal> {
-        let (schema, mirror) = (self.schema.clone(), self.mirror.clone());
+        let (schema, shadow) = (self.schema.clone(), self.shadow.clone());
         let request = request.entity.ok_or_else(|| Refusal::invalid("the request has no entity"))?;
         match request {
-            Entity::TableEntry(entry) => tables(schema, mirror, entry, EntryView::Entry),
+            Entity::TableEntry(entry) => tables(schema, shadow, entry, EntryView::Entry),
             Entity::DirectCounterEntry(entry) => {
                 let wanted = entry.table_entry.ok_or_else(|| Refusal::invalid("table_entry is missing"))?;
                 let wanted = v1::TableEntry { counter_data: Some(Default::default()), ..key_only(wanted) };
-                tables(schema, mirror, wanted, EntryView::Counter)
+                tables(schema, shadow, wanted, EntryView::Counter)
             }
             Entity::DirectMeterEntry(entry) => {
                 no_colours(entry.counter_data.is_some())?;
                 let wanted = entry.table_entry.ok_or_else(|| Refusal::invalid("table_entry is missing"))?;
                 let wanted = v1::TableEntry { meter_config: Some(Default::default()), ..key_only(wanted) };
-                tables(schema, mirror, wanted, EntryView::Meter)
+                tables(schema, shadow, wanted, EntryView::Meter)
             }
-            Entity::ActionProfileMember(member) => members(&schema, mirror, &member),
-            Entity::ActionProfileGroup(group) => groups(&schema, mirror, &group),
+            Entity::ActionProfileMember(member) => members(&schema, shadow, &member),
+            Entity::ActionProfileGroup(group) => groups(&schema, shadow, &group),
             Entity::CounterEntry(entry) => counters(&schema, &entry),
             Entity::MeterEntry(entry) => meters(&schema, &entry),
             Entity::RegisterEntry(entry) => registers(&schema, &entry),
-            Entity::PacketReplicationEngineEntry(entry) => replication(mirror, entry),
-            Entity::ValueSetEntry(entry) => value_sets(&schema, &mirror, entry.value_set_id),
-            Entity::DigestEntry(entry) => digests(&schema, &mirror, entry.digest_id),
+            Entity::PacketReplicationEngineEntry(entry) => replication(shadow, entry),
+            Entity::ValueSetEntry(entry) => value_sets(&schema, &shadow, entry.value_set_id),
+            Entity::DigestEntry(entry) => digests(&schema, &shadow, entry.digest_id),
             Entity::ExternEntry(entry) if entry.extern_type_id == 0 && entry.extern_id == 0 => Ok(once(Vec::new())),
             Entity::ExternEntry(_) => Err(Refusal::unimplemented("the program has no extern objects of this kind")),
         }
@@ -169,17 +169,21 @@ fn once(entities: Vec<Entity>) -> PieceSource {
     Box::new(move || piece.take())
 }
 
-fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMember) -> Result<PieceSource, Refusal> {
+fn members(
+    schema: &Schema,
+    shadow: Arc<ShadowState>,
+    wanted: &v1::ActionProfileMember,
+) -> Result<PieceSource, Refusal> {
     let (profile, id) = (wanted.action_profile_id, wanted.member_id);
     if profile != 0 {
         schema.profile(profile)?;
-        if id != 0 && mirror.members.get(&(profile, id)).is_none() {
+        if id != 0 && shadow.members.get(&(profile, id)).is_none() {
             return Err(Refusal::not_found(format!("there is no member {id}")));
         }
     }
     let mut cursor = MapCursor::default();
     Ok(Box::new(move || {
-        let piece = mirror.members.next(&mut cursor, PIECE);
+        let piece = shadow.members.next(&mut cursor, PIECE);
         if piece.is_empty() {
             return None;
         }
@@ -195,17 +199,17 @@ fn members(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileMembe
     }))
 }
 
-fn groups(schema: &Schema, mirror: Arc<Mirror>, wanted: &v1::ActionProfileGroup) -> Result<PieceSource, Refusal> {
+fn groups(schema: &Schema, shadow: Arc<ShadowState>, wanted: &v1::ActionProfileGroup) -> Result<PieceSource, Refusal> {
     let (profile, id) = (wanted.action_profile_id, wanted.group_id);
     if profile != 0 {
         schema.profile(profile)?;
-        if id != 0 && mirror.group((profile, id)).is_none() {
+        if id != 0 && shadow.group((profile, id)).is_none() {
             return Err(Refusal::not_found(format!("there is no group {id}")));
         }
     }
     let mut cursor = MapCursor::default();
     Ok(Box::new(move || {
-        let piece = mirror.groups.next(&mut cursor, LONG_PIECE);
+        let piece = shadow.groups.next(&mut cursor, LONG_PIECE);
         if piece.is_empty() {
             return None;
         }
@@ -304,7 +308,7 @@ fn registers(schema: &Schema, wanted: &v1::RegisterEntry) -> Result<PieceSource,
     }))
 }
 
-fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) -> Result<PieceSource, Refusal> {
+fn replication(shadow: Arc<ShadowState>, wanted: v1::PacketReplicationEngineEntry) -> Result<PieceSource, Refusal> {
     let entity = |entry: Replication| {
         Entity::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(entry) })
     };
@@ -313,26 +317,26 @@ fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) ->
     match wanted.r#type {
         Some(Replication::MulticastGroupEntry(v1::MulticastGroupEntry { multicast_group_id: 0, .. })) => {
             Ok(Box::new(move || {
-                let piece = mirror.multicast.next(&mut cursor, LONG_PIECE);
+                let piece = shadow.multicast.next(&mut cursor, LONG_PIECE);
                 let piece = piece.into_iter().map(|(_, it)| entity(Replication::MulticastGroupEntry((**it).clone())));
                 let piece: Vec<_> = piece.collect();
                 (!piece.is_empty()).then_some(ReadPiece::Ready(piece))
             }))
         }
         Some(Replication::CloneSessionEntry(v1::CloneSessionEntry { session_id: 0, .. })) => Ok(Box::new(move || {
-            let piece = mirror.clones.next(&mut cursor, LONG_PIECE);
+            let piece = shadow.clones.next(&mut cursor, LONG_PIECE);
             let piece = piece.into_iter().map(|(_, it)| entity(Replication::CloneSessionEntry((**it).clone())));
             let piece: Vec<_> = piece.collect();
             (!piece.is_empty()).then_some(ReadPiece::Ready(piece))
         })),
         Some(Replication::MulticastGroupEntry(group)) => {
             let id = group.multicast_group_id;
-            let found = mirror.multicast.get(&id).ok_or_else(|| missing("multicast group", id))?;
+            let found = shadow.multicast.get(&id).ok_or_else(|| missing("multicast group", id))?;
             Ok(once(vec![entity(Replication::MulticastGroupEntry((**found).clone()))]))
         }
         Some(Replication::CloneSessionEntry(session)) => {
             let id = session.session_id;
-            let found = mirror.clones.get(&id).ok_or_else(|| missing("clone session", id))?;
+            let found = shadow.clones.get(&id).ok_or_else(|| missing("clone session", id))?;
             Ok(once(vec![entity(Replication::CloneSessionEntry((**found).clone()))]))
         }
         None => Err(Refusal::new(
@@ -342,25 +346,25 @@ fn replication(mirror: Arc<Mirror>, wanted: v1::PacketReplicationEngineEntry) ->
     }
 }
 
-fn value_sets(schema: &Schema, mirror: &Mirror, id: u32) -> Result<PieceSource, Refusal> {
+fn value_sets(schema: &Schema, shadow: &ShadowState, id: u32) -> Result<PieceSource, Refusal> {
     let chosen: Vec<u32> = match id {
         0 => schema.value_sets.keys().copied().collect(),
         id => vec![schema.value_set(id)?.id],
     };
-    let members = |id: u32| mirror.value_sets.get(&id).cloned().unwrap_or_default();
+    let members = |id: u32| shadow.value_sets.get(&id).cloned().unwrap_or_default();
     let entity = |id: u32| Entity::ValueSetEntry(v1::ValueSetEntry { value_set_id: id, members: members(id) });
     Ok(once(chosen.into_iter().map(entity).collect()))
 }
 
-fn digests(schema: &Schema, mirror: &Mirror, id: u32) -> Result<PieceSource, Refusal> {
+fn digests(schema: &Schema, shadow: &ShadowState, id: u32) -> Result<PieceSource, Refusal> {
     let entity = |(id, config): (&u32, &v1::digest_entry::Config)| {
         Entity::DigestEntry(v1::DigestEntry { digest_id: *id, config: Some(*config) })
     };
     if id == 0 {
-        return Ok(once(mirror.digests.iter().map(entity).collect()));
+        return Ok(once(shadow.digests.iter().map(entity).collect()));
     }
     let digest = schema.digest(id)?;
-    match mirror.digests.get_key_value(&id) {
+    match shadow.digests.get_key_value(&id) {
         Some(found) => Ok(once(vec![entity(found)])),
         None => Err(Refusal::not_found(format!("digest {} is not enabled", digest.name))),
     }

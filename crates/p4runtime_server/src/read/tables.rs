@@ -7,8 +7,8 @@ use v1::entity::Entity;
 
 use super::{PIECE, PieceSource, ReadPiece, once};
 use crate::cow_map::MapCursor;
-use crate::mirror::{Mirror, decode};
 use crate::schema::{Schema, TableSchema};
+use crate::shadow::{ShadowState, decode};
 use crate::status::Refusal;
 use crate::translate::{counter_data, parse_key};
 
@@ -23,12 +23,12 @@ pub(super) enum EntryView {
 /// Reads entries, default entries, and direct counters and meters (specification 9.1.6).
 pub(super) fn tables(
     schema: Arc<Schema>,
-    mirror: Arc<Mirror>,
+    shadow: Arc<ShadowState>,
     wanted: v1::TableEntry,
     view: EntryView,
 ) -> Result<PieceSource, Refusal> {
     if wanted.meter_counter_data.is_some() {
-        return Err(Refusal::unimplemented("meters count no colours; leave meter_counter_data unset"));
+        return Err(Refusal::unimplemented("meters do not count colours; leave meter_counter_data unset"));
     }
     let filter = Filter::of(&wanted);
     if wanted.table_id == 0 {
@@ -59,7 +59,7 @@ pub(super) fn tables(
         if !wanted.is_default_action && !wanted.r#match.is_empty() && (wanted.priority != 0 || !table.needs_priority())
         {
             let key = parse_key(table, &wanted).map_err(about)?;
-            let found = mirror.entry(table.id, &key.bytes).filter(|entry| filter.passes(entry));
+            let found = shadow.entry(table.id, &key.bytes).filter(|entry| filter.passes(entry));
             if found.is_none() && view != EntryView::Entry {
                 return Err(about(Refusal::not_found("there is no such entry")));
             }
@@ -73,7 +73,7 @@ pub(super) fn tables(
         id => vec![id],
     };
     if wanted.is_default_action {
-        let defaults = chosen.iter().filter_map(|id| mirror.defaults.get(id)).filter(|entry| filter.passes(entry));
+        let defaults = chosen.iter().filter_map(|id| shadow.defaults.get(id)).filter(|entry| filter.passes(entry));
         return Ok(once(defaults.map(|entry| Entity::TableEntry(entry.clone())).collect()));
     }
     // In a table with priorities, a match without a priority selects all priorities.
@@ -89,7 +89,7 @@ pub(super) fn tables(
     Ok(Box::new(move || {
         loop {
             let id = *tables.peek()?;
-            let entries = mirror.tables.get(&id).map(|entries| entries.next(&mut cursor, PIECE)).unwrap_or_default();
+            let entries = shadow.tables.get(&id).map(|entries| entries.next(&mut cursor, PIECE)).unwrap_or_default();
             if entries.is_empty() {
                 tables.next();
                 cursor = MapCursor::default();

@@ -1,6 +1,7 @@
-//! Values of any P4 type (`P4Data`, specification 8.5) and their bits in the program.
+//! Converts values of any P4 type (`P4Data`, specification 8.5) to and from their bits in the program.
 
 use bits::Bits;
+use p4runtime_proto::bytestring;
 use p4runtime_proto::config::p4_bitstring_like_type_spec::TypeSpec as BitstringSpec;
 use p4runtime_proto::config::p4_data_type_spec::TypeSpec;
 use p4runtime_proto::config::p4_new_type_spec::Representation;
@@ -8,7 +9,6 @@ use p4runtime_proto::config::{P4BitstringLikeTypeSpec, P4DataTypeSpec, P4TypeInf
 use p4runtime_proto::v1::p4_data::Data;
 use p4runtime_proto::v1::{P4Data, P4StructLike};
 
-use crate::bytestring;
 use crate::status::Refusal;
 
 /// Maximum nesting depth of types. Deeper types are not described; programs have none.
@@ -60,9 +60,9 @@ impl DataType {
     pub fn parse(&self, data: &P4Data) -> Result<Bits, Refusal> {
         let wrong = || Refusal::invalid(format!("the value must be {}", self.described()));
         match (self, data.data.as_ref().ok_or_else(wrong)?) {
-            (DataType::Bit(width), Data::Bitstring(bytes)) => bytestring::parse(bytes, *width),
-            (DataType::Int(width), Data::Bitstring(bytes)) => bytestring::parse_signed(bytes, *width),
-            (DataType::SerializableEnum(width), Data::EnumValue(bytes)) => bytestring::parse(bytes, *width),
+            (DataType::Bit(width), Data::Bitstring(bytes)) => Ok(bytestring::parse(bytes, *width)?),
+            (DataType::Int(width), Data::Bitstring(bytes)) => Ok(bytestring::parse_signed(bytes, *width)?),
+            (DataType::SerializableEnum(width), Data::EnumValue(bytes)) => Ok(bytestring::parse(bytes, *width)?),
             (DataType::Bool, Data::Bool(value)) => Ok(Bits::bool(*value)),
             (DataType::Enum(names), Data::Enum(name)) | (DataType::Error(names), Data::Error(name)) => {
                 let at = names.iter().position(|other| other == name).ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! Headers of packets to and from the controller (`@controller_header`).
+//! Describes the headers of packets to and from the controller (`@controller_header`).
 
 use bits::Bits;
 use ir::Program;

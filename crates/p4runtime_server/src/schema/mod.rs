@@ -1,4 +1,4 @@
-//! The schema of a program: P4Info's ids bound to the IR's.
+//! Builds the schema of a program: P4Info's ids bound to the IR's.
 
 mod bind;
 mod data;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use bits::Bits;
 use ir::{ActionId, CounterId, DigestId, MatchKind, MeterId, ProfileId, Program, RegisterId, TableId, ValueSetId};
+use p4runtime_proto::bytestring;
 use p4runtime_proto::config;
 
 pub use data::DataType;
 pub use header::ControllerHeader;
 pub use sdn::Translated;
 
-use crate::bytestring;
 use crate::status::Refusal;
 
 /// The controller's encoding of a value, which `@p4runtime_translation` may change.
@@ -35,7 +35,7 @@ impl ValueEncoding {
     /// If it does not fit or has no counterpart in the program.
     pub fn parse(&self, bytes: &[u8], width: u32) -> Result<Bits, Refusal> {
         match self {
-            ValueEncoding::Plain => bytestring::parse(bytes, width),
+            ValueEncoding::Plain => Ok(bytestring::parse(bytes, width)?),
             ValueEncoding::Translated(translated) => translated.parse(bytes, width),
         }
     }

@@ -1,12 +1,12 @@
-//! Values of types with `@p4runtime_translation`.
+//! Describes values of types with `@p4runtime_translation`.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::translation::{TranslationError, ValueTranslator};
 use bits::Bits;
+use p4runtime_proto::bytestring;
 use p4runtime_proto::v1::field_match::FieldMatchType;
 
-use crate::bytestring;
 use crate::status::{Code, Refusal};
 
 /// A translated type of a program. All values of the program share its mapping. It lives as long as the program,
@@ -34,7 +34,7 @@ impl Translated {
     /// If it has no counterpart in the program.
     pub fn parse(&self, bytes: &[u8], width: u32) -> Result<Bits, Refusal> {
         let data = self.translator().to_data(&self.type_name, bytes, width).map_err(|error| self.refusal(&error))?;
-        bytestring::parse(&data, width)
+        Ok(bytestring::parse(&data, width)?)
     }
 
     /// Converts bits of the program to the controller's form.

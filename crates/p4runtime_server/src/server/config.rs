@@ -1,4 +1,4 @@
-//! Pipeline requests and restoration of stored pipelines (specification chapters 14 and 15).
+//! Handles pipeline requests and restores stored pipelines (specification chapters 14 and 15).
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use switch::SwitchControl;
 
 use super::{ConfigAction, ConfigPlan, PipelineState, Server};
 use crate::arbitration::{Admission, Outbox};
-use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
+use crate::shadow::ShadowState;
 use crate::status::{Refusal, Status};
 use crate::store::{PipelineChanges, StoreChanges};
 use crate::translate::{EntityTranslator, Overlay};
@@ -29,7 +29,7 @@ impl Server {
         let plan = if self.arbitration.access_of(&admission).may_push_pipeline() {
             self.config_plan(request)
         } else {
-            Err(Refusal::denied("the role's config does not allow to set the pipeline"))
+            Err(Refusal::denied("the role's config does not allow setting the pipeline"))
         };
         match plan {
             Ok(plan) => Ok((admission, plan)),
@@ -48,10 +48,10 @@ impl Server {
             Ok(Action::VerifyAndCommit) => ConfigAction::Commit,
             Ok(Action::ReconcileAndCommit) => ConfigAction::Reconcile,
             Ok(Action::Commit) if request.config.is_some() => {
-                return Err(Refusal::invalid("COMMIT takes no config; it commits the one that was saved"));
+                return Err(Refusal::invalid("COMMIT takes no config; it commits the saved one"));
             }
             Ok(Action::Commit) if self.saved.is_none() => {
-                return Err(Refusal::not_found("no config is saved; VERIFY_AND_SAVE saves one"));
+                return Err(Refusal::not_found("no config is saved; use VERIFY_AND_SAVE to save one"));
             }
             Ok(Action::Commit) => return Ok(ConfigPlan::CommitSaved),
             Ok(Action::Unspecified) | Err(_) => return Err(Refusal::invalid("the request has no action")),
@@ -62,31 +62,31 @@ impl Server {
 
     /// Saves a pipeline for a later commit, with the switch that will run it.
     pub(crate) fn save(&mut self, pipeline: Pipeline, switch: Box<dyn SwitchControl>) {
-        let mirror = Mirror::of(&pipeline.schema, &*switch);
+        let shadow = ShadowState::of(&pipeline.schema, &*switch);
         if let Some(kept) = &mut self.changes {
-            kept.saved = mirror.all(&pipeline.config);
+            kept.saved = shadow.all(&pipeline.config);
         }
-        self.saved = Some((PipelineState::new(pipeline, mirror), switch));
+        self.saved = Some((PipelineState::new(pipeline, shadow), switch));
     }
 
     /// Removes the saved pipeline, to commit it.
-    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, Mirror, Box<dyn SwitchControl>)> {
-        self.saved.take().map(|(state, switch)| (state.pipeline, state.mirror, switch))
+    pub(crate) fn take_saved(&mut self) -> Option<(Pipeline, ShadowState, Box<dyn SwitchControl>)> {
+        self.saved.take().map(|(state, switch)| (state.pipeline, state.shadow, switch))
     }
 
     /// Returns updates that write the present contents again.
     pub(crate) fn replay(&self) -> Vec<v1::Update> {
-        self.state().map(|state| state.mirror.replay()).unwrap_or_default()
+        self.state().map(|state| state.shadow.replay()).unwrap_or_default()
     }
 
     /// Makes a pipeline the running one.
-    pub(crate) fn committed(&mut self, pipeline: Pipeline, mirror: Mirror) {
+    pub(crate) fn committed(&mut self, pipeline: Pipeline, shadow: ShadowState) {
         self.saved = None;
         self.digests.clear();
         if let Some(kept) = &mut self.changes {
-            *kept = StoreChanges { committed: mirror.all(&pipeline.config), saved: PipelineChanges::gone() };
+            *kept = StoreChanges { committed: shadow.all(&pipeline.config), saved: PipelineChanges::gone() };
         }
-        self.committed = Some(PipelineState::new(pipeline, mirror));
+        self.committed = Some(PipelineState::new(pipeline, shadow));
     }
 
     /// Completes a request to set a pipeline.
@@ -129,8 +129,8 @@ impl Server {
         updates: &[v1::Update],
         switch: &mut dyn SwitchControl,
     ) -> (Server, LostUpdates) {
-        let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, switch);
-        self.committed = Some(PipelineState::new(pipeline, mirror));
+        let (shadow, lost) = restore(&pipeline, &self.settings.ports, updates, switch);
+        self.committed = Some(PipelineState::new(pipeline, shadow));
         (self, lost)
     }
 
@@ -142,8 +142,8 @@ impl Server {
         updates: &[v1::Update],
         mut switch: Box<dyn SwitchControl>,
     ) -> (Server, LostUpdates) {
-        let (mirror, lost) = restore(&pipeline, &self.settings.ports, updates, &mut *switch);
-        self.saved = Some((PipelineState::new(pipeline, mirror), switch));
+        let (shadow, lost) = restore(&pipeline, &self.settings.ports, updates, &mut *switch);
+        self.saved = Some((PipelineState::new(pipeline, shadow), switch));
         (self, lost)
     }
 }
@@ -154,9 +154,9 @@ fn restore(
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
     switch: &mut dyn SwitchControl,
-) -> (Mirror, LostUpdates) {
+) -> (ShadowState, LostUpdates) {
     // The program's own entries that were deleted are not among the updates.
-    let mut all = Mirror::of(&pipeline.schema, switch).replay();
+    let mut all = ShadowState::of(&pipeline.schema, switch).replay();
     all.retain(|update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action));
     all.iter_mut().for_each(|update| update.r#type = v1::update::Type::Delete.into());
     all.extend_from_slice(updates);
@@ -185,9 +185,9 @@ pub(crate) fn reconcile(
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
     switch: &mut dyn SwitchControl,
-) -> Result<Mirror, Refusal> {
+) -> Result<ShadowState, Refusal> {
     match write_again(pipeline, ports, updates, switch) {
-        (mirror, LostUpdates { count: 0, .. }) => Ok(mirror),
+        (shadow, LostUpdates { count: 0, .. }) => Ok(shadow),
         (_, LostUpdates { count, first }) => Err(Refusal::invalid(format!(
             "{count} of {} entities do not fit the new program; the first: {first}",
             updates.len()
@@ -201,12 +201,12 @@ fn write_again(
     ports: &BTreeSet<u32>,
     updates: &[v1::Update],
     switch: &mut dyn SwitchControl,
-) -> (Mirror, LostUpdates) {
+) -> (ShadowState, LostUpdates) {
     let schema = &pipeline.schema;
-    let mut mirror = Mirror::of(schema, switch);
+    let mut shadow = ShadowState::of(schema, switch);
     let mut lost = LostUpdates::default();
     for update in updates {
-        let mut translator = EntityTranslator { schema, mirror: &mirror, ports, overlay: Overlay::default() };
+        let mut translator = EntityTranslator { schema, shadow: &shadow, ports, overlay: Overlay::default() };
         let written = translator.update(update).and_then(|planned| {
             match planned.op.clone().run(switch) {
                 Ok(_) => Ok(planned.change),
@@ -215,13 +215,13 @@ fn write_again(
                     let again = v1::Update { r#type: v1::update::Type::Modify.into(), ..update.clone() };
                     let planned = translator.update(&again)?;
                     let run = planned.op.run(switch);
-                    run.map(|_| planned.change).map_err(|error| Refusal::of_engine(&error, &planned.subject))
+                    run.map(|_| planned.change).map_err(|error| Refusal::from_engine_error(&error, &planned.subject))
                 }
-                Err(error) => Err(Refusal::of_engine(&error, &planned.subject)),
+                Err(error) => Err(Refusal::from_engine_error(&error, &planned.subject)),
             }
         });
         match written {
-            Ok(change) => mirror.apply(change),
+            Ok(change) => shadow.apply(change),
             Err(refusal) => {
                 if lost.count == 0 {
                     lost.first = refusal.message;
@@ -230,5 +230,5 @@ fn write_again(
             }
         }
     }
-    (mirror, lost)
+    (shadow, lost)
 }

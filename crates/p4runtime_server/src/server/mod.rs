@@ -1,4 +1,4 @@
-//! The server without sockets, clocks and threads: a state machine from messages to changes and responses.
+//! Implements the server without sockets, clocks and threads: a state machine from messages to changes and responses.
 
 mod config;
 mod notifications;
@@ -17,11 +17,11 @@ use v1::stream_message_response::Update as Response;
 use crate::arbitration::{Admission, Arbitration, Outbox, StreamId};
 use crate::digests::DigestLists;
 use crate::entity_key::EntityKey;
-use crate::mirror::Mirror;
 use crate::pipeline::Pipeline;
 use crate::read::EntityReader;
 use crate::restrictions;
 use crate::role::RoleAccess;
+use crate::shadow::ShadowState;
 use crate::status::{Code, Refusal, Status, cut};
 use crate::store::StoreChanges;
 use crate::translate::{EntityTranslator, Overlay, subject_id};
@@ -86,15 +86,15 @@ impl Settings {
 #[derive(Debug)]
 struct PipelineState {
     pipeline: Pipeline,
-    mirror: Mirror,
-    /// References between entities of the mirror. A write in progress borrows them.
+    shadow: ShadowState,
+    /// References between entities of the shadow. A write in progress borrows them.
     references: References,
 }
 
 impl PipelineState {
-    fn new(pipeline: Pipeline, mirror: Mirror) -> PipelineState {
-        let references = restrictions::references(&pipeline.schema, &mirror);
-        PipelineState { pipeline, mirror, references }
+    fn new(pipeline: Pipeline, shadow: ShadowState) -> PipelineState {
+        let references = restrictions::references(&pipeline.schema, &shadow);
+        PipelineState { pipeline, shadow, references }
     }
 }
 
@@ -159,11 +159,11 @@ impl Server {
         }
     }
 
-    /// Sets the pipeline that `switch` already runs. The mirror starts with the switch's contents.
+    /// Sets the pipeline that `switch` already runs. The shadow starts with the switch's contents.
     #[must_use]
     pub fn with_pipeline(mut self, pipeline: Pipeline, switch: &dyn SwitchControl) -> Server {
-        let mirror = Mirror::of(&pipeline.schema, switch);
-        self.committed = Some(PipelineState::new(pipeline, mirror));
+        let shadow = ShadowState::of(&pipeline.schema, switch);
+        self.committed = Some(PipelineState::new(pipeline, shadow));
         self
     }
 
@@ -179,7 +179,7 @@ impl Server {
 
     /// Returns the changes that store everything, pipelines included.
     pub(crate) fn everything(&self) -> StoreChanges {
-        let all = |state: &PipelineState| state.mirror.all(&state.pipeline.config);
+        let all = |state: &PipelineState| state.shadow.all(&state.pipeline.config);
         StoreChanges {
             committed: self.committed.as_ref().map(all).unwrap_or_default(),
             saved: self.saved.as_ref().map(|(state, _)| all(state)).unwrap_or_default(),
@@ -195,7 +195,7 @@ impl Server {
     fn state(&self) -> Result<&PipelineState, Refusal> {
         let state = self.saved.as_ref().map(|(state, _)| state).or(self.committed.as_ref());
         state.ok_or_else(|| {
-            Refusal::new(Code::FailedPrecondition, "no pipeline is set; SetForwardingPipelineConfig sets one")
+            Refusal::new(Code::FailedPrecondition, "no pipeline is set; use SetForwardingPipelineConfig to set one")
         })
     }
 
@@ -280,7 +280,7 @@ impl Server {
                 }
             },
             Some(Update::Other(other)) => (
-                Refusal::unimplemented("the architecture has no stream messages of its own"),
+                Refusal::unimplemented("the architecture has no stream messages"),
                 Details::Other(v1::StreamOtherError { other: Some(other).filter(|it| it.encoded_len() <= ECHO_BYTES) }),
             ),
             None => (
@@ -322,17 +322,18 @@ impl Server {
 
     fn packet_out(&self, stream: StreamId, packet: &v1::PacketOut) -> Result<Frame, Refusal> {
         if !self.primary(stream)?.has_packets() {
-            return Err(Refusal::denied("the role's config allows no packets"));
+            return Err(Refusal::denied("the role's config does not allow packet I/O"));
         }
         let committed = self.committed.as_ref();
-        let committed = committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline runs yet"))?;
+        let committed =
+            committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline is running yet"))?;
         let port = self.settings.cpu_port;
         let port = port.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "the switch has no CPU port"))?;
         let data = match &committed.pipeline.schema.packet_out {
             Some(header) => header.join(&packet.metadata, &packet.payload)?,
             None if packet.metadata.is_empty() => packet.payload.clone(),
             None => {
-                return Err(Refusal::invalid("the program has no packet_out header; packets go without metadata"));
+                return Err(Refusal::invalid("the program has no packet_out header; send packets without metadata"));
             }
         };
         Ok(Frame { port: PortId(port), data })
@@ -341,7 +342,8 @@ impl Server {
     fn digest_ack(&mut self, stream: StreamId, ack: &v1::DigestListAck) -> Result<(), Refusal> {
         self.primary(stream)?;
         let committed = self.committed.as_ref();
-        let committed = committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline runs yet"))?;
+        let committed =
+            committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline is running yet"))?;
         let known = committed.pipeline.schema.digest(ack.digest_id);
         known.map_err(|refusal| Refusal::invalid(refusal.message))?;
         self.digests.acknowledge(ack.digest_id, ack.list_id);
@@ -385,7 +387,7 @@ impl Server {
         let schema = &state.pipeline.schema;
         let mut translator = EntityTranslator {
             schema,
-            mirror: &state.mirror,
+            shadow: &state.shadow,
             ports: &self.settings.ports,
             overlay: Overlay::default(),
         };
@@ -435,13 +437,13 @@ impl Server {
         };
         if let Some(state) = state {
             let keys: Vec<_> = match kept {
-                Some(_) => changes.iter().flat_map(|change| EntityKey::of(change, &state.mirror)).collect(),
+                Some(_) => changes.iter().flat_map(|change| EntityKey::of(change, &state.shadow)).collect(),
                 None => Vec::new(),
             };
-            changes.into_iter().for_each(|change| state.mirror.apply(change));
+            changes.into_iter().for_each(|change| state.shadow.apply(change));
             state.references = references;
             if let Some(kept) = kept {
-                kept.extend(state.mirror.changes(keys));
+                kept.extend(state.shadow.changes(keys));
             }
         }
         self.arbitration.done(admission, outbox);
@@ -450,7 +452,7 @@ impl Server {
 
     // ── Reads ──
 
-    /// Begins a read on a snapshot of the mirror.
+    /// Begins a read on a snapshot of the shadow.
     ///
     /// # Errors
     /// The status of the call, if no request is processed.
@@ -463,7 +465,7 @@ impl Server {
             (None, "") => RoleAccess::default(),
             (None, name) => return Err(Refusal::not_found(format!("there is no role `{name}`")).into()),
         };
-        Ok(EntityReader::new(state.pipeline.schema.clone(), state.mirror.clone(), access, request.entities))
+        Ok(EntityReader::new(state.pipeline.schema.clone(), state.shadow.clone(), access, request.entities))
     }
 }
 

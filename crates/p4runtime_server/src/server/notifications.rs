@@ -1,4 +1,4 @@
-//! Notifications from the switch to the primaries: packets, digests and idle entries.
+//! Forwards notifications from the switch to the primaries: packets, digests and idle entries.
 
 use p4runtime_proto::v1;
 use switch::Notification;
@@ -12,7 +12,7 @@ use crate::translate::encode_key;
 impl Server {
     /// Forwards notifications to the primaries. `wall_ns` is the Unix time, for timestamps.
     pub(crate) fn notify(&mut self, batch: NotificationBatch, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
-        let Some(PipelineState { pipeline, mirror, .. }) = &self.committed else { return };
+        let Some(PipelineState { pipeline, shadow, .. }) = &self.committed else { return };
         let schema = &pipeline.schema;
         if !std::sync::Arc::ptr_eq(&batch.program, &schema.program) {
             return;
@@ -37,7 +37,7 @@ impl Server {
                 }
                 Notification::Digest { digest, values, .. } => {
                     let Some(id) = schema.digest_ids.get(&digest) else { continue };
-                    let Some(config) = mirror.digests.get(id) else { continue };
+                    let Some(config) = shadow.digests.get(id) else { continue };
                     if let Some(list) = self.digests.offer(schema, *id, config, values, now_ns) {
                         send_digest(&self.arbitration, list, wall_ns, outbox);
                     }
@@ -46,7 +46,7 @@ impl Server {
                     let table = schema.table_ids.get(&table).and_then(|id| schema.tables.get(id));
                     let Some(table) = table else { continue };
                     let key = encode_key(&table.fields, &entry.keys, entry.priority);
-                    if let Some(entry) = mirror.entry(table.id, &key) {
+                    if let Some(entry) = shadow.entry(table.id, &key) {
                         idle.push(v1::TableEntry { meter_config: None, ..entry });
                     }
                 }
@@ -67,15 +67,15 @@ impl Server {
 
     /// Sends the digest lists that are due.
     pub(crate) fn tick(&mut self, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
-        let Some(PipelineState { pipeline, mirror, .. }) = &self.committed else { return };
-        for list in self.digests.due(&pipeline.schema, &mirror.digests, now_ns) {
+        let Some(PipelineState { pipeline, shadow, .. }) = &self.committed else { return };
+        for list in self.digests.due(&pipeline.schema, &shadow.digests, now_ns) {
             send_digest(&self.arbitration, list, wall_ns, outbox);
         }
     }
 
     /// Returns the time of the next [`Server::tick`].
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        self.digests.next_ns(&self.committed.as_ref()?.mirror.digests)
+        self.digests.next_ns(&self.committed.as_ref()?.shadow.digests)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A store in a directory: one file of `redb`, whose transactions are durable when they are committed.
+//! Implements a store in a directory: one file of `redb`, whose transactions are durable when they are committed.
 
 use std::path::{Path, PathBuf};
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_what_memory_has_also_when_it_is_opened_again() {
+    fn a_reopened_store_has_the_content_of_the_model() {
         let directory = directory("store");
         let mut memory = MemoryStore::default();
         let none = PipelineChanges::default;
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_before_anything_could_be_saved_is_read() {
+    fn stores_without_a_saved_pipeline_are_read() {
         let directory = directory("before");
         let mut first = DiskStore::open(&directory.0).unwrap();
         let step = StoreChanges { committed: changes(Some(7), &[(1, Some(1))]), saved: PipelineChanges::default() };

@@ -1,4 +1,4 @@
-//! Persistent state: the running pipeline, the saved one that is not committed, and the contents of both.
+//! Defines the persistent state: the running pipeline, the saved one that is not committed, and the contents of both.
 //!
 //! ```text
 //!   Server ── StoreChanges ──> writer thread ── one transaction for all pending ──> Store ── durable ──> acknowledged

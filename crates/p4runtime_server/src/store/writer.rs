@@ -1,4 +1,4 @@
-//! The writer thread of the store: it waits for the disk, so that no other thread has to.
+//! Runs the writer thread of the store: it waits for the disk, so that no other thread has to.
 
 use tokio::sync::{mpsc, oneshot};
 

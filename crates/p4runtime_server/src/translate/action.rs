@@ -1,4 +1,4 @@
-//! Actions with their arguments (specification 9.1.2).
+//! Translates actions with their arguments (specification 9.1.2).
 
 use engine::ActionCall;
 use p4runtime_proto::v1;
@@ -27,7 +27,7 @@ impl EntityTranslator<'_> {
         }
         let schema = self.schema.action(action.action_id)?;
         let Some(ir) = schema.ir else {
-            return Err(Refusal::unimplemented(format!("action {} is in no table of the program", schema.name)));
+            return Err(Refusal::unimplemented(format!("no table of the program has action {}", schema.name)));
         };
         let about = |refusal: Refusal| refusal.about(&format!("action {}", schema.name));
         if let Some(unknown) = action.params.iter().find(|it| !schema.params.iter().any(|p| p.id == it.param_id)) {

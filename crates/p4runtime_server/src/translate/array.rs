@@ -1,12 +1,12 @@
-//! Counters, meters and registers, in arrays and with entries (specification 9.3, 9.4, 9.7).
+//! Translates counters, meters and registers, in arrays and with entries (specification 9.3, 9.4, 9.7).
 
 use engine::{CounterValue, MeterConfig};
 use p4runtime_proto::v1;
 
 use super::table::ParsedKey;
 use super::{EntityTranslator, PlannedUpdate, UpdateKind, parse_key};
-use crate::mirror::MirrorChange;
 use crate::schema::{ArraySchema, TableSchema};
+use crate::shadow::ShadowChange;
 use crate::status::{Code, Refusal};
 use crate::switch_ops::Op;
 
@@ -27,7 +27,7 @@ pub(crate) fn counter_data(value: CounterValue) -> v1::CounterData {
 /// Parses the configuration of a two-rate three-colour meter.
 pub(super) fn meter_config(config: &v1::MeterConfig) -> Result<MeterConfig, Refusal> {
     if config.eburst != 0 {
-        return Err(Refusal::invalid("eburst is for single-rate meters; this one has two rates, leave eburst 0"));
+        return Err(Refusal::invalid("eburst applies only to single-rate meters; leave it 0 for two rates"));
     }
     let number = |name: &str, value: i64| {
         u64::try_from(value).map_err(|_| Refusal::invalid(format!("{name} is {value}; it must be at least 0")))
@@ -83,7 +83,7 @@ impl EntityTranslator<'_> {
             Some(data) => Op::SetCounter(array.ir, index, counter_value(data).map_err(|it| it.about(&subject))?),
             None => Op::Nothing,
         };
-        Ok(PlannedUpdate { op, change: MirrorChange::Nothing, subject })
+        Ok(PlannedUpdate { op, change: ShadowChange::Nothing, subject })
     }
 
     pub(super) fn meter(&self, kind: UpdateKind, entry: &v1::MeterEntry) -> Result<PlannedUpdate, Refusal> {
@@ -94,7 +94,7 @@ impl EntityTranslator<'_> {
         no_colours(entry.counter_data.is_some()).map_err(about)?;
         let index = parse_index(array, entry.index.as_ref())?;
         let config = entry.config.as_ref().map(meter_config).transpose().map_err(about)?;
-        let change = MirrorChange::PutMeter { meter: array.id, index, config: entry.config };
+        let change = ShadowChange::PutMeter { meter: array.id, index, config: entry.config };
         Ok(PlannedUpdate { op: Op::SetMeter(array.ir, index, config), change, subject })
     }
 
@@ -111,7 +111,7 @@ impl EntityTranslator<'_> {
         let value = ty.parse(data).map_err(about)?;
         Ok(PlannedUpdate {
             op: Op::SetRegister(register.array.ir, index, value),
-            change: MirrorChange::Nothing,
+            change: ShadowChange::Nothing,
             subject,
         })
     }
@@ -144,7 +144,7 @@ impl EntityTranslator<'_> {
         }
         let value = entry.data.as_ref().map(counter_value).transpose().map_err(about)?;
         let op = Op::SetEntryCounter { table: table.ir, keys: key.keys, priority: key.priority, value };
-        Ok(PlannedUpdate { op, change: MirrorChange::Nothing, subject })
+        Ok(PlannedUpdate { op, change: ShadowChange::Nothing, subject })
     }
 
     pub(super) fn direct_meter(
@@ -161,7 +161,7 @@ impl EntityTranslator<'_> {
         }
         no_colours(entry.counter_data.is_some()).map_err(about)?;
         let config = entry.config.as_ref().map(meter_config).transpose().map_err(about)?;
-        let change = MirrorChange::EntryMeter { table: table.id, key: key.bytes, config: entry.config };
+        let change = ShadowChange::EntryMeter { table: table.id, key: key.bytes, config: entry.config };
         let op = Op::SetEntryMeter { table: table.ir, keys: key.keys, priority: key.priority, config };
         Ok(PlannedUpdate { op, change, subject })
     }
@@ -172,5 +172,5 @@ impl EntityTranslator<'_> {
 /// # Errors
 /// `UNIMPLEMENTED` if they are requested.
 pub(crate) fn no_colours(asked: bool) -> Result<(), Refusal> {
-    if asked { Err(Refusal::unimplemented("meters count no colours; leave counter_data unset")) } else { Ok(()) }
+    if asked { Err(Refusal::unimplemented("meters do not count colours; leave counter_data unset")) } else { Ok(()) }
 }

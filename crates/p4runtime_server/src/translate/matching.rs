@@ -1,11 +1,11 @@
-//! Match fields (specification 9.1.1): the form of each match kind, and "don't care" as an omitted field.
+//! Translates match fields (specification 9.1.1): the form of each match kind, and "don't care" as an omitted field.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
+use p4runtime_proto::bytestring;
 use p4runtime_proto::v1::FieldMatch;
 use p4runtime_proto::v1::field_match::{Exact, FieldMatchType, Lpm, Optional, Range, Ternary};
 
-use crate::bytestring;
 use crate::key::EntryKey;
 use crate::schema::{FieldSchema, ValueEncoding};
 use crate::status::{Code, Refusal};

@@ -1,4 +1,4 @@
-//! Translation of updates to operations on the switch and changes of the mirror: one file for each kind of entity.
+//! Translates updates to operations on the switch and changes of the shadow: one file for each kind of entity.
 //!
 //! Everything that depends on the program alone is checked here, off the packet thread. Checks that depend on what is
 //! installed (duplicates, references, capacity) are left to the switch.
@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use p4runtime_proto::v1;
 use v1::update::Type;
 
-use crate::mirror::{Mirror, MirrorChange};
 use crate::restrictions;
 use crate::schema::Schema;
+use crate::shadow::{ShadowChange, ShadowState};
 use crate::status::{Code, Refusal};
 use crate::switch_ops::Op;
 
@@ -63,7 +63,7 @@ impl UpdateKind {
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedUpdate {
     pub op: Op,
-    pub change: MirrorChange,
+    pub change: ShadowChange,
     /// The entity, for error messages.
     pub subject: String,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Overlay {
 /// Translates the updates of a batch.
 pub(crate) struct EntityTranslator<'a> {
     pub schema: &'a Schema,
-    pub mirror: &'a Mirror,
+    pub shadow: &'a ShadowState,
     /// The ports of the switch.
     pub ports: &'a BTreeSet<u32>,
     pub overlay: Overlay,
@@ -106,7 +106,7 @@ impl EntityTranslator<'_> {
             Entity::ValueSetEntry(entry) => self.value_set(kind, entry),
             Entity::DigestEntry(entry) => self.digest(kind, entry),
             Entity::ExternEntry(_) => Err(Refusal::unimplemented(
-                "the architecture has no extern objects other than those with messages of their own in P4Runtime",
+                "the architecture has no extern objects besides those that P4Runtime defines",
             )),
         }?;
         restrictions::check(self.schema, &planned.change).map_err(|refusal| refusal.about(&planned.subject))?;

@@ -1,17 +1,17 @@
-//! Members and groups of action profiles (specification 9.2).
+//! Translates members and groups of action profiles (specification 9.2).
 
 use std::collections::BTreeSet;
 
 use engine::GroupMember;
+use p4runtime_proto::bytestring;
 use p4runtime_proto::v1;
 use v1::action_profile_action::WatchKind as SetWatch;
 use v1::action_profile_group::member::WatchKind;
 
 use super::{EntityTranslator, PlannedUpdate, UpdateKind};
-use crate::bytestring;
-use crate::mirror::MirrorChange;
 use crate::schema::ProfileSchema;
-use crate::status::{Code, Refusal};
+use crate::shadow::ShadowChange;
+use crate::status::Refusal;
 use crate::switch_ops::Op;
 
 #[expect(deprecated, reason = "clients of P4Runtime 1.0 number the port")]
@@ -52,8 +52,8 @@ pub(super) fn check_sizes(
         weights.clone().map(i64::from).sum()
     };
     if max_size > 0 && size > i64::from(max_size) {
-        let what = if profile.counts_members { "members" } else { "weights in sum" };
-        return Err(Refusal::invalid(format!("it has {size} {what}; the limit is {max_size}")));
+        let what = if profile.counts_members { "number of members" } else { "sum of weights" };
+        return Err(Refusal::invalid(format!("the {what} is {size}; the limit is {max_size}")));
     }
     let heaviest = weights.max().unwrap_or(0);
     if profile.max_member_weight > 0 && heaviest > profile.max_member_weight {
@@ -71,7 +71,7 @@ impl EntityTranslator<'_> {
     /// # Errors
     /// `INVALID_ARGUMENT` if entries of the profile use one-shot sets.
     pub(super) fn use_members(&mut self, profile: &ProfileSchema) -> Result<(), Refusal> {
-        if self.mirror.has_sets(profile.id) || self.overlay.with_sets.contains(&profile.id) {
+        if self.shadow.has_sets(profile.id) || self.overlay.with_sets.contains(&profile.id) {
             return Err(Refusal::invalid(format!(
                 "the action profile {} is in use with one-shot action sets and cannot have members and groups at the same time",
                 profile.name
@@ -86,7 +86,7 @@ impl EntityTranslator<'_> {
     /// # Errors
     /// `INVALID_ARGUMENT` if the profile has members.
     pub(super) fn use_sets(&mut self, profile: &ProfileSchema) -> Result<(), Refusal> {
-        if self.mirror.has_members(profile.id) || self.overlay.with_members.contains(&profile.id) {
+        if self.shadow.has_members(profile.id) || self.overlay.with_members.contains(&profile.id) {
             return Err(Refusal::invalid(format!(
                 "the action profile {} has members or groups and cannot be used with one-shot action sets at the same time",
                 profile.name
@@ -113,7 +113,7 @@ impl EntityTranslator<'_> {
         if kind == UpdateKind::Delete {
             return Ok(PlannedUpdate {
                 op: Op::DeleteMember(profile.ir, id),
-                change: MirrorChange::DropMember(key),
+                change: ShadowChange::DropMember(key),
                 subject,
             });
         }
@@ -124,7 +124,7 @@ impl EntityTranslator<'_> {
             UpdateKind::Insert => Op::InsertMember(profile.ir, id, call),
             _ => Op::ModifyMember(profile.ir, id, call),
         };
-        Ok(PlannedUpdate { op, change: MirrorChange::PutMember(key, Box::new(action)), subject })
+        Ok(PlannedUpdate { op, change: ShadowChange::PutMember(key, Box::new(action)), subject })
     }
 
     pub(super) fn group(&mut self, kind: UpdateKind, group: &v1::ActionProfileGroup) -> Result<PlannedUpdate, Refusal> {
@@ -141,7 +141,7 @@ impl EntityTranslator<'_> {
         kind: UpdateKind,
         profile: &ProfileSchema,
         group: &v1::ActionProfileGroup,
-    ) -> Result<(Op, MirrorChange), Refusal> {
+    ) -> Result<(Op, ShadowChange), Refusal> {
         let id = group.group_id;
         if !profile.selector {
             return Err(Refusal::invalid("the profile has no selector and therefore no groups"));
@@ -151,7 +151,7 @@ impl EntityTranslator<'_> {
         }
         let key = (profile.id, id);
         if kind == UpdateKind::Delete {
-            return Ok((Op::DeleteGroup(profile.ir, id), MirrorChange::DropGroup(key)));
+            return Ok((Op::DeleteGroup(profile.ir, id), ShadowChange::DropGroup(key)));
         }
         self.use_members(profile)?;
         self.check_max_size(kind, profile, group)?;
@@ -180,7 +180,7 @@ impl EntityTranslator<'_> {
             UpdateKind::Insert => Op::InsertGroup(profile.ir, id, members, 0),
             _ => Op::ModifyGroup(profile.ir, id, members),
         };
-        Ok((op, MirrorChange::PutGroup(key, Box::new(group))))
+        Ok((op, ShadowChange::PutGroup(key, Box::new(group))))
     }
 
     /// Checks the rules for `max_size` (specification 9.2.2).
@@ -197,7 +197,7 @@ impl EntityTranslator<'_> {
         if most > 0 && !(1..=most).contains(&max_size) {
             return Err(Refusal::invalid(format!("max_size is {max_size}; it must be between 1 and {most}")));
         }
-        let before = self.mirror.group((profile.id, group.group_id)).map(|before| before.max_size);
+        let before = self.shadow.group((profile.id, group.group_id)).map(|before| before.max_size);
         match before {
             Some(before) if kind == UpdateKind::Modify && before != max_size => {
                 Err(Refusal::invalid(format!("max_size is {before} and cannot be changed to {max_size}")))
@@ -215,7 +215,7 @@ impl EntityTranslator<'_> {
             Some(WatchKind::Watch(port)) => (u32::try_from(port).unwrap_or(u32::MAX), WatchKind::Watch(port)),
             Some(WatchKind::WatchPort(bytes)) => {
                 let port = bytestring::parse_u32(&bytes)
-                    .map_err(|refusal| Refusal::new(Code::InvalidArgument, refusal.message).about("watch_port"))?;
+                    .map_err(|error| Refusal::invalid(error.to_string()).about("watch_port"))?;
                 (port, WatchKind::WatchPort(bytestring::shortest(&bytes)))
             }
         };

@@ -1,15 +1,15 @@
-//! Multicast groups and clone sessions (specification 9.5).
+//! Translates multicast groups and clone sessions (specification 9.5).
 
 use std::collections::BTreeSet;
 
+use p4runtime_proto::bytestring;
 use p4runtime_proto::v1;
 use switch::{Backup, MAX_REPLICAS, MirrorSession, MulticastGroup, PRIORITIES, PortId};
 use v1::packet_replication_engine_entry::Type;
 use v1::replica::PortKind;
 
 use super::{EntityTranslator, PlannedUpdate, UpdateKind, check_metadata};
-use crate::bytestring;
-use crate::mirror::MirrorChange;
+use crate::shadow::ShadowChange;
 use crate::status::{Code, Refusal};
 use crate::switch_ops::Op;
 
@@ -37,31 +37,31 @@ impl EntityTranslator<'_> {
         }
     }
 
-    fn multicast(&self, kind: UpdateKind, group: &v1::MulticastGroupEntry) -> Result<(Op, MirrorChange), Refusal> {
+    fn multicast(&self, kind: UpdateKind, group: &v1::MulticastGroupEntry) -> Result<(Op, ShadowChange), Refusal> {
         let id = group.multicast_group_id;
         if !(1..=MAX_16).contains(&id) {
             return Err(Refusal::invalid(format!("multicast_group_id must be between 1 and {MAX_16}")));
         }
         if kind == UpdateKind::Delete {
-            return Ok((Op::DeleteMulticast(id), MirrorChange::DropMulticast(id)));
+            return Ok((Op::DeleteMulticast(id), ShadowChange::DropMulticast(id)));
         }
         check_metadata(&group.metadata)?;
         let (replicas, kept) = self.replicas(&group.replicas)?;
         let made = MulticastGroup { replicas };
-        let change = MirrorChange::PutMulticast(Box::new(v1::MulticastGroupEntry { replicas: kept, ..group.clone() }));
+        let change = ShadowChange::PutMulticast(Box::new(v1::MulticastGroupEntry { replicas: kept, ..group.clone() }));
         Ok(match kind {
             UpdateKind::Insert => (Op::InsertMulticast(id, made), change),
             _ => (Op::ModifyMulticast(id, made), change),
         })
     }
 
-    fn clone_session(&self, kind: UpdateKind, session: &v1::CloneSessionEntry) -> Result<(Op, MirrorChange), Refusal> {
+    fn clone_session(&self, kind: UpdateKind, session: &v1::CloneSessionEntry) -> Result<(Op, ShadowChange), Refusal> {
         let id = session.session_id;
         if id == 0 {
             return Err(Refusal::invalid("session_id must be at least 1"));
         }
         if kind == UpdateKind::Delete {
-            return Ok((Op::DeleteMirror(id), MirrorChange::DropClone(id)));
+            return Ok((Op::DeleteMirror(id), ShadowChange::DropClone(id)));
         }
         let max_bytes = match u32::try_from(session.packet_length_bytes) {
             Ok(0) => None,
@@ -76,11 +76,11 @@ impl EntityTranslator<'_> {
         let class = u8::try_from(session.class_of_service).ok().filter(|class| usize::from(*class) < PRIORITIES);
         let class_of_service = class.ok_or_else(|| {
             let highest = PRIORITIES - 1;
-            Refusal::invalid(format!("class_of_service is {}; the highest is {highest}", session.class_of_service))
+            Refusal::invalid(format!("class_of_service is {}; the maximum is {highest}", session.class_of_service))
         })?;
         let (replicas, kept) = self.replicas(&session.replicas)?;
         let made = MirrorSession { replicas, group: None, max_bytes, class_of_service };
-        let change = MirrorChange::PutClone(Box::new(v1::CloneSessionEntry { replicas: kept, ..session.clone() }));
+        let change = ShadowChange::PutClone(Box::new(v1::CloneSessionEntry { replicas: kept, ..session.clone() }));
         Ok(match kind {
             UpdateKind::Insert => (Op::InsertMirror(id, made), change),
             _ => (Op::ModifyMirror(id, made), change),
@@ -144,7 +144,7 @@ impl EntityTranslator<'_> {
     }
 
     fn port(&self, bytes: &[u8]) -> Result<u32, Refusal> {
-        let port = bytestring::parse_u32(bytes).map_err(|refusal| refusal.about("port"))?;
+        let port = bytestring::parse_u32(bytes).map_err(|error| Refusal::from(error).about("port"))?;
         self.known_port(port)?;
         Ok(port)
     }

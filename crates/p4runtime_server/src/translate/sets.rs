@@ -1,11 +1,11 @@
-//! Value sets and digests (specification 9.6, 9.8).
+//! Translates value sets and digests (specification 9.6, 9.8).
 
 use std::collections::BTreeSet;
 
 use p4runtime_proto::v1;
 
 use super::{EntityTranslator, PlannedUpdate, UpdateKind, encode_key, parse_matches, print_matches};
-use crate::mirror::MirrorChange;
+use crate::shadow::ShadowChange;
 use crate::status::{Code, Refusal};
 use crate::switch_ops::Op;
 
@@ -30,7 +30,7 @@ impl EntityTranslator<'_> {
         }
         Ok(PlannedUpdate {
             op: Op::SetValueSet(set.ir, members),
-            change: MirrorChange::PutValueSet(set.id, kept),
+            change: ShadowChange::PutValueSet(set.id, kept),
             subject,
         })
     }
@@ -41,16 +41,16 @@ impl EntityTranslator<'_> {
         let subject = format!("digest {}", digest.name);
         let about = |refusal: Refusal| refusal.about(&subject);
         let enabled = self.overlay.digests.get(&digest.id).copied();
-        let enabled = enabled.unwrap_or_else(|| self.mirror.digest(digest.id).is_some());
+        let enabled = enabled.unwrap_or_else(|| self.shadow.digest(digest.id).is_some());
         let change = match (kind, enabled) {
             (UpdateKind::Insert, true) => {
-                let message = "it is enabled already; MODIFY changes its config";
+                let message = "it is already enabled; use MODIFY to change its config";
                 return Err(about(Refusal::new(Code::AlreadyExists, message)));
             }
             (UpdateKind::Modify | UpdateKind::Delete, false) => {
-                return Err(about(Refusal::not_found("it is not enabled; INSERT enables it")));
+                return Err(about(Refusal::not_found("it is not enabled; use INSERT to enable it")));
             }
-            (UpdateKind::Delete, true) => MirrorChange::DropDigest(digest.id),
+            (UpdateKind::Delete, true) => ShadowChange::DropDigest(digest.id),
             (UpdateKind::Insert | UpdateKind::Modify, _) => {
                 if digest.ty.is_none() {
                     let message = "its messages are of a type that cannot be sent to a controller";
@@ -60,7 +60,7 @@ impl EntityTranslator<'_> {
                 if config.max_timeout_ns < 0 || config.max_list_size < 0 || config.ack_timeout_ns < 0 {
                     return Err(about(Refusal::invalid("times and sizes must be at least 0")));
                 }
-                MirrorChange::PutDigest(digest.id, config)
+                ShadowChange::PutDigest(digest.id, config)
             }
         };
         self.overlay.digests.insert(digest.id, kind != UpdateKind::Delete);

@@ -1,4 +1,4 @@
-//! Table entries and default entries (specification 9.1).
+//! Translates table entries and default entries (specification 9.1).
 
 use engine::{ActionSpec, WeightedCall};
 use ir::KeyValue;
@@ -9,8 +9,8 @@ use super::action::print_call;
 use super::array::{counter_value, meter_config};
 use super::{EntityTranslator, PlannedUpdate, UpdateKind, check_metadata, encode_key, parse_matches, print_matches};
 use crate::key::EntryKey;
-use crate::mirror::MirrorChange;
 use crate::schema::{ProfileSchema, Schema, TableSchema};
+use crate::shadow::ShadowChange;
 use crate::status::Refusal;
 use crate::switch_ops::{EntryWrite, Op};
 
@@ -31,13 +31,13 @@ pub(crate) fn parse_key(table: &TableSchema, entry: &v1::TableEntry) -> Result<P
     match table.needs_priority() {
         true if priority <= 0 => {
             return Err(Refusal::invalid(format!(
-                "its key has ternary, range or optional fields, so that an entry needs a priority above 0; \
+                "its key has ternary, range or optional fields, so an entry needs a priority above 0; \
                  {priority} is given"
             )));
         }
         false if priority != 0 => {
             return Err(Refusal::invalid(format!(
-                "its key has no ternary, range or optional field, so that entries have no priority; \
+                "its key has no ternary, range or optional field, so entries have no priority; \
                  {priority} is given"
             )));
         }
@@ -70,7 +70,7 @@ impl EntityTranslator<'_> {
         kind: UpdateKind,
         table: &TableSchema,
         entry: &v1::TableEntry,
-    ) -> Result<(Op, MirrorChange), Refusal> {
+    ) -> Result<(Op, ShadowChange), Refusal> {
         if table.constant && (kind != UpdateKind::Modify || entry.action.is_some()) {
             return Err(Refusal::denied(
                 "its entries are constant; only their counters and meters can be modified, without an action",
@@ -90,11 +90,11 @@ impl EntityTranslator<'_> {
         check_mark(entry)?;
         if kind == UpdateKind::Delete {
             let op = Op::DeleteEntry { table: table.ir, keys: key.keys, priority: key.priority };
-            return Ok((op, MirrorChange::DropEntry { table: table.id, key: key.bytes }));
+            return Ok((op, ShadowChange::DropEntry { table: table.id, key: key.bytes }));
         }
         let idle_timeout_ns = idle_timeout(table, entry, constant)?;
         if entry.meter_counter_data.is_some() {
-            return Err(Refusal::unimplemented("meters count no colours; leave meter_counter_data unset"));
+            return Err(Refusal::unimplemented("meters do not count colours; leave meter_counter_data unset"));
         }
         let counter = match (&entry.counter_data, table.counter) {
             (Some(_), None) => return Err(Refusal::invalid("it has no direct counter; leave counter_data unset")),
@@ -139,17 +139,17 @@ impl EntityTranslator<'_> {
             meter,
             constant,
         };
-        let change = MirrorChange::PutEntry { table: table.id, key: key.bytes, entry: Box::new(kept) };
+        let change = ShadowChange::PutEntry { table: table.id, key: key.bytes, entry: Box::new(kept) };
         match kind {
             UpdateKind::Insert => Ok((Op::InsertEntry(write), change)),
             _ => Ok((Op::ModifyEntry(write), change)),
         }
     }
 
-    /// Whether an entry is a `const` entry of the program. No write changes this, so the mirror suffices, whatever
+    /// Whether an entry is a `const` entry of the program. No write changes this, so the shadow suffices, whatever
     /// else is in the batch.
     fn is_constant(&self, table: &TableSchema, key: &EntryKey) -> bool {
-        table.has_constants && self.mirror.entry(table.id, key).is_some_and(|entry| entry.is_const)
+        table.has_constants && self.shadow.entry(table.id, key).is_some_and(|entry| entry.is_const)
     }
 
     fn default_entry(
@@ -157,7 +157,7 @@ impl EntityTranslator<'_> {
         kind: UpdateKind,
         table: &TableSchema,
         entry: &v1::TableEntry,
-    ) -> Result<(Op, MirrorChange), Refusal> {
+    ) -> Result<(Op, ShadowChange), Refusal> {
         if kind != UpdateKind::Modify {
             return Err(Refusal::invalid(
                 "the default entry always exists: it can be modified, not inserted or deleted",
@@ -201,7 +201,7 @@ impl EntityTranslator<'_> {
                 ..controller_metadata(entry)
             })
         });
-        Ok((Op::SetDefault(table.ir, call), MirrorChange::PutDefault { table: table.id, entry: kept }))
+        Ok((Op::SetDefault(table.ir, call), ShadowChange::PutDefault { table: table.id, entry: kept }))
     }
 
     /// Parses the action of an entry. Also returns it in canonical form.
@@ -283,7 +283,7 @@ impl EntityTranslator<'_> {
         use v1::action_profile_action_set::{ActionSelectionMode as Mode, SizeSemantics};
         match Mode::try_from(set.action_selection_mode) {
             Ok(Mode::DefaultModeDeterminedByActionSelector | Mode::Hash) => {}
-            Ok(Mode::Random) => return Err(Refusal::unimplemented("selectors choose by a hash, not at random")),
+            Ok(Mode::Random) => return Err(Refusal::unimplemented("selectors choose by hash, not at random")),
             Err(_) => return Err(Refusal::invalid("unknown action_selection_mode")),
         }
         match (SizeSemantics::try_from(set.size_semantics), profile.counts_members) {
@@ -326,7 +326,7 @@ fn idle_timeout(table: &TableSchema, entry: &v1::TableEntry, constant: bool) -> 
     }
 }
 
-/// Converts an entry of the switch to the controller's form, for the program's own entries in a new mirror.
+/// Converts an entry of the switch to the controller's form, for the program's own entries in a new shadow.
 pub(crate) fn entry_of(
     schema: &Schema,
     table: &TableSchema,
@@ -342,7 +342,9 @@ pub(crate) fn entry_of(
                 action: Some(print_call(schema, &weighted.call)),
                 weight: weighted.weight as i32,
                 watch_kind: weighted.watch_port.map(|port| {
-                    v1::action_profile_action::WatchKind::WatchPort(crate::bytestring::shortest(&port.to_be_bytes()))
+                    v1::action_profile_action::WatchKind::WatchPort(p4runtime_proto::bytestring::shortest(
+                        &port.to_be_bytes(),
+                    ))
                 }),
             };
             Target::ActionProfileActionSet(v1::ActionProfileActionSet {

@@ -1,10 +1,10 @@
-//! Errors of translation.
+//! Defines the errors of translation.
 
 /// A value that cannot be translated. Values are in printable form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranslationError {
     /// The controller's value is not a number of the type's width.
-    #[error("{sdn} is not a number of {width} bits")]
+    #[error("{sdn} is not a {width}-bit number")]
     NotANumber {
         /// The value.
         sdn: String,
@@ -12,13 +12,13 @@ pub enum TranslationError {
         width: u32,
     },
     /// The controller's value is not a text.
-    #[error("{sdn} is not a text in UTF-8 of at least one character")]
+    #[error("{sdn} is not a non-empty UTF-8 string")]
     NotAText {
         /// The value.
         sdn: String,
     },
     /// The text is too long.
-    #[error("a name of {length} bytes is over the limit of {limit}")]
+    #[error("a name of {length} bytes exceeds the limit of {limit}")]
     TooLong {
         /// Length of the text, in bytes.
         length: usize,
@@ -54,12 +54,12 @@ pub enum TranslationError {
         width: u32,
     },
     /// Two configured pairs exclude each other.
-    #[error("{sdn} is in two pairs")]
+    #[error("{sdn} is mapped twice")]
     Conflict {
         /// The controller's value.
         sdn: String,
     },
     /// The match covers only some bits.
-    #[error("a translated type can be matched exactly or not at all, not on some of its bits")]
+    #[error("a field of a translated type can be matched exactly or not at all, not on some of its bits")]
     SomeBits,
 }

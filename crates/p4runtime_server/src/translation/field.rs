@@ -1,4 +1,4 @@
-//! Matches on translated fields.
+//! Translates matches on translated fields.
 
 use p4runtime_proto::v1::field_match::FieldMatchType;
 

@@ -1,4 +1,4 @@
-//! A mapping between the controller's values and the data plane's.
+//! Implements a mapping between the controller's values and the data plane's.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Translation of values between controller and data plane: `@p4runtime_translation`.
+//! Translates values between controller and data plane: `@p4runtime_translation`.
 //!
 //! A type with that annotation has two forms (P4Runtime specification, sections on user-defined types and on the
 //! translation of metadata). The controller's form is a number of some width or a text; the data plane's is the

@@ -1,4 +1,4 @@
-//! Translation of values in both directions.
+//! Translates values in both directions.
 
 use super::{TranslationError, ValueForm, ValueTranslator};
 use p4runtime_proto::config::p4_new_type_spec::Representation;
@@ -53,8 +53,8 @@ fn numbers_stand_for_themselves_unless_they_have_a_pair() {
         error(&mut translator, &[1, 0xfe]),
         "0x01fe is not available; its value in the data plane belongs to 0xfffffffd"
     );
-    assert_eq!(error(&mut translator, &[1, 0, 0, 0, 0]), "0x0100000000 is not a number of 32 bits");
-    assert_eq!(error(&mut translator, &[]), "0x is not a number of 32 bits");
+    assert_eq!(error(&mut translator, &[1, 0, 0, 0, 0]), "0x0100000000 is not a 32-bit number");
+    assert_eq!(error(&mut translator, &[]), "0x is not a 32-bit number");
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod hostile;
 mod random;
 mod spec;
+mod v1model_target;

@@ -1,43 +1,13 @@
-//! Random batches against the switch: its state equals the server's mirror, and a failed batch leaves nothing behind.
+//! Random batches against the switch: its state equals the server's shadow, and a failed batch leaves nothing behind.
 //! The [`TestServer`] checks this after every call.
 
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::write_request::Atomicity;
 
-use std::sync::{Arc, OnceLock};
-
-use compiler::{Architecture, Source};
-use ir::Program;
-use p4runtime_proto::config::P4Info;
 use p4runtime_server::store::{MemoryStore, Store};
-use p4runtime_server::testing::{EVERY, TestServer, TestTarget, generate, script};
-use switch::BuildError;
-use v1model::{Config, Executor, Switch, V1Model};
+use p4runtime_server::testing::{TestServer, generate, script};
 
-/// The interpreter of v1model.
-struct V1ModelTarget;
-
-impl TestTarget for V1ModelTarget {
-    type Switch = Switch;
-
-    fn architecture() -> &'static dyn Architecture {
-        &V1Model
-    }
-
-    fn every() -> (Arc<Program>, P4Info) {
-        static COMPILED: OnceLock<(Arc<Program>, P4Info)> = OnceLock::new();
-        let compile = || {
-            let compiled = compiler::expect_program(&Source::without_files("every.p4", EVERY), &V1Model);
-            (Arc::new(compiled.ir), compiled.p4info)
-        };
-        COMPILED.get_or_init(compile).clone()
-    }
-
-    fn build(program: Arc<Program>) -> Result<Switch, BuildError> {
-        let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
-        Ok(Switch::new(program, config)?)
-    }
-}
+use crate::v1model_target::V1ModelTarget;
 
 type Server = TestServer<V1ModelTarget>;
 
@@ -45,7 +15,7 @@ const SEEDS: u64 = 30;
 const BATCHES: usize = 60;
 
 #[test]
-fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
+fn mirror_and_switch_agree_and_failed_batches_have_no_effect() {
     let (mut done, mut failed, mut rolled_back) = (0, 0, 0);
     for seed in 1..=SEEDS {
         let mut world = Server::new(seed);
@@ -75,7 +45,7 @@ fn what_is_kept_is_what_the_switch_has_and_failed_batches_leave_nothing() {
 
 /// Pipelines are saved, written to and committed in between.
 #[test]
-fn what_was_kept_after_every_batch_makes_the_same_state_again() {
+fn the_stored_state_after_every_batch_restores_the_switch() {
     let (mut waiting, mut compared) = (0, 0);
     for seed in 1..=SEEDS {
         let mut world = Server::new(seed);

@@ -1,27 +1,25 @@
 //! Random updates, many of them valid. Ids are few and numbers small, so that updates meet.
 
 use p4runtime_proto::v1;
+use rng::SplitMix64;
 use v1::entity::Entity;
 use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
 use super::{TestServer, TestTarget};
 
-/// A reproducible generator: xorshift64*.
-pub struct RandomSource(u64);
+/// A reproducible source of choices.
+pub struct RandomSource(SplitMix64);
 
 impl RandomSource {
     /// Creates a generator. The same seed gives the same numbers.
     pub fn new(seed: u64) -> RandomSource {
-        RandomSource(seed.max(1))
+        RandomSource(SplitMix64::new(seed))
     }
 
     /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
+        self.0.below(bound)
     }
 
     /// Returns one of the elements.

@@ -1,6 +1,6 @@
 //! A server and its switch in one thread, checked against invariants after every call. Tests and fuzzers use it.
 //!
-//! - The server's mirror equals the state of the switch.
+//! - The server's shadow equals the state of the switch.
 //! - Reads return the state of a reference model that knows the specification and no server.
 //! - A batch that failed under ROLLBACK_ON_ERROR or DATAPLANE_ATOMIC leaves nothing behind.
 //! - A new pipeline holds its program's own entries or the former contents, as the request's action says. Writes to a
@@ -22,10 +22,10 @@ use switch::{BuildError, Device, PacketSwitch, SwitchControl, Time};
 use super::{ConfigAction, ConfigPlan, PipelineState, Server, Settings, reconcile};
 use crate::arbitration::{Outbox, StreamId};
 use crate::data_plane::{DataPlane, NotificationBatch};
-use crate::mirror::{Mirror, MirrorChange, decode};
 use crate::pipeline::Pipeline;
 use crate::read::ReadPiece;
 use crate::schema::Schema;
+use crate::shadow::{ShadowChange, ShadowState, decode};
 use crate::status::{Refusal, Status};
 use crate::store::{StoreChanges, StoredState};
 use generate::RandomSource;
@@ -52,10 +52,10 @@ pub trait TestTarget {
     fn build(program: Arc<Program>) -> Result<Self::Switch, BuildError>;
 }
 
-/// The contents of a pipeline, as the server's mirror and as the switch hold them.
+/// The contents of a pipeline, as the server's shadow and as the switch hold them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrittenState {
-    /// Contents of the mirror.
+    /// Contents of the shadow.
     pub kept: Vec<String>,
     /// Contents of the switch.
     pub had: Vec<String>,
@@ -143,10 +143,10 @@ impl<T: TestTarget> TestServer<T> {
         self.apply_config(ConfigPlan::CommitSaved).expect("there is one");
     }
 
-    /// Removes a clone session from the mirror of the running pipeline, behind the model's back.
+    /// Removes a clone session from the shadow of the running pipeline, behind the model's back.
     pub fn forget_clone_session(&mut self, id: u32) {
         let state = self.server.committed.as_mut().expect("there is one");
-        state.mirror.apply(MirrorChange::DropClone(id));
+        state.shadow.apply(ShadowChange::DropClone(id));
     }
 
     /// Starts recording changes for [`TestServer::take_changes`].
@@ -333,15 +333,15 @@ impl<T: TestTarget> TestServer<T> {
         let switch = T::build(pipeline.program().clone()).expect("the switch runs it already");
         let server = Server::new(self.server.settings.clone()).with_pipeline(pipeline, &switch);
         let all = read(&server, &switch, self.now, everything()).0;
-        ReferenceModel::of(all, server.state().expect("it has one").mirror.initial.clone())
+        ReferenceModel::of(all, server.state().expect("it has one").shadow.initial.clone())
     }
 
     fn apply_config(&mut self, plan: ConfigPlan) -> Result<(), Refusal> {
         let (config, action) = match plan {
             ConfigPlan::CommitSaved => {
-                let (pipeline, mirror, switch) = self.server.take_saved().expect("the plan says so");
+                let (pipeline, shadow, switch) = self.server.take_saved().expect("the plan says so");
                 self.swap(switch, false);
-                self.server.committed(pipeline, mirror);
+                self.server.committed(pipeline, shadow);
                 return Ok(());
             }
             ConfigPlan::Compile(config, action) => (config, action),
@@ -349,19 +349,19 @@ impl<T: TestTarget> TestServer<T> {
         let pipeline = Pipeline::compile(*config, T::architecture())?;
         let switch = T::build(pipeline.program().clone());
         let mut switch = switch.map_err(|error| Refusal::invalid(error.to_string()))?;
-        let mirror = match action {
+        let shadow = match action {
             ConfigAction::Reconcile => {
                 let (updates, ports) = (self.server.replay(), self.server.settings().ports.clone());
                 reconcile(&pipeline, &ports, &updates, &mut switch)?
             }
-            _ => Mirror::of(&pipeline.schema, &switch),
+            _ => ShadowState::of(&pipeline.schema, &switch),
         };
         match action {
             ConfigAction::Verify => {}
             ConfigAction::Save => self.server.save(pipeline, Box::new(switch)),
             ConfigAction::Commit | ConfigAction::Reconcile => {
                 self.swap(Box::new(switch), action == ConfigAction::Reconcile);
-                self.server.committed(pipeline, mirror);
+                self.server.committed(pipeline, shadow);
             }
         }
         Ok(())
@@ -375,7 +375,7 @@ impl<T: TestTarget> TestServer<T> {
 
     // ── Invariants ──
 
-    /// Checks that the switch equals the mirror, and reads equal the reference model.
+    /// Checks that the switch equals the shadow, and reads equal the reference model.
     pub fn check(&self, request: &impl std::fmt::Debug) {
         let WrittenState { kept, had } = self.written();
         assert_eq!(kept, had, "the switch has what the server says: {request:#?}");
@@ -393,7 +393,7 @@ impl<T: TestTarget> TestServer<T> {
     fn read_everything(&self) -> ReferenceModel {
         let (all, result) = self.read(everything());
         assert_eq!(result, Ok(()), "everything can be read");
-        ReferenceModel::of(all, self.state().mirror.initial.clone())
+        ReferenceModel::of(all, self.state().shadow.initial.clone())
     }
 
     /// Returns the contents of the pipeline that reads and writes refer to.
@@ -445,12 +445,12 @@ fn everything() -> v1::ReadRequest {
     v1::ReadRequest { device_id: 1, entities, ..Default::default() }
 }
 
-/// Returns the contents of a pipeline, as the mirror and as its switch hold them.
+/// Returns the contents of a pipeline, as the shadow and as its switch hold them.
 fn written(state: &PipelineState, switch: &dyn SwitchControl) -> WrittenState {
-    let PipelineState { pipeline: Pipeline { schema, .. }, mirror, .. } = state;
+    let PipelineState { pipeline: Pipeline { schema, .. }, shadow, .. } = state;
     let kept = |id, _, index| {
-        let single = mirror.meters.get(&(id, Some(index)));
-        single.or_else(|| mirror.meters.get(&(id, None))).copied().flatten()
+        let single = shadow.meters.get(&(id, Some(index)));
+        single.or_else(|| shadow.meters.get(&(id, None))).copied().flatten()
     };
     let had = |_, ir, index| {
         let config = switch.objects().meter_config(ir, index).expect("it is there");
@@ -458,8 +458,8 @@ fn written(state: &PipelineState, switch: &dyn SwitchControl) -> WrittenState {
     };
     let (kept, had) = (meters(schema, kept), meters(schema, had));
     WrittenState {
-        kept: shared_state(mirror).into_iter().chain(kept).collect(),
-        had: shared_state(&Mirror::of(schema, switch)).into_iter().chain(had).collect(),
+        kept: shared_state(shadow).into_iter().chain(kept).collect(),
+        had: shared_state(&ShadowState::of(schema, switch)).into_iter().chain(had).collect(),
     }
 }
 
@@ -469,21 +469,21 @@ fn meters(schema: &Schema, config: impl Fn(u32, ir::MeterId, u64) -> Option<v1::
     cells.map(|(array, index)| format!("meter {} {index} {:?}", array.id, config(array.id, array.ir, index))).collect()
 }
 
-/// Renders the part of a mirror that the switch holds too. Metadata and digest configs, which only the server keeps,
+/// Renders the part of a shadow that the switch holds too. Metadata and digest configs, which only the server keeps,
 /// are left out.
-fn shared_state(mirror: &Mirror) -> Vec<String> {
-    let entries = mirror.tables.values().flat_map(|entries| entries.iter()).map(|(_, entry)| {
+fn shared_state(shadow: &ShadowState) -> Vec<String> {
+    let entries = shadow.tables.values().flat_map(|entries| entries.iter()).map(|(_, entry)| {
         let v1::TableEntry { table_id, r#match, priority, action, idle_timeout_ns, meter_config, is_const, .. } =
             decode(entry);
         let meter = meter_config.map(|config| format!("{config:?}"));
         format!("{table_id} {match:?} {priority} {action:?} {idle_timeout_ns} {meter:?} {is_const}")
     });
-    let defaults = mirror.defaults.values().map(|entry| format!("default {} {:?}", entry.table_id, entry.action));
-    let members = mirror.members.iter().map(|(key, action)| format!("member {key:?} {action:?}"));
-    let groups = mirror.groups.iter().map(|(_, group)| format!("{group:?}"));
-    let multicast = mirror.multicast.iter().map(|(id, group)| format!("multicast {id} {:?}", group.replicas));
-    let clones = mirror.clones.iter().map(|(_, session)| format!("{session:?}"));
-    let value_sets = mirror.value_sets.iter().filter(|(_, members)| !members.is_empty()).map(|(id, members)| {
+    let defaults = shadow.defaults.values().map(|entry| format!("default {} {:?}", entry.table_id, entry.action));
+    let members = shadow.members.iter().map(|(key, action)| format!("member {key:?} {action:?}"));
+    let groups = shadow.groups.iter().map(|(_, group)| format!("{group:?}"));
+    let multicast = shadow.multicast.iter().map(|(id, group)| format!("multicast {id} {:?}", group.replicas));
+    let clones = shadow.clones.iter().map(|(_, session)| format!("{session:?}"));
+    let value_sets = shadow.value_sets.iter().filter(|(_, members)| !members.is_empty()).map(|(id, members)| {
         let mut members: Vec<_> = members.iter().map(|member| format!("{member:?}")).collect();
         members.sort();
         format!("value set {id} {members:?}")

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use p4runtime_proto::bytestring::shortest;
 use p4runtime_proto::v1;
 use v1::entity::Entity;
 use v1::field_match::FieldMatchType;
@@ -9,7 +10,6 @@ use v1::packet_replication_engine_entry::Type as Replication;
 use v1::table_action::Type as Target;
 use v1::update::Type;
 
-use crate::bytestring::shortest;
 use crate::status::Code;
 
 /// Written entities by their identity, in canonical form.

@@ -9,11 +9,12 @@ use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime_server::{Settings, Tls};
 use tokio::runtime::Runtime;
-use tonic::Code;
 use tonic::codegen::tokio_stream::pending;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Code, Response, Status, Streaming};
 
-use crate::hostile::rig::{SOON, bare, channel};
+use crate::hostile::rig::{CLIENT_TIMEOUT, SOON, bare, channel};
 
 /// Connects, if the server accepts: it speaks first.
 fn connect(address: SocketAddr) -> Option<TcpStream> {
@@ -32,6 +33,11 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime starts")
 }
 
+/// Limits the time of clients.
+fn impatient(settings: Settings) -> Settings {
+    Settings { client_timeout: CLIENT_TIMEOUT, ..settings }
+}
+
 /// Whether a connection is closed soon, whatever the server sends before.
 fn ends(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(SOON)).expect("it has a timeout");
@@ -43,8 +49,7 @@ fn ends(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn idle_connections_give_way_and_busy_ones_do_not() {
-    let client_timeout = Duration::from_secs(60);
-    let (listening, _end) = bare(|settings| Settings { max_connections: 3, client_timeout, ..settings }, None);
+    let (listening, _end) = bare(|settings| Settings { max_connections: 3, ..settings }, None);
     let address = listening.address();
     let runtime = runtime();
     let busy = channel(&runtime, address);
@@ -80,8 +85,7 @@ fn idle_connections_give_way_and_busy_ones_do_not() {
 
 #[test]
 fn an_address_has_its_share_of_connections() {
-    let client_timeout = Duration::from_secs(60);
-    let limits = |settings| Settings { max_connections: 10, max_connections_a_peer: 2, client_timeout, ..settings };
+    let limits = |settings| Settings { max_connections: 10, max_connections_a_peer: 2, ..settings };
     let (listening, _end) = bare(limits, None);
     let mut silent: Vec<_> = (0..3).map(|_| connect(listening.address()).expect("it comes in")).collect();
     assert!(ends(&mut silent[0]), "its own first one went");
@@ -89,12 +93,15 @@ fn an_address_has_its_share_of_connections() {
 
 #[test]
 fn connections_that_do_not_speak_are_closed() {
-    let (listening, _end) = bare(|settings| settings, None);
+    let (listening, _end) = bare(impatient, None);
     // Nothing, half of HTTP/2's preface, and all of it with settings, but no call.
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-    for said in [&b""[..], &preface[..12], preface] {
+    let silent = [&b""[..], &preface[..12], preface].map(|said| {
         let mut stream = TcpStream::connect(listening.address()).expect("the listener takes it");
         stream.write_all(said).expect("a few bytes can be sent");
+        (said, stream)
+    });
+    for (said, mut stream) in silent {
         assert!(ends(&mut stream), "{said:?}");
     }
 }
@@ -111,7 +118,9 @@ fn connections_that_do_not_speak_behind_tls_are_closed() {
     let read = |end: &str| std::fs::read(path(end)).expect("it was made");
     let tls = Tls { certificate: read("pem"), key: read("key"), client_authority: None };
     let _ = (std::fs::remove_file(path("pem")), std::fs::remove_file(path("key")));
-    let (listening, _end) = bare(|settings| settings, Some(tls));
+    // Time for the handshake, also on a busy machine.
+    let client_timeout = Duration::from_secs(10);
+    let (listening, _end) = bare(|settings| Settings { client_timeout, ..settings }, Some(tls));
     let mut client = Command::new("openssl")
         .args(["s_client", "-alpn", "h2", "-connect", &listening.address().to_string()])
         .stdin(Stdio::piped())
@@ -133,22 +142,43 @@ fn connections_that_do_not_speak_behind_tls_are_closed() {
     assert!(said.contains("ALPN protocol: h2"), "the handshake was done: {said}");
 }
 
+async fn open(channel: &Channel) -> Result<Streaming<v1::StreamMessageResponse>, Status> {
+    let mut client = P4RuntimeClient::new(channel.clone());
+    client.stream_channel(pending()).await.map(Response::into_inner)
+}
+
+/// Opens a stream as soon as another has made room.
+async fn open_again(channel: &Channel) {
+    let start = Instant::now();
+    while let Err(refused) = open(channel).await {
+        assert_eq!(refused.code(), Code::ResourceExhausted);
+        assert!(start.elapsed() < SOON, "there is room again");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 #[test]
-fn streams_that_do_not_speak_end_and_one_address_has_so_many() {
+fn streams_per_address_are_limited() {
     let (listening, _end) = bare(|settings| Settings { max_streams_a_peer: 2, ..settings }, None);
     let runtime = runtime();
     let channel = channel(&runtime, listening.address());
     runtime.block_on(async {
-        let open = || async {
-            let mut client = P4RuntimeClient::new(channel.clone());
-            client.stream_channel(pending()).await.map(tonic::Response::into_inner)
-        };
-        let mut first = open().await.expect("there is room");
-        let _second = open().await.expect("there is room");
-        let third = open().await.map(|_| ()).expect_err("there is no room for a third");
+        let _first = open(&channel).await.expect("there is room");
+        let _second = open(&channel).await.expect("there is room");
+        let third = open(&channel).await.map(|_| ()).expect_err("there is no room for a third");
         assert_eq!(third.code(), Code::ResourceExhausted);
-        let ended = first.message().await.expect_err("it has said nothing");
+    });
+}
+
+#[test]
+fn silent_streams_are_closed_and_leave_room() {
+    let (listening, _end) = bare(|settings| Settings { max_streams_a_peer: 1, ..impatient(settings) }, None);
+    let runtime = runtime();
+    let channel = channel(&runtime, listening.address());
+    runtime.block_on(async {
+        let mut silent = open(&channel).await.expect("there is room");
+        let ended = silent.message().await.expect_err("it has said nothing");
         assert_eq!(ended.code(), Code::DeadlineExceeded);
-        open().await.map(|_| ()).expect("there is room again");
+        open_again(&channel).await;
     });
 }

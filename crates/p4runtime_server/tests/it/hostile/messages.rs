@@ -1,20 +1,24 @@
 //! Messages that decode to much, arrive slowly or never.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use p4runtime_proto::config::P4Info;
+use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
+use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 use tonic::Code;
+use tonic::codegen::Bytes;
 use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 use tonic::transport::Channel;
 use v1::stream_message_request::Update;
 
-use crate::hostile::rig::{CLIENT_TIMEOUT, Rig, bytes, claim, framed, primary, status, write};
+use crate::hostile::rig::{CLIENT_TIMEOUT, Rig, SOON, bytes, claim, framed, primary, status, write};
 
 #[test]
 fn a_message_that_becomes_too_much_is_refused() {
-    let rig = Rig::new(0);
+    let rig = Rig::new();
     // As many empty updates as fit, and the equivalent in a read.
     for (name, element) in [("Write", 0x22), ("Read", 0x12)] {
         let message = framed(&[element, 0].repeat(15 << 20));
@@ -27,6 +31,65 @@ fn a_message_that_becomes_too_much_is_refused() {
     // Messages of a stream have a lower limit.
     let long = framed(&vec![0; 300 << 10]);
     assert_eq!(rig.runtime.block_on(status(rig.channel(), "StreamChannel", vec![long], true)), Code::ResourceExhausted);
+}
+
+/// Returns a request to set the program that a file of `triplane build` holds. Its P4Info has `tables` empty tables.
+fn config_of_tables(tables: usize) -> v1::SetForwardingPipelineConfigRequest {
+    let mut parts = Vec::new();
+    for part in [&b"0"[..], b"x.p4", &[0x12, 0].repeat(tables), b""] {
+        parts.extend((part.len() as u32).to_le_bytes());
+        parts.extend(part);
+    }
+    let head = [&b"\x89TPL\r\n\x1a\n"[..], &compiler::FORMAT.to_le_bytes()].concat();
+    let p4_device_config = [&head, &Sha256::digest(&parts)[..], &parts].concat();
+    v1::SetForwardingPipelineConfigRequest {
+        device_id: 1,
+        election_id: Some(v1::Uint128 { high: 0, low: 1 }),
+        action: v1::set_forwarding_pipeline_config_request::Action::Verify.into(),
+        config: Some(v1::ForwardingPipelineConfig {
+            p4info: Some(P4Info::default()),
+            p4_device_config,
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn a_program_file_that_becomes_too_much_is_refused() {
+    let rig = Rig::new();
+    let channel = rig.channel();
+    rig.runtime.block_on(async {
+        let (mut client, _stream) = primary(channel).await;
+        let refused =
+            client.set_forwarding_pipeline_config(config_of_tables(7 << 20)).await.expect_err("it is refused");
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().contains("more than 256 MiB of memory"), "{refused}");
+    });
+}
+
+#[test]
+fn p4info_of_program_files_is_charged_like_messages() {
+    let rig = Rig::with(CLIENT_TIMEOUT, 0);
+    // The switch does not run, so the write keeps its turn, and all others wait and hold their memory.
+    let first = write(vec![rig.insert(1, Vec::new())]);
+    let channels: Vec<_> = (2..6).map(|host| rig.channel_from(host)).collect();
+    // As many tables as are within the limit, and a power of two: more than half of the limit.
+    let file = |tables| config_of_tables(tables).config.expect("it has one").p4_device_config;
+    let sizes = (10..23).map(|power| 1 << power);
+    let tables = sizes.take_while(|tables| compiler::ProgramFile::p4info_memory(&file(*tables)) > 0).last();
+    let request = framed(&config_of_tables(tables.expect("small files are within it")).encode_to_vec());
+    let own = rig.channel();
+    rig.runtime.block_on(async {
+        let (mut client, _stream) = primary(own).await;
+        tokio::spawn(async move { client.write(first).await });
+        rig.has_submitted().await;
+        let mut calls: JoinSet<_> = channels
+            .into_iter()
+            .map(|channel| status(channel, "SetForwardingPipelineConfig", vec![request.clone()], true))
+            .collect();
+        few_wait(&mut calls).await;
+    });
 }
 
 fn prefixed(tag: u8, contents: &[u8]) -> Vec<u8> {
@@ -42,8 +105,8 @@ fn prefixed(tag: u8, contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
-    let rig = Rig::new(0);
+fn malformed_messages_are_refused() {
+    let rig = Rig::new();
     let ends = |name: &str, pieces: Vec<&'static [u8]>| {
         let pieces = pieces.into_iter().map(Into::into).collect();
         rig.runtime.block_on(status(rig.channel(), name, pieces, true))
@@ -58,30 +121,37 @@ fn what_is_no_message_is_refused() {
 
 #[test]
 fn a_message_that_does_not_come_is_not_waited_for() {
-    let rig = Rig::new(0);
-    let stays = |name: &str, pieces| rig.runtime.block_on(status(rig.channel(), name, pieces, false));
+    let rig = Rig::with(CLIENT_TIMEOUT, 0);
+    let mut calls = Vec::new();
+    let mut stays = |name: &'static str, pieces: Vec<Bytes>| {
+        let call = status(rig.channel(), name, pieces.clone(), false);
+        calls.push((rig.runtime.spawn(call), name, pieces));
+    };
     for pieces in [vec![], vec![b"\0\0"[..].into()], vec![b"\0\0\0\0\x09abc"[..].into()], vec![framed(b"")]] {
-        assert_eq!(stays("Write", pieces.clone()), Code::DeadlineExceeded, "{pieces:?}");
-        assert_eq!(stays("StreamChannel", pieces), Code::DeadlineExceeded);
+        stays("Write", pieces.clone());
+        stays("StreamChannel", pieces);
     }
     // A stream may be silent after arbitration, but not in the middle of a message.
-    let pieces = vec![bytes(&claim(1)), b"\0\0\0\0\x09abc"[..].into()];
-    assert_eq!(stays("StreamChannel", pieces), Code::DeadlineExceeded);
+    stays("StreamChannel", vec![bytes(&claim(1)), b"\0\0\0\0\x09abc"[..].into()]);
+    for (call, name, pieces) in calls {
+        let code = rig.runtime.block_on(call).expect("it does not panic");
+        assert_eq!(code, Code::DeadlineExceeded, "{name}: {pieces:?}");
+    }
 }
 
 #[test]
 fn a_stream_that_said_who_it_is_may_be_silent() {
-    let rig = Rig::new(0);
+    let rig = Rig::with(CLIENT_TIMEOUT, 0);
     let channel = rig.channel();
     rig.runtime.block_on(async {
         let (_client, mut answers) = primary(channel).await;
-        assert!(tokio::time::timeout(3 * CLIENT_TIMEOUT, answers.message()).await.is_err(), "nothing happens");
+        assert!(tokio::time::timeout(2 * CLIENT_TIMEOUT, answers.message()).await.is_err(), "nothing happens");
     });
 }
 
 #[test]
 fn a_long_role_config_ends_the_stream() {
-    let rig = Rig::new(0);
+    let rig = Rig::new();
     let channel = rig.channel();
     rig.runtime.block_on(async {
         for (bytes, code) in [(16 << 10, Code::InvalidArgument), ((16 << 10) + 1, Code::ResourceExhausted)] {
@@ -103,7 +173,7 @@ fn a_long_role_config_ends_the_stream() {
 
 #[test]
 fn a_hundred_thousand_entries_are_one_write() {
-    let mut rig = Rig::new(0);
+    let mut rig = Rig::new();
     let request = write((0..100_000).map(|key| rig.insert(key, Vec::new())).collect());
     let channel = rig.channel();
     rig.until(async move {
@@ -112,15 +182,28 @@ fn a_hundred_thousand_entries_are_one_write() {
     });
 }
 
-/// Returns the code of a write of `updates` empty updates, unless it waits.
-async fn waits(channel: Channel, updates: usize) -> Option<Code> {
-    let message = framed(&[0x22, 0].repeat(updates));
-    tokio::time::timeout(20 * CLIENT_TIMEOUT, status(channel, "Write", vec![message], true)).await.ok()
+/// Returns the code of a write of `updates` empty updates.
+async fn empty_updates(channel: Channel, updates: usize) -> Code {
+    status(channel, "Write", vec![framed(&[0x22, 0].repeat(updates))], true).await
+}
+
+/// Checks that one to three calls wait, and that all others are refused since there is no memory for them.
+async fn few_wait(calls: &mut JoinSet<Code>) {
+    let mut codes = Vec::new();
+    while calls.len() > 3 {
+        codes.push(calls.join_next().await.expect("there are more").expect("it does not panic"));
+    }
+    // The others have longer than any call waits for memory.
+    while let Ok(Some(code)) = tokio::time::timeout(2 * CLIENT_TIMEOUT, calls.join_next()).await {
+        codes.push(code.expect("it does not panic"));
+    }
+    assert!(codes.iter().all(|code| *code == Code::ResourceExhausted), "{codes:?}");
+    assert!(!calls.is_empty(), "none of them got memory");
 }
 
 #[test]
 fn one_address_leaves_memory_to_others() {
-    let rig = Rig::new(0);
+    let rig = Rig::with(CLIENT_TIMEOUT, 0);
     // The switch does not run, so the first write keeps its turn, and all others wait and hold their memory.
     let first = write(vec![rig.insert(1, Vec::new())]);
     let greedy: Vec<_> = (0..10).map(|_| rig.channel_from(2)).collect();
@@ -128,43 +211,36 @@ fn one_address_leaves_memory_to_others() {
     rig.runtime.block_on(async {
         let (mut client, _stream) = primary(own).await;
         tokio::spawn(async move { client.write(first).await });
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let calls: JoinSet<_> = greedy.into_iter().map(|channel| waits(channel, 80_000)).collect();
-        tokio::time::sleep(4 * CLIENT_TIMEOUT).await;
-        let modest = waits(modest, 80_000).await;
-        assert_eq!(modest, None, "it got its memory, and waits for its turn");
-        let codes = calls.join_all().await;
-        let refused = codes.iter().filter(|code| **code == Some(Code::ResourceExhausted)).count();
-        let waiting = codes.iter().filter(|code| code.is_none()).count();
-        assert!((1..=3).contains(&waiting) && refused + waiting == codes.len(), "{codes:?}");
+        rig.has_submitted().await;
+        let mut calls: JoinSet<_> = greedy.into_iter().map(|channel| empty_updates(channel, 80_000)).collect();
+        few_wait(&mut calls).await;
+        let modest = tokio::time::timeout(2 * CLIENT_TIMEOUT, empty_updates(modest, 80_000)).await;
+        assert!(modest.is_err(), "it got no memory, or did not wait for its turn: {modest:?}");
+        assert!(calls.try_join_next().is_none(), "the calls that got memory did not wait for their turn");
     });
 }
 
 #[test]
 fn messages_of_all_calls_share_the_memory() {
-    let mut rig = Rig::new(0);
+    let mut rig = Rig::with(CLIENT_TIMEOUT, 0);
     // The switch does not run, so the first write keeps its turn, and all others wait and hold their memory.
     let first = write(vec![rig.insert(1, Vec::new())]);
     let channels: Vec<_> = (0..10).map(|at| rig.channel_from(2 + at % 5)).collect();
     let own = rig.channel();
-    let (codes, answers) = rig.runtime.block_on(async {
+    let answers = rig.runtime.block_on(async {
         let (mut client, answers) = primary(own).await;
         tokio::spawn(async move { client.write(first).await });
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let calls: JoinSet<_> = channels.into_iter().map(|channel| waits(channel, 150_000)).collect();
-        (calls.join_all().await, answers)
+        rig.has_submitted().await;
+        let mut calls: JoinSet<_> = channels.into_iter().map(|channel| empty_updates(channel, 150_000)).collect();
+        few_wait(&mut calls).await;
+        answers
     });
-    let refused = codes.iter().filter(|code| **code == Some(Code::ResourceExhausted)).count();
-    let waiting = codes.iter().filter(|code| code.is_none()).count();
-    assert!((1..=3).contains(&waiting), "{codes:?}");
-    assert_eq!(refused + waiting, codes.len(), "{codes:?}");
     // When the switch runs again, their memory is free for others.
     let channel = rig.channel();
     let after = rig.until(async move {
-        let empty = framed(&[0x22, 0].repeat(150_000));
         let mut code = Code::ResourceExhausted;
         while code == Code::ResourceExhausted {
-            code = status(channel.clone(), "Write", vec![empty.clone()], true).await;
+            code = empty_updates(channel.clone(), 150_000).await;
         }
         code
     });
@@ -173,37 +249,55 @@ fn messages_of_all_calls_share_the_memory() {
 }
 
 #[test]
-fn who_sends_long_messages_keeps_nobody_from_short_ones() {
-    let mut rig = Rig::new(0);
+fn long_messages_do_not_block_short_ones() {
+    let mut rig = Rig::with(CLIENT_TIMEOUT, 0);
     // Two addresses announce long messages and send nothing of them. Long messages may take 224 MiB, and each of
     // these needs twice its length.
     let announce = |mebibytes: u32| [&[0][..], &(mebibytes << 20).to_be_bytes()].concat().into();
     let hostile: Vec<_> = [2, 2, 3, 3].map(|host| rig.channel_from(host)).into();
     let calls = hostile.into_iter().zip([32, 32, 32, 16]).map(|(channel, mebibytes)| {
-        let pieces = vec![announce(mebibytes)];
-        async move { tokio::time::timeout(20 * CLIENT_TIMEOUT, status(channel, "Write", pieces, false)).await.ok() }
+        let pieces: Vec<Bytes> = vec![announce(mebibytes)];
+        async move {
+            let begin = Instant::now();
+            let mut code = Code::ResourceExhausted;
+            // Refused only if the probe below came first.
+            while code == Code::ResourceExhausted {
+                code = status(channel.clone(), "Write", pieces.clone(), false).await;
+            }
+            (code, mebibytes, begin.elapsed())
+        }
     });
-    let calls: JoinSet<_> = rig.runtime.block_on(async { calls.collect() });
+    let mut calls: JoinSet<_> = rig.runtime.block_on(async { calls.collect() });
     let long = rig.channel_from(4);
     rig.runtime.block_on(async {
-        tokio::time::sleep(3 * CLIENT_TIMEOUT).await;
-        let refused = status(long, "Write", vec![announce(16)], false).await;
-        assert_eq!(refused, Code::ResourceExhausted, "they have all");
+        tokio::time::sleep(CLIENT_TIMEOUT / 3).await;
+        let begin = Instant::now();
+        loop {
+            let probe = status(long.clone(), "Write", vec![announce(16)], false);
+            match tokio::time::timeout(2 * CLIENT_TIMEOUT, probe).await {
+                Ok(refused) => break assert_eq!(refused, Code::ResourceExhausted, "they have all"),
+                Err(_) => assert!(begin.elapsed() < SOON, "they have all"),
+            }
+        }
     });
     let request = write((0..1_000).map(|key| rig.insert(key, vec![7; 40])).collect());
-    assert!(bytes(&request).len() > 50_000, "it is no message that needs no room");
+    assert!(bytes(&request).len() > 50_000, "it is not a message that needs no room");
     let channel = rig.channel_from(4);
     rig.until(async move {
         let (mut client, _stream) = primary(channel).await;
         client.write(request).await.expect("it is written");
     });
-    let codes = rig.runtime.block_on(calls.join_all());
-    assert!(codes.iter().all(Option::is_none), "they were there meanwhile: {codes:?}");
+    // They were there meanwhile, unless the machine took longer than such messages may take (1 MiB a second).
+    while let Some(ended) = calls.try_join_next() {
+        let (code, mebibytes, after) = ended.expect("it does not panic");
+        assert_eq!(code, Code::DeadlineExceeded);
+        assert!(after >= CLIENT_TIMEOUT + Duration::from_secs(mebibytes.into()), "{mebibytes} MiB: {after:?}");
+    }
 }
 
 #[test]
-fn what_a_client_sent_is_given_back_in_part_only() {
-    let rig = Rig::new(0);
+fn error_messages_quote_requests_in_part_only() {
+    let rig = Rig::new();
     let channel = rig.channel();
     rig.runtime.block_on(async {
         let long = v1::PacketOut { payload: vec![7; 200_000], metadata: Vec::new() };

@@ -1,9 +1,10 @@
-//! A server with short timeouts, and calls with arbitrary bytes.
+//! A server that limits its clients, and calls with arbitrary bytes.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,9 +26,11 @@ use tonic::transport::{Channel, Endpoint};
 use v1model::{Config, Switch, V1Model};
 
 /// Timeout for everything that must come.
-pub const SOON: Duration = Duration::from_secs(10);
-/// The server's timeout for clients.
-pub const CLIENT_TIMEOUT: Duration = Duration::from_millis(300);
+pub const SOON: Duration = Duration::from_secs(60);
+/// The server's timeout for clients in the tests of that timeout. All other clients are faster, also on busy machines.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The server's timeout for clients in the other tests.
+const LONG_CLIENT_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A table whose entries may have everything.
 const PROGRAM: &str = r#"
@@ -49,12 +52,12 @@ control D(packet_out b, in H h) { apply {} }
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "#;
 
-/// Starts a server without a pipeline. Also returns the packet thread's end.
+/// Starts a server without a pipeline, whose clients have ten minutes. Also returns the packet thread's end.
 pub fn bare(change: impl FnOnce(Settings) -> Settings, tls: Option<Tls>) -> (Listening, OperationReceiver) {
     let builder = |program| Switch::new(program, Config::with_ports(1));
     let DataPlaneChannels { handle, notifications, operations, .. } =
         DataPlaneChannels::new(switch_builder(builder), Arc::new(|| {}));
-    let settings = Settings { client_timeout: CLIENT_TIMEOUT, ..Settings::new(&V1Model, [1], None) };
+    let settings = Settings { client_timeout: LONG_CLIENT_TIMEOUT, ..Settings::new(&V1Model, [1], None) };
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let listening = listen(Server::new(change(settings)), handle, notifications, here, tls);
     (listening.expect("the server listens"), operations)
@@ -68,11 +71,18 @@ pub struct Rig {
     action: u32,
     switch: Switch,
     operations: OperationReceiver,
+    /// Number of operations that the server has submitted.
+    submitted: Arc<AtomicU64>,
 }
 
 impl Rig {
-    /// Starts a server whose program has `comments` bytes of comments.
-    pub fn new(comments: usize) -> Rig {
+    /// Starts a server whose clients have ten minutes.
+    pub fn new() -> Rig {
+        Rig::with(LONG_CLIENT_TIMEOUT, 0)
+    }
+
+    /// Starts a server with this timeout for clients, and a program with `comments` bytes of comments.
+    pub fn with(client_timeout: Duration, comments: usize) -> Rig {
         let source = format!("{PROGRAM}//{}", "x".repeat(comments));
         let compiled = compiler::expect_program(&Source::new("program.p4", &source), &V1Model);
         let (program, info) = (compiled.ir, compiled.p4info);
@@ -81,14 +91,29 @@ impl Rig {
         let (program, config) = (Arc::new(program), Config::with_ports(1));
         let switch = Switch::new(program.clone(), config.clone()).expect("the switch runs it");
         let builder = move |program| Switch::new(program, config.clone());
+        let submitted = Arc::new(AtomicU64::new(0));
+        let counter = submitted.clone();
+        let waker = Arc::new(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+        });
         let DataPlaneChannels { handle, notifications, operations, .. } =
-            DataPlaneChannels::new(switch_builder(builder), Arc::new(|| {}));
-        let settings = Settings { client_timeout: CLIENT_TIMEOUT, ..Settings::new(&V1Model, [1], None) };
+            DataPlaneChannels::new(switch_builder(builder), waker);
+        let settings = Settings { client_timeout, ..Settings::new(&V1Model, [1], None) };
         let server = Server::new(settings).with_pipeline(Pipeline::new(program, info, source.into_bytes()), &switch);
         let here = SocketAddr::from(([127, 0, 0, 1], 0));
         let listening = listen(server, handle, notifications, here, None).expect("the server listens");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        Rig { runtime: runtime.expect("a runtime starts"), listening, table, action, switch, operations }
+        Rig { runtime: runtime.expect("a runtime starts"), listening, table, action, switch, operations, submitted }
+    }
+
+    /// Waits until the server has submitted an operation to the switch.
+    pub async fn has_submitted(&self) {
+        let submitted = async {
+            while self.submitted.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(SOON, submitted).await.expect("an operation is submitted");
     }
 
     /// Opens a connection.
@@ -125,7 +150,7 @@ impl Rig {
 
     /// Returns an insertion of the entry with this key.
     pub fn insert(&self, key: u32, metadata: Vec<u8>) -> v1::Update {
-        let value = p4runtime_server::bytestring::shortest(&key.to_be_bytes());
+        let value = p4runtime_proto::bytestring::shortest(&key.to_be_bytes());
         let exact = v1::field_match::FieldMatchType::Exact(v1::field_match::Exact { value });
         let action =
             v1::Action { action_id: self.action, params: vec![v1::action::Param { param_id: 1, value: vec![1] }] };

@@ -66,8 +66,8 @@ fn each_update_has_its_own_error() {
     assert_eq!(rows(&rig), [row(&rig, 1, 2), row(&rig, 3, 2)]);
 }
 
-/// 12.3 If the errors of a batch do not fit into a response, the first updates have details, and the message names as many
-/// failed updates as fit.
+/// 12.3 If the errors of a batch do not fit into a response, the first updates have details, and the message names as
+/// many failed updates as fit.
 #[test]
 fn errors_of_a_huge_batch_do_not_break_the_call() {
     const HUGE: u64 = 3_000;

@@ -1,7 +1,5 @@
 //! Sections 9.8, 16.3 and 16.4: digests and idle timeouts.
 
-use std::time::Duration;
-
 use crate::spec::rig::*;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::digest_entry::Config;
@@ -145,7 +143,9 @@ fn acknowledged_messages_may_come_again() {
     rig.through(2, &data(1, 0, 0, 0, 0));
     rig.primary().is_quiet();
     rig.primary().send(Request::DigestAck(v1::DigestListAck { digest_id, list_id: first.list_id }));
-    std::thread::sleep(Duration::from_millis(100));
+    // Messages of a stream are processed in order.
+    rig.primary().arbitrate(DEVICE, "", Some(1));
+    rig.primary().mastership();
     rig.through(2, &data(1, 0, 0, 0, 0));
     assert_eq!(learned(&list(rig.primary())), learned(&first));
 }

@@ -30,7 +30,9 @@ fn every_test_that_the_list_names_exists() {
             continue;
         };
         rows += 1;
-        let files = ["tests/it/spec", "tests/it", "src"].map(|folder| root.join(folder).join(format!("{module}.rs")));
+        // Encodings are of the messages' crate.
+        let folders = ["tests/it/spec", "tests/it", "src", "../p4runtime_proto/src"];
+        let files = folders.map(|folder| root.join(folder).join(format!("{module}.rs")));
         let found = files.iter().filter(|file| file.exists()).flat_map(|file| tests(file)).any(|test| test == name);
         assert!(found, "there is no test `{module}::{name}`");
     }

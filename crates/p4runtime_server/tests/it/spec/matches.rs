@@ -64,7 +64,7 @@ fn matches_are_of_the_fields_kind() {
     assert!([Code::InvalidArgument, Code::Unimplemented].contains(&refused(rig.insert(other))));
 }
 
-/// 9.1.1 Bits behind an LPM prefix are 0: INVALID_ARGUMENT otherwise.
+/// 9.1.1 Bits after an LPM prefix are 0: INVALID_ARGUMENT otherwise.
 /// 9.1.1 A prefix is no longer than its field, and not negative: INVALID_ARGUMENT.
 #[test]
 fn prefixes_are_well_formed() {

@@ -1,5 +1,5 @@
-//! The requirements of the P4Runtime specification, chapter by chapter, over gRPC. docs/p4runtime.md lists them with the
-//! names of these tests, and a test compares the list to the tests.
+//! The requirements of the P4Runtime specification, chapter by chapter, over gRPC. docs/p4runtime.md lists them with
+//! the names of these tests, and a test compares the list to the tests.
 
 #![allow(deprecated, reason = "fields that are deprecated are still to be served")]
 

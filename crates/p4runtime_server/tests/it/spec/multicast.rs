@@ -191,7 +191,7 @@ fn sessions_live() {
 fn packets_are_cloned_and_cut() {
     let rig = Rig::new();
     rig.insert(entry(&rig.info, "exact_t").exact(1, 1).does(call(&rig.info, "mirror", &[]))).unwrap();
-    // What the tables behind it do not change leaves at port 0, which is no port.
+    // What the tables after it do not change leaves at port 0, which is not a port.
     assert!(rig.copies(1, &data(1, 0, 0, 0, 0)).is_empty());
     rig.insert(v1::CloneSessionEntry { packet_length_bytes: 32, ..session(5, vec![replica(2, 1)]) }).unwrap();
     rig.send(1, &data(1, 0, 0, 0, 0));

@@ -262,7 +262,7 @@ fn a_compiled_program_is_taken() {
     };
     let mut damaged = sent.clone();
     *damaged.p4_device_config.last_mut().expect("it has bytes") ^= 1;
-    refused(damaged, "its content is not what was written");
+    refused(damaged, "its checksum does not match");
     refused(v1::ForwardingPipelineConfig { p4info: Some(rig.info.clone()), ..sent.clone() }, "does not describe");
     assert_eq!(rig.get(), sent);
 }

@@ -29,7 +29,7 @@ pub const EVERY: &str = include_str!("../../../p4/every.p4");
 pub const DEVICE: u64 = 1;
 
 /// Timeout for everything that must come.
-pub const SOON: Duration = Duration::from_secs(10);
+pub const SOON: Duration = Duration::from_secs(60);
 /// Time to wait for what must not come.
 pub const NEVER: Duration = Duration::from_millis(150);
 

@@ -49,7 +49,7 @@ pub fn code(number: i32) -> Code {
         Code::Internal,
         Code::Unavailable,
     ];
-    *ALL.iter().find(|code| **code as i32 == number).unwrap_or_else(|| panic!("{number} is no code of this server"))
+    *ALL.iter().find(|code| **code as i32 == number).unwrap_or_else(|| panic!("{number} is not a code of this server"))
 }
 
 impl Failed {
@@ -91,7 +91,7 @@ impl Session {
         let _ = requests.send(v1::StreamMessageRequest { update: Some(update) });
     }
 
-    /// Sends an arbitration update for a role of a device; `None` is no election id.
+    /// Sends an arbitration update for a role of a device; `None` is not an election id.
     pub fn arbitrate(&self, device_id: u64, role: &str, election: Option<u128>) {
         let role = (!role.is_empty()).then(|| v1::Role { name: role.to_owned(), ..Default::default() });
         self.claim(v1::MasterArbitrationUpdate {

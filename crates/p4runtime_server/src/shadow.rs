@@ -1,15 +1,15 @@
-//! The mirror of what clients wrote, in their own form (the shadow of the specification). Reads are answered from it.
+//! Keeps what clients wrote, in their own form, to answer reads from: the shadow state of the P4Runtime specification.
 //!
 //! Only counts, registers and times, which packets change, are read from the switch. Everything else is in the
-//! mirror, so that a read works on a snapshot.
+//! shadow, so a read works on a snapshot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use p4runtime_proto::bytestring::shortest;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 
-use crate::bytestring::shortest;
 use crate::cow_map::CowMap;
 use crate::key::EntryKey;
 use crate::schema::Schema;
@@ -18,9 +18,9 @@ use crate::translate::{default_of, encode_key, entry_of, print_call, print_match
 /// Ids of a profile and of a member or group.
 pub(crate) type ProfileKey = (u32, u32);
 
-/// The effect of a successful update on the mirror.
+/// The effect of a successful update on the shadow.
 #[derive(Clone, Debug)]
-pub(crate) enum MirrorChange {
+pub(crate) enum ShadowChange {
     Nothing,
     /// The entry. Without an action it keeps its present one.
     PutEntry {
@@ -66,7 +66,7 @@ pub(crate) type Entries = CowMap<EntryKey, Arc<[u8]>>;
 
 /// The contents that clients wrote. A clone is a snapshot.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mirror {
+pub(crate) struct ShadowState {
     pub tables: BTreeMap<u32, Entries>,
     /// Default entries: the present ones, and those of the program.
     pub defaults: BTreeMap<u32, v1::TableEntry>,
@@ -85,11 +85,11 @@ pub(crate) struct Mirror {
     profiles: BTreeMap<u32, u32>,
 }
 
-impl Mirror {
+impl ShadowState {
     /// Reads the state of a switch that was just built, or has entries from a file.
-    pub(crate) fn of(schema: &Schema, switch: &dyn switch::SwitchControl) -> Mirror {
+    pub(crate) fn of(schema: &Schema, switch: &dyn switch::SwitchControl) -> ShadowState {
         let profiles = schema.tables.values().filter_map(|table| Some((table.id, table.profile?))).collect();
-        let mut mirror = Mirror { profiles, ..Mirror::default() };
+        let mut shadow = ShadowState { profiles, ..ShadowState::default() };
         for table in schema.tables.values() {
             let mut entries = Entries::default();
             for installed in switch.objects().entries(table.ir) {
@@ -97,23 +97,23 @@ impl Mirror {
                 let mut entry = entry_of(schema, table, installed.entry, installed.constant);
                 entry.meter_config = installed.meter_config.map(crate::translate::print_meter);
                 if is_set(&entry) {
-                    *mirror.sets.entry(table.profile.unwrap_or(0)).or_default() += 1;
+                    *shadow.sets.entry(table.profile.unwrap_or(0)).or_default() += 1;
                 }
                 entries.insert(key, entry.encode_to_vec().into());
             }
-            mirror.tables.insert(table.id, entries);
+            shadow.tables.insert(table.id, entries);
             let entry = default_of(schema, table, switch.objects().default_action(table.ir));
-            mirror.defaults.insert(table.id, entry.clone());
+            shadow.defaults.insert(table.id, entry.clone());
             let (index, args) = &schema.program.tables[table.ir].default_action;
             let action = schema.program.tables[table.ir].actions[*index as usize].action;
             let initial = engine::ActionCall { action, args: args.clone() };
-            mirror.initial.insert(table.id, default_of(schema, table, &initial));
+            shadow.initial.insert(table.id, default_of(schema, table, &initial));
         }
-        mirror.take_profiles(schema, switch);
-        mirror.take_replication(switch);
-        mirror.take_value_sets(schema, switch);
-        mirror.take_meters(schema, switch);
-        mirror
+        shadow.take_profiles(schema, switch);
+        shadow.take_replication(switch);
+        shadow.take_value_sets(schema, switch);
+        shadow.take_meters(schema, switch);
+        shadow
     }
 
     fn take_meters(&mut self, schema: &Schema, switch: &dyn switch::SwitchControl) {
@@ -218,10 +218,10 @@ impl Mirror {
     }
 
     /// Applies the effect of a successful update.
-    pub(crate) fn apply(&mut self, change: MirrorChange) {
+    pub(crate) fn apply(&mut self, change: ShadowChange) {
         match change {
-            MirrorChange::Nothing => {}
-            MirrorChange::PutEntry { table, key, mut entry } => {
+            ShadowChange::Nothing => {}
+            ShadowChange::PutEntry { table, key, mut entry } => {
                 let entries = self.tables.entry(table).or_default();
                 if entry.action.is_none() {
                     entry.action = entries.get(&key).and_then(|before| decode(before).action);
@@ -233,7 +233,7 @@ impl Mirror {
                     self.count_sets(profile, before, now);
                 }
             }
-            MirrorChange::DropEntry { table, key } => {
+            ShadowChange::DropEntry { table, key } => {
                 let before = self.tables.get_mut(&table).and_then(|entries| entries.remove(&key));
                 if let Some(before) = before
                     && let Some(profile) = self.profiles.get(&table).copied()
@@ -241,33 +241,33 @@ impl Mirror {
                     self.count_sets(profile, is_set(&decode(&before)), false);
                 }
             }
-            MirrorChange::EntryMeter { table, key, config } => {
+            ShadowChange::EntryMeter { table, key, config } => {
                 let Some(entries) = self.tables.get_mut(&table) else { return };
                 let Some(before) = entries.get(&key) else { return };
                 let entry = v1::TableEntry { meter_config: config, ..decode(before) };
                 entries.insert(key, entry.encode_to_vec().into());
             }
-            MirrorChange::PutDefault { table, entry } => {
+            ShadowChange::PutDefault { table, entry } => {
                 let entry = entry.map(|entry| *entry).or_else(|| self.initial.get(&table).cloned());
                 self.defaults.extend(entry.map(|entry| (table, entry)));
             }
-            MirrorChange::PutMember(key, action) => drop(self.members.insert(key, Arc::from(action))),
-            MirrorChange::DropMember(key) => drop(self.members.remove(&key)),
-            MirrorChange::PutGroup(key, group) => drop(self.groups.insert(key, Arc::from(group))),
-            MirrorChange::DropGroup(key) => drop(self.groups.remove(&key)),
-            MirrorChange::PutMulticast(group) => {
+            ShadowChange::PutMember(key, action) => drop(self.members.insert(key, Arc::from(action))),
+            ShadowChange::DropMember(key) => drop(self.members.remove(&key)),
+            ShadowChange::PutGroup(key, group) => drop(self.groups.insert(key, Arc::from(group))),
+            ShadowChange::DropGroup(key) => drop(self.groups.remove(&key)),
+            ShadowChange::PutMulticast(group) => {
                 drop(self.multicast.insert(group.multicast_group_id, Arc::from(group)))
             }
-            MirrorChange::DropMulticast(id) => drop(self.multicast.remove(&id)),
-            MirrorChange::PutClone(session) => drop(self.clones.insert(session.session_id, Arc::from(session))),
-            MirrorChange::DropClone(id) => drop(self.clones.remove(&id)),
-            MirrorChange::PutValueSet(id, members) => drop(self.value_sets.insert(id, members)),
-            MirrorChange::PutDigest(id, config) => drop(self.digests.insert(id, config)),
-            MirrorChange::DropDigest(id) => drop(self.digests.remove(&id)),
-            MirrorChange::PutMeter { meter, index: Some(index), config } => {
+            ShadowChange::DropMulticast(id) => drop(self.multicast.remove(&id)),
+            ShadowChange::PutClone(session) => drop(self.clones.insert(session.session_id, Arc::from(session))),
+            ShadowChange::DropClone(id) => drop(self.clones.remove(&id)),
+            ShadowChange::PutValueSet(id, members) => drop(self.value_sets.insert(id, members)),
+            ShadowChange::PutDigest(id, config) => drop(self.digests.insert(id, config)),
+            ShadowChange::DropDigest(id) => drop(self.digests.remove(&id)),
+            ShadowChange::PutMeter { meter, index: Some(index), config } => {
                 self.meters.insert((meter, Some(index)), config);
             }
-            MirrorChange::PutMeter { meter, index: None, config } => {
+            ShadowChange::PutMeter { meter, index: None, config } => {
                 let single: Vec<u64> = self.single_meters(meter).collect();
                 for index in single {
                     self.meters.remove(&(meter, Some(index)));
@@ -285,7 +285,7 @@ impl Mirror {
 
 /// Decodes a stored entry.
 pub(crate) fn decode(bytes: &[u8]) -> v1::TableEntry {
-    v1::TableEntry::decode(bytes).expect("the mirror encoded it")
+    v1::TableEntry::decode(bytes).expect("the shadow encoded it")
 }
 
 fn is_set(entry: &v1::TableEntry) -> bool {
