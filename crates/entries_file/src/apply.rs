@@ -1,4 +1,4 @@
-//! Applies checked entries to a switch.
+//! Applies a checked entries file to a switch.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use engine::{ActionCall, ActionSpec, CrcParams, EntryError, GroupMember, MeterConfig, TableEntry, WeightedCall};
@@ -7,19 +7,21 @@ use switch::{MirrorSession, MulticastGroup, PortId, SwitchControl};
 
 use crate::{ActionInvocation, CrcSettings, Entries, EntryAction, MeterRates, Replica, WeightedAction};
 
-/// Applies a file to a fresh switch. An entry that the switch nevertheless rejects (because a table is full) is reported
-/// at its position in the file.
+/// Applies a file to a fresh switch. An entry that the switch nevertheless rejects, for example because a table is
+/// full, is reported at its position in the file; the other entries stay applied, so a caller should discard the
+/// switch.
 pub fn apply(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
-    objects(switch, entries, diagnostics);
+    apply_objects(switch, entries, diagnostics);
     for group in &entries.groups {
-        let made = switch.set_multicast_group(group.id, Some(MulticastGroup { replicas: replicas(&group.replicas) }));
-        assert!(made, "the entries reader checked the group");
+        let accepted =
+            switch.set_multicast_group(group.id, Some(MulticastGroup { replicas: replicas(&group.replicas) }));
+        assert!(accepted, "the entries reader validated the group");
     }
     for mirror in &entries.mirrors {
         let replicas = replicas(&mirror.replicas);
         let session = MirrorSession { replicas, group: mirror.group, max_bytes: mirror.truncate, ..Default::default() };
-        let made = switch.set_mirror_session(mirror.id, Some(session));
-        assert!(made, "the entries reader checked the session");
+        let accepted = switch.set_mirror_session(mirror.id, Some(session));
+        assert!(accepted, "the entries reader validated the session");
     }
     for queue in &entries.queues {
         let (port, priority) = (PortId(queue.port), queue.priority.map(|priority| priority as usize));
@@ -32,23 +34,28 @@ pub fn apply(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mu
     }
 }
 
-/// Applies tables, profiles, value sets, arrays and algorithms.
-fn objects(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
+/// Applies entries, action profiles, value sets, registers, meters and CRC parameters.
+fn apply_objects(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
     let program = switch.program().clone();
-    let mut hold = |result: Result<(), EntryError>, name: &str, span: Span| {
+    let mut report = |result: Result<(), EntryError>, name: &str, span: Span| {
         if let Err(error) = result {
-            diagnostics.push(Diagnostic::error("entries-refused", span, format!("`{name}` refuses this: {error}")));
+            diagnostics.push(Diagnostic::error(
+                "entries-refused",
+                span,
+                format!("`{name}` rejected this entry: {error}"),
+            ));
         }
     };
     let objects = switch.objects_mut();
     for member in &entries.members {
         let result = objects.insert_member(member.profile, member.id, call(&member.call));
-        hold(result, &program.profiles[member.profile].name, member.span);
+        report(result, &program.profiles[member.profile].name, member.span);
     }
     for group in &entries.member_groups {
         let one = |&(member, weight, watch_port): &(u32, u32, Option<u32>)| GroupMember { member, weight, watch_port };
+        // A maximum size of 0 means no limit.
         let result = objects.insert_group(group.profile, group.id, group.members.iter().map(one).collect(), 0);
-        hold(result, &program.profiles[group.profile].name, group.span);
+        report(result, &program.profiles[group.profile].name, group.span);
     }
     for entry in &entries.tables {
         let written = TableEntry {
@@ -62,24 +69,24 @@ fn objects(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut 
         if let (Ok(()), Some(meter)) = (&result, entry.meter) {
             result = objects.configure_entry_meter(entry.table, &entry.keys, entry.priority, Some(rates(meter)));
         }
-        hold(result, &program.tables[entry.table].name, entry.span);
+        report(result, &program.tables[entry.table].name, entry.span);
     }
     for (table, default, span) in &entries.defaults {
-        hold(objects.set_default_action(*table, call(default)), &program.tables[*table].name, *span);
+        report(objects.set_default_action(*table, call(default)), &program.tables[*table].name, *span);
     }
     for (set, member, span) in &entries.value_sets {
-        hold(objects.insert_value_set_member(*set, member.clone()), &program.value_sets[*set].name, *span);
+        report(objects.insert_value_set_member(*set, member.clone()), &program.value_sets[*set].name, *span);
     }
     for (register, index, value) in &entries.registers {
         let result = objects.set_register(*register, *index, value.clone());
-        assert!(result.is_ok(), "the entries reader checked index and width");
+        assert!(result.is_ok(), "the entries reader validated index and width");
     }
     for (meter, index, given) in &entries.meters {
         let result = match index {
             Some(index) => objects.configure_meter(*meter, *index, Some(rates(*given))),
             None => objects.configure_meters(*meter, Some(rates(*given))),
         };
-        assert!(result.is_ok(), "the entries reader checked index and rates");
+        assert!(result.is_ok(), "the entries reader validated index and rates");
     }
     for crc in &entries.crcs {
         let CrcSettings { polynomial, initial: init, reflect_in, reflect_out, final_xor: xor_out, .. } = *crc;
@@ -117,9 +124,9 @@ fn rates(rates: MeterRates) -> MeterConfig {
 }
 
 fn replicas(replicas: &[Replica]) -> Vec<switch::Replica> {
-    let made = |replica: &Replica| {
+    let copy = |replica: &Replica| {
         let backups = replica.backups.iter().copied();
         switch::Replica::new(replica.port, replica.instance as u16).with_backups(backups)
     };
-    replicas.iter().map(made).collect()
+    replicas.iter().map(copy).collect()
 }

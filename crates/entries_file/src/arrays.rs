@@ -21,13 +21,13 @@ pub(crate) fn read_register(reader: &mut FileReader<'_>, item: &Value<'_>, entri
         Some(_) => index(reader, object, register.size, &register.name),
         None => {
             let span = reader.span(object);
-            reader.error("entries-format", span, format!("{what} needs a member `index`"));
+            reader.error("entries-format", span, format!("{what} requires a member `index`"));
             None
         }
     };
     let Some(given) = member(object, "value") else {
         let span = reader.span(object);
-        reader.error("entries-format", span, format!("{what} needs a member `value`"));
+        reader.error("entries-format", span, format!("{what} requires a member `value`"));
         return;
     };
     let value = value::read(reader, given, register.width, &format!("an element of `{}`", register.name));
@@ -51,7 +51,7 @@ pub(crate) fn rates(reader: &mut FileReader<'_>, object: &Object<'_>, what: &str
     let span = reader.span(object);
     let mut number = |name: &str| {
         if member(object, name).is_none() {
-            reader.error("entries-format", span, format!("{what} needs a member `{name}`"));
+            reader.error("entries-format", span, format!("{what} requires a member `{name}`"));
         }
         reader.number(object, name, i64::MAX as u64)
     };
@@ -75,7 +75,7 @@ pub(crate) fn read_meter(reader: &mut FileReader<'_>, item: &Value<'_>, entries:
     let Some(id) = reader.named("unknown-meter", "meter", name, &candidates) else { return };
     let meter = &meters[id];
     let Some(size) = meter.size else {
-        let message = format!("`{}` is a direct meter: its rates are in the entries, as `meter_config`", meter.name);
+        let message = format!("`{}` is a direct meter: set its rates with `meter_config` in the entries", meter.name);
         return reader.error("entries-format", name.1, message);
     };
     let unit = if meter.unit == Unit::Bytes { "bytes" } else { "packets" };
@@ -86,7 +86,7 @@ pub(crate) fn read_meter(reader: &mut FileReader<'_>, item: &Value<'_>, entries:
         },
         None => None,
     };
-    let Some(rates) = rates(reader, object, &format!("{what} (in {unit} and {unit} a second)")) else { return };
+    let Some(rates) = rates(reader, object, &format!("{what} (in {unit} and {unit} per second)")) else { return };
     entries.meters.push((id, element, rates));
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn read_value_set(reader: &mut FileReader<'_>, item: &Value<'_>, entr
     let member = key_values(reader, object, &fields, &format!("value set `{}`", set.name), &described, span);
     let Some(member) = member else { return };
     if let Some((.., earlier)) = entries.value_sets.iter().find(|(set, other, _)| *set == id && *other == member) {
-        return reader.twice(span, format!("`{}` has this member already", set.name), *earlier);
+        return reader.twice(span, format!("`{}` already has this member", set.name), *earlier);
     }
     entries.value_sets.push((id, member, span));
 }
@@ -126,16 +126,16 @@ pub(crate) fn read_queue(reader: &mut FileReader<'_>, item: &Value<'_>, entries:
     reader.only_members(object, what, &["port", "priority", "rate_pps", "depth"]);
     let span = reader.span(object);
     if member(object, "port").is_none() {
-        return reader.error("entries-format", span, format!("{what} needs a member `port`"));
+        return reader.error("entries-format", span, format!("{what} requires a member `port`"));
     }
     if member(object, "rate_pps").is_none() && member(object, "depth").is_none() {
-        return reader.error("entries-format", span, format!("{what} needs a `rate_pps`, a `depth`, or both"));
+        return reader.error("entries-format", span, format!("{what} requires a `rate_pps`, a `depth`, or both"));
     }
-    let Some(port) = reader.number(object, "port", 510) else { return };
+    let Some(port) = reader.number(object, "port", reader.max_port.into()) else { return };
     let priority = reader.number(object, "priority", 7).map(|priority| priority as u32);
     let rate_pps = reader.number(object, "rate_pps", 1_000_000_000);
     if rate_pps == Some(0) {
-        reader.error("entries-value", span, "a `rate_pps` is at least 1; without one packets do not wait");
+        reader.error("entries-value", span, "`rate_pps` must be at least 1; omit it for an unlimited rate");
     }
     let depth = reader.number(object, "depth", 1 << 20).map(|depth| depth as u32);
     entries.queues.push(QueueConfig { port: port as u32, priority, rate_pps, depth });
@@ -159,7 +159,7 @@ pub(crate) fn read_crc(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &
         Some(given) => value::read(reader, given, width, &format!("`{name}`")).map(|bits| bits.low_u64() as u32),
         None => {
             let span = reader.span(object);
-            reader.error("entries-format", span, format!("{what} needs a member `{name}`"));
+            reader.error("entries-format", span, format!("{what} requires a member `{name}`"));
             None
         }
     };
@@ -168,7 +168,7 @@ pub(crate) fn read_crc(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &
         Some(Value::BooleanLit(flag)) => Some(flag.value),
         other => {
             let span = other.map_or(reader.span(object), |other| reader.span(other));
-            reader.error("entries-format", span, format!("`{name}` of {what} is `true` or `false`"));
+            reader.error("entries-format", span, format!("`{name}` of {what} must be `true` or `false`"));
             None
         }
     };
@@ -176,7 +176,7 @@ pub(crate) fn read_crc(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &
     let (Some(polynomial), Some(initial), Some(final_xor)) = (polynomial, initial, final_xor) else { return };
     let (Some(reflect_in), Some(reflect_out)) = (reflect_in, reflect_out) else { return };
     if entries.crcs.iter().any(|crc| crc.algorithm == algorithm) {
-        return reader.error("entries-duplicate", span, format!("`{name}` occurs here for the second time"));
+        return reader.error("entries-duplicate", span, format!("duplicate `{name}`"));
     }
     entries.crcs.push(CrcSettings { algorithm, polynomial, initial, reflect_in, reflect_out, final_xor });
 }

@@ -1,4 +1,4 @@
-//! The content of a file, checked against the program.
+//! Defines the content of a file, checked against the program.
 
 use bits::Bits;
 use diagnostics::Span;

@@ -34,24 +34,32 @@ const SECTIONS: &[(&str, Section)] = &[
 pub(crate) struct FileReader<'a> {
     pub program: &'a Program,
     pub diagnostics: &'a mut Diagnostics,
+    /// Maximum number of a port.
+    pub max_port: u32,
     file: FileId,
 }
 
-pub(crate) fn read(text: &str, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Entries {
+pub(crate) fn read(
+    text: &str,
+    file: FileId,
+    program: &Program,
+    max_port: u32,
+    diagnostics: &mut Diagnostics,
+) -> Entries {
     let mut entries = Entries::default();
-    let mut reader = FileReader { program, diagnostics, file };
+    let mut reader = FileReader { program, diagnostics, max_port, file };
     let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default()) {
         Ok(parsed) => parsed,
         Err(error) => {
             let range = error.range();
             let span = Span::new(file, range.start as u32, range.end as u32);
-            reader.error("json", span, format!("this is not JSON: {}", error.kind()));
+            reader.error("json", span, format!("invalid JSON: {}", error.kind()));
             return entries;
         }
     };
     let Some(Value::Object(root)) = &parsed.value else {
         let span = parsed.value.as_ref().map_or(Span::new(file, 0, 0), |value| reader.span(value));
-        reader.error("entries-format", span, "an entries file is a JSON object with a member `table_entries`");
+        reader.error("entries-format", span, "an entries file must be a JSON object with a member `table_entries`");
         return entries;
     };
     let known: Vec<&str> = SECTIONS.iter().map(|(name, _)| name).chain(IGNORED).copied().collect();
@@ -79,7 +87,8 @@ impl<'a> FileReader<'a> {
 
     /// Reports that something is already defined.
     pub fn twice(&mut self, span: Span, message: impl Into<String>, earlier: Span) {
-        self.diagnostics.push(Diagnostic::error("entries-duplicate", span, message).also(earlier, "the earlier one"));
+        self.diagnostics
+            .push(Diagnostic::error("entries-duplicate", span, message).also(earlier, "first defined here"));
     }
 
     /// Returns the value as an object, or reports that `what` should be one.
@@ -88,7 +97,7 @@ impl<'a> FileReader<'a> {
             Value::Object(object) => Some(object),
             other => {
                 let span = self.span(other);
-                self.error("entries-format", span, format!("{what} is a JSON object `{{ ... }}`"));
+                self.error("entries-format", span, format!("{what} must be a JSON object `{{ ... }}`"));
                 None
             }
         }
@@ -105,9 +114,10 @@ impl<'a> FileReader<'a> {
         let (name, span) = name;
         let (message, help) = match names::find(name, all, Endings::BehindDot) {
             Ok(found) => return Some(found),
-            Err(NoName::Ambiguous(one, other)) => {
-                (format!("`{name}` is the ending of more than one {kind}"), format!("say `{one}` or `{other}`"))
-            }
+            Err(NoName::Ambiguous(one, other)) => (
+                format!("`{name}` is ambiguous: it is a suffix of more than one {kind}"),
+                format!("write `{one}` or `{other}`"),
+            ),
             Err(NoName::Unknown) => {
                 let candidates = || all.iter().map(|(_, name)| *name);
                 let help = match names::nearest(name, candidates()) {
@@ -128,7 +138,7 @@ impl<'a> FileReader<'a> {
             Some(Value::Array(array)) => &array.elements,
             Some(other) => {
                 let span = self.span(other);
-                self.error("entries-format", span, format!("`{name}` is a JSON array `[ ... ]`"));
+                self.error("entries-format", span, format!("`{name}` must be a JSON array `[ ... ]`"));
                 &[]
             }
         }
@@ -140,12 +150,12 @@ impl<'a> FileReader<'a> {
             Some(Value::StringLit(text)) => Some((text.value.as_ref(), self.span(text))),
             Some(other) => {
                 let span = self.span(other);
-                self.error("entries-format", span, format!("`{name}` is a string"));
+                self.error("entries-format", span, format!("`{name}` must be a string"));
                 None
             }
             None => {
                 let span = self.span(object);
-                self.error("entries-format", span, format!("{what} needs a member `{name}`"));
+                self.error("entries-format", span, format!("{what} requires a member `{name}`"));
                 None
             }
         }
@@ -160,7 +170,7 @@ impl<'a> FileReader<'a> {
             _ => None,
         };
         if number.is_none() {
-            self.error("entries-value", span, format!("`{name}` is a whole number from 0 to {max}"));
+            self.error("entries-value", span, format!("`{name}` must be an integer from 0 to {max}"));
         }
         number
     }
@@ -176,11 +186,11 @@ impl<'a> FileReader<'a> {
                     Diagnostic::error("entries-format", span, format!("{what} has no member `{name}`"));
                 diagnostic = diagnostic.help(match names::nearest(name, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("it may have: {}", names::listed(known.iter().copied())),
+                    None => format!("the members are {}", names::listed(known.iter().copied())),
                 });
                 self.diagnostics.push(diagnostic);
             } else if !seen.insert(name.to_owned()) {
-                self.error("entries-format", span, format!("`{name}` occurs here for the second time"));
+                self.error("entries-format", span, format!("duplicate member `{name}`"));
             }
         }
     }

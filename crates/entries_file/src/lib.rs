@@ -66,7 +66,7 @@ use ir::Program;
 
 pub use apply::apply;
 pub use data::*;
-pub use value::text as parse_value;
+pub use value::{ValueError, text as parse_value};
 
 /// Maximum size of a file in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -74,11 +74,17 @@ pub const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Maximum number of copies that one group or session makes of a packet.
 pub use switch::MAX_REPLICAS;
 
-/// Reads the file `file` of `map` and checks it against `program`. Returns `None` if there was an error; `diagnostics`
-/// then has all errors.
-pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
+/// Reads the file `file` of `map` and checks it against `program` and the architecture's largest port number. Returns
+/// `None` if there was an error; `diagnostics` then has all errors.
+pub fn parse(
+    map: &SourceMap,
+    file: FileId,
+    program: &Program,
+    max_port: u32,
+    diagnostics: &mut Diagnostics,
+) -> Option<Entries> {
     let before = diagnostics.error_count();
     let text = map.file(file).text().clone();
-    let entries = json::read(&text, file, program, diagnostics);
+    let entries = json::read(&text, file, program, max_port, diagnostics);
     (diagnostics.error_count() == before).then_some(entries)
 }

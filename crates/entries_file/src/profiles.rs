@@ -21,7 +21,7 @@ fn profile(reader: &mut FileReader<'_>, object: &Object<'_>, what: &str) -> Opti
 fn id(reader: &mut FileReader<'_>, object: &Object<'_>, name: &str, what: &str) -> Option<u32> {
     if member(object, name).is_none() {
         let span = reader.span(object);
-        reader.error("entries-format", span, format!("{what} needs a member `{name}`"));
+        reader.error("entries-format", span, format!("{what} requires a member `{name}`"));
     }
     reader.number(object, name, u64::from(u32::MAX)).map(|id| id as u32)
 }
@@ -33,7 +33,7 @@ fn share(reader: &mut FileReader<'_>, object: &Object<'_>) -> Option<(u32, Optio
             let span = reader.span(given);
             match reader.number(object, "weight", i32::MAX as u64)? {
                 0 => {
-                    reader.error("entries-value", span, "a `weight` is at least 1");
+                    reader.error("entries-value", span, "`weight` must be at least 1");
                     return None;
                 }
                 weight => weight as u32,
@@ -41,7 +41,7 @@ fn share(reader: &mut FileReader<'_>, object: &Object<'_>) -> Option<(u32, Optio
         }
         None => 1,
     };
-    Some((weight, reader.number(object, "watch_port", 511).map(|port| port as u32)))
+    Some((weight, reader.number(object, "watch_port", reader.max_port.into()).map(|port| port as u32)))
 }
 
 pub(crate) fn read_member(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut Entries) {
@@ -64,7 +64,7 @@ pub(crate) fn read_member(reader: &mut FileReader<'_>, item: &Value<'_>, entries
     let (Some(id), Some(call)) = (id, call) else { return };
     let span = reader.span(object);
     if let Some(earlier) = entries.members.iter().find(|member| member.profile == profile && member.id == id) {
-        let message = format!("`{}` has a member {id} already", program.profiles[profile].name);
+        let message = format!("`{}` already has a member {id}", program.profiles[profile].name);
         return reader.twice(span, message, earlier.span);
     }
     entries.members.push(ProfileMember { profile, id, call, span });
@@ -78,7 +78,7 @@ pub(crate) fn read_group(reader: &mut FileReader<'_>, item: &Value<'_>, entries:
     let span = reader.span(object);
     let name = reader.program.profiles[profile].name.as_str();
     if reader.program.profiles[profile].selector.is_none() {
-        return reader.error("entries-group", span, format!("`{name}` has no selector and so no groups"));
+        return reader.error("entries-group", span, format!("`{name}` has no selector and therefore no groups"));
     }
     let id = id(reader, object, "group_id", what);
     let list = reader.list(object, "members");
@@ -94,17 +94,17 @@ pub(crate) fn read_group(reader: &mut FileReader<'_>, item: &Value<'_>, entries:
         let (Some(id), Some((weight, port))) = (id, share) else { continue };
         let span = reader.span(object);
         if !entries.members.iter().any(|member| member.profile == profile && member.id == id) {
-            let message = format!("`{name}` has no member {id}; `action_profile_members` makes them");
+            let message = format!("`{name}` has no member {id}; define it in `action_profile_members`");
             reader.error("unknown-member", span, message);
         } else if members.iter().any(|(other, ..)| *other == id) {
-            reader.error("entries-duplicate", span, format!("member {id} occurs here for the second time"));
+            reader.error("entries-duplicate", span, format!("duplicate member {id}"));
         } else {
             members.push((id, weight, port));
         }
     }
     let Some(id) = id else { return };
     if let Some(earlier) = entries.member_groups.iter().find(|group| group.profile == profile && group.id == id) {
-        return reader.twice(span, format!("`{name}` has a group {id} already"), earlier.span);
+        return reader.twice(span, format!("`{name}` already has a group {id}"), earlier.span);
     }
     entries.member_groups.push(ProfileGroup { profile, id, members, span });
 }
@@ -123,17 +123,17 @@ pub(crate) fn target(
     let given: Vec<&str> =
         ["member_id", "group_id", "one_shot"].into_iter().filter(|name| member(object, name).is_some()).collect();
     let [given] = given[..] else {
-        let forms = if grouped { "one of `member_id`, `group_id` and `one_shot`" } else { "a `member_id`" };
-        let message = format!("`{}` takes its actions from `{name}`: an entry needs {forms}", table.name);
+        let forms = if grouped { "one of `member_id`, `group_id` or `one_shot`" } else { "a `member_id`" };
+        let message = format!("`{}` takes its actions from `{name}`: an entry requires {forms}", table.name);
         reader.error("entries-action", span, message);
         return None;
     };
     if let Some(value) = member(object, "action_name") {
         let span = reader.span(value);
-        reader.error("entries-action", span, format!("an entry with `{given}` has no action of its own"));
+        reader.error("entries-action", span, format!("an entry with `{given}` cannot have an `action_name`"));
     }
     if given != "member_id" && !grouped {
-        reader.error("entries-group", span, format!("`{name}` has no selector and so no groups"));
+        reader.error("entries-group", span, format!("`{name}` has no selector and therefore no groups"));
         return None;
     }
     match given {
@@ -159,7 +159,7 @@ fn one_shot(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table) -> 
     let list = reader.list(object, "one_shot");
     if list.is_empty() || list.len() > MAX_MEMBERS {
         let span = reader.span(object);
-        reader.error("entries-format", span, format!("`one_shot` needs 1 to {MAX_MEMBERS} actions"));
+        reader.error("entries-format", span, format!("`one_shot` requires 1 to {MAX_MEMBERS} actions"));
         return None;
     }
     let mut shares = Vec::new();

@@ -41,7 +41,7 @@ pub(crate) fn read(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &mut 
         Some(Value::BooleanLit(flag)) if flag.value => default(reader, object, table_id, span, entries),
         Some(other) if !matches!(other, Value::BooleanLit(_)) => {
             let span = reader.span(other);
-            reader.error("entries-format", span, "`default_action` is `true` or `false`");
+            reader.error("entries-format", span, "`default_action` must be `true` or `false`");
         }
         _ => entry(reader, object, table_id, span, entries),
     }
@@ -53,7 +53,7 @@ fn default(reader: &mut FileReader<'_>, object: &Object<'_>, id: TableId, span: 
         let empty = matches!(given, Value::Object(object) if object.properties.is_empty());
         let span = reader.span(given);
         if !empty {
-            reader.error("entries-format", span, "a default action has no `match`: it is what a miss runs");
+            reader.error("entries-format", span, "a default action cannot have a `match`: it runs on a table miss");
         }
     }
     if table.const_default {
@@ -68,12 +68,12 @@ fn default(reader: &mut FileReader<'_>, object: &Object<'_>, id: TableId, span: 
     for name in ["priority", "member_id", "group_id", "one_shot", "idle_timeout_ns", "meter_config"] {
         if let Some(given) = member(object, name) {
             let span = reader.span(given);
-            reader.error("entries-format", span, format!("a default action has no `{name}`"));
+            reader.error("entries-format", span, format!("a default action cannot have a `{name}`"));
         }
     }
     if let Some((_, _, first)) = entries.defaults.iter().find(|(table, ..)| *table == id) {
-        let message = format!("`{}` gets its default action for the second time", table.name);
-        let diagnostic = Diagnostic::error("entries-duplicate", span, message).also(*first, "the first time");
+        let message = format!("duplicate default action for `{}`", table.name);
+        let diagnostic = Diagnostic::error("entries-duplicate", span, message).also(*first, "first defined here");
         reader.diagnostics.push(diagnostic);
     }
     entries.defaults.push((id, call, span));
@@ -93,7 +93,7 @@ fn entry(reader: &mut FileReader<'_>, object: &Object<'_>, id: TableId, span: Sp
     };
     let idle_timeout_ns = reader.number(object, "idle_timeout_ns", i64::MAX as u64).unwrap_or(0);
     if idle_timeout_ns > 0 && !table.idle_timeout {
-        let message = format!("entries of `{}` do not age: the table does not say `support_timeout`", table.name);
+        let message = format!("entries of `{}` cannot time out: the table does not set `support_timeout`", table.name);
         reader.error("entries-timeout", span, message);
     }
     let meter = meter(reader, object, table);
@@ -211,12 +211,12 @@ fn priority(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table, spa
         (true, Some(priority)) if priority > 0 => Some(priority as i32),
         (false, Some(priority)) if priority > 0 => {
             let at = member(object, "priority").map_or(span, |value| reader.span(value));
-            let message = format!("`{}` has only exact and lpm keys: its entries have no priority", table.name);
+            let message = format!("`{}` has only exact and lpm keys: its entries cannot have a priority", table.name);
             reader.error("entries-priority", at, message);
             None
         }
         (true, _) => {
-            let message = format!("an entry of `{}` needs a `priority` of at least 1; a larger one wins", table.name);
+            let message = format!("an entry of `{}` requires a `priority` of at least 1; the largest wins", table.name);
             reader.error("entries-priority", span, message);
             None
         }
@@ -257,7 +257,7 @@ pub(crate) fn key_values(
                 ok = false;
             }
             Some(index) if found[index].is_some() => {
-                reader.error("entries-format", at, format!("`{name}` occurs here for the second time"));
+                reader.error("entries-format", at, format!("duplicate key `{name}`"));
                 ok = false;
             }
             Some(index) => found[index] = Some(&property.value),
@@ -304,35 +304,40 @@ fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Optio
             value::read(reader, given, key.width, &what).map(KeyValue::Exact)
         }
         MatchKind::Lpm => {
-            let (value, length) = pair(reader, given, "/", "an lpm key is `[value, prefix length]`")?;
+            let (value, length) = pair(reader, given, "/", "an lpm key must be `[value, prefix length]`")?;
             let value = side(reader, value, key.width, &what, span)?;
             let length = side(reader, length, 32, "a prefix length", span)?.low_u64();
             if length > u64::from(key.width) {
-                let message = format!("{what} is lpm, {} bits wide; its prefix cannot have {length}", key.width);
+                let message = format!("{what} is lpm, {} bits wide; its prefix length cannot be {length}", key.width);
                 reader.error("entries-value", span, message);
                 return None;
             }
             let masked = value.and(&prefix_mask(length as u32, key.width));
             if masked != value {
-                let message = format!("{what} has bits after its prefix of {length}, which would never be compared");
+                let message =
+                    format!("{what} has bits set beyond its prefix of {length} bits, which are never compared");
                 let help = format!("write {:#x}, or a longer prefix", masked);
-                reader.diagnostics.push(Diagnostic::warning("bits-behind-prefix", span, message).help(help));
+                reader.diagnostics.push(Diagnostic::warning("bits-beyond-prefix", span, message).help(help));
             }
             Some(KeyValue::Lpm(masked, length as u32))
         }
         MatchKind::Ternary => {
-            let (value, mask) = pair(reader, given, "&&&", "a ternary key is `[value, mask]`")?;
+            let (value, mask) = pair(reader, given, "&&&", "a ternary key must be `[value, mask]`")?;
             let value = side(reader, value, key.width, &what, span)?;
             let mask = side(reader, mask, key.width, &what, span)?;
             Some(KeyValue::Ternary(value.and(&mask), mask))
         }
         MatchKind::Range => {
-            let (low, high) = pair(reader, given, "..", "a range key is `[low, high]`")?;
+            let (low, high) = pair(reader, given, "..", "a range key must be `[low, high]`")?;
             let low = side(reader, low, key.width, &what, span)?;
             let high = side(reader, high, key.width, &what, span)?;
             let order = if key.signed { low.signed_cmp(&high) } else { low.unsigned_cmp(&high) };
             if order.is_gt() {
-                reader.error("entries-value", span, format!("{what}: the range is empty, its low end is the higher"));
+                reader.error(
+                    "entries-value",
+                    span,
+                    format!("{what}: the range is empty: its low end is above its high end"),
+                );
                 return None;
             }
             Some(KeyValue::Range(low, high))
@@ -393,14 +398,14 @@ pub(crate) fn refuse_duplicates(reader: &mut FileReader<'_>, entries: &Entries) 
         let (table, span) = (&entry.table, &entry.span);
         if let Some(first) = seen.insert((*table, &entry.keys, entry.priority), *span) {
             let name = &reader.program.tables[*table].name;
-            let message = format!("an entry of `{name}` with the same match occurs earlier in the file");
-            let diagnostic = Diagnostic::error("entries-duplicate", *span, message).also(first, "the earlier one");
+            let message = format!("duplicate entry of `{name}`: the same match occurs earlier in the file");
+            let diagnostic = Diagnostic::error("entries-duplicate", *span, message).also(first, "first defined here");
             reader.diagnostics.push(diagnostic);
         }
         let own = &reader.program.tables[*table].entries;
         if own.iter().any(|other| other.keys == entry.keys && other.priority == entry.priority) {
             let name = &reader.program.tables[*table].name;
-            let message = format!("the program itself gives `{name}` an entry with the same match");
+            let message = format!("the program already defines an entry of `{name}` with the same match");
             reader.error("entries-duplicate", *span, message);
         }
     }

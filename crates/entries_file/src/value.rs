@@ -1,11 +1,64 @@
 //! Reads values and checks them against a width in bits.
 
+use std::fmt;
+
 use bits::Bits;
 use jsonc_parser::ast::Value;
 use num_bigint::{BigInt, BigUint};
 use num_traits::{Num, Signed};
 
 use crate::json::FileReader;
+
+/// A text that is not a value of a width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueError {
+    /// The JSON value is neither a number nor a string.
+    NotAScalar,
+    /// The text is neither a number nor an address; its first 40 characters.
+    NotANumberOrAddress(String),
+    /// The text has colons, and is neither a MAC nor an IPv6 address.
+    NotAnAddress(String),
+    /// The number is negative, and lower than the lowest signed value.
+    TooLow {
+        /// The first 40 characters of the number.
+        number: String,
+        /// The lowest value.
+        lowest: BigInt,
+    },
+    /// The number is higher than the highest value.
+    TooHigh {
+        /// The first 40 characters of the number.
+        number: String,
+        /// The highest value.
+        highest: Bits,
+    },
+    /// The address is wider than the value.
+    WideAddress {
+        /// The address.
+        address: String,
+        /// The kind of address: "a MAC address".
+        kind: &'static str,
+        /// The number of bits of the address.
+        bits: u32,
+    },
+}
+
+impl fmt::Display for ValueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ValueError::NotAScalar => f.write_str("a value must be a number or a string"),
+            ValueError::NotANumberOrAddress(text) => write!(f, "`{text}` is not a number or an address"),
+            ValueError::NotAnAddress(text) => write!(f, "`{text}` is neither a MAC nor an IPv6 address"),
+            ValueError::TooLow { number, lowest } => write!(f, "{number} does not fit; the minimum is {lowest}"),
+            ValueError::TooHigh { number, highest } => {
+                write!(f, "{number} does not fit; the maximum is {highest:#x}")
+            }
+            ValueError::WideAddress { address, kind, bits } => write!(f, "`{address}` is {kind} of {bits} bits"),
+        }
+    }
+}
+
+impl std::error::Error for ValueError {}
 
 /// Reads a value of `width` bits for the object `what`, or reports an error.
 pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, what: &str) -> Option<Bits> {
@@ -15,7 +68,7 @@ pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, w
         Value::StringLit(string) => text(&string.value, width),
         Value::BooleanLit(boolean) => Ok(Bits::new(u128::from(boolean.value), width)),
         Value::Array(array) if array.elements.len() == 1 => return read(reader, &array.elements[0], width, what),
-        _ => Err("a value is a number or a string".to_owned()),
+        _ => Err(ValueError::NotAScalar),
     };
     result.map_err(|reason| reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"))).ok()
 }
@@ -23,8 +76,8 @@ pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, w
 /// Parses a number or an address as a value of `width` bits.
 ///
 /// # Errors
-/// A description of what is wrong with it.
-pub fn text(text: &str, width: u32) -> Result<Bits, String> {
+/// If the text is not a number or address, or does not fit.
+pub fn text(text: &str, width: u32) -> Result<Bits, ValueError> {
     let text = text.trim();
     if let Some(bytes) = mac(text) {
         return address(&bytes, width, text, "a MAC address");
@@ -35,7 +88,7 @@ pub fn text(text: &str, width: u32) -> Result<Bits, String> {
     if text.contains(':') {
         return match text.parse::<std::net::Ipv6Addr>() {
             Ok(ip) => address(&ip.octets(), width, text, "an IPv6 address"),
-            Err(_) => Err(format!("`{text}` is neither a MAC nor an IPv6 address")),
+            Err(_) => Err(ValueError::NotAnAddress(text.to_owned())),
         };
     }
     integer(text, width)
@@ -44,7 +97,7 @@ pub fn text(text: &str, width: u32) -> Result<Bits, String> {
 /// Maximum length of a number in characters: enough for the widest value in binary.
 const MAX_DIGITS: usize = bits::MAX_WIDTH as usize + 8;
 
-fn integer(text: &str, width: u32) -> Result<Bits, String> {
+fn integer(text: &str, width: u32) -> Result<Bits, ValueError> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
@@ -54,23 +107,23 @@ fn integer(text: &str, width: u32) -> Result<Bits, String> {
         Some("0b" | "0B") => (2, &digits[2..]),
         _ => (10, digits),
     };
-    let shown: String = text.chars().take(40).collect();
+    let shown = || text.chars().take(40).collect::<String>();
     let plain = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
     if !plain || digits.len() > MAX_DIGITS {
-        return Err(format!("`{shown}` is not a number or an address"));
+        return Err(ValueError::NotANumberOrAddress(shown()));
     }
-    let magnitude = BigUint::from_str_radix(digits, radix).map_err(|_| format!("`{shown}` is not a number"))?;
+    let magnitude = BigUint::from_str_radix(digits, radix).expect("these are digits of the radix");
     if negative {
         let value = -BigInt::from(magnitude);
         let lowest = -(BigInt::from(1) << width.saturating_sub(1));
         if value < lowest {
-            return Err(format!("{shown} does not fit, the lowest value is {lowest}"));
+            return Err(ValueError::TooLow { number: shown(), lowest });
         }
         debug_assert!(!value.is_positive());
         return Ok(Bits::from_signed_big(&value, width));
     }
     if magnitude.bits() > u64::from(width) {
-        return Err(format!("{shown} does not fit, the highest value is {:#x}", Bits::ones(width)));
+        return Err(ValueError::TooHigh { number: shown(), highest: Bits::ones(width) });
     }
     Ok(Bits::from_big(&magnitude, width))
 }
@@ -86,10 +139,10 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 }
 
 /// Returns an address as a value: it has a width of its own and is zero-extended to a wider field, as numbers are.
-fn address(bytes: &[u8], width: u32, text: &str, kind: &str) -> Result<Bits, String> {
+fn address(bytes: &[u8], width: u32, text: &str, kind: &'static str) -> Result<Bits, ValueError> {
     let own = bytes.len() as u32 * 8;
     if width < own {
-        return Err(format!("`{text}` is {kind} of {own} bits"));
+        return Err(ValueError::WideAddress { address: text.to_owned(), kind, bits: own });
     }
     Ok(Bits::from_be_bytes(bytes, width))
 }
@@ -111,9 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn values_that_do_not_fit_are_refused() {
         for (bad, width) in [("256", 8), ("-129", 8), ("10.0.0.1", 16), ("1.5", 8), ("", 8), ("0x", 8), ("1e9", 64)] {
             assert!(text(bad, width).is_err(), "{bad:?} in {width} bits");
         }
+        let why = |bad, width| text(bad, width).unwrap_err().to_string();
+        assert_eq!(why("256", 8), "256 does not fit; the maximum is 0xff");
+        assert_eq!(why("-129", 8), "-129 does not fit; the minimum is -128");
+        assert_eq!(why("10.0.0.1", 16), "`10.0.0.1` is an IPv4 address of 32 bits");
+        assert_eq!(why("1:2", 48), "`1:2` is neither a MAC nor an IPv6 address");
+        assert_eq!(why("1e9", 64), "`1e9` is not a number or an address");
     }
 }

@@ -1,4 +1,4 @@
-//! Binding of a script to a program: names become ids, numbers become values of the right width. Handles, which the
+//! Binds a script to a program: names become ids, numbers become values of the right width. Handles, which the
 //! switch counts from 0, are predicted here.
 
 mod lookup;
@@ -23,14 +23,14 @@ pub fn bind(script: &Script, program: &Program, diagnostics: &mut Diagnostics) -
         Binder { program, diagnostics, entries: Vec::new(), ids: BTreeMap::new(), handles: BTreeMap::new() };
     let mut test = Test { ops: Vec::new(), ports: BTreeSet::new(), strict: false };
     for command in &script.commands {
-        match &command.what {
+        match &command.kind {
             CommandKind::Packet { port, .. } | CommandKind::Expect { port, .. } => {
                 test.ports.insert(*port);
             }
             CommandKind::NoPacket => test.strict = true,
             _ => {}
         }
-        if let Some(op) = binder.op(&command.what) {
+        if let Some(op) = binder.op(&command.kind) {
             test.ops.push((command.span, op));
         }
     }
@@ -79,7 +79,8 @@ impl Binder<'_> {
                 let digest = self.find(name, "digest", &all)?;
                 let fields = &program.digests[digest].fields;
                 if fields.len() != values.len() {
-                    let message = format!("the digest has {} fields, {} values are given", fields.len(), values.len());
+                    let message =
+                        format!("the digest has {} fields, but {} values are given", fields.len(), values.len());
                     return self.error("stf-value", name.span, message);
                 }
                 let values = fields.iter().zip(values).map(|((_, width), value)| self.value(value, *width));
@@ -94,7 +95,7 @@ impl Binder<'_> {
                 let entry = self.named_entry(entry)?;
                 if !program.tables[entry.table].idle_timeout {
                     let message = format!("entries of `{}` do not time out", program.tables[entry.table].name);
-                    let help = "tables whose entries do say `support_timeout = true`";
+                    let help = "only tables with `support_timeout = true` support timeouts";
                     self.diagnostics.push(Diagnostic::error("stf-value", at, message).help(help));
                     return None;
                 }
@@ -105,8 +106,8 @@ impl Binder<'_> {
             CommandKind::MirrorDelete { session } => Op::MirrorDelete(*session),
             CommandKind::MirrorGet { session } => Op::MirrorGet(*session),
             CommandKind::GroupCreate { group } => Op::GroupCreate(*group),
-            CommandKind::NodeCreate { rid, outlets } => Op::NodeCreate { rid: *rid, outlets: outlets.clone() },
-            CommandKind::NodeUpdate { node, outlets } => Op::NodeUpdate { node: *node, outlets: outlets.clone() },
+            CommandKind::NodeCreate { rid, targets } => Op::NodeCreate { rid: *rid, targets: targets.clone() },
+            CommandKind::NodeUpdate { node, targets } => Op::NodeUpdate { node: *node, targets: targets.clone() },
             CommandKind::LagMembers { lag, ports } => Op::LagMembers { lag: *lag, ports: ports.clone() },
             CommandKind::NodeAssociate { group, node } => Op::NodeAssociate { group: *group, node: *node },
             CommandKind::CounterRead { name, index } => {
@@ -162,7 +163,8 @@ impl Binder<'_> {
                 let set = self.value_set(name)?;
                 let fields = &program.value_sets[set].fields;
                 if fields.len() != values.len() {
-                    let message = format!("a member has {} fields, {} values are given", fields.len(), values.len());
+                    let message =
+                        format!("a member has {} fields, but {} values are given", fields.len(), values.len());
                     return self.error("stf-value", name.span, message);
                 }
                 let fields = fields.iter().zip(values);
@@ -206,7 +208,7 @@ impl Binder<'_> {
         }
         for (param, arg) in action.params.iter().zip(&args) {
             if arg.is_none() {
-                let message = format!("`{}` needs a value for `{}`", action.name, param.name);
+                let message = format!("`{}` requires a value for `{}`", action.name, param.name);
                 return self.error("stf-value", call.action.span, message);
             }
         }
@@ -229,7 +231,8 @@ impl Binder<'_> {
             let Some(at) = find_key(&name.text, &names) else {
                 let message = format!("`{}` has no key `{}`", table.name, name.text);
                 let all: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                let help = if all.is_empty() { "it has none".to_owned() } else { format!("it has {}", all.join(", ")) };
+                let help =
+                    if all.is_empty() { "it has no keys".to_owned() } else { format!("it has {}", all.join(", ")) };
                 self.diagnostics.push(Diagnostic::error("stf-unknown", name.span, message).help(help));
                 return None;
             };

@@ -1,4 +1,4 @@
-//! Expected packets, and differences from them.
+//! Matches packets against expected ones, and describes differences.
 
 use std::fmt::Write as _;
 

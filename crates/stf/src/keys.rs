@@ -1,4 +1,4 @@
-//! Key elements of scripts, by match kind.
+//! Converts key elements of scripts by match kind.
 
 use bits::Bits;
 use ir::{KeyValue, MatchKind};
@@ -26,7 +26,7 @@ pub(crate) fn key_value(written: &WrittenValue, kind: MatchKind, width: u32) -> 
         (MatchKind::Lpm, WrittenValue::One(word)) => prefix(&word.text, width),
         (MatchKind::Lpm | MatchKind::Ternary, WrittenValue::Prefix(value, length)) => {
             let fits = length.text.parse().ok().filter(|length| *length <= width);
-            let length = fits.ok_or_else(|| format!("`{}` is not a prefix length of {width} bits", length.text))?;
+            let length = fits.ok_or_else(|| format!("`{}` is not a prefix length from 0 to {width}", length.text))?;
             let value = full(value)?;
             Ok(if kind == MatchKind::Lpm { lpm(value, length) } else { masked(value, leading(length, width)) })
         }
@@ -38,7 +38,7 @@ pub(crate) fn key_value(written: &WrittenValue, kind: MatchKind, width: u32) -> 
             Err("a longest-prefix match takes a value with `*` digits, or `value/length`".to_owned())
         }
         (MatchKind::Range, _) => Err("a range match takes `low..high`".to_owned()),
-        (MatchKind::Selector, _) => Err("a selector key is not matched".to_owned()),
+        (MatchKind::Selector, _) => Err("a selector key takes no value".to_owned()),
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_with_the_match_is_refused() {
+    fn values_that_do_not_suit_the_match_kind_are_refused() {
         let word = |text: &str| Word { text: text.to_owned(), span: Span::default() };
         let mask = WrittenValue::Mask(word("1"), word("1"));
         for (written, kind) in [

@@ -1,4 +1,4 @@
-//! Lexical analysis of a line.
+//! Splits a line into tokens.
 
 use diagnostics::{FileId, Span};
 

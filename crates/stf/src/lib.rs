@@ -1,4 +1,4 @@
-//! Packet tests in the P4 community's STF format: packets sent to a switch, and packets expected from it.
+//! Runs packet tests in the P4 community's STF format: packets sent to a switch, and packets expected from it.
 //!
 //! ```text
 //! # the table gets an entry, a packet arrives on port 0, and this must leave by port 2
@@ -93,10 +93,10 @@ mod value;
 pub use bind::bind;
 pub use data::{PacketPattern, difference};
 pub use parse::parse;
-pub use plan::Test;
+pub use plan::{Cell, EntryRef, Op, Test};
 pub use report::{Arrival, Failure, Reading, Report, Sent};
 pub use run::{PacketPath, RunOptions};
-pub use script::Script;
+pub use script::{NodeReplica, NodeTargets, Relation, Script};
 
 /// Maximum size of a script, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;

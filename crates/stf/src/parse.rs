@@ -1,4 +1,4 @@
-//! Parsing of scripts. A line that cannot be parsed is reported, and parsing continues with the next line.
+//! Parses scripts. A line that cannot be parsed is reported, and parsing continues with the next line.
 
 mod words;
 
@@ -10,7 +10,7 @@ use crate::data::PacketPattern;
 use crate::lex::TokenLine;
 use crate::script::{ActionCallText, Command, CommandKind, ElementRef, EntryTarget, Script, Word};
 use words::{
-    ParseResult, expect_sign, many, name, outlets, port, queue, rate, relation, shown, small, value, word, written,
+    LineResult, expect_sign, many, name, port, queue, rate, relation, shown, small, targets, value, word, written,
     wrong,
 };
 
@@ -28,7 +28,7 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
         }
         let span = line.span();
         match command(&mut line) {
-            Ok(what) => script.commands.push(Command { span, what }),
+            Ok(kind) => script.commands.push(Command { span, kind }),
             Err(diagnostic) => diagnostics.push(*diagnostic),
         }
     }
@@ -80,7 +80,7 @@ const COMMANDS: [&str; 42] = [
     "set_crc32_parameters",
 ];
 
-fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
+fn command(line: &mut TokenLine) -> LineResult<CommandKind> {
     let verb = word(line, "a command")?;
     let what = match verb.text.to_ascii_lowercase().as_str() {
         "packet" => packet(line)?,
@@ -102,7 +102,7 @@ fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
         "check_register" => {
             let (name, element) = element(line)?;
             let ElementRef::Index(index) = element else {
-                return Err(wrong(name.span, "elements of registers have numbers"));
+                return Err(wrong(name.span, "a register element must be given by its index"));
             };
             CommandKind::CheckRegister { name, index, relation: relation(line)?, value: value(line)? }
         }
@@ -120,8 +120,8 @@ fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
         "mirroring_delete" => CommandKind::MirrorDelete { session: small(line, "a session")? },
         "mirroring_get" => CommandKind::MirrorGet { session: small(line, "a session")? },
         "mc_mgrp_create" => CommandKind::GroupCreate { group: small(line, "a multicast group")? },
-        "mc_node_create" => CommandKind::NodeCreate { rid: small(line, "a replication id")?, outlets: outlets(line)? },
-        "mc_node_update" => CommandKind::NodeUpdate { node: small(line, "a node")?, outlets: outlets(line)? },
+        "mc_node_create" => CommandKind::NodeCreate { rid: small(line, "a replication id")?, targets: targets(line)? },
+        "mc_node_update" => CommandKind::NodeUpdate { node: small(line, "a node")?, targets: targets(line)? },
         "mc_set_lag_membership" => CommandKind::LagMembers { lag: small(line, "a LAG")?, ports: many(line, port)? },
         "mc_node_associate" => {
             CommandKind::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
@@ -162,7 +162,7 @@ fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
         "pvs_add" => CommandKind::ValueSetAdd { name: name(line, "a value set")?, values: many(line, written)? },
         "pvs_clear" => CommandKind::ValueSetClear { name: name(line, "a value set")? },
         "set_queue_rate" => {
-            let pps = small(line, "a number of packets a second")?;
+            let pps = small(line, "a number of packets per second")?;
             let (port, queue) = queue(line)?;
             CommandKind::QueueRate { pps, port, queue }
         }
@@ -176,7 +176,7 @@ fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
         "port_up" => CommandKind::PortUp { port: port(line)?, up: true },
         "port_down" => CommandKind::PortUp { port: port(line)?, up: false },
         other => {
-            let error = wrong(verb.span, format!("`{other}` is not a command of packet tests"));
+            let error = wrong(verb.span, format!("unknown command `{other}`"));
             return Err(match nearest(other, COMMANDS) {
                 Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),
                 None => error,
@@ -186,13 +186,13 @@ fn command(line: &mut TokenLine) -> ParseResult<CommandKind> {
     match line.peek() {
         None => Ok(what),
         Some(rest) => {
-            let error = wrong(rest.span, format!("`{}` does not belong here", shown(&rest.text)));
-            Err(Box::new(error.label(format!("`{}` is complete before this", verb.text))))
+            let error = wrong(rest.span, format!("unexpected `{}`", shown(&rest.text)));
+            Err(Box::new(error.label(format!("`{}` takes no further arguments", verb.text))))
         }
     }
 }
 
-fn packet(line: &mut TokenLine) -> ParseResult<CommandKind> {
+fn packet(line: &mut TokenLine) -> LineResult<CommandKind> {
     let port = port(line)?;
     let start = line.here();
     let mut nibbles: Vec<u8> = Vec::new();
@@ -200,31 +200,31 @@ fn packet(line: &mut TokenLine) -> ParseResult<CommandKind> {
         for c in word.text.chars() {
             match c.to_digit(16) {
                 Some(digit) => nibbles.push(digit as u8),
-                None => return Err(wrong(word.span, format!("`{}` is not hexadecimal digits", shown(&word.text)))),
+                None => return Err(wrong(word.span, format!("`{}` is not hexadecimal", shown(&word.text)))),
             }
         }
     }
     if !nibbles.len().is_multiple_of(2) {
         let error = wrong(start.to(line.end), format!("a packet of {} hexadecimal digits", nibbles.len()));
-        return Err(Box::new(error.label("a byte has two digits")));
+        return Err(Box::new(error.label("each byte takes two digits")));
     }
     Ok(CommandKind::Packet { port, data: nibbles.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect() })
 }
 
-fn pattern(line: &mut TokenLine) -> ParseResult<PacketPattern> {
+fn pattern(line: &mut TokenLine) -> LineResult<PacketPattern> {
     // Without digits any packet is expected.
     let mut pattern = PacketPattern::default();
     while let Some(word) = line.next() {
         for c in word.text.chars() {
             if pattern.exact {
-                return Err(wrong(word.span, "`$` ends what is expected"));
+                return Err(wrong(word.span, "nothing may follow `$`"));
             }
             match (c, c.to_digit(16)) {
                 ('*', _) => pattern.nibbles.push(None),
                 ('$', _) => pattern.exact = true,
                 (_, Some(digit)) => pattern.nibbles.push(Some(digit as u8)),
                 _ => {
-                    return Err(wrong(word.span, format!("`{}` is not hexadecimal digits or `*`", shown(&word.text))));
+                    return Err(wrong(word.span, format!("`{}` is neither hexadecimal nor `*`", shown(&word.text))));
                 }
             }
         }
@@ -232,7 +232,7 @@ fn pattern(line: &mut TokenLine) -> ParseResult<PacketPattern> {
     Ok(pattern)
 }
 
-fn add(line: &mut TokenLine, indirect: Option<fn(u32) -> EntryTarget>) -> ParseResult<CommandKind> {
+fn add(line: &mut TokenLine, indirect: Option<fn(u32) -> EntryTarget>) -> LineResult<CommandKind> {
     let table = name(line, "a table")?;
     let is_key = |line: &TokenLine, at: usize| line.peek_at(at).is_some_and(|word| word.text == ":");
     let mut priority = None;
@@ -256,7 +256,7 @@ fn add(line: &mut TokenLine, indirect: Option<fn(u32) -> EntryTarget>) -> ParseR
 }
 
 /// `PROFILE MEMBER GROUP [weight:N] [watch_port:PORT]`
-fn member_join(line: &mut TokenLine) -> ParseResult<CommandKind> {
+fn member_join(line: &mut TokenLine) -> LineResult<CommandKind> {
     let profile = name(line, "an action profile")?;
     let (member, group) = (small(line, "a member")?, small(line, "a group")?);
     let (mut weight, mut watch_port) = (1, None);
@@ -276,14 +276,16 @@ fn member_join(line: &mut TokenLine) -> ParseResult<CommandKind> {
 }
 
 /// `POLYNOMIAL INITIAL FINAL_XOR REFLECT_IN REFLECT_OUT`
-fn crc(line: &mut TokenLine, width: u32) -> ParseResult<CommandKind> {
+fn crc(line: &mut TokenLine, width: u32) -> LineResult<CommandKind> {
     let mut number = |what: &str, bits: u32| {
         let here = line.here();
         let value: u32 = small(line, what)?;
-        match u64::from(value) < 1 << bits {
-            true => Ok(value),
-            false if bits == 1 => Err(wrong(here, format!("{what} is 0 or 1"))),
-            false => Err(wrong(here, format!("{what} has at most {bits} bits"))),
+        if u64::from(value) < 1 << bits {
+            Ok(value)
+        } else if bits == 1 {
+            Err(wrong(here, format!("{what} must be 0 or 1")))
+        } else {
+            Err(wrong(here, format!("{what} has at most {bits} bits")))
         }
     };
     let (polynomial, init) = (number("a polynomial", width)?, number("an initial value", width)?);
@@ -292,7 +294,7 @@ fn crc(line: &mut TokenLine, width: u32) -> ParseResult<CommandKind> {
     Ok(CommandKind::CrcSet(CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out }))
 }
 
-fn call(line: &mut TokenLine) -> ParseResult<ActionCallText> {
+fn call(line: &mut TokenLine) -> LineResult<ActionCallText> {
     let action = name(line, "an action")?;
     expect_sign(line, "(", "the action's arguments, or `()`")?;
     let mut args = Vec::new();
@@ -308,8 +310,8 @@ fn call(line: &mut TokenLine) -> ParseResult<ActionCallText> {
 }
 
 /// `name(index)`
-fn element(line: &mut TokenLine) -> ParseResult<(Word, ElementRef)> {
-    let name = name(line, "what is checked")?;
+fn element(line: &mut TokenLine) -> LineResult<(Word, ElementRef)> {
+    let name = name(line, "a counter or register")?;
     expect_sign(line, "(", "`(` and an index")?;
     let element = if line.peek().is_some_and(Word::is_number) {
         ElementRef::Index(small(line, "an index")?)
@@ -320,7 +322,7 @@ fn element(line: &mut TokenLine) -> ParseResult<(Word, ElementRef)> {
     Ok((name, element))
 }
 
-fn check_counter(line: &mut TokenLine) -> ParseResult<CommandKind> {
+fn check_counter(line: &mut TokenLine) -> LineResult<CommandKind> {
     let (name, element) = element(line)?;
     if line.peek().is_none() {
         return Ok(CommandKind::CheckCounter { name, element, check: None });

@@ -1,4 +1,4 @@
-//! A script bound to a program: operations in ids and values.
+//! Defines a script bound to a program: operations with ids and values.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +21,16 @@ pub struct Test {
     pub(crate) strict: bool,
 }
 
+impl Test {
+    /// Returns the operations in order.
+    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.ops.iter().map(|(_, op)| op)
+    }
+}
+
 /// An element of a counter, register or meter.
 #[derive(Clone, Debug)]
-pub(crate) enum Cell<Id> {
+pub enum Cell<Id> {
     /// An element of an array.
     Array(Id, u64),
     /// The direct object of an entry.
@@ -34,15 +41,19 @@ pub(crate) enum Cell<Id> {
 
 /// The key that identifies an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EntryRef {
-    pub(crate) table: TableId,
-    pub(crate) keys: Vec<KeyValue>,
-    pub(crate) priority: i32,
+pub struct EntryRef {
+    /// Its table.
+    pub table: TableId,
+    /// The match of each key element.
+    pub keys: Vec<KeyValue>,
+    /// Its priority.
+    pub priority: i32,
 }
 
 /// An operation.
 #[derive(Clone, Debug)]
-pub(crate) enum Op {
+#[allow(missing_docs, reason = "each is the command of its name")]
+pub enum Op {
     Packet {
         port: u32,
         data: Vec<u8>,
@@ -95,11 +106,11 @@ pub(crate) enum Op {
     GroupCreate(u32),
     NodeCreate {
         rid: u16,
-        outlets: NodeTargets,
+        targets: NodeTargets,
     },
     NodeUpdate {
         node: u32,
-        outlets: NodeTargets,
+        targets: NodeTargets,
     },
     LagMembers {
         lag: u32,

@@ -276,11 +276,11 @@ impl Failure {
     /// Returns the failure as one sentence.
     pub fn sentence(&self) -> String {
         match self {
-            Failure::Differs { port, .. } => format!("the packet on port {port} is not as expected"),
-            Failure::Missing { port, .. } => format!("port {port} did not send the packet that is expected here"),
-            Failure::Unexpected { port, .. } => format!("port {port} sent a packet that nothing expects"),
+            Failure::Differs { port, .. } => format!("the packet on port {port} differs from the expected one"),
+            Failure::Missing { port, .. } => format!("port {port} did not send the expected packet"),
+            Failure::Unexpected { port, .. } => format!("port {port} sent an unexpected packet"),
             Failure::Check { message, .. } => message.clone(),
-            Failure::Refused { message, .. } => format!("the switch refuses this: {message}"),
+            Failure::Refused { message, .. } => format!("the switch rejected this: {message}"),
         }
     }
 }
@@ -320,11 +320,11 @@ impl Report {
     fn render_cause(&self, text: &mut String, map: &SourceMap, failure: &Failure) {
         let Some(packet) = failure.packet().and_then(|index| self.packets.get(index)) else { return };
         let place = if failure.at() == Some(packet.at) { String::new() } else { format!("{}: ", line(map, packet.at)) };
-        let _ = writeln!(text, "  {place}the packet into port {}", packet.port);
+        let _ = writeln!(text, "  {place}the packet received on port {}", packet.port);
         let Some(trace) = &packet.trace else { return };
         for pass in &trace.passes {
             let outcome = match &pass.outcome {
-                PassOutcome::Sent { port, data, .. } => format!("was sent by port {port}, {} bytes", data.len() / 2),
+                PassOutcome::Sent { port, data, .. } => format!("was sent on port {port}, {} bytes", data.len() / 2),
                 PassOutcome::Dropped { sentence, place, body, .. } => {
                     let place = place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
                     let body = body.as_deref().map_or(String::new(), |body| format!(" ({body})"));

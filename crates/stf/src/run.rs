@@ -1,4 +1,4 @@
-//! Execution of a test on a switch, in virtual time.
+//! Executes a test on a switch, in virtual time.
 
 mod checks;
 mod traffic;
@@ -135,7 +135,7 @@ impl TestRun<'_> {
     fn op(&mut self, at: Span, op: &Op) -> OpResult {
         match op {
             Op::Packet { .. } if self.sent_bytes > MAX_SENT_BYTES => {
-                return Err(format!("the test has made the switch send more than {MAX_SENT_BYTES} bytes"));
+                return Err(format!("the switch sent more than {MAX_SENT_BYTES} bytes in this test"));
             }
             Op::Packet { port, data } => self.packet(at, *port, data),
             Op::Expect { port, pattern } => {
@@ -228,7 +228,7 @@ impl TestRun<'_> {
                 }
                 Ok(())
             }
-            other => self.traffic(other),
+            other => self.traffic_manager(other),
         }
     }
 
@@ -295,5 +295,5 @@ impl TestRun<'_> {
 }
 
 fn no_entry(handle: u64) -> String {
-    format!("there is no entry {handle}; the first is 0")
+    format!("there is no entry {handle}; entry handles start at 0")
 }

@@ -1,4 +1,4 @@
-//! A parsed script: commands with their spans, names and numbers, not yet bound to a program.
+//! Defines the syntax tree of a script: commands with their spans, names and numbers, not yet bound to a program.
 
 use diagnostics::Span;
 use engine::CrcParams;
@@ -24,11 +24,11 @@ impl Script {
     }
 }
 
-/// A line.
+/// A command with its span.
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) span: Span,
-    pub(crate) what: CommandKind,
+    pub(crate) kind: CommandKind,
 }
 
 /// A name or a number with its span.
@@ -38,7 +38,7 @@ pub(crate) struct Word {
     pub(crate) span: Span,
 }
 
-/// A written key element or field of a value set.
+/// A key element, or a field of a value set, as written.
 #[derive(Clone, Debug)]
 pub(crate) enum WrittenValue {
     /// One number, which may have `*` digits.
@@ -85,7 +85,8 @@ pub(crate) enum ElementRef {
 
 /// A comparison with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Relation {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Relation {
     Equal,
     Unequal,
     Less,
@@ -106,7 +107,7 @@ impl Relation {
         }
     }
 
-    pub(crate) fn sign(self) -> &'static str {
+    pub(crate) fn symbol(self) -> &'static str {
         match self {
             Relation::Equal => "==",
             Relation::Unequal => "!=",
@@ -118,28 +119,32 @@ impl Relation {
     }
 }
 
-/// MeterRate in units per microsecond and burst in units.
+/// A meter's rate, in units per microsecond, and its burst, in units.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeterRate {
     pub(crate) per_us: f64,
     pub(crate) burst: u64,
 }
 
-/// A copy that a multicast node makes: the port and its backups, in order.
+/// A replica that a multicast node makes: the port and its backups, in order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct NodeCopy {
-    pub(crate) port: u32,
-    pub(crate) backups: Vec<u32>,
+pub struct NodeReplica {
+    /// The port.
+    pub port: u32,
+    /// Ports that stand in for it, in order.
+    pub backups: Vec<u32>,
 }
 
 /// Destinations of a multicast node: ports, and link aggregation groups by number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NodeTargets {
-    pub(crate) copies: Vec<NodeCopy>,
-    pub(crate) lags: Vec<u32>,
+pub struct NodeTargets {
+    /// Ports with their backups.
+    pub replicas: Vec<NodeReplica>,
+    /// Link aggregation groups.
+    pub lags: Vec<u32>,
 }
 
-/// A command.
+/// What a command does.
 #[derive(Clone, Debug)]
 pub(crate) enum CommandKind {
     Packet {
@@ -170,6 +175,7 @@ pub(crate) enum CommandKind {
     CheckCounter {
         name: Word,
         element: ElementRef,
+        /// Whether bytes are compared instead of packets, the comparison, and the expected value.
         check: Option<(bool, Relation, u64)>,
     },
     CheckRegister {
@@ -208,11 +214,11 @@ pub(crate) enum CommandKind {
     },
     NodeCreate {
         rid: u16,
-        outlets: NodeTargets,
+        targets: NodeTargets,
     },
     NodeUpdate {
         node: u32,
-        outlets: NodeTargets,
+        targets: NodeTargets,
     },
     LagMembers {
         lag: u32,

@@ -1,4 +1,4 @@
-//! Numbers of scripts, with a width in bits.
+//! Parses numbers of scripts, with a width in bits.
 
 use bits::Bits;
 use num_bigint::{BigInt, BigUint};
@@ -29,9 +29,7 @@ pub(crate) fn read(text: &str, width: u32) -> Result<Bits, String> {
         return Ok(Bits::bool(text == "true"));
     }
     if digits.contains('*') {
-        return Err(format!(
-            "`{shown}` has digits left open, which only ternary and longest-prefix matches understand"
-        ));
+        return Err(format!("`{shown}` has wildcard digits, which only ternary and longest-prefix matches allow"));
     }
     let plain = !digits.is_empty() && digits.len() <= MAX_DIGITS && digits.chars().all(|c| c.is_digit(base));
     let magnitude = plain.then(|| BigUint::from_str_radix(digits, base).ok()).flatten();
@@ -40,12 +38,12 @@ pub(crate) fn read(text: &str, width: u32) -> Result<Bits, String> {
         let value = -BigInt::from(magnitude);
         let lowest = -(BigInt::from(1) << width.saturating_sub(1));
         if value < lowest {
-            return Err(format!("{shown} does not fit into {width} bits"));
+            return Err(format!("{shown} does not fit in {width} bits"));
         }
         return Ok(Bits::from_signed_big(&value, width));
     }
     if magnitude.bits() > u64::from(width) {
-        return Err(format!("{shown} does not fit into {width} bits"));
+        return Err(format!("{shown} does not fit in {width} bits"));
     }
     Ok(Bits::from_big(&magnitude, width))
 }

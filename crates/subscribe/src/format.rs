@@ -1,4 +1,4 @@
-//! The vocabulary of rules: fields, headers, counters and actions of one program.
+//! Defines the vocabulary of rules: fields, headers, counters and actions of one program.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -154,7 +154,7 @@ pub struct MessageFormat {
     /// Names of fields and counters, and their suffixes.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
-    /// Largest port number that `fwd` accepts. The default is 510: v1model's ports have 9 bits, and 511 means drop.
+    /// Maximum port number that `fwd` accepts; by default there is no limit.
     pub max_port: u32,
     /// Port of the controller, if known. Rules that forward to it cause a warning.
     pub controller_port: Option<u32>,
@@ -233,7 +233,7 @@ impl Default for MessageFormat {
             computed: Vec::new(),
             subjects: HashMap::new(),
             header_names: HashMap::new(),
-            max_port: 510,
+            max_port: u32::MAX,
             controller_port: None,
             port_names: BTreeMap::new(),
             slots: 8,
@@ -251,7 +251,7 @@ fn check_width(name: &str, width: u32) -> Result<(), FormatError> {
     match width {
         1..=MAX_WIDTH => Ok(()),
         _ => Err(FormatError::Width(format!(
-            "`{name}` has {width} bits, and rules can speak of 1 to {MAX_WIDTH}: declare its parts as fields"
+            "`{name}` has {width} bits, but rules support 1 to {MAX_WIDTH}: declare parts of it as fields"
         ))),
     }
 }
@@ -310,11 +310,11 @@ impl MessageFormat {
             ValueKind::Ipv4 if field.width != 32 => Some("an IPv4 address has 32"),
             ValueKind::Ipv6 if field.width != 128 => Some("an IPv6 address has 128"),
             ValueKind::Mac if field.width != 48 => Some("an Ethernet address has 48"),
-            ValueKind::Text(_) if !field.width.is_multiple_of(8) => Some("text has a multiple of 8"),
+            ValueKind::Text(_) if !field.width.is_multiple_of(8) => Some("a string has a multiple of 8"),
             _ => None,
         };
         if let Some(wrong) = wrong {
-            return Err(FormatError::Width(format!("`{}` has {} bits, and {wrong}", field.name, field.width)));
+            return Err(FormatError::Width(format!("`{}` has {} bits, but {wrong}", field.name, field.width)));
         }
         assert!(field.header.is_none_or(|header| usize::from(header.0) < self.headers.len()), "headers come first");
         let id = FieldId(next(self.fields.len())?);
@@ -333,7 +333,7 @@ impl MessageFormat {
         if of.matching == Match::Exact || bits == 0 || bits > 32 || bits >= of.width {
             let (name, width) = (&of.name, of.width);
             let sentence = format!(
-                "`{name}` has {width} bits and cannot be mapped onto {bits}: codes have 1 to 32 bits, fewer than the field, and are for fields that are asked for ranges"
+                "`{name}` has {width} bits and cannot be mapped to {bits}: codes have 1 to 32 bits, fewer than the field, and are for fields that are tested for ranges"
             );
             return Err(FormatError::Width(sentence));
         }

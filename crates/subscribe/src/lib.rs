@@ -1,4 +1,4 @@
-//! Packet subscriptions: filters over the contents of messages, compiled into table entries.
+//! Implements packet subscriptions: filters over the contents of messages, compiled into table entries.
 //!
 //! ```text
 //! stock == "GOOGL" and price > 50 : fwd(1, 2)
@@ -21,7 +21,7 @@
 //! - [`parse`](parse::parse) reads rule files; [its module](mod@parse) documents the grammar. [`Rule`] is the result;
 //!   programs can construct rules, too.
 //! - [`ColumnLayout`] is the order of the fields, [chosen](ColumnLayout::sensible) for the expected rules, and
-//!   [`stages`] derives the tables. Both follow from the format, the [`TargetCapabilities`] and the order, so that one
+//!   [`stages`] derives the tables. Both follow from the format, the [`TargetCapabilities`] and the order, so one
 //!   generated program serves any rules.
 //! - [`Subscriptions`] holds a changing set of rules as a decision diagram in normal form: nodes are hash-consed step
 //!   functions of one column. The cost of a change is proportional to its effect, and the result is a [`TableChange`];
@@ -66,7 +66,7 @@ pub use compile::prefixes::cover;
 pub use compile::slots::SlotUse;
 pub use compile::state;
 pub use equivalence::chain::{self, TableChain};
-pub use equivalence::check::{Difference, compare, difference};
+pub use equivalence::check::{Difference, TooLargeToCompare, compare, difference};
 pub use format::{
     ActionDeclaration, ActionId, Counter, CounterId, FieldDeclaration, FieldId, FormatError, HeaderDeclaration,
     HeaderId, MAX_WIDTH, Match, MessageFormat, NameError, Padding, Parameter, Subject, ValueKind, Window, max_of,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bdd::{Full, Ref, Store};
+use bdd::{LimitExceeded, Ref, Store};
 use diagnostics::{Diagnostic, SourceMap, Span};
 
 use crate::compile::emit::EmitError;
@@ -103,12 +103,12 @@ impl Refusal {
         Refusal::Keys { aggregate: computed.aggregate.shown(&of.format).to_string(), keys: computed.keys, at }
     }
 
-    pub(crate) fn too_large(of: &Subscriptions, full: Full, rules: usize) -> Refusal {
+    pub(crate) fn too_large(of: &Subscriptions, full: LimitExceeded, rules: usize) -> Refusal {
         let limits = &of.options.limits;
         let full = match full {
-            Full::Nodes => ExceededLimit::Nodes(limits.nodes),
-            Full::Bytes => ExceededLimit::Bytes(limits.bytes),
-            Full::Steps => ExceededLimit::Steps,
+            LimitExceeded::Nodes => ExceededLimit::Nodes(limits.nodes),
+            LimitExceeded::Bytes => ExceededLimit::Bytes(limits.bytes),
+            LimitExceeded::Steps => ExceededLimit::Steps,
         };
         Refusal::with(of, full, rules)
     }
@@ -141,7 +141,7 @@ impl Refusal {
             Refusal::TooLarge { full, rules: (stopped, all), ranges, values, at } => {
                 let diagram = |what: String| {
                     format!(
-                        "the diagram of these rules needs {what}: it stopped when {stopped} of {all} rules were brought together"
+                        "the diagram of these rules needs {what}: compilation stopped after {stopped} of {all} rules"
                     )
                 };
                 let message = match full {
@@ -150,14 +150,13 @@ impl Refusal {
                     ExceededLimit::Steps => diagram("more work than is allowed".to_owned()),
                     ExceededLimit::Entries(field, limit) | ExceededLimit::Prefixes(field, limit) => {
                         format!(
-                            "these {all} rules need more than {limit} entries for `{field}`, which is what its tables hold"
+                            "these {all} rules need more than {limit} entries for `{field}`, the size of its tables"
                         )
                     }
                 };
                 let prefixes = match full {
                     ExceededLimit::Prefixes(..) => {
-                        "ranges are expanded to prefixes here, and tables that take them as they are (`--ranges range`) need \
-                         fewer entries; "
+                        "ranges are expanded to prefixes here; range tables (`--ranges range`) need fewer entries; "
                     }
                     _ => "",
                 };
@@ -182,7 +181,7 @@ impl Refusal {
             }
             Refusal::Slots { rule, aggregate, slots, computed } => {
                 let message = format!(
-                    "{} needs another state for `{aggregate}`, and the program has {slots}, all in use",
+                    "{} needs another state for `{aggregate}`, but the program has {slots}, all in use",
                     rule.label(map)
                 );
                 let shared = "rules that differ only in the constant that they compare it with, or in tests of its key, share a state";
@@ -194,23 +193,23 @@ impl Refusal {
             }
             Refusal::Keys { aggregate, keys, at } => {
                 let message =
-                    format!("the rules name more than {keys} keys of `{aggregate}`, which is what the program has");
+                    format!("the rules name more than {keys} keys of `{aggregate}`, the maximum of the program");
                 Diagnostic::error("aggregates", *at, message)
                     .help("regenerate the program with more: the second argument of `@query_aggregate`")
             }
             Refusal::Updates { counter, rules } => {
                 let span = rules.first().map_or(diagnostics::Span::default(), |rule| rule.span);
-                let message = format!("a message can ask for different updates of `{counter}`");
+                let message = format!("a message can match rules that update `{counter}` differently");
                 let error = Diagnostic::error("conflict", span, message);
                 let others = rules.iter().skip(1);
                 let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
-                error.help("all matching rules apply, in no order: make their conditions exclude each other, or use two counters")
+                error.help("all matching rules apply: make their conditions mutually exclusive, or use two counters")
             }
             Refusal::StateExplosion(rules) => state_explosion(rules, map),
             Refusal::Groups(max) => {
                 let message = format!("the rules deliver to more than {max} different sets of ports");
                 Diagnostic::error("groups", diagnostics::Span::default(), message)
-                    .help("the target has no more multicast groups: let fewer rules overlap")
+                    .help("the target has no more multicast groups: reduce the overlap of the rules")
             }
             Refusal::Codes(field, bits) => {
                 let message = format!(
@@ -230,7 +229,7 @@ impl Refusal {
                 let error = Diagnostic::error("conflict", span, message);
                 let others = rules.iter().skip(1);
                 let error = others.fold(error, |error, rule| error.also(rule.span, "and this rule"));
-                error.help("all matching rules apply, in no order: make their conditions exclude each other")
+                error.help("all matching rules apply, in no order: make their conditions mutually exclusive")
             }
         }
     }
@@ -241,7 +240,7 @@ fn state_explosion(rules: &[Rule], map: &SourceMap) -> Diagnostic {
     const SHOWN: usize = 4;
     let many = rules.len();
     let message = format!(
-        "one message can be for {many} rules that test different states of aggregates: its delivery depends on all of \
+        "one message can match {many} rules that test different states of aggregates: its delivery depends on all of \
          them, and their tables are too large"
     );
     let labels: Vec<String> = rules.iter().take(SHOWN).map(|rule| rule.label(map)).collect();
@@ -249,8 +248,8 @@ fn state_explosion(rules: &[Rule], map: &SourceMap) -> Diagnostic {
     let error = Diagnostic::error("rules-too-large", rules.first().map_or(Span::default(), |rule| rule.span), message);
     let error = rules.iter().take(SHOWN).skip(1).fold(error, |error, rule| error.also(rule.span, "and this rule"));
     error.help(format!(
-        "they are {}{others}; make their conditions exclude each other, or differ only in the constant that an aggregate is compared with or in \
-         tests of its key: then they share a state",
+        "they are {}{others}; make their conditions mutually exclusive, or let them differ only in the constant that \
+         an aggregate is compared with or in tests of its key: then they share a state",
         labels.join(", ")
     ))
 }
@@ -345,7 +344,7 @@ fn show_bytes(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_limit_is_told_in_a_unit_that_does_not_make_it_nothing() {
+    fn sizes_are_shown_in_the_largest_unit_that_is_not_zero() {
         let slot_uses = [1, 1023, 1024, (1 << 20) - 1, 1 << 20, 4 << 30].map(super::show_bytes);
         assert_eq!(slot_uses, ["1 bytes", "1023 bytes", "1 KB", "1023 KB", "1 MB", "4096 MB"]);
     }

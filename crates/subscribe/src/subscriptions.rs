@@ -1,4 +1,4 @@
-//! A changing set of rules and its tables.
+//! Maintains a changing set of rules and its tables.
 
 use bdd::{Ref, Store};
 
@@ -232,7 +232,7 @@ impl Subscriptions {
         match outcome {
             Ok(mut change) => {
                 (change.new_key_cells, change.old_key_cells) = self.key_cells.settle(&self.format);
-                self.effects.settle();
+                self.effects.free_unused();
                 self.free.extend(removed.iter().map(|(at, _)| *at));
                 Ok(AppliedChange { added, change, slots: slot_uses })
             }
@@ -246,7 +246,7 @@ impl Subscriptions {
                 }
                 let back = self.recompile(bdd::Limits::NONE);
                 assert!(matches!(&back, Ok(change) if change.is_empty()), "what was before can be again");
-                self.effects.settle();
+                self.effects.free_unused();
                 Err(refusal)
             }
         }
@@ -294,7 +294,7 @@ impl Subscriptions {
     }
 
     fn union(&mut self, limits: bdd::Limits) -> Result<Ref, Stopped> {
-        self.store.limit(limits);
+        self.store.set_limits(limits);
         let Subscriptions { merge, store, rules, format, layout, emitter, .. } = self;
         let mut lower = |store: &mut Store, rule: u32| {
             let record = rules[rule as usize].as_ref().expect("only rules that are there hang in the trie");
@@ -317,24 +317,24 @@ impl Subscriptions {
         for aggregate in &rule.aggregates {
             let counted = counted(&rule, aggregate, &self.format);
             let over = (aggregate.clone(), apart_from_key(&counted, &aggregate.by));
-            let Some(slot) = self.slots.hold(over.clone(), &self.format, slot_uses) else {
+            let Some(slot) = self.slots.acquire(over.clone(), &self.format, slot_uses) else {
                 self.release_aggregates(aggregates, slot_uses);
                 return Err(Refusal::slots(&self.format, rule, &over.0));
             };
             let computed = self.format.computed_in(slot);
             let keys = computed.and_then(|at| Some((at as u16, named(&counted, &aggregate.by)?)));
             if let Some((computed, keys)) = &keys {
-                keys.iter().for_each(|key| self.key_cells.hold(*computed, key));
+                keys.iter().for_each(|key| self.key_cells.acquire(*computed, key));
             }
             aggregates.push(AggregateRecord {
                 slot,
                 over,
                 counted,
                 keys,
-                effect: self.effects.hold(Effect::Slot(slot)),
+                effect: self.effects.acquire(Effect::Slot(slot)),
             });
         }
-        let effects = rule.actions.iter().flat_map(Effect::of).map(|effect| self.effects.hold(effect)).collect();
+        let effects = rule.actions.iter().flat_map(Effect::of).map(|effect| self.effects.acquire(effect)).collect();
         let at = self.free.pop().unwrap_or(self.rules.len() as u32);
         if at as usize == self.rules.len() {
             self.rules.push(None);
@@ -367,12 +367,12 @@ impl Subscriptions {
     /// Restores a removed rule.
     fn put_back(&mut self, at: u32, mut record: RuleRecord) {
         record.effects =
-            record.rule.actions.iter().flat_map(Effect::of).map(|effect| self.effects.hold(effect)).collect();
+            record.rule.actions.iter().flat_map(Effect::of).map(|effect| self.effects.acquire(effect)).collect();
         for AggregateRecord { slot, over, keys, effect, .. } in &mut record.aggregates {
             self.slots.hold_again(over.clone(), *slot);
-            *effect = self.effects.hold(Effect::Slot(*slot));
+            *effect = self.effects.acquire(Effect::Slot(*slot));
             if let Some((computed, keys)) = keys {
-                keys.iter().for_each(|key| self.key_cells.hold(*computed, key));
+                keys.iter().for_each(|key| self.key_cells.acquire(*computed, key));
             }
         }
         self.merge.insert(record.key, at);

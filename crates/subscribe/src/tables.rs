@@ -1,4 +1,4 @@
-//! The tables of a switch, and their meaning.
+//! Defines the tables of a switch, and their meaning.
 //!
 //! The program is a chain of *stages*, one for each column of the [`ColumnLayout`], and a state that is passed from
 //! stage to stage. It starts as 0. A stage for a field looks up the message's state and the field's value:
@@ -16,8 +16,8 @@
 //! without a leaf delivers nothing.
 //!
 //! A state belongs to one stage, which its tag names ([`state`](crate::compile::state)). All other stages have no entry
-//! for it and leave it unchanged, so that a program may skip them. The rules determine which of a stage's tables have
-//! entries. The [`TargetCapabilities`] and the field's [`Match`] alone determine which tables exist, so that a program
+//! for it and leave it unchanged, so a program may skip them. The rules determine which of a stage's tables have
+//! entries. The [`TargetCapabilities`] and the field's [`Match`] alone determine which tables exist, so a program
 //! can be generated before there are rules.
 
 use crate::compile::aggregates::KeyCell;
@@ -55,7 +55,7 @@ pub struct TargetCapabilities {
     pub max_group: u32,
     /// Whether a message may update each counter only once; rules that need more are refused.
     pub one_update: bool,
-    /// Whether entries that lead to a [plain](Delivery::is_plain) leaf contain its delivery themselves, so that the
+    /// Whether entries that lead to a [plain](Delivery::is_plain) leaf contain its delivery themselves, so the
     /// leaf takes no entry. The delivery of such a leaf never changes: other ports are another leaf.
     pub carries: bool,
 }

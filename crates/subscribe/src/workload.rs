@@ -1,4 +1,4 @@
-//! Seeded rule sets for benchmarks and tests. Equal seeds give equal rules.
+//! Generates seeded rule sets for benchmarks and tests. Equal seeds give equal rules.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Check that a message for all hosts reaches every host exactly once.
+//! Checks that a message for all hosts reaches every host exactly once.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Routing in layered networks: leaf-spine and fat trees.
+//! Computes routes in layered networks: leaf-spine and fat trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Packet subscriptions over several switches: derives the rules of each switch from the rules of hosts.
+//! Extends packet subscriptions to several switches: derives the rules of each switch from the rules of hosts.
 //!
 //! ```text
 //! Network ──> Routes: at each switch, the port towards each host ──┐

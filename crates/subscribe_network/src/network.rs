@@ -1,4 +1,4 @@
-//! Switches, hosts and the links between them.
+//! Defines switches, hosts and the links between them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Routing over a spanning tree of any network.
+//! Computes routes over a spanning tree of any network.
 
 use std::collections::{BTreeMap, BTreeSet};
 

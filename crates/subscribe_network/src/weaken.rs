@@ -1,4 +1,4 @@
-//! Weakening of rules for switches away from the subscriber.
+//! Weakens rules for switches away from the subscriber.
 
 use diagnostics::{Diagnostic, Span};
 use subscribe::{Condition, Rule, RuleAction, Subject, Test};
@@ -33,11 +33,11 @@ impl UnsupportedRule {
         match self {
             UnsupportedRule::Action { span } => {
                 Diagnostic::error("rule-network", *span, "rules of a network can only deliver to hosts")
-                    .help("actions of the program and of the controller belong to one switch: compile its rules alone")
+                    .help("program actions and `to_controller` belong to one switch: compile its rules separately")
             }
             UnsupportedRule::Counter { span } => {
                 Diagnostic::error("rule-network", *span, "a rule of a network cannot test a counter").help(
-                    "each switch has counters of its own; an aggregate (`count() over 1s`) is kept where the host is",
+                    "each switch has its own counters; an aggregate (`count() over 1s`) is kept at the host's switch",
                 )
             }
             UnsupportedRule::NoHost { host, span } => {

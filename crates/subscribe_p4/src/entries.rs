@@ -1,4 +1,4 @@
-//! Translation of compiled tables to entries of the generated program.
+//! Translates compiled tables to entries of the generated program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,8 @@ use crate::groups;
 use crate::rule_format::RuleFormat;
 use crate::state_entries;
 use crate::write::{
-    EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, codes_table, do_table, part_name, to_code, validity, wide_name,
+    EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, codes_table, do_table, match_kind_name, part_name, to_code,
+    validity,
 };
 
 /// Match of one key of a table entry.
@@ -486,7 +487,7 @@ impl<'a> Installer<'a> {
         let part = |part: &str| part_name(&column, part, entry.stage.into());
         let wide = |matched: Matched| {
             let kind = stage.wide.expect("the stage has such a table");
-            (part(wide_name(kind)), vec![state(), value(matched)])
+            (part(match_kind_name(kind)), vec![state(), value(matched)])
         };
         let mut priority = None;
         let (table, keys) = match &entry.key {

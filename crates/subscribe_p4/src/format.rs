@@ -1,4 +1,4 @@
-//! The message format of a program, as its annotations describe it.
+//! Defines the message format of a program, as its annotations describe it.
 
 use diagnostics::Span;
 
@@ -138,7 +138,7 @@ pub struct Messages {
     /// Name of the stack in the struct of headers.
     pub stack: String,
     /// Number of elements.
-    pub most: u32,
+    pub max_messages: u32,
     /// Kinds of an element.
     pub kinds: Vec<MessageKind>,
     /// Field with the number of messages in the packet.

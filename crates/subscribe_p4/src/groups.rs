@@ -1,4 +1,4 @@
-//! Allocation of multicast group numbers.
+//! Allocates multicast group numbers.
 
 use crate::write::EVERYONE;
 

@@ -1,5 +1,5 @@
-//! Packet subscriptions and P4: generates a P4 program that matches rules from a program's annotated headers, and
-//! translates the tables of compiled rules to entries of that program.
+//! Connects packet subscriptions and P4: generates a P4 program that matches rules from a program's annotated headers,
+//! and translates the tables of compiled rules to entries of that program.
 //!
 //! The *static step* ("Packet Subscriptions for Programmable ASICs", section 3.1) runs once per application. [`read`]
 //! extracts the [`ProgramFormat`] from a checked P4_16 program whose annotations declare the fields of rules;

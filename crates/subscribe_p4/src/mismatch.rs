@@ -25,14 +25,14 @@ impl ProgramMismatch<'_> {
     /// Returns the remedy, in terms of flags of `triplane subscribe`.
     pub fn remedy(self) -> &'static str {
         match self {
-            ProgramMismatch::OtherOrder(_) => "make both with the same `--order`, of the same version of the format",
+            ProgramMismatch::OtherOrder(_) => "generate both with the same `--order` from one version of the format",
             ProgramMismatch::OtherTables(_) => {
-                "make both with the same `--ranges` and `--exact-tables`, of the same version of the format"
+                "generate both with the same `--ranges` and `--exact-tables` from one version of the format"
             }
             ProgramMismatch::OtherFormat => {
-                "make both of the same version of the format, with the same `--order`, `--ranges` and `--exact-tables`"
+                "generate both from one version of the format, with the same `--order`, `--ranges` and `--exact-tables`"
             }
-            ProgramMismatch::OtherKind => "run the program that was made of the rules' format",
+            ProgramMismatch::OtherKind => "run the program that was generated from the rules' format",
         }
     }
 
@@ -40,15 +40,17 @@ impl ProgramMismatch<'_> {
     pub fn describe(self, wanted: &str) -> String {
         match self {
             ProgramMismatch::OtherKind => {
-                format!("do not belong together: the program matches no rules, and has no `{wanted}`")
+                format!("do not match: the program matches no rules, and has no `{wanted}`")
             }
             ProgramMismatch::OtherOrder(there) => {
-                format!("were made with different orders of fields: the program has `{there}` and no `{wanted}`")
+                format!("were generated with different field orders: the program has `{there}` and no `{wanted}`")
             }
             ProgramMismatch::OtherTables(there) => {
-                format!("were made for different kinds of tables: the program has `{there}` and no `{wanted}`")
+                format!("were generated for different kinds of tables: the program has `{there}` and no `{wanted}`")
             }
-            ProgramMismatch::OtherFormat => format!("were made of different formats: the program has no `{wanted}`"),
+            ProgramMismatch::OtherFormat => {
+                format!("were generated from different formats: the program has no `{wanted}`")
+            }
         }
     }
 }
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_of_other_orders_formats_and_kinds_are_told_apart() {
+    fn programs_of_other_orders_formats_and_kinds_are_distinguished() {
         const TABLES: [&str; 3] =
             ["Subscriptions.validity", "Subscriptions.price_range_6", "Subscriptions.price_rest_6"];
         let of = |wanted| mismatch(wanted, TABLES.into_iter());

@@ -1,4 +1,4 @@
-//! Conversion of a program's format to the vocabulary of rules.
+//! Converts a program's format to the vocabulary of rules.
 
 use std::collections::BTreeMap;
 

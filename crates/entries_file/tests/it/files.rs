@@ -11,6 +11,9 @@ use ir::{
 };
 use testing::golden::{GoldenFiles, inputs};
 
+/// Maximum number of a port.
+const MAX_PORT: u32 = 510;
+
 fn slot(program: &mut Program, name: &str, width: u32, kind: SlotKind) -> ir::SlotId {
     program.slots.push(Slot { name: name.into(), width, kind, signed: false })
 }
@@ -111,7 +114,7 @@ fn read(name: &str, text: &str) -> String {
     let file = map.add(name, text);
     let mut diagnostics = Diagnostics::new();
     let program = program();
-    let entries = entries_file::parse(&map, file, &program, &mut diagnostics);
+    let entries = entries_file::parse(&map, file, &program, MAX_PORT, &mut diagnostics);
     assert_eq!(entries.is_none(), diagnostics.has_errors(), "either entries or errors");
     let mut out = diagnostics.render(&map, false);
     let Some(entries) = entries else { return out };
@@ -174,7 +177,7 @@ fn left_out_elements_match_everything() {
     let mut map = SourceMap::new();
     let file = map.add("e.json", text);
     let mut diagnostics = Diagnostics::new();
-    let entries = entries_file::parse(&map, file, &program(), &mut diagnostics).expect("the file is right");
+    let entries = entries_file::parse(&map, file, &program(), MAX_PORT, &mut diagnostics).expect("the file is right");
     let zero = |width| Bits::zero(width);
     let wanted = [
         KeyValue::Exact(Bits::new(6, 8)),
@@ -204,6 +207,6 @@ fn no_text_makes_the_reader_panic() {
         read("fuzz.json", &String::from_utf8_lossy(&bytes));
     }
     for deep in ["[".repeat(100_000), "{\"table_entries\":".repeat(50_000)] {
-        assert!(read("deep.json", &deep).contains("not JSON"));
+        assert!(read("deep.json", &deep).contains("invalid JSON"));
     }
 }

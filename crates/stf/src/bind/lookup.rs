@@ -1,4 +1,4 @@
-//! Resolution of names and values of a script in the program.
+//! Resolves names and values of a script in the program.
 
 use bits::Bits;
 use diagnostics::names::{Endings, NoName, find, nearest};
@@ -34,8 +34,8 @@ impl Binder<'_> {
         let diagnostic = match find(&name.text, candidates, Endings::Anywhere) {
             Ok(found) => return Some(found),
             Err(NoName::Ambiguous(one, other)) => {
-                let message = format!("`{shown}` is the ending of more than one {kind}");
-                Diagnostic::error("stf-ambiguous", name.span, message).help(format!("say `{one}` or `{other}`"))
+                let message = format!("`{shown}` is ambiguous: it is a suffix of more than one {kind}");
+                Diagnostic::error("stf-ambiguous", name.span, message).help(format!("write `{one}` or `{other}`"))
             }
             Err(NoName::Unknown) => {
                 let message = match owner {
@@ -45,7 +45,7 @@ impl Binder<'_> {
                 let diagnostic = Diagnostic::error("stf-unknown", name.span, message);
                 match nearest(&name.text, candidates.iter().map(|(_, name)| *name)) {
                     Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None if candidates.is_empty() => diagnostic.help(format!("the program has no {kind} at all")),
+                    None if candidates.is_empty() => diagnostic.help(format!("the program declares no {kind}")),
                     None => {
                         let all = candidates.iter().take(12).map(|(_, name)| format!("`{name}`"));
                         diagnostic.help(format!("there is {}", all.collect::<Vec<_>>().join(", ")))
@@ -107,7 +107,9 @@ impl Binder<'_> {
             }
             ElementRef::Index(index) => Some(Cell::Array(counter, *index)),
             ElementRef::Entry(id) if direct => self.named_entry(id).map(Cell::Entry),
-            ElementRef::Entry(id) => self.error("stf-value", id.span, "elements of this counter have numbers"),
+            ElementRef::Entry(id) => {
+                self.error("stf-value", id.span, "an element of this counter must be given by its index")
+            }
         }
     }
 
@@ -129,7 +131,7 @@ impl Binder<'_> {
     pub(super) fn named_entry(&mut self, id: &Word) -> Option<EntryRef> {
         match self.ids.get(&id.text) {
             Some(entry) => Some(entry.clone()),
-            None => self.error("stf-unknown", id.span, format!("no entry was called `{}` before this", id.text)),
+            None => self.error("stf-unknown", id.span, format!("no earlier entry is named `{}`", id.text)),
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Parts of lines: names, numbers, ports, values, rates, relations.
+//! Parses parts of lines: names, numbers, ports, values, rates, relations.
 
 use diagnostics::{Diagnostic, Span};
 
 use crate::lex::TokenLine;
-use crate::script::{MeterRate, NodeCopy, NodeTargets, Relation, Word, WrittenValue};
+use crate::script::{MeterRate, NodeReplica, NodeTargets, Relation, Word, WrittenValue};
 
-pub(super) type ParseResult<T> = Result<T, Box<Diagnostic>>;
+pub(super) type LineResult<T> = Result<T, Box<Diagnostic>>;
 
 pub(super) fn wrong(span: Span, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error("stf-syntax", span, message))
 }
 
-pub(super) fn word(line: &mut TokenLine, what: &str) -> ParseResult<Word> {
+pub(super) fn word(line: &mut TokenLine, what: &str) -> LineResult<Word> {
     let here = line.here();
     match line.next() {
         Some(word) if word.is_word() => Ok(word),
@@ -20,12 +20,12 @@ pub(super) fn word(line: &mut TokenLine, what: &str) -> ParseResult<Word> {
     }
 }
 
-pub(super) fn name(line: &mut TokenLine, what: &str) -> ParseResult<Word> {
+pub(super) fn name(line: &mut TokenLine, what: &str) -> LineResult<Word> {
     word(line, &format!("the name of {what}"))
 }
 
 /// Parses a number that fits into `T`.
-pub(super) fn small<T: TryFrom<u64>>(line: &mut TokenLine, what: &str) -> ParseResult<T> {
+pub(super) fn small<T: TryFrom<u64>>(line: &mut TokenLine, what: &str) -> LineResult<T> {
     let word = word(line, what)?;
     let digits = word.text.to_ascii_lowercase();
     let parsed = match digits.get(..2) {
@@ -37,7 +37,7 @@ pub(super) fn small<T: TryFrom<u64>>(line: &mut TokenLine, what: &str) -> ParseR
     fits.ok_or_else(|| wrong(word.span, format!("`{}` is not {what}", shown(&word.text))))
 }
 
-pub(super) fn port(line: &mut TokenLine) -> ParseResult<u32> {
+pub(super) fn port(line: &mut TokenLine) -> LineResult<u32> {
     let span = line.here();
     let port = small(line, "a port number")?;
     if port >= v1model::DROP_PORT {
@@ -46,7 +46,7 @@ pub(super) fn port(line: &mut TokenLine) -> ParseResult<u32> {
     Ok(port)
 }
 
-pub(super) fn queue(line: &mut TokenLine) -> ParseResult<(Option<u32>, Option<usize>)> {
+pub(super) fn queue(line: &mut TokenLine) -> LineResult<(Option<u32>, Option<usize>)> {
     let port = line.peek().is_some().then(|| port(line)).transpose()?;
     let span = line.here();
     let queue = line.peek().is_some().then(|| small(line, "a queue")).transpose()?;
@@ -57,7 +57,7 @@ pub(super) fn queue(line: &mut TokenLine) -> ParseResult<(Option<u32>, Option<us
 }
 
 /// Parses one or more elements, to the end of the line.
-pub(super) fn many<T>(line: &mut TokenLine, read: impl Fn(&mut TokenLine) -> ParseResult<T>) -> ParseResult<Vec<T>> {
+pub(super) fn many<T>(line: &mut TokenLine, read: impl Fn(&mut TokenLine) -> LineResult<T>) -> LineResult<Vec<T>> {
     let mut all = vec![read(line)?];
     while line.peek().is_some() {
         all.push(read(line)?);
@@ -71,27 +71,27 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// `PORT[:BACKUP...]... [| LAG...]`, one or more, to the end of the line.
-pub(super) fn outlets(line: &mut TokenLine) -> ParseResult<NodeTargets> {
-    let mut outlets = NodeTargets::default();
+pub(super) fn targets(line: &mut TokenLine) -> LineResult<NodeTargets> {
+    let mut targets = NodeTargets::default();
     let here = line.here();
     while line.peek().is_some_and(|word| word.text != "|") {
-        let mut copies = NodeCopy { port: port(line)?, backups: Vec::new() };
+        let mut replica = NodeReplica { port: port(line)?, backups: Vec::new() };
         while line.take(":") {
-            copies.backups.push(port(line)?);
+            replica.backups.push(port(line)?);
         }
-        outlets.copies.push(copies);
+        targets.replicas.push(replica);
     }
     if line.take("|") {
-        outlets.lags = many(line, |line| small(line, "a LAG"))?;
+        targets.lags = many(line, |line| small(line, "a LAG"))?;
     }
-    if outlets.copies.is_empty() && outlets.lags.is_empty() {
+    if targets.replicas.is_empty() && targets.lags.is_empty() {
         Err(wrong(here, "expected a port number, found the end of the line"))
     } else {
-        Ok(outlets)
+        Ok(targets)
     }
 }
 
-pub(super) fn expect_sign(line: &mut TokenLine, sign: &str, what: &str) -> ParseResult<()> {
+pub(super) fn expect_sign(line: &mut TokenLine, sign: &str, what: &str) -> LineResult<()> {
     if line.take(sign) {
         return Ok(());
     }
@@ -100,7 +100,7 @@ pub(super) fn expect_sign(line: &mut TokenLine, sign: &str, what: &str) -> Parse
 }
 
 /// Parses a number with an optional sign.
-pub(super) fn value(line: &mut TokenLine) -> ParseResult<Word> {
+pub(super) fn value(line: &mut TokenLine) -> LineResult<Word> {
     let sign = line.peek().filter(|word| word.text == "-").cloned();
     line.take("-");
     let number = word(line, "a value")?;
@@ -110,7 +110,7 @@ pub(super) fn value(line: &mut TokenLine) -> ParseResult<Word> {
     })
 }
 
-pub(super) fn written(line: &mut TokenLine) -> ParseResult<WrittenValue> {
+pub(super) fn written(line: &mut TokenLine) -> LineResult<WrittenValue> {
     let first = value(line)?;
     if line.take("/") {
         return Ok(WrittenValue::Prefix(first, word(line, "a prefix length")?));
@@ -129,7 +129,7 @@ pub(super) fn written(line: &mut TokenLine) -> ParseResult<WrittenValue> {
     Ok(WrittenValue::One(first))
 }
 
-pub(super) fn rate(line: &mut TokenLine) -> ParseResult<MeterRate> {
+pub(super) fn rate(line: &mut TokenLine) -> LineResult<MeterRate> {
     let number = word(line, "a rate")?;
     let per_us: Option<f64> = number.text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= 0.0);
     let per_us = per_us.ok_or_else(|| wrong(number.span, format!("`{}` is not a rate", shown(&number.text))))?;
@@ -137,7 +137,7 @@ pub(super) fn rate(line: &mut TokenLine) -> ParseResult<MeterRate> {
     Ok(MeterRate { per_us, burst: small(line, "a burst size")? })
 }
 
-pub(super) fn relation(line: &mut TokenLine) -> ParseResult<Relation> {
+pub(super) fn relation(line: &mut TokenLine) -> LineResult<Relation> {
     let here = line.here();
     let sign = line.next();
     match sign.as_ref().map(|word| word.text.as_str()) {

@@ -1,4 +1,4 @@
-//! Commands that only read the switch: checks, and reads for people.
+//! Runs the commands that only read the switch: checks, and reads for people.
 
 use bits::Bits;
 use diagnostics::Span;
@@ -21,7 +21,7 @@ impl TestRun<'_> {
                     let message = format!(
                         "`{}[{index}]` is {got:#x}, not {} {value:#x}",
                         self.program.registers[*register].name,
-                        relation.sign()
+                        relation.symbol()
                     );
                     self.report.failures.push(Failure::Check { at, message });
                 }
@@ -85,7 +85,7 @@ impl TestRun<'_> {
         let Some((in_bytes, relation, want)) = check else { return Ok(()) };
         let (got, unit) = if in_bytes { (value.bytes, "bytes") } else { (value.packets, "packets") };
         if !relation.holds(got, want) {
-            let message = format!("the counter has {got} {unit}, not {} {want}", relation.sign());
+            let message = format!("the counter has {got} {unit}, not {} {want}", relation.symbol());
             self.report.failures.push(Failure::Check { at, message });
         }
         Ok(())
@@ -95,12 +95,12 @@ impl TestRun<'_> {
         let name = &self.program.digests[digest].name;
         let listed = |values: &[Bits]| values.iter().map(|v| format!("{v:#x}")).collect::<Vec<_>>().join(" ");
         let message = match self.digests.pop_front() {
-            None => format!("no digest was sent that was not asked for before; `{name}` was to be"),
+            None => format!("no further digest was sent; expected `{name}`"),
             Some((other, _)) if other != digest => {
-                format!("the digest `{}` was sent, not `{name}`", self.program.digests[other].name)
+                format!("the digest `{}` was sent, expected `{name}`", self.program.digests[other].name)
             }
             Some((_, got)) if got != values => {
-                format!("the digest `{name}` has the values {}, not {}", listed(&got), listed(values))
+                format!("the digest `{name}` has the values {}, expected {}", listed(&got), listed(values))
             }
             Some(_) => return,
         };
@@ -117,12 +117,12 @@ impl TestRun<'_> {
         for (name, entry) in wanted {
             match told.iter().position(|other| other == entry) {
                 Some(found) => drop(told.remove(found)),
-                None => self.fail(at, format!("nothing was said of the entry `{name}` being idle")),
+                None => self.fail(at, format!("the entry `{name}` was not reported as idle")),
             }
         }
         for entry in told {
             let table = &self.program.tables[entry.table].name;
-            self.fail(at, format!("an entry of `{table}` is idle that is not named here"));
+            self.fail(at, format!("an entry of `{table}` was reported as idle that is not listed here"));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Commands for the traffic manager: mirror sessions, multicast, queues, link states.
+//! Applies the commands for the traffic manager: mirror sessions, multicast, queues, port states.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use switch::{MirrorSession, MulticastGroup, PortId, Replica};
 
 use super::{OpResult, TestRun};
 use crate::plan::Op;
-use crate::script::{NodeCopy, NodeTargets};
+use crate::script::{NodeReplica, NodeTargets};
 
-/// BMv2's constant in place of the hash that chooses a member of a LAG.
+/// BMv2 picks the LAG member with this constant instead of a hash.
 const LAG_HASH: usize = 0xff;
 
-/// A multicast node: a replication id and copies.
+/// A multicast node: a replication id and its replicas.
 pub(super) struct MulticastNode {
     rid: u16,
-    outlets: NodeTargets,
+    targets: NodeTargets,
 }
 
 impl TestRun<'_> {
-    /// Performs a change of the traffic manager.
-    pub(super) fn traffic(&mut self, op: &Op) -> OpResult {
+    /// Applies a traffic-manager command.
+    pub(super) fn traffic_manager(&mut self, op: &Op) -> OpResult {
         match op {
             Op::MirrorAdd { session, port } => {
                 self.switch.set_mirror_session(*session, Some(MirrorSession::to_port(*port)));
@@ -32,14 +32,14 @@ impl TestRun<'_> {
             }
             Op::GroupCreate(group) => {
                 if self.groups.iter().any(|(id, _)| id == group) {
-                    return Err(format!("there is a multicast group {group} already"));
+                    return Err(format!("multicast group {group} already exists"));
                 }
                 self.groups.push((*group, Vec::new()));
                 return self.set_group(*group);
             }
-            Op::NodeCreate { rid, outlets } => self.nodes.push(MulticastNode { rid: *rid, outlets: outlets.clone() }),
-            Op::NodeUpdate { node, outlets } => {
-                self.node(*node)?.outlets = outlets.clone();
+            Op::NodeCreate { rid, targets } => self.nodes.push(MulticastNode { rid: *rid, targets: targets.clone() }),
+            Op::NodeUpdate { node, targets } => {
+                self.node(*node)?.targets = targets.clone();
                 for (group, nodes) in self.groups.clone() {
                     if nodes.contains(node) {
                         self.set_group(group)?;
@@ -71,13 +71,15 @@ impl TestRun<'_> {
             Op::PortUp { port, up } => {
                 self.switch.set_port_up(PortId(*port), *up);
             }
-            other => unreachable!("{other:?} does not write to the switch"),
+            other => unreachable!("{other:?} is not a traffic-manager command"),
         }
         Ok(())
     }
 
     fn node(&mut self, node: u32) -> Result<&mut MulticastNode, String> {
-        self.nodes.get_mut(node as usize).ok_or_else(|| format!("there is no multicast node {node}; the first is 0"))
+        self.nodes
+            .get_mut(node as usize)
+            .ok_or_else(|| format!("there is no multicast node {node}; node handles start at 0"))
     }
 
     /// Writes a group to the switch.
@@ -85,12 +87,12 @@ impl TestRun<'_> {
         let nodes = self.groups.iter().find(|(id, _)| *id == group).map(|(_, nodes)| nodes.as_slice());
         let mut replicas = Vec::new();
         for node in nodes.unwrap_or_default() {
-            let MulticastNode { rid, outlets: NodeTargets { copies, lags } } = &self.nodes[*node as usize];
+            let MulticastNode { rid, targets: NodeTargets { replicas: ports, lags } } = &self.nodes[*node as usize];
             // A node has a set of ports, and BMv2 iterates over it in order.
-            for NodeCopy { port, backups } in copies.iter().collect::<BTreeSet<_>>() {
+            for NodeReplica { port, backups } in ports.iter().collect::<BTreeSet<_>>() {
                 replicas.push(Replica::new(*port, *rid).with_backups(backups.iter().copied()));
             }
-            // One member of a LAG gets the copy, the same for all packets as in BMv2; the others are its backups.
+            // One member of a LAG gets the replica, the same for all packets as in BMv2; the others are its backups.
             for lag in lags.iter().collect::<BTreeSet<_>>() {
                 let mut members = self.lags.get(lag).cloned().unwrap_or_default();
                 if !members.is_empty() {
@@ -100,7 +102,7 @@ impl TestRun<'_> {
                 }
             }
         }
-        let made = self.switch.set_multicast_group(group, Some(MulticastGroup { replicas }));
-        if made { Ok(()) } else { Err(format!("multicast group {group} cannot be, or has too many copies")) }
+        let accepted = self.switch.set_multicast_group(group, Some(MulticastGroup { replicas }));
+        if accepted { Ok(()) } else { Err(format!("multicast group {group} is invalid or has too many replicas")) }
     }
 }

@@ -25,7 +25,7 @@ fn reports_are_as_expected() {
 
 /// The JSON form of a failing test has the same content.
 #[test]
-fn json_tells_what_people_read() {
+fn a_json_report_has_failures_packets_and_traces() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
     let mut map = SourceMap::new();
     let report = support::report(&folder.join("switch.p4"), &folder.join("differs.stf"), &mut map).expect("it runs");

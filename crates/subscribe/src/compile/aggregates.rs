@@ -1,4 +1,4 @@
-//! Aggregates that a program declares, and register cells for their keys.
+//! Allocates register cells for the keys of the aggregates that a program declares.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,7 +95,7 @@ pub(crate) struct KeyCells {
 }
 
 impl KeyCells {
-    pub fn hold(&mut self, computed: u16, key: &[u128]) {
+    pub fn acquire(&mut self, computed: u16, key: &[u128]) {
         let key = (computed, key.to_vec());
         let uses = self.wanted.entry(key.clone()).or_default();
         *uses += 1;

@@ -1,4 +1,4 @@
-//! Compression of a field's values to a small code domain: all values between two neighbouring bounds share one code.
+//! Compresses a field's values to a small code domain: all values between two neighbouring bounds share one code.
 //!
 //! Codes ascend with values and leave gaps, so that adding or removing a bound changes two or three entries of the code
 //! table and no entry of a state: an interval of values that ends before a bound is an interval of codes that ends
@@ -42,7 +42,7 @@ impl Codes {
     }
 
     /// Adds a reference to a bound. Returns `true` if codes of other bounds changed.
-    pub fn hold(&mut self, bound: u128) -> bool {
+    pub fn acquire(&mut self, bound: u128) -> bool {
         if let Some((_, uses)) = self.bounds.get_mut(&bound) {
             *uses += 1;
             return false;

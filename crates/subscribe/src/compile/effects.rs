@@ -1,4 +1,4 @@
-//! Interning of effects: each distinct effect of a rule gets a number, which terminals of the decision diagram hold.
+//! Interns effects: each distinct effect of a rule gets a number, which the decision diagram stores in its terminals.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub(crate) enum Effect {
     Controller,
     Call(ActionId, Vec<u128>),
     Update(Update),
-    /// Counts the message for the aggregate in this slot.
+    /// Updates the aggregate in this slot (see [`super::slots`]) with the message.
     Slot(u16),
 }
 
@@ -33,26 +33,27 @@ impl Effect {
 /// Interned effects with reference counts.
 #[derive(Clone, Default)]
 pub(crate) struct EffectInterner {
-    list: Vec<Option<Effect>>,
+    effects: Vec<Option<Effect>>,
     uses: Vec<usize>,
     numbers: HashMap<Effect, u32>,
-    /// Numbers with no references. They are reused only once no diagram can refer to them any more.
+    /// Numbers whose count has dropped to zero; some may be in use again, or listed twice. They are reused only once no
+    /// diagram can refer to them any more.
     idle: Vec<u32>,
     free: Vec<u32>,
 }
 
 impl EffectInterner {
     /// Interns an effect, adds a reference to it and returns its number.
-    pub fn hold(&mut self, effect: Effect) -> u32 {
+    pub fn acquire(&mut self, effect: Effect) -> u32 {
         let number = match self.numbers.get(&effect) {
             Some(number) => *number,
             None => {
-                let number = self.free.pop().unwrap_or(self.list.len() as u32);
-                if number as usize == self.list.len() {
-                    self.list.push(None);
+                let number = self.free.pop().unwrap_or(self.effects.len() as u32);
+                if number as usize == self.effects.len() {
+                    self.effects.push(None);
                     self.uses.push(0);
                 }
-                self.list[number as usize] = Some(effect.clone());
+                self.effects[number as usize] = Some(effect.clone());
                 self.numbers.insert(effect, number);
                 number
             }
@@ -71,10 +72,10 @@ impl EffectInterner {
     }
 
     /// Frees all unreferenced numbers. No diagram may refer to them any more.
-    pub fn settle(&mut self) {
+    pub fn free_unused(&mut self) {
         for number in std::mem::take(&mut self.idle) {
             if self.uses[number as usize] == 0
-                && let Some(effect) = self.list[number as usize].take()
+                && let Some(effect) = self.effects[number as usize].take()
             {
                 self.numbers.remove(&effect);
                 self.free.push(number);
@@ -83,6 +84,6 @@ impl EffectInterner {
     }
 
     pub fn get(&self, number: u32) -> &Effect {
-        self.list[number as usize].as_ref().expect("a number in a set is in use")
+        self.effects[number as usize].as_ref().expect("numbers in diagrams are live")
     }
 }

@@ -1,4 +1,4 @@
-//! Multicast groups: one for each distinct set of ports in use.
+//! Allocates multicast groups: one for each distinct set of ports in use.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -41,7 +41,7 @@ impl Groups {
     }
 
     /// Adds a reference to the group of these ports. A newly created group is pushed to `new`.
-    pub fn hold(&mut self, ports: &[u32], new: &mut Vec<PortGroup>) -> Option<u32> {
+    pub fn acquire(&mut self, ports: &[u32], new: &mut Vec<PortGroup>) -> Option<u32> {
         if ports.len() < 2 {
             return None;
         }

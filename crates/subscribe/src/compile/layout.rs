@@ -1,4 +1,4 @@
-//! Column order of a diagram: the order in which values are tested.
+//! Determines the column order of a diagram: the order in which values are tested.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ pub enum OrderError {
 impl std::fmt::Display for OrderError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            OrderError::Unknown(name) => write!(f, "the order names `{name}`, and there is no such field or counter"),
+            OrderError::Unknown(name) => write!(f, "the order names `{name}`, but there is no such field or counter"),
             OrderError::Twice(name) => write!(f, "the order names `{name}` twice"),
         }
     }
@@ -50,7 +50,7 @@ impl std::error::Error for OrderError {}
 
 impl ColumnLayout {
     /// Returns the order that begins with these fields and counters (named as in rules), followed by the others as
-    /// their annotations suggest. The result is independent of rules, so that a program and entries compiled separately
+    /// their annotations suggest. The result is independent of rules, so a program and entries compiled separately
     /// agree.
     /// # Errors
     /// [`OrderError`], if a name is unknown or occurs twice.

@@ -1,6 +1,6 @@
-//! Lowering of conditions to decision diagrams.
+//! Lowers conditions to decision diagrams.
 
-use bdd::{Full, Ref, Store};
+use bdd::{LimitExceeded, Ref, Store};
 
 use crate::compile::layout::{ColumnKey, ColumnLayout};
 use crate::format::{HeaderId, MessageFormat, Subject, max_of};
@@ -19,7 +19,7 @@ pub(crate) struct Lowering<'a> {
 
 impl Lowering<'_> {
     /// Returns the function that is `then` where the condition holds and nothing elsewhere.
-    pub fn rule(&mut self, condition: &Condition, then: Ref) -> Result<Ref, Full> {
+    pub fn rule(&mut self, condition: &Condition, then: Ref) -> Result<Ref, LimitExceeded> {
         // Most rules are a conjunction of a few tests of different fields: a chain of nodes, built from its end.
         let mut chain: Vec<(u32, Ranges)> = Vec::new();
         let mut others = Vec::new();
@@ -42,7 +42,7 @@ impl Lowering<'_> {
         Ok(result)
     }
 
-    fn condition(&mut self, condition: &Condition) -> Result<Ref, Full> {
+    fn condition(&mut self, condition: &Condition) -> Result<Ref, LimitExceeded> {
         match condition {
             Condition::Always => Ok(Ref::ALWAYS),
             Condition::Never => Ok(Ref::NOTHING),
@@ -84,7 +84,7 @@ impl Lowering<'_> {
         chain.push((self.layout.column(key), test.values.clone()));
     }
 
-    fn make_chain(&mut self, mut chain: Vec<(u32, Ranges)>, then: Ref) -> Result<Ref, Full> {
+    fn make_chain(&mut self, mut chain: Vec<(u32, Ranges)>, then: Ref) -> Result<Ref, LimitExceeded> {
         chain.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
         chain.dedup_by(|one, kept| {
             let same = one.0 == kept.0;
@@ -103,7 +103,7 @@ impl Lowering<'_> {
 }
 
 /// Returns the union of all functions, combined pairwise.
-pub(crate) fn balanced(store: &mut Store, parts: &mut Vec<Ref>) -> Result<Ref, Full> {
+pub(crate) fn balanced(store: &mut Store, parts: &mut Vec<Ref>) -> Result<Ref, LimitExceeded> {
     while parts.len() > 1 {
         let mut kept = 0;
         for at in (0..parts.len()).step_by(2) {

@@ -1,4 +1,4 @@
-//! Search for a column order that needs few entries, on a sample of the rules.
+//! Searches for a column order that needs few entries, on a sample of the rules.
 //!
 //! No simple key predicts the cost. A field for which every rule tests a value separates rules into disjoint groups,
 //! whatever its type; if half of the rules do not test the field, all of these appear below each of its values. The
@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
         };
         let sampled = |rule: &&'a Rule| SampledRule {
             rule,
-            effects: rule.actions.iter().flat_map(Effect::of).map(|effect| effects.hold(effect)).collect(),
+            effects: rule.actions.iter().flat_map(Effect::of).map(|effect| effects.acquire(effect)).collect(),
             slots: rule.aggregates.iter().map(&mut slot).collect(),
         };
         let rules = sample.iter().filter(|rule| format.slots > 0 || rule.aggregates.is_empty()).map(sampled).collect();
@@ -244,7 +244,7 @@ impl<'a> Search<'a> {
         let work = (size as u64 * RULE).min(self.steps);
         let mut store = Store::new();
         let steps = allowed.saturating_sub(work);
-        store.limit(Limits { steps, nodes: 1 << 20, bytes: 64 << 20 });
+        store.set_limits(Limits { steps, nodes: 1 << 20, bytes: 64 << 20 });
         let root = self.diagram(order, size, &mut store);
         let used = work + steps - store.steps_left();
         self.steps = self.steps.saturating_sub(used);

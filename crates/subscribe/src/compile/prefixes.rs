@@ -1,5 +1,5 @@
-//! Intervals as a minimal set of prefixes under longest-prefix match (Draves, King, Venkatachary, Zill: Constructing
-//! Optimal IP Routing Tables, 1999).
+//! Converts intervals to a minimal set of prefixes under longest-prefix match (Draves, King, Venkatachary, Zill:
+//! Constructing Optimal IP Routing Tables, 1999).
 //!
 //! A prefix whose halves can have the same result needs one entry. From the longest prefixes up, the set of cheapest
 //! results of a prefix is the intersection of its halves' sets, or else their union. From the shortest prefixes down, a

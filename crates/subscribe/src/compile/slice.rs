@@ -1,5 +1,5 @@
-//! Entries of one state from one node of the decision diagram (Algorithm 1 of the packet subscriptions paper: a node
-//! here is a path through a field's component, its arms are the paths from `In` to `Out`).
+//! Emits the entries of one state from one node of the decision diagram (Algorithm 1 of the packet subscriptions paper:
+//! a node here is a path through a field's component, its arms are the paths from `In` to `Out`).
 
 use crate::compile::codes::Codes;
 use crate::compile::prefixes::prefixes;

@@ -1,4 +1,4 @@
-//! Allocation of slots to aggregates, and the conditions under which messages count.
+//! Allocates slots to aggregates and the conditions under which messages count.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Slots {
     }
 
     /// Adds a reference to the slot of this state; `None` if no slot is free.
-    pub fn hold(&mut self, over: Over, format: &MessageFormat, slot_uses: &mut Vec<SlotUse>) -> Option<u16> {
+    pub fn acquire(&mut self, over: Over, format: &MessageFormat, slot_uses: &mut Vec<SlotUse>) -> Option<u16> {
         if let Some((slot, uses)) = self.taken.get_mut(&over) {
             *uses += 1;
             return Some(*slot);

@@ -1,4 +1,4 @@
-//! Encoding of state numbers. The highest bits, the *tag*, name the first stage that looks the state up.
+//! Encodes state numbers. The highest bits, the *tag*, name the first stage that looks the state up.
 //!
 //! ```text
 //! 31      24 23                   0
@@ -15,13 +15,13 @@ use crate::tables::StateId;
 /// Tag of states after the last stage.
 pub const LEAF: u32 = 255;
 /// Tag of states after the last stage whose messages update a counter or an aggregate.
-pub const REMEMBERED: u32 = 254;
+pub const STATEFUL_LEAF: u32 = 254;
 /// Number of bits below the tag.
 pub const NUMBER_BITS: u32 = 24;
 
 /// Returns the tag of states that a stage looks up. Stages after the 252nd share one tag.
 pub fn stage_tag(stage: usize) -> u32 {
-    u32::try_from(stage + 1).unwrap_or(LEAF).min(REMEMBERED - 1)
+    u32::try_from(stage + 1).unwrap_or(LEAF).min(STATEFUL_LEAF - 1)
 }
 
 /// Returns the tag of a state.

@@ -26,7 +26,7 @@ impl Subscriptions {
     pub(crate) fn exploding_rules(&self) -> Option<Vec<Rule>> {
         let mut store = Store::new();
         let limits = |store: &Store| Limits { nodes: store.len() + EXTRA_NODES, bytes: usize::MAX, steps: FIRST_STEPS };
-        store.limit(limits(&store));
+        store.set_limits(limits(&store));
         let message = self.most_states(&mut store)?;
         let mut rules = Vec::new();
         let mut functions = Vec::new();
@@ -39,8 +39,8 @@ impl Subscriptions {
                 functions.push(left);
             }
         }
-        // The rest of all rules for this message is a subgraph of their diagram, whatever else the diagram contains.
-        store.limit(limits(&store));
+        // The rest of all rules for this message is a subgraph of their diagram.
+        store.set_limits(limits(&store));
         let crossed = match balanced(&mut store, &mut functions) {
             Ok(all) => store.reachable(all).len() > EXPLOSION_NODES,
             Err(_) => true,

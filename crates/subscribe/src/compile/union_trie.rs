@@ -1,11 +1,11 @@
-//! Incremental union of all rules.
+//! Maintains the union of all rules incrementally.
 //!
 //! Rules are in a binary trie under a key of 64 bits that begins with the value that they test first. Rules about the
 //! same symbol are neighbours, and rules with similar bounds are close to one another. A leaf holds a few rules and
 //! their union, a branch the union of its two halves. A change affects one leaf and its ancestors, where the union
 //! recomputes the changed part only: all else is the same hash-consed diagram as before, recognized by one comparison.
 
-use bdd::{Full, Ref, Store};
+use bdd::{LimitExceeded, Ref, Store};
 
 use crate::compile::lower::balanced;
 
@@ -37,7 +37,7 @@ struct TrieNode {
 /// Position at which the union exceeded a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stopped {
-    pub full: Full,
+    pub full: LimitExceeded,
     /// Number of rules in the union.
     pub rules: usize,
 }
@@ -169,7 +169,7 @@ impl UnionTrie {
         &mut self,
         store: &mut Store,
         needed: &[Ref],
-        lower: &mut impl FnMut(&mut Store, u32) -> Result<Ref, Full>,
+        lower: &mut impl FnMut(&mut Store, u32) -> Result<Ref, LimitExceeded>,
     ) -> Result<Ref, Stopped> {
         self.fresh(ROOT, store, needed, lower)
     }
@@ -179,7 +179,7 @@ impl UnionTrie {
         at: NodeIndex,
         store: &mut Store,
         needed: &[Ref],
-        lower: &mut impl FnMut(&mut Store, u32) -> Result<Ref, Full>,
+        lower: &mut impl FnMut(&mut Store, u32) -> Result<Ref, LimitExceeded>,
     ) -> Result<Ref, Stopped> {
         if !self.nodes[at as usize].stale {
             return Ok(self.nodes[at as usize].union);
@@ -193,7 +193,7 @@ impl UnionTrie {
         }
         let union = match self.union(at, store, lower) {
             // Garbage may occupy the space.
-            Err(Full::Nodes | Full::Bytes) => {
+            Err(LimitExceeded::Nodes | LimitExceeded::Bytes) => {
                 self.collect(store, needed);
                 self.union(at, store, lower)
             }
@@ -209,8 +209,8 @@ impl UnionTrie {
         &self,
         at: NodeIndex,
         store: &mut Store,
-        lower: &mut impl FnMut(&mut Store, u32) -> Result<Ref, Full>,
-    ) -> Result<Ref, Full> {
+        lower: &mut impl FnMut(&mut Store, u32) -> Result<Ref, LimitExceeded>,
+    ) -> Result<Ref, LimitExceeded> {
         match &self.nodes[at as usize].kind {
             TrieNodeKind::Branch([zero, one]) => {
                 store.union(self.nodes[*zero as usize].union, self.nodes[*one as usize].union)

@@ -1,6 +1,8 @@
-//! Equivalence of two sets of tables over all messages.
+//! Checks the equivalence of two sets of tables over all messages.
 
-use bdd::{Full, Ref, Store};
+use std::fmt;
+
+use bdd::{LimitExceeded, Ref, Store};
 
 use crate::compile::layout::{ColumnKey, ColumnLayout};
 use crate::compile::lower::Lowering;
@@ -21,6 +23,18 @@ pub struct Difference {
     pub second: Delivery,
 }
 
+/// Tables whose decision diagrams exceed a limit, so they cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLargeToCompare;
+
+impl fmt::Display for TooLargeToCompare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the tables are larger than the limits allow to compare")
+    }
+}
+
+impl std::error::Error for TooLargeToCompare {}
+
 /// Checks that two sets of tables deliver every message alike and returns a counterexample if they do not. State and
 /// group numbers are not compared. Both sets are for the same format and column order. Only messages that satisfy
 /// `possible` count, because the format does not say which headers and values can occur together.
@@ -29,7 +43,7 @@ pub struct Difference {
 /// diagrams.
 ///
 /// # Errors
-/// A sentence, if the diagrams exceed a limit.
+/// If the diagrams exceed a limit.
 pub fn difference(
     first: &Tables,
     second: &Tables,
@@ -37,7 +51,7 @@ pub fn difference(
     layout: &ColumnLayout,
     possible: &Condition,
     limits: crate::Limits,
-) -> Result<Option<Difference>, String> {
+) -> Result<Option<Difference>, TooLargeToCompare> {
     let [first, second] = [first, second].map(|tables| TableChain::of(tables, format, layout));
     compare(&first, &second, format, possible, limits)
 }
@@ -45,16 +59,15 @@ pub fn difference(
 /// Compares tables as installed on switches; each side may have its own column order. See [`difference`].
 ///
 /// # Errors
-/// A sentence, if the diagrams exceed a limit.
+/// If the diagrams exceed a limit.
 pub fn compare(
     first: &TableChain,
     second: &TableChain,
     format: &MessageFormat,
     possible: &Condition,
     limits: crate::Limits,
-) -> Result<Option<Difference>, String> {
-    let found = walk(first, second, format, possible, limits);
-    found.map_err(|_| "the tables are larger than the limits allow to compare".to_owned())
+) -> Result<Option<Difference>, TooLargeToCompare> {
+    walk(first, second, format, possible, limits).map_err(|_| TooLargeToCompare)
 }
 
 fn walk(
@@ -63,10 +76,10 @@ fn walk(
     format: &MessageFormat,
     possible: &Condition,
     limits: crate::Limits,
-) -> Result<Option<Difference>, Full> {
+) -> Result<Option<Difference>, LimitExceeded> {
     let layout = &first.layout;
     let mut store = Store::new();
-    store.limit(limits.into());
+    store.set_limits(limits.into());
     let mut deliveries = Deliveries::default();
     let one = first.diagram(format, layout, &mut store, &mut deliveries)?;
     let other = second.diagram(format, layout, &mut store, &mut deliveries)?;
@@ -92,7 +105,7 @@ fn walk(
 
 /// Returns the condition that every field of an invalid header reads as 0, as it does in tables. Compiled tables do not
 /// look such fields up; others may.
-fn absent_is_zero(format: &MessageFormat, layout: &ColumnLayout, store: &mut Store) -> Result<Ref, Full> {
+fn absent_is_zero(format: &MessageFormat, layout: &ColumnLayout, store: &mut Store) -> Result<Ref, LimitExceeded> {
     let mut all = Ref::ALWAYS;
     for key in layout.keys().iter().rev() {
         let ColumnKey::Field(id) = key else { continue };

@@ -1,4 +1,4 @@
-//! Decision diagrams in the language of Graphviz.
+//! Draws decision diagrams in the language of Graphviz.
 
 use std::fmt::Write;
 

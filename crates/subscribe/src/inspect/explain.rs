@@ -1,4 +1,4 @@
-//! Explanations: the rules that match a message, and the reasons that others do not.
+//! Explains which rules match a message, and why others do not.
 
 use crate::format::{MessageFormat, Subject};
 use crate::reference::evaluate::{Message, View};

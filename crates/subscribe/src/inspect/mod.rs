@@ -1,4 +1,4 @@
-//! Inspection of a set of rules: explanations, drawings and sizes.
+//! Inspects a set of rules: explanations, drawings and sizes.
 
 pub(crate) mod dot;
 pub(crate) mod explain;

@@ -1,4 +1,4 @@
-//! Size statistics.
+//! Computes size statistics.
 
 use crate::compile::emit::EmitContext;
 use crate::compile::prefixes::cover;
@@ -117,7 +117,7 @@ impl Subscriptions {
             groups: tables.groups.len(),
             bytes: [
                 self.store.bytes(),
-                self.store.memory_bytes(),
+                self.store.cache_bytes(),
                 self.rules.capacity() * size_of::<Option<crate::subscriptions::RuleRecord>>()
                     + self.merge.bytes()
                     + self.emitter.bytes(),

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bdd::{Full, Limits, Ref, Store};
+use bdd::{LimitExceeded, Limits, Ref, Store};
 
 use crate::compile::lower::{Lowering, balanced};
 use crate::format::Subject;
@@ -25,7 +25,7 @@ const NAMED: usize = 100;
 /// Maximum number of rules considered as covering rules of one finding.
 const CANDIDATES: usize = 2_000;
 /// Maximum number of covering rules that are named.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Redundant rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Subscriptions {
     /// findings may be missing, but none is wrong.
     pub fn lint_covered(&self, possible: &Condition) -> CoverageReport {
         let mut check = CoverageCheck { of: self, store: Store::new(), possible: Ref::ALWAYS, rules: Vec::new() };
-        check.store.limit(LIMITS);
+        check.store.set_limits(LIMITS);
         let is_complete = check.look(possible).is_ok();
         let named = check.name();
         let mut found: Vec<LintFinding> = check
@@ -74,7 +74,7 @@ struct CoverageCheck<'a> {
 }
 
 impl<'a> CoverageCheck<'a> {
-    fn look(&mut self, possible: &Condition) -> Result<(), Full> {
+    fn look(&mut self, possible: &Condition) -> Result<(), LimitExceeded> {
         let of = self.of;
         let checked = || of.records().filter(|(_, record)| record.rule.aggregates.is_empty());
         let mut counts: BTreeMap<Subject, usize> = BTreeMap::new();
@@ -121,12 +121,12 @@ impl<'a> CoverageCheck<'a> {
     }
 
     /// Whether this set contains no possible message.
-    fn is_nothing(&mut self, messages: Ref) -> Result<bool, Full> {
+    fn is_nothing(&mut self, messages: Ref) -> Result<bool, LimitExceeded> {
         Ok(messages == Ref::NOTHING || self.store.keep_where(self.possible, messages)? == Ref::NOTHING)
     }
 
     /// Returns, for each effect, the union of the conditions of the rules that have it.
-    fn unions(&mut self, rules: &[usize]) -> Result<HashMap<u32, Ref>, Full> {
+    fn unions(&mut self, rules: &[usize]) -> Result<HashMap<u32, Ref>, LimitExceeded> {
         let mut by_act: BTreeMap<u32, Vec<Ref>> = BTreeMap::new();
         for at in rules {
             let rule = &self.rules[*at];
@@ -136,7 +136,7 @@ impl<'a> CoverageCheck<'a> {
     }
 
     /// Finds the rules that are covered by the other given rules and the unions in `outside`.
-    fn part(&mut self, rules: &[usize], outside: &HashMap<u32, Ref>) -> Result<(), Full> {
+    fn part(&mut self, rules: &[usize], outside: &HashMap<u32, Ref>) -> Result<(), LimitExceeded> {
         // For each rule and effect, the union of the earlier rules with that effect.
         let mut before: HashMap<u32, Ref> = HashMap::new();
         let mut all_before: Vec<Vec<Ref>> = Vec::with_capacity(rules.len());
@@ -190,7 +190,7 @@ impl<'a> CoverageCheck<'a> {
             candidates.sort_unstable();
             candidates.dedup();
             candidates.truncate(CANDIDATES);
-            self.store.limit(Limits { steps: LIMITS.steps / NAMED as u64, ..LIMITS });
+            self.store.set_limits(Limits { steps: LIMITS.steps / NAMED as u64, ..LIMITS });
             if let Ok(by) = self.few(at, &candidates) {
                 named.insert(at, by.into_iter().map(|by| self.rules[by].id).collect());
             }
@@ -199,7 +199,7 @@ impl<'a> CoverageCheck<'a> {
     }
 
     /// Returns one candidate that covers a rule, or a few that cover it together.
-    fn few(&mut self, at: usize, candidates: &[usize]) -> Result<Vec<usize>, Full> {
+    fn few(&mut self, at: usize, candidates: &[usize]) -> Result<Vec<usize>, LimitExceeded> {
         for by in candidates {
             if self.is_covered(at, &[*by])? {
                 return Ok(vec![*by]);
@@ -226,11 +226,11 @@ impl<'a> CoverageCheck<'a> {
                 some = fewer;
             }
         }
-        some.truncate(if some.len() > MOST_NAMES { 0 } else { MOST_NAMES });
+        some.truncate(if some.len() > MAX_NAMES { 0 } else { MAX_NAMES });
         Ok(some)
     }
 
-    fn is_covered(&mut self, at: usize, by: &[usize]) -> Result<bool, Full> {
+    fn is_covered(&mut self, at: usize, by: &[usize]) -> Result<bool, LimitExceeded> {
         let Candidate { effects, condition, .. } = self.rules[at];
         for effect in effects {
             let mut rest = condition;

@@ -50,20 +50,18 @@ impl LintFinding {
                 match because.as_slice() {
                     [one, other, ..] => Diagnostic::warning("never-matches", *one, message)
                         .label("this")
-                        .also(*other, "and this exclude each other"),
-                    [one] => Diagnostic::warning("never-matches", *one, message).label("no message passes this"),
-                    [] => {
-                        Diagnostic::warning("never-matches", rule.span, message).label("its tests exclude one another")
-                    }
+                        .also(*other, "and this are mutually exclusive"),
+                    [one] => Diagnostic::warning("never-matches", *one, message).label("no message satisfies this"),
+                    [] => Diagnostic::warning("never-matches", rule.span, message).label("its tests are contradictory"),
                 }
             }
             LintFinding::Covered { by, .. } => {
                 let (others, does) = match by.len() {
-                    0 => ("other rules together do not do", ""),
-                    1 => ("another rule does not do", "this rule does it all"),
-                    _ => ("other rules together do not do", "this rule does a part of it"),
+                    0 => ("other rules together", ""),
+                    1 => ("another rule", "this rule covers it"),
+                    _ => ("other rules together", "this rule covers part of it"),
                 };
-                let message = format!("{label} does nothing that {others}");
+                let message = format!("{label} is covered by {others}");
                 let finding = Diagnostic::warning("covered", rule.span, message);
                 by.iter().filter_map(|id| of.rule(*id)).fold(finding, |finding, by| finding.also(by.span, does))
             }

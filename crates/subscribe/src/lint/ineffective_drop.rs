@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use bdd::{Full, Limits, Ref, Store};
+use bdd::{LimitExceeded, Limits, Ref, Store};
 
 use crate::compile::lower::Lowering;
 use crate::lint::finding::LintFinding;
@@ -36,9 +36,9 @@ impl Subscriptions {
         others: &[(RuleId, &Rule)],
         possible: &Condition,
         found: &mut Vec<LintFinding>,
-    ) -> Result<(), Full> {
+    ) -> Result<(), LimitExceeded> {
         let mut store = Store::new();
-        store.limit(LIMITS);
+        store.set_limits(LIMITS);
         let possible = MessageFacts::new(self, possible, &mut store)?.possible;
         let (format, layout) = (&self.format, &self.layout);
         let matched = |rule: &Rule, store: &mut Store| {

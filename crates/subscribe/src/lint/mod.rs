@@ -1,4 +1,4 @@
-//! Lints on sets of rules. Each module finds one kind of [`finding`].
+//! Runs lints on sets of rules. Each module finds one kind of [`finding`].
 
 pub(crate) mod covered;
 pub(crate) mod finding;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bdd::{Full, Ref, Store};
+use bdd::{LimitExceeded, Ref, Store};
 use diagnostics::Span;
 
 use crate::compile::lower::Lowering;
@@ -13,7 +13,7 @@ use crate::rule::{Condition, Rule, Test};
 use crate::subscriptions::Subscriptions;
 
 /// Maximum number of tests per rule that are checked pairwise for contradictions.
-const MOST_TESTS: usize = 32;
+const MAX_TESTS: usize = 32;
 
 /// Properties that all possible messages share.
 pub(crate) struct MessageFacts {
@@ -26,7 +26,7 @@ pub(crate) struct MessageFacts {
 }
 
 impl MessageFacts {
-    pub fn new(of: &Subscriptions, possible: &Condition, store: &mut Store) -> Result<MessageFacts, Full> {
+    pub fn new(of: &Subscriptions, possible: &Condition, store: &mut Store) -> Result<MessageFacts, LimitExceeded> {
         let (format, layout) = (&of.format, &of.layout);
         let mut lowering = Lowering { store, format, layout, aggregates: &[], slots: &[] };
         let holds = lowering.rule(possible, Ref::ALWAYS)?;
@@ -60,7 +60,7 @@ impl Subscriptions {
         const LIMITS: bdd::Limits = bdd::Limits { nodes: 1 << 20, bytes: 256 << 20, steps: 1 << 24 };
         let mut out = Vec::new();
         let mut store = Store::new();
-        store.limit(LIMITS);
+        store.set_limits(LIMITS);
         let known = MessageFacts::new(self, possible, &mut store).unwrap_or(MessageFacts {
             possible: Ref::ALWAYS,
             subjects: HashSet::new(),
@@ -71,7 +71,7 @@ impl Subscriptions {
             if !self.may_be_empty(&rule.condition, &known) {
                 continue;
             }
-            store.limit(LIMITS);
+            store.set_limits(LIMITS);
             let slots = record.slots();
             let mut lowering = Lowering {
                 store: &mut store,
@@ -131,10 +131,10 @@ impl Subscriptions {
     }
 
     /// Finds a conjunct that excludes every possible message, or two conjuncts that exclude each other.
-    fn apart(&self, rule: &Rule, known: &MessageFacts, store: &mut Store) -> Result<Vec<Span>, Full> {
+    fn apart(&self, rule: &Rule, known: &MessageFacts, store: &mut Store) -> Result<Vec<Span>, LimitExceeded> {
         let mut parts: Vec<(Condition, Span)> = Vec::new();
         asked(&rule.condition, false, &mut parts);
-        parts.truncate(MOST_TESTS);
+        parts.truncate(MAX_TESTS);
         let (format, layout) = (&self.format, &self.layout);
         let mut lowering = Lowering { store, format, layout, aggregates: &[], slots: &[] };
         let mut before: Vec<(Ref, Span)> = Vec::new();

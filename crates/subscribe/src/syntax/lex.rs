@@ -1,10 +1,10 @@
-//! Lexer of rule files.
+//! Splits rule files into tokens.
 
 use diagnostics::{FileId, Span};
 
 use crate::syntax::value::Constant;
 
-/// Maximum length of a token in bytes. A longer one is truncated in messages and is no constant.
+/// Maximum length of a token in bytes. A longer one is truncated in messages and is not a constant.
 const MAX_TOKEN: usize = 1 << 12;
 
 /// A token.
@@ -104,7 +104,7 @@ impl<'a> Lexer<'a> {
         if let Some(open) = self.skip_blank() {
             let span = self.span(open, open + 2);
             return SpannedToken {
-                token: RuleToken::Bad("this comment is not closed: end it with `*/`"),
+                token: RuleToken::Bad("unterminated comment: end it with `*/`"),
                 span,
                 begins_line: true,
             };
@@ -172,7 +172,7 @@ fn token(text: &str) -> (RuleToken<'_>, usize) {
     }
     match SIGNS.iter().find(|(written, _)| text.starts_with(written)) {
         Some((written, sign)) => (RuleToken::Sign(sign), written.len()),
-        None => (RuleToken::Bad("this character has no meaning here"), first.len_utf8()),
+        None => (RuleToken::Bad("unexpected character"), first.len_utf8()),
     }
 }
 
@@ -183,18 +183,18 @@ fn quoted(text: &str) -> (RuleToken<'_>, usize) {
     while let Some((at, character)) = characters.next() {
         match character {
             '"' => return (RuleToken::Constant(Constant::Text(out)), at + 1),
-            '\n' => return (RuleToken::Bad("this quote is not closed on its line"), at),
+            '\n' => return (RuleToken::Bad("unterminated string: it must end on its line"), at),
             '\\' => match characters.next() {
                 Some((_, escaped @ ('"' | '\\'))) => out.push(escaped),
-                _ => return (RuleToken::Bad(r#"a backslash stands before `"` or another one"#), at + 1),
+                _ => return (RuleToken::Bad(r#"a backslash can escape only `"` and `\`"#), at + 1),
             },
             _ => out.push(character),
         }
         if out.len() > MAX_TOKEN {
-            return (RuleToken::Bad("this text is too long for any field"), at);
+            return (RuleToken::Bad("this string is too long for any field"), at);
         }
     }
-    (RuleToken::Bad("this quote is not closed"), text.len())
+    (RuleToken::Bad("unterminated string"), text.len())
 }
 
 /// Lexes an Ethernet, IPv6 or IPv4 address. Returns it with its length.
@@ -240,7 +240,7 @@ fn no_address(text: &str) -> Option<(&'static str, usize)> {
         let part = run.split("..").next().unwrap_or(run).trim_end_matches('.');
         let is_numbers = part.starts_with(|first: char| first.is_ascii_digit());
         match part.matches('.').count() {
-            1 if is_numbers => return Some(("numbers cannot have a fraction here", part.len())),
+            1 if is_numbers => return Some(("numbers cannot have a fractional part here", part.len())),
             2.. if is_numbers => {
                 return Some(("an IPv4 address is four numbers from 0 to 255: `10.0.0.1`", part.len()));
             }
@@ -353,12 +353,12 @@ mod tests {
         assert_eq!(signs("a.b[2].c.isValid() BRK.B"), "a.b[2].c.isValid ( ) BRK.B");
         assert_eq!(signs("# c\nx // d\n/* e\n */ y"), "x y");
         assert_eq!(signs(r#""a\"b" 100ms 3x"#), r#"Text("a\"b") odd:100ms odd:3x"#);
-        assert!(signs("x /* y").contains("bad:this comment is not closed"));
-        assert!(signs("\"x\ny\"").contains("bad:this quote is not closed on its line y"));
+        assert!(signs("x /* y").contains("bad:unterminated comment"));
+        assert!(signs("\"x\ny\"").contains("bad:unterminated string: it must end on its line y"));
     }
 
     #[test]
-    fn what_looks_like_an_address_and_is_none_is_one_token() {
+    fn malformed_addresses_are_one_token() {
         for (text, why) in [
             ("10.0.0.256", "an IPv4 address is four numbers"),
             ("10.0.0", "an IPv4 address is four numbers"),

@@ -1,4 +1,4 @@
-//! Formatting of rules as text that [`parse`](crate::syntax::parse::parse) reads back to the same rule.
+//! Formats rules as text that [`parse`](crate::syntax::parse::parse) reads back to the same rule.
 
 use std::fmt;
 

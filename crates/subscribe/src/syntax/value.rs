@@ -26,7 +26,7 @@ impl Constant {
     pub fn describe(&self) -> &'static str {
         match self {
             Constant::Number(_) | Constant::Bits(_) => "a number",
-            Constant::Text(_) => "text",
+            Constant::Text(_) => "a string",
             Constant::Ipv4(_) => "an IPv4 address",
             Constant::Ipv6(_) => "an IPv6 address",
             Constant::Mac(_) => "an Ethernet address",
@@ -52,19 +52,19 @@ impl Constant {
             if number <= max_of(width) {
                 Ok(number)
             } else {
-                Err(format!("does not fit {width} bits, whose largest value is {}", max_of(width)))
+                Err(format!("does not fit in {width} bits: the maximum is {}", max_of(width)))
             }
         };
         match (self, kind) {
             (Constant::Text(text), ValueKind::Text(padding)) => pad(text, padding, width),
             (Constant::Number(_), ValueKind::Text(_)) => {
-                Err("is a number, where text is expected: put it in quotes".to_owned())
+                Err("is a number, expected a string: put it in quotes".to_owned())
             }
             (Constant::Number(number) | Constant::Bits(number), _) => fits(*number),
             (Constant::Ipv4(address), ValueKind::Ipv4 | ValueKind::Unsigned) if width == 32 => Ok(u128::from(*address)),
             (Constant::Ipv6(address), ValueKind::Ipv6 | ValueKind::Unsigned) if width == 128 => Ok(*address),
             (Constant::Mac(address), ValueKind::Mac | ValueKind::Unsigned) if width == 48 => Ok(u128::from(*address)),
-            _ => Err(format!("is {}, where {} is expected", self.describe(), expected(kind, width))),
+            _ => Err(format!("is {}, expected {}", self.describe(), expected(kind, width))),
         }
     }
 }
@@ -73,7 +73,7 @@ impl Constant {
 pub fn expected(kind: ValueKind, width: u32) -> String {
     match kind {
         ValueKind::Unsigned => format!("a number of {width} bits"),
-        ValueKind::Text(_) => format!("text of up to {} bytes", width / 8),
+        ValueKind::Text(_) => format!("a string of up to {} bytes", width / 8),
         ValueKind::Ipv4 => "an IPv4 address".to_owned(),
         ValueKind::Ipv6 => "an IPv6 address".to_owned(),
         ValueKind::Mac => "an Ethernet address".to_owned(),
@@ -83,7 +83,7 @@ pub fn expected(kind: ValueKind, width: u32) -> String {
 fn pad(text: &str, padding: Padding, width: u32) -> Result<u128, String> {
     let room = (width / 8) as usize;
     let missing =
-        room.checked_sub(text.len()).ok_or_else(|| format!("has {} bytes, and the field {room}", text.len()))?;
+        room.checked_sub(text.len()).ok_or_else(|| format!("has {} bytes, but the field has {room}", text.len()))?;
     let fill = vec![padding.byte; missing];
     let bytes = if padding.left { [&fill, text.as_bytes()].concat() } else { [text.as_bytes(), &fill].concat() };
     Ok(bytes.into_iter().fold(0, |value, byte| value << 8 | u128::from(byte)))
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(text("AB", Padding::SPACES), Ok(0x4142_2020));
         assert_eq!(text("AB", Padding { byte: b'0', left: true }), Ok(0x3030_4142));
         assert_eq!(text("ABCD", Padding::ZEROS), Ok(0x4142_4344));
-        assert_eq!(text("ABCDE", Padding::ZEROS), Err("has 5 bytes, and the field 4".to_owned()));
+        assert_eq!(text("ABCDE", Padding::ZEROS), Err("has 5 bytes, but the field has 4".to_owned()));
         assert_eq!(show(0x4142_2020, ValueKind::Text(Padding::SPACES), 32), "\"AB\"");
         assert_eq!(show(0x4142_0020, ValueKind::Text(Padding::SPACES), 32), "0x41420020");
     }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(Constant::Ipv4(1).value(ValueKind::Unsigned, 32), Ok(1));
         assert_eq!(
             Constant::Ipv4(1).value(ValueKind::Unsigned, 16),
-            Err("is an IPv4 address, where a number of 16 bits is expected".to_owned())
+            Err("is an IPv4 address, expected a number of 16 bits".to_owned())
         );
         assert!(Constant::Number(256).value(ValueKind::Unsigned, 8).is_err());
         assert_eq!(show(0x0011_2233_4455, ValueKind::Mac, 48), "00:11:22:33:44:55");

@@ -21,7 +21,7 @@ fn of(all: &Subscriptions, fields: &[(&str, u128)]) -> Message {
     for (name, value) in fields {
         match all.format().subject(name).expect("a field") {
             subscribe::Subject::Field(id) => message.set(all.format(), id, *value),
-            _ => panic!("{name} is no field"),
+            _ => panic!("{name} is not a field"),
         }
     }
     message
@@ -120,7 +120,7 @@ fn covered(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn rules_that_add_nothing_are_found_whatever_they_ask_first() {
+fn redundant_rules_are_found_in_every_order_of_their_tests() {
     let wide = "rule wide: add_order.price > 5 : fwd(2)\n";
     assert_eq!(covered(&format!("{wide}rule value: add_order.price == 9 : fwd(2)")), ["value < wide"]);
     assert_eq!(covered(&format!("{wide}rule both: stock == A and add_order.price > 10 : fwd(2)")), ["both < wide"]);
@@ -139,7 +139,7 @@ fn rules_that_add_nothing_are_found_whatever_they_ask_first() {
 }
 
 #[test]
-fn a_rule_that_only_drops_what_others_deliver_is_told() {
+fn a_rule_that_only_drops_what_others_deliver_is_reported() {
     let vetoes = |text: &str| {
         let all = with(text, CompileOptions::default());
         let name = |id: &subscribe::RuleId| all.rule(*id).and_then(|rule| rule.name.clone()).unwrap_or_default();
@@ -296,7 +296,7 @@ fn sets_that_grow_too_large_are_refused_and_nothing_changes() {
 }
 
 #[test]
-fn tables_have_room_for_so_many_entries_and_states_tell_their_stage() {
+fn tables_have_the_given_capacity_and_states_identify_their_stage() {
     let of = workload::ranges(1, 200, 10);
     let rules = support::rules(&of.text, &of.format);
     let limits = Limits { entries: 1000, ..Limits::default() };

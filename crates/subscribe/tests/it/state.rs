@@ -139,7 +139,7 @@ fn cells_of_keys_that_no_rule_names_any_more_are_given_to_others() {
 }
 
 #[test]
-fn what_a_program_does_not_compute_is_refused() {
+fn aggregates_that_the_program_lacks_are_refused() {
     let format = computing(&[("avg(price) by stock over 100us", 1, 2), ("count() over 7 packets", 2, 1)]);
     let found = |text: &str| {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());

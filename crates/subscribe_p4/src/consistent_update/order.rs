@@ -1,4 +1,4 @@
-//! Order of the writes to entries of surviving states.
+//! Orders the writes to entries of surviving states.
 
 use std::collections::BTreeMap;
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_looked_up_first_is_inserted_first_and_deleted_last() {
+    fn tables_are_inserted_in_order_of_lookup_and_deleted_in_reverse() {
         let prefix = |length| EntryKey::Prefix { value: 0, length };
         let keys = [EntryKey::Rest, prefix(8), EntryKey::Exact(7), prefix(16), EntryKey::Range(1, 9)];
         let entries = keys.map(|key| StageEntry { stage: 1, state: 2, key, next: 3 });

@@ -1,4 +1,4 @@
-//! Fixed-point iteration over the states of a parser.
+//! Iterates to a fixed point over the states of a parser.
 
 use std::collections::{BTreeMap, BTreeSet};
 

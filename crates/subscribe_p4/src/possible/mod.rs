@@ -1,4 +1,4 @@
-//! Possible packets: the combinations of valid headers and field values that the program's parser can produce.
+//! Computes possible packets: the combinations of valid headers and field values that the program's parser can produce.
 //!
 //! This is an abstract interpretation of the parser. An abstract state (`parse`) holds what is known of the packet at a
 //! parser state: header validity, ranges of field values, and ranges of bits ahead of the cursor. The analysis is

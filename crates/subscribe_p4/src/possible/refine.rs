@@ -1,4 +1,4 @@
-//! Refinement of values by `select`: of fields of valid headers, or of bits ahead of the cursor.
+//! Refines values by `select`: of fields of valid headers, or of bits ahead of the cursor.
 
 use std::collections::BTreeMap;
 

@@ -14,13 +14,12 @@ pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnosti
     for action in program.actions.values().filter(marked) {
         if subscribe::WORDS.contains(&&*action.name) {
             let message = format!("rules cannot call `{}`: it is a keyword of the rule language", action.name);
-            diagnostics
-                .push(Diagnostic::error("query-action", action.span, message).help("give the action another name"));
+            diagnostics.push(Diagnostic::error("query-action", action.span, message).help("rename the action"));
             continue;
         }
         if action.name != action.local_name {
-            let message = format!("the program and rules would call `{}` differently", action.local_name);
-            diagnostics.push(Diagnostic::error("query-action", action.span, message).help("leave out its `@name`"));
+            let message = format!("`{}` would have different names in the program and in rules", action.local_name);
+            diagnostics.push(Diagnostic::error("query-action", action.span, message).help("remove its `@name`"));
         }
         let mut found = ProgramAction { name: action.name.to_string(), bound: Vec::new(), params: Vec::new() };
         for param in &action.params {
@@ -36,7 +35,7 @@ pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnosti
                 (Direction::None, ..) => diagnostics.push(Diagnostic::error(
                     "query-action",
                     var.span,
-                    format!("a rule cannot give `{}`: it has to be of a type from `bit<1>` to `bit<128>`", var.name),
+                    format!("a rule cannot pass `{}`: its type must be `bit<1>` to `bit<128>`", var.name),
                 )),
                 (_, Some(name), _) if name == parts.headers => found.bound.push(Bound::Headers),
                 (_, Some(name), _) if name == parts.metadata => found.bound.push(Bound::Metadata),
@@ -45,9 +44,9 @@ pub(super) fn read(program: &Program, parts: &Parts, diagnostics: &mut Diagnosti
                     Diagnostic::error(
                         "query-action",
                         var.span,
-                        format!("nothing can be bound to `{}` in front of the rules' arguments", var.name),
+                        format!("`{}` cannot be bound before the arguments of rules", var.name),
                     )
-                    .help("parameters with a direction can be all headers, the metadata, or `standard_metadata_t`"),
+                    .help("a parameter with a direction must be the headers, the metadata or `standard_metadata_t`"),
                 ),
             }
         }

@@ -16,7 +16,7 @@ pub(super) const QUERIES: [(&str, Match); 4] = [
 ];
 
 /// Maximum width of codes in bits: a code table holds at most about 2^20 entries.
-const MOST_CODE_BITS: u32 = 20;
+const MAX_CODE_BITS: u32 = 20;
 
 impl<'a> FormatReader<'a> {
     /// Adds a header and the fields that its type's annotations declare.
@@ -25,11 +25,11 @@ impl<'a> FormatReader<'a> {
         for field in &decl.fields {
             let queries: Vec<_> = queries(&field.annotations).collect();
             if let [_, (second, _), ..] = queries[..] {
-                self.error("two-queries", second.span, format!("`{}` can be matched in one way only", field.name));
+                self.error("two-queries", second.span, format!("`{}` has more than one match annotation", field.name));
             }
             let Some((annotation, matched)) = queries.first() else {
                 if let Some(annotation) = find(&field.annotations, "query_codes") {
-                    self.error("query-codes", annotation.span, "`@query_codes` stands beside `@query_field`");
+                    self.error("query-codes", annotation.span, "`@query_codes` needs `@query_field` on the same field");
                 }
                 continue;
             };
@@ -37,7 +37,7 @@ impl<'a> FormatReader<'a> {
                 Some([]) => format!("{name}.{}", field.name),
                 Some([shared]) => shared.clone(),
                 _ => {
-                    let message = format!("`@{}` takes nothing, or the field's name in rules", annotation.name);
+                    let message = format!("`@{}` takes no argument, or the field's name in rules", annotation.name);
                     self.error("query-argument", annotation.span, message);
                     continue;
                 }
@@ -123,7 +123,7 @@ impl<'a> FormatReader<'a> {
         let message = if !same {
             format!("`{}` has {} bits and is matched differently elsewhere", field.name, field.width)
         } else if known.sources.iter().any(|source| source.header == field.sources[0].header) {
-            format!("two fields of one header are called `{}`", field.name)
+            format!("two fields of one header have the name `{}`", field.name)
         } else {
             known.sources.extend(field.sources);
             return;
@@ -156,13 +156,13 @@ impl<'a> FormatReader<'a> {
     fn codes(&mut self, annotations: &Annotations, matched: Match, width: u32) -> Option<u32> {
         let annotation = find(annotations, "query_codes")?;
         let bits = word(annotation).and_then(|word| word.parse().ok()).filter(|bits| *bits < width);
-        let bits = bits.filter(|bits| (1..=MOST_CODE_BITS).contains(bits));
+        let bits = bits.filter(|bits| (1..=MAX_CODE_BITS).contains(bits));
         let message = match bits {
             Some(_) if matched != Match::Exact => return bits,
             Some(_) => "codes are for fields that are tested for ranges or prefixes, not for single values".to_owned(),
-            None if width == 1 => "codes are useless for a field of one bit".to_owned(),
+            None if width == 1 => "codes have no use for a one-bit field".to_owned(),
             None => {
-                let most = MOST_CODE_BITS.min(width.saturating_sub(1));
+                let most = MAX_CODE_BITS.min(width.saturating_sub(1));
                 format!("`@query_codes` takes the width of the codes, 1 to {most} bits for a field of {width}")
             }
         };

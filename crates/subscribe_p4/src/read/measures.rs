@@ -10,17 +10,17 @@ use crate::widths;
 
 impl FormatReader<'_> {
     /// Checks field widths against the generated arithmetic, which uses 16, 32 and 64 bits.
-    pub(super) fn widths(&mut self, messages: &Messages, span: Span) {
+    pub(super) fn check_widths(&mut self, messages: &Messages, span: Span) {
         let mut check = |path: &Path, most: u32, what: &str| {
             if path.width > most {
                 let message =
-                    format!("`{}.{}` has {} bits, and {what} at most {most}", path.header, path.field, path.width);
+                    format!("`{}.{}` has {} bits, but {what} at most {most}", path.header, path.field, path.width);
                 self.error("messages", span, message);
             }
         };
-        check(&messages.count, 16, "a count of messages has");
-        messages.sequence.iter().for_each(|path| check(path, 64, "a message's number has"));
-        messages.session.iter().for_each(|session| check(&session.field, 128, "what tells sessions apart has"));
+        check(&messages.count, 16, "a message count has");
+        messages.sequence.iter().for_each(|path| check(path, 64, "a sequence number has"));
+        messages.session.iter().for_each(|session| check(&session.field, 128, "a session identifier has"));
         messages.lengths.iter().for_each(|path| check(path, 32, "a length has"));
         self.covered(messages, span);
     }
@@ -29,25 +29,25 @@ impl FormatReader<'_> {
     fn covered(&mut self, messages: &Messages, span: Span) {
         let Some(checksum) = &messages.checksum else { return };
         let what = match checksum {
-            Path { width, .. } if *width != 16 => Some(format!("has {width} bits, and a checksum 16")),
+            Path { width, .. } if *width != 16 => Some(format!("has {width} bits, but a checksum has 16")),
             Path { offset: Some(offset), .. } if offset % 16 == 0 => None,
             Path { offset: Some(offset), .. } => {
-                Some(format!("stands behind {offset} bits, and a checksum behind whole words of 16"))
+                Some(format!("is at bit offset {offset}, but a checksum must be at a multiple of 16 bits"))
             }
-            Path { offset: None, .. } => Some("stands behind a field of varying length".to_owned()),
+            Path { offset: None, .. } => Some("comes after a field of variable length".to_owned()),
         };
         let changed =
             [&messages.count].into_iter().chain(&messages.sequence).chain(&messages.lengths).chain(&messages.clear);
         let unknown = changed.filter(|path| messages.covers(path)).find(|path| path.offset.is_none());
         let wrong = match (what, unknown) {
             (Some(what), _) => Some((checksum, what)),
-            (None, Some(path)) => Some((path, "stands behind a field of varying length".to_owned())),
+            (None, Some(path)) => Some((path, "comes after a field of variable length".to_owned())),
             (None, None) => None,
         };
         if let Some((path, what)) = wrong {
-            let message = format!("`{}.{}` {what}: the checksum cannot be kept right", path.header, path.field);
+            let message = format!("`{}.{}` {what}: the checksum cannot be updated", path.header, path.field);
             self.diagnostics.push(Diagnostic::error("messages", span, message).help(
-                "leave `checksum` out, and compute it in a control with the parameters (inout headers, inout metadata)",
+                "omit `checksum`, and compute it in a control with the parameters (inout headers, inout metadata)",
             ));
         }
     }
@@ -91,7 +91,7 @@ impl FormatReader<'_> {
         let bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| bits / 8);
         if bytes.is_none() {
             let message = format!(
-                "the headers from `{}` up to `{}` have to stand in that order and be of fixed length",
+                "the headers from `{}` to `{}` must come in that order and have fixed lengths",
                 length.header, stack.name
             );
             self.error("messages", span, message);

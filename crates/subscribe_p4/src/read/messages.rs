@@ -1,4 +1,4 @@
-//! The message stack.
+//! Reads `@query_messages`, which describes the header stack that holds a packet's messages.
 
 use diagnostics::Diagnostic;
 use p4::ast::StructKind;
@@ -16,25 +16,29 @@ const LISTS: [&str; 2] = ["lengths", "clear"];
 /// The key that takes a number: the maximum number of concurrent streams.
 const STREAMS: &str = "streams";
 /// Default number of streams.
-const USUAL_STREAMS: u32 = 64;
-/// Maximum number of streams: each has several registers of 512 cells, one per port.
-const MOST_STREAMS: u32 = 4096;
+const DEFAULT_STREAMS: u32 = 64;
+/// Maximum number of streams: each takes several registers of 512 cells, one cell per port.
+const MAX_STREAMS: u32 = 4096;
 
 impl<'a> FormatReader<'a> {
     /// Reads `@query_messages[count = "…", …]` of a stack.
     pub(super) fn messages(
         &mut self,
-        all: &'a StructDecl,
+        headers: &'a StructDecl,
         stack: &'a FieldDecl,
         element: &'a Type,
-        most: u32,
+        max: u32,
         annotation: &'a Annotation,
     ) -> Option<Messages> {
         let kinds = self.kinds(stack, element);
         let AnnotationBody::KeyValues(pairs) = &annotation.body else {
             self.diagnostics.push(
-                Diagnostic::error("messages", annotation.span, "`@query_messages` has to say what counts the messages")
-                    .help("write `@query_messages[count = \"mold.count\", lengths = \"udp.length\"]`"),
+                Diagnostic::error(
+                    "messages",
+                    annotation.span,
+                    "`@query_messages` must name the field that holds the number of messages",
+                )
+                .help("write `@query_messages[count = \"mold.count\", lengths = \"udp.length\"]`"),
             );
             return None;
         };
@@ -44,33 +48,33 @@ impl<'a> FormatReader<'a> {
             if **key == *STREAMS {
                 streams = streams_of(value);
                 if streams.is_none() {
-                    let message = format!("`{STREAMS}` is a power of two from 1 to {MOST_STREAMS}");
+                    let message = format!("`{STREAMS}` must be a power of two from 1 to {MAX_STREAMS}");
                     self.error("messages", annotation.span, message);
                 }
                 continue;
             }
             let (Some(at), Value::String(text)) = (KEYS.iter().position(|known| **known == **key), value) else {
                 let keys = diagnostics::names::listed(KEYS.into_iter());
-                let message = format!("`@query_messages` takes texts for {keys}, and a number for `{STREAMS}`");
+                let message = format!("`@query_messages` takes strings for {keys}, and a number for `{STREAMS}`");
                 self.error("messages", annotation.span, message);
                 continue;
             };
             for part in text.split(',') {
-                paths[at].extend(self.path(all, part, annotation.span));
+                paths[at].extend(self.path(headers, part, annotation.span));
             }
         }
         for (key, found) in KEYS.iter().zip(&paths).filter(|(key, _)| !LISTS.contains(key)) {
             if found.len() > 1 {
-                self.error("messages", annotation.span, format!("`{key}` names one field, not {}", found.len()));
+                self.error("messages", annotation.span, format!("`{key}` must name one field, not {}", found.len()));
             }
         }
         let [count, sequence, session, lengths, clear, checksum] = paths;
         let Some(count) = count.into_iter().next() else {
-            self.error("messages", annotation.span, "`count` is missing: the field that counts the messages");
+            self.error("messages", annotation.span, "`count` is missing: the field that holds the number of messages");
             return None;
         };
         if lengths.is_empty() {
-            self.error("messages", annotation.span, "`lengths` is missing: the fields that count the messages' bytes");
+            self.error("messages", annotation.span, "`lengths` is missing: the length fields that cover the messages");
             return None;
         }
         for (key, other, is_alone) in [
@@ -78,26 +82,26 @@ impl<'a> FormatReader<'a> {
             (STREAMS, "session", streams.is_some() && session.is_empty()),
         ] {
             if is_alone {
-                let message = format!("`{key}` says nothing without `{other}`");
+                let message = format!("`{key}` has no effect without `{other}`");
                 self.error("messages", annotation.span, message);
             }
         }
         let session = session.into_iter().next();
         let messages = Messages {
             stack: stack.name.to_string(),
-            most,
+            max_messages: max,
             kinds,
             count,
             sequence: sequence.into_iter().next(),
-            session: session.map(|field| Session { field, streams: streams.unwrap_or(USUAL_STREAMS) }),
+            session: session.map(|field| Session { field, streams: streams.unwrap_or(DEFAULT_STREAMS) }),
             lengths,
             before: 0,
             clear,
             checksum: checksum.into_iter().next(),
-            others: self.others(all, stack),
+            others: self.others(headers, stack),
         };
-        self.widths(&messages, annotation.span);
-        let before = self.before(all, stack, messages.innermost_length(), annotation.span)?;
+        self.check_widths(&messages, annotation.span);
+        let before = self.before(headers, stack, messages.innermost_length(), annotation.span)?;
         Some(Messages { before, ..messages })
     }
 
@@ -127,14 +131,18 @@ impl<'a> FormatReader<'a> {
         match widths::of_fields(self.program, decl) {
             Some(bits) if bits % 8 == 0 => Size::Fixed(bits / 8),
             Some(_) => {
-                self.error("query-size", decl.span, format!("`{}` is not a whole number of bytes", decl.name));
+                self.error(
+                    "query-size",
+                    decl.span,
+                    format!("the size of `{}` is not a whole number of bytes", decl.name),
+                );
                 Size::Fixed(0)
             }
             None => {
                 let message = format!("`{}` has a field of varying length, and nothing says how long it is", decl.name);
                 self.diagnostics.push(
                     Diagnostic::error("query-size", decl.span, message)
-                        .help("say how many bytes the header takes, by its own fields: `@query_size(\"2 + length\")`"),
+                        .help("give the header's size in bytes in terms of its fields: `@query_size(\"2 + length\")`"),
                 );
                 Size::Fixed(0)
             }
@@ -146,5 +154,5 @@ impl<'a> FormatReader<'a> {
 fn streams_of(value: &Value) -> Option<u32> {
     let Value::Integer(number) = value else { return None };
     let number: u32 = number.to_string().parse().ok()?;
-    (number.is_power_of_two() && number <= MOST_STREAMS).then_some(number)
+    (number.is_power_of_two() && number <= MAX_STREAMS).then_some(number)
 }

@@ -1,4 +1,4 @@
-//! Extraction of the message format from a checked program.
+//! Extracts the message format from a checked program.
 
 mod actions;
 mod annotation;
@@ -74,7 +74,7 @@ impl<'a> FormatReader<'a> {
                     messages = messages.or(found);
                 }
                 (_, Some(annotation)) => {
-                    self.error("not-a-stack", annotation.span, "`@query_messages` stands before a stack of headers");
+                    self.error("not-a-stack", annotation.span, "`@query_messages` must be on a header stack");
                 }
                 (Type::Struct(id), None) => {
                     let decl = &self.program.structs[*id];

@@ -1,4 +1,4 @@
-//! Pipeline parts that the program provides, identified by their parameters.
+//! Finds the pipeline parts that the program provides, identified by their parameters.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use p4::typed::{Annotation, Control, Param, Program, StructDecl, Type};
@@ -40,12 +40,8 @@ pub(super) fn read<'a>(
     };
     let Some(metadata_at) = open_brace(metadata, main, map) else {
         diagnostics.push(
-            Diagnostic::error(
-                "metadata",
-                metadata.span,
-                "the struct of metadata has to stand in the main file, with its `{`",
-            )
-            .help("the generated program adds a field to it"),
+            Diagnostic::error("metadata", metadata.span, "the metadata struct must be in the main file, with its `{`")
+                .help("the generated program adds a field to it"),
         );
         return None;
     };
@@ -79,7 +75,7 @@ pub(super) fn read<'a>(
                 _ => continue,
             };
         if let Some(other) = role {
-            let message = format!("`{}` has the parameters of `{other}`: which one is meant?", control.name);
+            let message = format!("`{}` has the same parameters as `{other}`: which one is meant?", control.name);
             diagnostics.push(Diagnostic::error("two-parts", control.span, message).help(
                 "mark one of them: `@query_verify` checks checksums, `@query_egress` is applied in egress; without a mark a \
                  control computes checksums, or is applied before the rules",

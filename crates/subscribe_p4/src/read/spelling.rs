@@ -41,7 +41,7 @@ pub(super) fn check(program: &Program, headers: &StructDecl, diagnostics: &mut D
     for structure in program.structs.values() {
         let (before, known, members) = match structure.kind {
             StructKind::Header => ("a header type", HEADER, &field[..]),
-            _ if structure.name == headers.name => ("the struct of headers", &all_headers[..], MEMBER),
+            _ if structure.name == headers.name => ("the headers struct", &all_headers[..], MEMBER),
             _ => ("a struct", &[][..], &[][..]),
         };
         of(&structure.annotations, known, before);
@@ -60,20 +60,17 @@ fn refused(annotation: &Annotation, known: &[&'static str], before: &str) -> Dia
         field().into_iter().chain(all_headers()).chain(others)
     };
     let exists = all().any(|other| other == &**name);
-    let message = if exists {
-        format!("`@{name}` has no meaning before {before}")
-    } else {
-        format!("there is no annotation `@{name}`")
-    };
+    let message =
+        if exists { format!("`@{name}` cannot be on {before}") } else { format!("there is no annotation `@{name}`") };
     let written = |name: &&str| format!("@{name}");
     let known: Vec<String> = known.iter().map(written).collect();
     let near = names::nearest(name, all()).filter(|_| !exists);
     let help = match near {
         Some(near) => format!("did you mean `@{near}`?"),
         None if known.is_empty() => {
-            "it is for headers, their fields, the struct of all headers, actions and controls".to_owned()
+            "it can be on headers, their fields, the headers struct, actions and controls".to_owned()
         }
-        None => format!("before {before} may stand {}", names::listed(known.iter().map(String::as_str))),
+        None => format!("{before} can have {}", names::listed(known.iter().map(String::as_str))),
     };
     Diagnostic::error("query-annotation", annotation.span, message).help(help)
 }

@@ -22,7 +22,7 @@ impl TakenNames {
             let why = match field.name.as_str() {
                 name if subscribe::SIGN_WORDS.contains(&name) => Some(word(name)),
                 name if !is_name(name) => {
-                    Some(format!("rules cannot write the name `{name}`: letters, digits and `_`, not a digit first"))
+                    Some(format!("rules cannot use the name `{name}`: use letters, digits and `_`, and no digit first"))
                 }
                 name => taken.field(name).err(),
             };
@@ -45,8 +45,7 @@ impl TakenNames {
                 let span =
                     format.fields.iter().find(of).or(format.fields.first()).map_or(Span::default(), |field| field.span);
                 let error = Diagnostic::error("name", span, why);
-                diagnostics
-                    .push(error.help("give one of these members another name in the struct of headers or the union"));
+                diagnostics.push(error.help("rename one of these members in the headers struct or the union"));
             }
         }
     }
@@ -65,7 +64,7 @@ impl TakenNames {
         }
         let is_called = |field: &&FormatField| field.name.rsplit_once('.').is_some_and(|(_, ending)| ending == name);
         if let Some(field) = format.fields.iter().find(is_called) {
-            return Err(format!("`{name}` is what rules may call the field `{}`", field.name));
+            return Err(format!("rules may use `{name}` for the field `{}`", field.name));
         }
         let parts = ["value", "end", "count"].map(|part| format!("{name}_{part}"));
         let kept = ["value", "end", "count"].map(|part| format!("kept_{name}_{part}"));
@@ -75,7 +74,7 @@ impl TakenNames {
     fn take(&mut self, whose: &str, names: impl IntoIterator<Item = String>) -> Result<(), String> {
         for name in names {
             if is_slots(&name) {
-                return Err(format!("{whose} would be taken for a part of an aggregate in the program (`{name}`)"));
+                return Err(format!("{whose} would clash with a part of an aggregate in the program (`{name}`)"));
             }
             if let Some(other) = self.0.insert(name.clone(), whose.to_owned()) {
                 return Err(format!("{whose} and {other} would both need the name `{name}` in the program"));
@@ -104,5 +103,5 @@ fn word(name: &str) -> String {
 }
 
 fn refused(span: Span, why: &str) -> Diagnostic {
-    Diagnostic::error("name", span, why).help("give it another name for rules: `@query_field(\"name\")`")
+    Diagnostic::error("name", span, why).help("give it a different name in rules: `@query_field(\"name\")`")
 }

@@ -1,4 +1,4 @@
-//! Decoding of single entries.
+//! Decodes single entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl EntryDecoder<'_> {
             if is_ours {
                 self.find(at, true, format!("a program of this format and order has no table `{}`", entry.table));
             } else if self.strangers.insert(entry.table.clone()) {
-                self.find(at, false, format!("`{}` is no table of rules: its entries are not compared", entry.table));
+                self.find(at, false, format!("`{}` is not a rule table: its entries are not compared", entry.table));
             }
             return;
         };
@@ -136,7 +136,7 @@ impl EntryDecoder<'_> {
     fn key(&mut self, at: usize, entry: &ProgramEntry, name: &str) -> Option<u128> {
         let found = exactly(entry, name);
         if found.is_none() {
-            self.find(at, true, format!("this entry says no value for `{name}`, which its table matches exactly"));
+            self.find(at, true, format!("this entry has no value for `{name}`, which its table matches exactly"));
         }
         found
     }
@@ -148,7 +148,7 @@ impl EntryDecoder<'_> {
             Some(matched) => intervals(matched, width),
         };
         if found.is_none() {
-            self.find(at, true, "this mask leaves more stretches of values than are compared");
+            self.find(at, true, "this mask matches more ranges of values than can be compared");
         }
         found
     }
@@ -171,7 +171,7 @@ impl EntryDecoder<'_> {
                     // Group 0 means no group.
                     None if group == 0 => Vec::new(),
                     None => {
-                        let message = format!("there is no multicast group {group}: its messages go nowhere");
+                        let message = format!("there is no multicast group {group}: its messages are dropped");
                         self.find(at, false, message);
                         Vec::new()
                     }
@@ -188,15 +188,15 @@ impl EntryDecoder<'_> {
     /// Extends the delivery of a state, if it is a leaf, or for state updates, a leaf with state.
     fn at_leaf(&mut self, at: usize, state: StateId, is_memory: bool, add: impl FnOnce(&mut Delivery)) {
         let remembers = !self.format.counters.is_empty() || !self.format.aggregates.is_empty();
-        let is_asked = match state::tag(state) {
-            state::REMEMBERED => remembers,
+        let has_tag = match state::tag(state) {
+            state::STATEFUL_LEAF => remembers,
             state::LEAF => !is_memory,
             _ => false,
         };
-        if is_asked {
+        if has_tag {
             add(self.meaning.chain.leaves.entry(state).or_default())
         } else {
-            self.find(at, false, format!("no message comes here in state {state:#010x}"))
+            self.find(at, false, format!("no message reaches this entry in state {state:#010x}"))
         }
     }
 
@@ -209,7 +209,7 @@ impl EntryDecoder<'_> {
             3 => UpdateFunction::Subtract,
             4 => UpdateFunction::Min,
             5 => UpdateFunction::Max,
-            other => return self.find(at, true, format!("there is no function {other} of a counter")),
+            other => return self.find(at, true, format!("a counter has no function {other}")),
         };
         let action = entry.action.strip_prefix(CONTROL).unwrap_or(&entry.action);
         let with = |name: &str| self.format.fields.iter().position(|field| with_field(&field.name) == name);
@@ -234,10 +234,10 @@ impl EntryDecoder<'_> {
         let key: Option<Vec<u128>> = names.map(|name| self.key(at, entry, name)).collect();
         let (Some(key), Some(index)) = (key, self.param(at, entry, "index")) else { return };
         if index >= u128::from(self.format.aggregates[computed].keys) {
-            self.find(at, true, format!("cell {index} is none of those for keys that rules name"));
+            self.find(at, true, format!("cell {index} is not one for a key that rules name"));
         }
         if let Some(other) = self.taken.insert((computed, index), at) {
-            let message = format!("two keys have cell {index}: each would lose what it counted to the other");
+            let message = format!("two keys have cell {index}: each would overwrite the value of the other");
             self.findings.push(Finding { at, also: Some(other), is_error: true, message });
         }
         self.meaning.places.insert((computed, key));

@@ -1,4 +1,4 @@
-//! Decoding of entries: the inverse of [`entries`](crate::entries), for arbitrary entries of a generated program.
+//! Decodes entries: the inverse of [`entries`](crate::entries), for arbitrary entries of a generated program.
 
 mod decoder;
 mod keys;
@@ -17,7 +17,7 @@ use crate::write::{EVERYONE, REST_SESSION};
 use decoder::EntryDecoder;
 
 pub(crate) use keys::intervals;
-pub use reconstruct::reconstruct;
+pub use reconstruct::{ReconstructError, reconstruct};
 
 /// The control that contains the tables of rules.
 const CONTROL: &str = "Subscriptions.";
@@ -101,7 +101,7 @@ pub fn read_back(
     }
     for (other, at) in meaning.chain.ambiguous() {
         let message =
-            "this entry and another one match the same values with the same priority: which of them counts is not said";
+            "this entry and another one match the same values with the same priority: which one applies is undefined";
         findings.push(Finding { at, also: Some(other), is_error: true, message: message.to_owned() });
     }
     astray(&meaning.chain, &mut findings);
@@ -112,16 +112,16 @@ pub fn read_back(
 fn astray(chain: &TableChain, findings: &mut Vec<Finding>) {
     for row in &chain.rows {
         if !chain.is_looked_up(row.stage, row.state) {
-            let message = format!("no message comes here in state {:#010x}: another table asks it", row.state);
+            let message = format!("no message reaches this in state {:#010x}: another table matches it", row.state);
             findings.push(Finding { at: row.at, also: None, is_error: false, message });
             continue;
         }
         // State 0 means that nothing matches.
         if let RowResult::State(next @ 1..) = row.then {
             let here = state::stage_tag(row.stage.into());
-            if state::tag(next) <= here && state::tag(next) < state::REMEMBERED - 1 {
+            if state::tag(next) <= here && state::tag(next) < state::STATEFUL_LEAF - 1 {
                 let message = format!(
-                    "state {next:#010x} leads back to a table behind which messages are already: they are lost"
+                    "state {next:#010x} leads back to a table that messages have already passed: they are lost"
                 );
                 findings.push(Finding { at: row.at, also: None, is_error: false, message });
             }

@@ -1,8 +1,9 @@
-//! Reconstruction of a program's column order from its table names.
+//! Reconstructs a program's column order from its table names.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use subscribe::{ColumnKey, ColumnLayout, Match, TargetCapabilities, Wide};
+use subscribe::{ColumnKey, ColumnLayout, Match, OrderError, TargetCapabilities, Wide};
 
 use super::CONTROL;
 use crate::rule_format::RuleFormat;
@@ -11,16 +12,41 @@ use crate::write::{codes_table, part_name};
 /// Suffixes of a stage's tables before the stage number.
 const PARTS: [&str; 5] = ["exact", "range", "lpm", "ternary", "rest"];
 
+/// Tables of no program that the format has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReconstructError {
+    /// The table with this name belongs to another order of fields than the tables before it.
+    OtherOrder(String),
+    /// The names of the fields are not those of an order.
+    Order(OrderError),
+    /// The tables are in no order that the format has.
+    NoOrder,
+}
+
+impl fmt::Display for ReconstructError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReconstructError::OtherOrder(table) => {
+                write!(f, "`{table}` belongs to a program with a different field order than the other tables")
+            }
+            ReconstructError::Order(error) => error.fmt(f),
+            ReconstructError::NoOrder => f.write_str("no program of this format has its tables in this order"),
+        }
+    }
+}
+
+impl std::error::Error for ReconstructError {}
+
 /// Returns the column order and the table capabilities of a program with these tables. Fields without tables keep their
 /// default positions.
 ///
 /// # Errors
-/// A sentence, if no program has tables with these names.
+/// If no program has tables with these names.
 pub fn reconstruct<'a>(
     tables: impl Iterator<Item = &'a str>,
     rules: &RuleFormat,
     of: TargetCapabilities,
-) -> Result<(ColumnLayout, TargetCapabilities), String> {
+) -> Result<(ColumnLayout, TargetCapabilities), ReconstructError> {
     let format = &rules.format;
     let sensible = ColumnLayout::sensible(format, &[]);
     let columns = || sensible.keys().iter().copied().filter(|key| !key.is_validity());
@@ -44,7 +70,7 @@ pub fn reconstruct<'a>(
         let other = at.insert(place, *key).filter(|other| other != key);
         let elsewhere = at.iter().find(|(other, its)| **other != place && *its == key);
         if other.is_some() || elsewhere.is_some() {
-            return Err(format!("`{name}` belongs to a program with another order of fields than what else is there"));
+            return Err(ReconstructError::OtherOrder(name.to_owned()));
         }
         let matching = match key {
             ColumnKey::Field(id) => format.get(*id).matching,
@@ -66,14 +92,10 @@ pub fn reconstruct<'a>(
     let named: Vec<String> =
         order.iter().filter(|key| !matches!(key, ColumnKey::Slot(_))).map(|key| key.name(format)).collect();
     let named: Vec<&str> = named.iter().map(String::as_str).collect();
-    let layout = ColumnLayout::forced(format, &named).map_err(|wrong| wrong.to_string())?;
+    let layout = ColumnLayout::forced(format, &named).map_err(ReconstructError::Order)?;
     let right =
         |(place, key): (&usize, &ColumnKey)| layout.keys().get(layout.validities() + place - first) == Some(key);
-    if at.iter().all(right) {
-        Ok((layout, target))
-    } else {
-        Err("the tables are in no order that a program of this format has".to_owned())
-    }
+    if at.iter().all(right) { Ok((layout, target)) } else { Err(ReconstructError::NoOrder) }
 }
 
 /// Returns a table name without its stage number.

@@ -8,7 +8,7 @@ use subscribe::{ColumnKey, ColumnLayout, Wide};
 use super::CONTROL;
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{COUNTS, VALIDITY, codes_table, do_table, part_name, place_table, update_table, wide_name};
+use crate::write::{COUNTS, VALIDITY, codes_table, do_table, match_kind_name, part_name, place_table, update_table};
 
 /// Table of port pairs between which nothing is forwarded.
 const SPLIT_HORIZON: &str = "SubscriptionsEgress.split_horizon";
@@ -43,7 +43,7 @@ pub(super) fn roles(format: &ProgramFormat, rules: &RuleFormat, layout: &ColumnL
         let width = codes.unwrap_or_else(|| key.width(&rules.format));
         add(part_name(&column, "exact", number), Role::Stage(stage, StageTable::Exact, width));
         for wide in [Wide::Range, Wide::Lpm, Wide::Ternary] {
-            add(part_name(&column, wide_name(wide), number), Role::Stage(stage, StageTable::Wide, width));
+            add(part_name(&column, match_kind_name(wide), number), Role::Stage(stage, StageTable::Wide, width));
         }
         add(part_name(&column, "rest", number), Role::Stage(stage, StageTable::Rest, width));
         if codes.is_some() {

@@ -1,4 +1,5 @@
-//! Counters (`@query_counter`): one register each, read before a rule tests it and updated as rules specify.
+//! Generates the P4 code of counters (`@query_counter`): a register each, and a second one for a window; read before a
+//! rule tests the counter, and updated as rules specify.
 
 use subscribe::Window;
 
@@ -8,7 +9,7 @@ use super::text::{Text, identifier};
 use super::{ProgramInputs, amount};
 use crate::format::Counter;
 
-/// Returns the name of the table that holds the updates of a counter, by leaf.
+/// Returns the name of the table that holds the updates of a counter, keyed by leaf state.
 pub(crate) fn update_table(counter: &str) -> String {
     format!("update_{counter}")
 }
@@ -19,14 +20,14 @@ pub(crate) fn with_field(field: &str) -> String {
 }
 
 /// Returns the name and width of the state that a counter's window needs, if any.
-fn beside(counter: &Counter) -> Option<(String, u32)> {
+fn window_state(counter: &Counter) -> Option<(String, u32)> {
     match counter.window? {
         Window::Micros(_) => Some((format!("{}_end", counter.name), 48)),
         Window::Packets(_) => Some((format!("{}_count", counter.name), 64)),
     }
 }
 
-/// Writes registers, variables, actions and tables.
+/// Writes the declarations of registers, variables, actions and tables.
 pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
     let format = inputs.format;
     if format.counters.is_empty() {
@@ -35,13 +36,13 @@ pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for counter in &format.counters {
         let value = (format!("{}_value", counter.name), 64);
         text.line("");
-        for (name, width) in [Some(value), beside(counter)].into_iter().flatten() {
+        for (name, width) in [Some(value), window_state(counter)].into_iter().flatten() {
             text.line(format!("register<bit<{width}>>(1) kept_{name};"));
             text.line(format!("bit<{width}> {name} = 0;"));
         }
     }
     text.line("");
-    text.line("bit<3> updates = 0;     // 1: set, 2: add, 3: subtract, 4: the smaller, 5: the larger");
+    text.line("bit<3> updates = 0;     // 1: set, 2: add, 3: subtract, 4: minimum, 5: maximum");
     text.line("bit<64> operand = 0;");
     text.block("action by_number(bit<3> function, bit<64> number)", |text| {
         text.line("updates = function;");
@@ -69,7 +70,7 @@ pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
 pub(super) fn read(text: &mut Text, counter: &Counter) {
     let value = format!("{}_value", counter.name);
     text.line(format!("kept_{value}.read({value}, 0);"));
-    let Some((beside, _)) = beside(counter) else { return };
+    let Some((beside, _)) = window_state(counter) else { return };
     text.line(format!("kept_{beside}.read({beside}, 0);"));
     match counter.window {
         Some(Window::Micros(length)) => text.block(format!("if ({})", is_over(&beside, length)), |text| {
@@ -85,7 +86,7 @@ pub(super) fn read(text: &mut Text, counter: &Counter) {
 }
 
 /// Writes code that updates counters according to a message's leaf.
-pub(super) fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
+pub(super) fn update_counters(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for counter in &inputs.format.counters {
         text.line("updates = 0;");
         text.line(format!("{}.apply();", update_table(&counter.name)));
@@ -110,7 +111,7 @@ fn update(text: &mut Text, counter: &Counter) {
     }
     text.line("}");
     text.line(format!("kept_{value}.write(0, {value});"));
-    if let Some((beside, _)) = beside(counter) {
+    if let Some((beside, _)) = window_state(counter) {
         if let Some(Window::Packets(_)) = counter.window {
             text.line(format!("{beside} = {beside} + 1;"));
         }

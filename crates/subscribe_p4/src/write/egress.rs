@@ -1,4 +1,5 @@
-//! The egress control: each copy gets the sequence numbers of its port, and the rest of a packet is recirculated.
+//! Generates the egress control: each copy gets the sequence numbers of its port, and the rest of a packet is
+//! recirculated.
 
 use super::message::{count_off, element, goes_alone, kinds, shorten, size};
 use super::text::Text;

@@ -1,4 +1,4 @@
-//! The ingress control, which matches messages.
+//! Generates the ingress control, which matches messages.
 
 use subscribe::state;
 
@@ -41,7 +41,7 @@ fn declarations(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for header in &inputs.rules.headers {
         text.line(format!("bit<1> {} = 0;", validity(format, header)));
     }
-    text.line("bit<32> target = 0;    // a port, with the highest bit set, or a group");
+    text.line("bit<32> target = 0;    // a port with the highest bit set, or a multicast group");
     if let Some(messages) = &format.messages {
         numbers::declare_arrivals(text, messages);
     }
@@ -78,9 +78,9 @@ fn match_tables(text: &mut Text, inputs: &ProgramInputs<'_>, may_wait: bool) {
     text.line("meta.subscription.state = 0;");
     text.line("target = 0;");
     stages::apply(text, inputs);
-    if inputs.remembers() {
-        stages::remember(text, inputs, |text| {
-            text.block(format!("if ({})", stages::is_asked(state::REMEMBERED)), |text| {
+    if inputs.is_stateful() {
+        stages::apply_stateful(text, inputs, |text| {
+            text.block(format!("if ({})", stages::has_tag(state::STATEFUL_LEAF)), |text| {
                 if !may_wait {
                     return count(text, inputs);
                 }
@@ -89,14 +89,14 @@ fn match_tables(text: &mut Text, inputs: &ProgramInputs<'_>, may_wait: bool) {
             });
         });
     }
-    let is_left = if may_wait { stages::is_asked(state::LEAF) } else { stages::is_leaf(inputs) };
+    let is_left = if may_wait { stages::has_tag(state::LEAF) } else { stages::is_leaf(inputs) };
     text.block(format!("if ({is_left})"), |text| text.line(LEAF));
 }
 
 /// Writes code that counts a message.
 fn count(text: &mut Text, inputs: &ProgramInputs<'_>) {
     memory::act(text, inputs);
-    counters::act(text, inputs);
+    counters::update_counters(text, inputs);
 }
 
 /// Writes code that calls the program's actions according to the last state.
@@ -208,15 +208,15 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     packet_fields(text, inputs);
     keep_packet_fields(text, inputs);
     text.line("");
-    text.line("bit<16> done = 0;      // messages that this pass deals with, from the first on");
-    text.line("bit<16> kept = 0;      // of these, the ones that leave");
-    text.line("bit<32> run = 0;       // to whom");
-    text.line("bit<1> full = 0;       // the next message is for others");
+    text.line("bit<16> done = 0;      // messages that this pass processes, from the first on");
+    text.line("bit<16> kept = 0;      // messages of this pass that are sent");
+    text.line("bit<32> run = 0;       // target of the current run of messages");
+    text.line("bit<1> full = 0;       // 1 if the next message has another target");
     text.line("bit<32> seen = 0;      // bytes of all messages in the stack");
-    text.line("bit<32> removed = 0;   // bytes that do not leave");
+    text.line("bit<32> removed = 0;   // bytes that are not sent");
     text.line("bit<32> size = 0;");
     let per_pass = inputs.options.per_pass(messages);
-    for index in 0..messages.most {
+    for index in 0..messages.max_messages {
         text.line("");
         event(text, inputs, messages, index, index < per_pass);
     }
@@ -227,9 +227,9 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
 /// Writes code that updates the packet after its messages are matched.
 fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count: &str) {
     text.line(format!("bit<32> promised = (bit<32>){};", place(messages.innermost_length())));
-    text.line("// Up to the end of the last message in the stack.");
+    text.line("// The end of the last message in the stack.");
     text.line(format!("bit<32> before = seen + {};", messages.before));
-    text.line("// A message that the parser does not know, or lengths that lie.");
+    text.line("// A message of unknown type, or inconsistent lengths.");
     text.block("if (done == 0 || promised < before)", |text| {
         if messages.sequence.is_some() {
             text.line(format!("lose((bit<64>){count});"));
@@ -248,7 +248,7 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
         match messages.sequence {
             Some(_) => text.choice(
                 format!("meta.subscription.passes > {}", PASSES - 2),
-                |text| text.line(format!("lose((bit<64>){count} - (bit<64>)done);    // the switch would drop them")),
+                |text| text.line(format!("lose((bit<64>){count} - (bit<64>)done);    // beyond the limit of passes")),
                 again,
             ),
             None => again(text),
@@ -257,7 +257,7 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
     send(text, "run", inputs.format.parts.before.is_some() || !inputs.format.actions.is_empty());
     let has_compute = inputs.format.parts.compute.is_some();
     text.block("if (promised > before)", |text| {
-        text.line("// Nothing leaves of what is behind the stack: neither messages nor what is behind them.");
+        text.line("// Bytes after the stack are not sent: neither messages nor trailing bytes.");
         text.line("meta.subscription.keep = seen - removed;");
         for (name, size) in &messages.others {
             let at = format!("hdr.{name}");

@@ -1,4 +1,4 @@
-//! Code for single messages: sizes, removal, and updates of the packet's counts.
+//! Generates the code for single messages: sizes, removal, and updates of the packet's counts.
 
 use crate::format::{MessageKind, Messages, Path, Piece, ProgramFormat, Size};
 
@@ -9,31 +9,31 @@ use super::{ProgramOptions, ROUND, RuleFormat, numbers, place};
 /// Returns the declaration of the metadata type that carries results from ingress to egress.
 pub(super) fn declaration(format: &ProgramFormat, rules: &RuleFormat, options: &ProgramOptions) -> String {
     let mut text = Text::default();
-    text.line("// Added: what the rules' tables leave for egress.");
+    text.line("// Added: the results of the rule tables, for egress.");
     text.block("struct subscription_t", |text| {
-        text.line("bit<32> state;                      // of the diagram, after the last table");
+        text.line("bit<32> state;                      // of the decision diagram, after the last table");
         if let Some(messages) = &format.messages {
-            text.line(format!("@field_list({ROUND}) bit<16> done;        // messages that this pass dealt with"));
-            text.line("bit<32> keep;                       // bytes of the packet that leaves; 0 for all");
+            text.line(format!("@field_list({ROUND}) bit<16> done;        // messages that this pass processed"));
+            text.line("bit<32> keep;                       // bytes of the packet to send; 0 for all");
             if goes_alone(format) {
                 text.line(
-                    "bit<1> around;                      // whether the packet itself goes round, since nothing leaves",
+                    "bit<1> around;                      // 1 if the packet itself recirculates, since no message leaves",
                 );
             }
             if messages.sequence.is_some() {
                 text.line(format!(
-                    "@field_list({ROUND}) bit<8> passes;       // how often it was cloned or went round"
+                    "@field_list({ROUND}) bit<8> passes;       // number of clones and recirculations"
                 ));
-                text.line("bit<64> missed;                     // messages that never came here");
+                text.line("bit<64> missed;                     // messages that never arrived");
                 numbers::carried(text, messages);
             }
             if options.split_horizon {
-                text.line(format!("@field_list({ROUND}) bit<9> from;         // the port that the packet came in on"));
+                text.line(format!("@field_list({ROUND}) bit<9> from;         // input port of the packet"));
             }
         }
         if has_clock(&rules.format) {
             let kept = if format.messages.is_some() { format!("@field_list({ROUND}) ") } else { String::new() };
-            text.line(format!("{kept}bit<48> now;         // the time of this pass, in microseconds"));
+            text.line(format!("{kept}bit<48> now;         // time of this pass, in microseconds"));
         }
     });
     text.line("");

@@ -64,13 +64,13 @@ fn is_among(names: &str, name: &str) -> bool {
 }
 
 /// Whether a macro of this name would change the added code.
-pub(crate) fn is_written(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
+pub(crate) fn occurs_in_generated_text(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
     let is_other = name == METADATA || is_among(WITHIN, name) || TOP_LEVEL.contains(&name);
-    is_other || is_declared(name, format, rules)
+    is_other || is_declared_by_generator(name, format, rules)
 }
 
 /// Whether the added controls declare this name or use it from the architecture.
-pub(crate) fn is_declared(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
+pub(crate) fn is_declared_by_generator(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_slots = name.strip_prefix("slot_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let is_numbered = || NUMBERED.iter().any(|stem| name.strip_prefix(stem).is_some_and(is_number));

@@ -1,4 +1,4 @@
-//! Sequence numbers: detection of missing messages and renumbering per port.
+//! Generates the code of sequence numbers: detection of missing messages and renumbering per port.
 //!
 //! Ingress detects gaps in the incoming numbers of a port, and egress renumbers outgoing messages from 1. If packets
 //! carry a session, the session hashes to a stream, a slot with its state. Another session that hashes to the same
@@ -23,11 +23,11 @@ const PORTS: u32 = 512;
 /// Writes the metadata that a packet preserves between passes: its stream and turn.
 pub(super) fn carried(text: &mut Text, messages: &Messages) {
     if messages.session.is_some() {
+        text.line(format!("@field_list({}) bit<32> stream;      // index of its session's state", super::ROUND));
         text.line(format!(
-            "@field_list({}) bit<32> stream;      // where its session's numbers are kept",
+            "@field_list({}) bit<64> turn;        // number of the session within the stream",
             super::ROUND
         ));
-        text.line(format!("@field_list({}) bit<64> turn;        // which session of the stream that is", super::ROUND));
     }
 }
 
@@ -38,23 +38,21 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
     }
     match &messages.session {
         None => {
-            text.line("register<bit<64>>(512) due_message;    // for each port, the number that should come next");
-            text.line("register<bit<64>>(1) lost_messages;    // how many never came, or went no further");
+            text.line("register<bit<64>>(512) due_message;    // expected sequence number, by port");
+            text.line("register<bit<64>>(1) lost_messages;    // messages that never arrived or were dropped here");
         }
         Some(Session { field, streams }) => {
             let (cells, width) = (streams * PORTS, field.width);
+            text.line(format!("register<bit<{width}>>({streams}) sessions;    // session, by stream"));
+            text.line(format!("register<bit<64>>({streams}) turns;    // number of sessions so far, by stream"));
+            text.line(format!("register<bit<1>>({streams}) ended;    // 1 if the session has ended, by stream"));
             text.line(format!(
-                "register<bit<{width}>>({streams}) sessions;    // for each stream, which session it is"
-            ));
-            text.line(format!("register<bit<64>>({streams}) turns;    // how many sessions it was"));
-            text.line(format!("register<bit<1>>({streams}) ended;    // whether the session is over"));
-            text.line(format!(
-                "register<bit<64>>({streams}) lost_messages;    // how many never came, or went no further"
+                "register<bit<64>>({streams}) lost_messages;    // messages that never arrived or were dropped here"
             ));
             text.line(format!(
-                "register<bit<64>>({cells}) due_message;    // and each port, the number that should come next"
+                "register<bit<64>>({cells}) due_message;    // expected sequence number, by stream and port"
             ));
-            text.line(format!("register<bit<64>>({cells}) due_turn;    // in which session of the stream"));
+            text.line(format!("register<bit<64>>({cells}) due_turn;    // number of the session that it belongs to"));
             text.line("bit<64> turn = 0;");
         }
     }
@@ -156,16 +154,16 @@ pub(super) fn declare_delivered(text: &mut Text, messages: &Messages) {
     }
     match &messages.session {
         None => {
-            text.line("register<bit<64>>(512) delivered;    // messages that each port was given");
-            text.line("register<bit<64>>(512) opened;       // messages that each port was shown to miss");
+            text.line("register<bit<64>>(512) delivered;    // messages sent, by port");
+            text.line("register<bit<64>>(512) opened;       // messages shown as missing, by port");
         }
         Some(session) => {
             let cells = session.streams * PORTS;
+            text.line(format!("register<bit<64>>({cells}) delivered;    // messages sent, by stream and port"));
             text.line(format!(
-                "register<bit<64>>({cells}) delivered;    // messages that each port was given of each stream"
+                "register<bit<64>>({cells}) opened;       // messages shown as missing, by stream and port"
             ));
-            text.line(format!("register<bit<64>>({cells}) opened;       // messages that it was shown to miss"));
-            text.line(format!("register<bit<64>>({cells}) numbered;     // in which session of the stream"));
+            text.line(format!("register<bit<64>>({cells}) numbered;     // number of the session that it belongs to"));
         }
     }
     text.line("");
@@ -223,7 +221,7 @@ fn of_session(text: &mut Text, messages: &Messages) {
             text.line("gap = 0;");
         });
         text.block("if (meta.subscription.missed > gap)", |text| text.line("gap = meta.subscription.missed;"));
-        text.line("// What is left of a session whose place another has by now counts for nobody.");
+        text.line("// Messages of a session whose state another session has replaced are not counted.");
         text.block("if (mine <= meta.subscription.turn)", |text| {
             text.line("numbered.write(at_port, meta.subscription.turn);");
             text.line("opened.write(at_port, gap);");

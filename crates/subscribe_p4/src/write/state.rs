@@ -1,4 +1,4 @@
-//! Aggregates: state between messages, by key.
+//! Generates the code of aggregates: state between messages, by key.
 //!
 //! A slot of an aggregate consists of a few registers of equal length; a key has one cell in each. Keys that rules name
 //! get their cells from a table (`place_0`), other keys by a hash, in the second half of the registers. A cell stores
@@ -172,7 +172,7 @@ fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
         }
         if !key.is_empty() {
             text.line(format!(
-                "register<bit<64>>(1) {};    // how often a key lost its cell to another before its window was over",
+                "register<bit<64>>(1) {};    // number of keys that lost their cell before the end of their window",
                 slot.register("evictions")
             ));
             text.line(format!("bit<64> {} = 0;", slot.var("evictions")));
@@ -236,7 +236,7 @@ fn width(inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) -> u32 {
 }
 
 /// Writes code that finds the cells of a message's keys.
-pub(super) fn find(text: &mut Text, inputs: &ProgramInputs<'_>) {
+pub(super) fn locate_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for (number, computed) in inputs.rules.format.computed().iter().enumerate() {
         let fields = key_fields(inputs, &computed.aggregate);
         let key: Vec<String> = fields.map(|field| format!("{}_value", identifier(&field.name))).collect();
@@ -252,7 +252,7 @@ pub(super) fn find(text: &mut Text, inputs: &ProgramInputs<'_>) {
 
 /// Writes code that reads the slots' cells before the stages of slots. It runs if one of these stages tests them, or if
 /// the message is counted in a slot or a counter.
-pub(super) fn look(text: &mut Text, inputs: &ProgramInputs<'_>) {
+pub(super) fn read_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
     slots(inputs).iter().for_each(|slot| read(text, inputs, slot));
 }
 

@@ -1,4 +1,4 @@
-//! Program text with indentation.
+//! Writes program text with indentation.
 
 /// Program text under construction.
 #[derive(Default)]

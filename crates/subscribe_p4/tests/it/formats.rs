@@ -67,7 +67,7 @@ fn a_format_of_many_messages_becomes_a_program_in_either_shape() {
 /// BMv2 does not stamp recirculated packets, so windows must not require a stamp in each pass: it is read if present,
 /// and preserved.
 #[test]
-fn a_packet_that_goes_round_keeps_its_time_where_it_gets_no_other() {
+fn a_recirculated_packet_keeps_its_time_stamp() {
     const STAMP: &str = "standard_metadata.ingress_global_timestamp";
     let momentum = program(&data("../../examples/market-data/momentum.p4"), &ProgramOptions::default());
     assert!(momentum.contains("@field_list(1) bit<48> now;"));
@@ -125,7 +125,7 @@ fn no_name_of_a_program_may_be_a_macro_of_the_format() {
 }
 
 #[test]
-fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
+fn an_action_of_the_format_must_not_have_the_name_of_a_generated_declaration() {
     let text = data("testdata/meter.p4");
     let made = program(&text, &ProgramOptions::default());
     let declared = made.lines().filter_map(|line| {
@@ -147,7 +147,7 @@ fn an_action_of_the_format_is_called_otherwise_than_what_a_program_declares() {
 }
 
 #[test]
-fn nothing_in_a_program_is_unused() {
+fn every_declaration_of_a_generated_program_is_used() {
     for name in formats() {
         for messages_per_pass in [None, Some(1)] {
             program(
@@ -176,7 +176,7 @@ const WRONG: [&str; 14] = [
 ];
 
 #[test]
-fn what_is_wrong_is_told_all_at_once() {
+fn all_mistakes_of_a_format_are_reported_together() {
     for name in WRONG {
         let (format, findings) = read(&format!("{name}.p4"), &data(&format!("testdata/wrong/{name}.p4")));
         assert!(format.is_none(), "{name} is fine");

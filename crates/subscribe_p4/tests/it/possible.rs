@@ -145,7 +145,7 @@ const RULES: [(&str, &[&str], &[&str]); 8] = [
 ];
 
 #[test]
-fn rules_that_no_packet_is_for_are_told() {
+fn rules_that_match_no_packet_are_reported() {
     for (path, never, at_times) in RULES {
         let read = Read::new(path);
         for rule in never {
@@ -203,7 +203,7 @@ fn a_key_that_writes_leaves_what_was_selected_on_unknown() {
 }
 
 #[test]
-fn what_excludes_each_other_is_shown() {
+fn tests_that_exclude_each_other_are_shown() {
     let feed = Read::new("../../examples/market-data/feed.p4");
     let because = feed.never("price > 5 and shares > 3 and kind == \"D\"").expect("it never matches");
     assert_eq!(because, ["price > 5", "kind == \"D\""]);

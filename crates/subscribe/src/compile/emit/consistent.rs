@@ -1,4 +1,4 @@
-//! States that survive per-message consistent updates: those that the same messages reach before and after.
+//! Finds the states that survive per-message consistent updates: those that the same messages reach before and after.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Differences between the tables of two diagrams, and the full contents of the tables.
+//! Computes the differences between the tables of two diagrams, and the full contents of the tables.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -31,7 +31,7 @@ impl Emitter {
             }
             before.insert(*level, codes.clone());
             let bounds = |of: Ref| store.arms(of).map(|(first, _)| first).skip(1);
-            let moved = fresh.into_iter().flat_map(bounds).fold(false, |moved, bound| codes.hold(bound) | moved);
+            let moved = fresh.into_iter().flat_map(bounds).fold(false, |moved, bound| codes.acquire(bound) | moved);
             if moved {
                 spread.push(*level);
             }
@@ -127,7 +127,7 @@ impl Emitter {
         for (old, new, state) in pairs {
             let after = set(new).map(|new| {
                 let mut delivery = deliver(with, new);
-                delivery.group = self.groups.hold(&delivery.ports, &mut change.new_groups);
+                delivery.group = self.groups.acquire(&delivery.ports, &mut change.new_groups);
                 Leaf { state: *state, delivery }
             });
             let is_old = set(old).map(|old| old_ports.push(deliver(with, old).ports)).is_some();

@@ -1,4 +1,4 @@
-//! Inheritance of states from old to new nodes, and state assignment.
+//! Assigns states to nodes: new nodes inherit them from old ones where possible.
 
 use std::collections::{HashMap, HashSet};
 

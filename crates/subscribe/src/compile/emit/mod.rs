@@ -1,4 +1,4 @@
-//! Emission of table entries from decision diagrams, and incremental updates from one diagram to the next.
+//! Emits table entries from decision diagrams, and incremental updates from one diagram to the next.
 //!
 //! States are stable numbers of nodes: a node keeps its state while the diagram contains it, and a new node in the
 //! position of an old one inherits the old state. If one of many arms of a node changes, one entry changes. Nodes are
@@ -275,7 +275,7 @@ impl EmitContext<'_> {
         let leaf = || {
             let is_kept = |effect: &Effect| matches!(effect, Effect::Update(_) | Effect::Slot(_));
             let is_remembered = self.store.set(function).iter().any(|number| is_kept(self.effects.get(*number)));
-            if is_remembered { state::REMEMBERED } else { state::LEAF }
+            if is_remembered { state::STATEFUL_LEAF } else { state::LEAF }
         };
         self.store.level(function).map_or_else(leaf, |level| state::stage_tag(self.stage(level).0))
     }

@@ -1,4 +1,4 @@
-//! Allocation of state numbers, separate for each tag.
+//! Allocates state numbers, separate for each tag.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

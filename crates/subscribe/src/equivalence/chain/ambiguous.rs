@@ -1,4 +1,4 @@
-//! Overlapping rows whose relative precedence is undefined.
+//! Finds overlapping rows whose relative precedence is undefined.
 
 use super::{Row, RowKey, TableChain};
 

@@ -1,9 +1,9 @@
-//! The function that a chain of tables computes, as a decision diagram: each state becomes a node, from the last stage
-//! to the first.
+//! Converts the function that a chain of tables computes to a decision diagram: each state becomes a node, from the
+//! last stage to the first.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use bdd::{Full, Ref, Store};
+use bdd::{LimitExceeded, Ref, Store};
 
 use super::{Row, RowKey, RowResult, TableChain, codes};
 use crate::compile::layout::{ColumnKey, ColumnLayout};
@@ -37,7 +37,7 @@ impl TableChain {
         layout: &ColumnLayout,
         store: &mut Store,
         deliveries: &mut Deliveries,
-    ) -> Result<Ref, Full> {
+    ) -> Result<Ref, LimitExceeded> {
         let is_own = self.layout.keys() == layout.keys();
         let mut functions: HashMap<StateId, Ref> = HashMap::new();
         for (state, delivery) in &self.leaves {
@@ -134,7 +134,7 @@ fn in_values(codes: &[(u128, u128)], arms: &[(u128, Ref)]) -> Vec<(u128, Ref)> {
 }
 
 /// Returns the function with these arms. The arms' functions may test columns before this one.
-fn anywhere(level: u32, arms: &[(u128, Ref)], max: u128, store: &mut Store) -> Result<Ref, Full> {
+fn anywhere(level: u32, arms: &[(u128, Ref)], max: u128, store: &mut Store) -> Result<Ref, LimitExceeded> {
     let mut stretches: BTreeMap<Ref, Vec<(u128, u128)>> = BTreeMap::new();
     for (at, (first, function)) in arms.iter().enumerate().filter(|(_, (_, function))| *function != Ref::NOTHING) {
         let last = arms.get(at + 1).map_or(max, |(next, _)| next - 1);
@@ -154,7 +154,7 @@ fn anywhere(level: u32, arms: &[(u128, Ref)], max: u128, store: &mut Store) -> R
 
 /// Returns the function of the validity table. Each pattern is a conjunction; validity columns come first in every
 /// order, in order of declaration.
-fn validity(mut rows: Vec<(&Row, Ref)>, miss: Ref, store: &mut Store) -> Result<Ref, Full> {
+fn validity(mut rows: Vec<(&Row, Ref)>, miss: Ref, store: &mut Store) -> Result<Ref, LimitExceeded> {
     rows.sort_by_key(|(row, _)| std::cmp::Reverse(row.rank));
     let mut all = Ref::NOTHING;
     let mut matched = Ref::NOTHING;

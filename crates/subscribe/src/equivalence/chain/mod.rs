@@ -3,8 +3,8 @@
 //! [`Tables`] come from the compiler and are correct by construction. A [`TableChain`] may hold anything that the
 //! tables of a program accept: overlapping rows with priorities, states that lead nowhere or back, entries for states
 //! that no message reaches. Its meaning is the program's: a state is looked up only by the stage that its tag names
-//! ([`state`](crate::compile::state)). A message whose state leads back to an earlier stage, or is no leaf at the end,
-//! is delivered nowhere.
+//! ([`state`](crate::compile::state)). A message whose state leads back to an earlier stage, or is not a leaf at the
+//! end, is delivered nowhere.
 
 mod ambiguous;
 mod diagram;

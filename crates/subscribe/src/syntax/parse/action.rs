@@ -1,8 +1,8 @@
-//! Parsing of actions.
+//! Parses actions.
 
 use diagnostics::Diagnostic;
 
-use super::{ParseResult, RuleParser};
+use super::{RuleParser, RuleResult};
 use crate::format::{CounterId, Padding, Subject, ValueKind};
 use crate::rule::{Operand, RuleAction, Update, UpdateFunction};
 use crate::syntax::lex::RuleToken;
@@ -10,7 +10,7 @@ use crate::syntax::value::Constant;
 
 impl<'a> RuleParser<'a> {
     /// Parses the actions up to the end of the rule. After a `;`, another action follows if one can begin there.
-    pub(super) fn actions(&mut self) -> ParseResult<Vec<RuleAction>> {
+    pub(super) fn actions(&mut self) -> RuleResult<Vec<RuleAction>> {
         let mut actions = vec![self.action()?];
         while self.accept(";") {
             let word = match self.next.token {
@@ -39,7 +39,7 @@ impl<'a> RuleParser<'a> {
         self.format.action_named(word).is_some() && self.format.subject(word).is_err()
     }
 
-    fn action(&mut self) -> ParseResult<RuleAction> {
+    fn action(&mut self) -> RuleResult<RuleAction> {
         let RuleToken::Word(word) = self.next.token else {
             let error = self.unexpected("an action").help(self.known_actions());
             return self.fail(error);
@@ -85,18 +85,18 @@ impl<'a> RuleParser<'a> {
         )
     }
 
-    fn forward(&mut self) -> ParseResult<RuleAction> {
-        self.expect("(", "the ports come in parentheses: `fwd(1, 2)`")?;
+    fn forward(&mut self) -> RuleResult<RuleAction> {
+        self.expect("(", "write the ports in parentheses: `fwd(1, 2)`")?;
         let mut ports = Vec::new();
         loop {
             self.count(self.next.span)?;
             let span = self.next.span;
             let port = self.port()?;
             if self.format.controller_port == Some(port) {
-                let message = format!("the controller gets what goes to port {port}");
+                let message = format!("port {port} is the port of the controller");
                 let warning = Diagnostic::warning("controller-port", span, message);
                 self.diagnostics
-                    .push(warning.help("write `to_controller`, or give the controller another port: `--cpu-port`"));
+                    .push(warning.help("write `to_controller`, or choose another controller port: `--cpu-port`"));
             }
             ports.push(port);
             self.take();
@@ -111,14 +111,14 @@ impl<'a> RuleParser<'a> {
     }
 
     /// Returns the port that the next token denotes.
-    fn port(&mut self) -> ParseResult<u32> {
+    fn port(&mut self) -> RuleResult<u32> {
         let (format, max) = (self.format, self.format.max_port);
         let names = || format.port_names.keys().map(String::as_str);
         let error = match self.next.token {
             RuleToken::Constant(Constant::Number(port)) if format.port_names.is_empty() => match u32::try_from(port) {
                 Ok(port) if port <= max => return Ok(port),
                 _ => Diagnostic::error("rule-type", self.next.span, format!("there is no port {port}"))
-                    .help(format!("the ports are 0 to {max}; rules drop messages by `drop`")),
+                    .help(format!("the ports are 0 to {max}; use `drop` to drop messages")),
             },
             RuleToken::Word(word) if !format.port_names.is_empty() => match format.port_names.get(word) {
                 Some(port) => return Ok(*port),
@@ -138,14 +138,14 @@ impl<'a> RuleParser<'a> {
         self.fail(error)
     }
 
-    fn arguments(&mut self, id: crate::format::ActionId) -> ParseResult<Vec<u128>> {
+    fn arguments(&mut self, id: crate::format::ActionId) -> RuleResult<Vec<u128>> {
         let format = self.format;
         let action = format.get_action(id);
         let mut values = Vec::new();
         if action.parameters.is_empty() && !(self.is("(") && *self.peek_second() == RuleToken::Sign(")")) {
             return Ok(values);
         }
-        self.expect("(", "the arguments come in parentheses")?;
+        self.expect("(", "write the arguments in parentheses")?;
         let start = self.end;
         while !self.is(")") {
             self.count(self.next.span)?;
@@ -174,7 +174,7 @@ impl<'a> RuleParser<'a> {
         if values.len() != action.parameters.len() {
             let (has, takes) = (values.len(), action.parameters.len());
             let takes = format!("{takes} argument{}", if takes == 1 { "" } else { "s" });
-            let message = format!("`{}` takes {takes}, and has {has} here", action.name);
+            let message = format!("`{}` takes {takes}, but has {has} here", action.name);
             let names = diagnostics::names::listed(action.parameters.iter().map(|parameter| &*parameter.name));
             let error = Diagnostic::error("rule-type", start.to(self.end), message);
             return self.fail(error.help(format!("the parameters are {names}")));
@@ -182,7 +182,7 @@ impl<'a> RuleParser<'a> {
         Ok(values)
     }
 
-    fn counter(&mut self) -> ParseResult<CounterId> {
+    fn counter(&mut self) -> RuleResult<CounterId> {
         let RuleToken::Word(name) = self.next.token else {
             let error = self.unexpected("a counter");
             return self.fail(error);
@@ -193,13 +193,13 @@ impl<'a> RuleParser<'a> {
             _ => {
                 let counters = diagnostics::names::listed(self.format.counters().iter().map(|counter| &*counter.name));
                 let error =
-                    Diagnostic::error("rule-type", span, format!("`{name}` is a field, and rules change no fields"));
-                self.fail(error.help(format!("rules may change counters: {counters}")))
+                    Diagnostic::error("rule-type", span, format!("`{name}` is a field; rules cannot change fields"));
+                self.fail(error.help(format!("rules can change only counters: {counters}")))
             }
         }
     }
 
-    fn update(&mut self) -> ParseResult<RuleAction> {
+    fn update(&mut self) -> RuleResult<RuleAction> {
         let counter = self.counter()?;
         let sign = self.take();
         let update = |function, operand| Ok(RuleAction::Update(Update { counter, function, operand }));
@@ -207,7 +207,7 @@ impl<'a> RuleParser<'a> {
             RuleToken::Sign("+=") => return update(UpdateFunction::Add, self.operand(counter)?),
             RuleToken::Sign("-=") => return update(UpdateFunction::Subtract, self.operand(counter)?),
             RuleToken::Sign("=") => {
-                let error = Diagnostic::error("rule-syntax", sign.span, "counters are changed by `<-`");
+                let error = Diagnostic::error("rule-syntax", sign.span, "use `<-` to change a counter");
                 return self.fail(error.help("write `counter <- counter + 1`, or `counter += 1`"));
             }
             _ => {}
@@ -242,31 +242,31 @@ impl<'a> RuleParser<'a> {
         if self.is("+") || self.is("-") {
             let name = &self.format.get_counter(counter).name;
             let help = format!("write `{name} <- {name} + …`");
-            let error = Diagnostic::error("rule-type", self.next.span, "a counter is updated by one number or field");
+            let error = Diagnostic::error("rule-type", self.next.span, "a counter update takes one number or field");
             return self.fail(error.help(help));
         }
         update(UpdateFunction::Set, operand)
     }
 
     /// Expects the updated counter again.
-    fn same(&mut self, counter: CounterId) -> ParseResult<()> {
+    fn same(&mut self, counter: CounterId) -> RuleResult<()> {
         let span = self.next.span;
         match self.counter()? {
             other if other == counter => Ok(()),
             _ => {
-                let error = Diagnostic::error("rule-type", span, "an update uses the counter that it changes");
+                let error = Diagnostic::error("rule-type", span, "an update can use only the counter that it changes");
                 self.fail(error)
             }
         }
     }
 
-    fn operand(&mut self, counter: CounterId) -> ParseResult<Operand> {
+    fn operand(&mut self, counter: CounterId) -> RuleResult<Operand> {
         if let RuleToken::Word(name) = self.next.token {
             let span = self.take().span;
             return match self.named(name, span)? {
                 Subject::Field(id) => Ok(Operand::Field(id)),
                 _ => {
-                    let error = Diagnostic::error("rule-type", span, "a counter is updated by a number or a field");
+                    let error = Diagnostic::error("rule-type", span, "a counter update takes a number or a field");
                     self.fail(error)
                 }
             };

@@ -1,8 +1,8 @@
-//! Parsing of conditions.
+//! Parses conditions.
 
 use diagnostics::{Diagnostic, Span};
 
-use super::{MAX_DEPTH, ParseResult, RuleParser};
+use super::{MAX_DEPTH, RuleParser, RuleResult};
 use crate::format::{HeaderId, Match, MessageFormat, NameError, Subject, max_of};
 use crate::ranges::Ranges;
 use crate::rule::{Condition, Test};
@@ -12,11 +12,11 @@ use crate::syntax::lex::RuleToken;
 const COMPARISONS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 
 impl RuleParser<'_> {
-    pub(super) fn condition(&mut self) -> ParseResult<Condition> {
+    pub(super) fn condition(&mut self) -> RuleResult<Condition> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let error =
-                Diagnostic::error("rule-size", self.next.span, format!("conditions nest at most {MAX_DEPTH} deep"));
+            let message = format!("conditions can be nested at most {MAX_DEPTH} deep");
+            let error = Diagnostic::error("rule-size", self.next.span, message);
             return self
                 .fail(error.help("split it into several rules with the same actions: all matching rules apply"));
         }
@@ -28,7 +28,7 @@ impl RuleParser<'_> {
         Ok(if any.len() == 1 { any.remove(0) } else { Condition::Any(any) })
     }
 
-    fn all(&mut self) -> ParseResult<Condition> {
+    fn all(&mut self) -> RuleResult<Condition> {
         let mut all = vec![self.not()?];
         while self.accept("and") {
             all.push(self.not()?);
@@ -36,7 +36,7 @@ impl RuleParser<'_> {
         Ok(if all.len() == 1 { all.remove(0) } else { Condition::All(all) })
     }
 
-    fn not(&mut self) -> ParseResult<Condition> {
+    fn not(&mut self) -> RuleResult<Condition> {
         let mut negations = 0;
         while self.accept("not") {
             negations += 1;
@@ -47,7 +47,7 @@ impl RuleParser<'_> {
         Ok(if negations % 2 == 1 { Condition::Not(Box::new(inner)) } else { inner })
     }
 
-    fn one(&mut self) -> ParseResult<Condition> {
+    fn one(&mut self) -> RuleResult<Condition> {
         self.count(self.next.span)?;
         match self.next.token.clone() {
             RuleToken::Sign("(") => {
@@ -79,8 +79,8 @@ impl RuleParser<'_> {
             RuleToken::Word(word) if word.ends_with(".isValid") => {
                 let span = self.take().span;
                 let header = self.header(word.trim_end_matches(".isValid"), span)?;
-                self.expect("(", "a validity test is written `header.isValid()`")?;
-                self.expect(")", "a validity test is written `header.isValid()`")?;
+                self.expect("(", "write a validity test as `header.isValid()`")?;
+                self.expect(")", "write a validity test as `header.isValid()`")?;
                 Ok(Condition::Valid { header, span: span.to(self.end) })
             }
             RuleToken::Constant(_) => self.reversed(),
@@ -90,20 +90,20 @@ impl RuleParser<'_> {
                 self.test(subject, start)
             }
             _ => {
-                let error = self.unexpected("a condition").help("a test is written `field == value`");
+                let error = self.unexpected("a condition").help("write a test as `field == value`");
                 self.fail(error)
             }
         }
     }
 
-    fn header(&mut self, name: &str, span: Span) -> ParseResult<HeaderId> {
+    fn header(&mut self, name: &str, span: Span) -> RuleResult<HeaderId> {
         let format = self.format;
         format.header_named(name).or_else(|why| {
             let message = match why {
                 NameError::Unknown => format!("there is no header `{name}`"),
                 NameError::Ambiguous(one, other) => {
                     let (one, other) = (&format.get_header(one).name, &format.get_header(other).name);
-                    format!("`{name}` may be `{one}` or `{other}`")
+                    format!("`{name}` is ambiguous: `{one}` or `{other}`")
                 }
             };
             let error = Diagnostic::error("unknown-header", span, message);
@@ -116,7 +116,7 @@ impl RuleParser<'_> {
     }
 
     /// Parses the comparison of a test.
-    fn test(&mut self, subject: Subject, start: Span) -> ParseResult<Condition> {
+    fn test(&mut self, subject: Subject, start: Span) -> RuleResult<Condition> {
         let negated = self.is("not") && *self.peek_second() == RuleToken::Sign("in");
         if negated {
             self.take();
@@ -129,8 +129,8 @@ impl RuleParser<'_> {
             let Some(comparison) = COMPARISONS.into_iter().find(|sign| self.is(sign)) else {
                 let mut error = self.unexpected("a comparison");
                 error = match &self.next.token {
-                    RuleToken::Sign("=") => error.help("equality is written `==`"),
-                    _ => error.help("write `==`, `!=`, `<`, `<=`, `>`, `>=` or `in` behind a field"),
+                    RuleToken::Sign("=") => error.help("use `==` for equality"),
+                    _ => error.help("write `==`, `!=`, `<`, `<=`, `>`, `>=` or `in` after a field"),
                 };
                 return self.fail(error);
             };
@@ -153,14 +153,14 @@ impl RuleParser<'_> {
     }
 
     /// Parses `5 < field`.
-    fn reversed(&mut self) -> ParseResult<Condition> {
+    fn reversed(&mut self) -> RuleResult<Condition> {
         let start = self.next.span;
         // The meaning of the constant depends on the field after it.
         let (constant, span) = self.constant("a value")?;
         let sign = self.next.span;
         self.stretches = (false, false);
         let Some(comparison) = COMPARISONS.into_iter().find(|sign| self.is(sign)) else {
-            let error = self.unexpected("a comparison").help("a test is written `field == value`");
+            let error = self.unexpected("a comparison").help("write a test as `field == value`");
             return self.fail(error);
         };
         self.take();
@@ -184,7 +184,7 @@ impl RuleParser<'_> {
             _ => self.compared(subject, mirrored, value),
         };
         if COMPARISONS.into_iter().any(|sign| self.is(sign)) {
-            let error = Diagnostic::error("rule-syntax", self.next.span, "comparisons do not chain");
+            let error = Diagnostic::error("rule-syntax", self.next.span, "comparisons cannot be chained");
             return self.fail(error.help("write `field in 10..20`, or two tests with `and`"));
         }
         self.finish(subject, values, comparison == "!=", start, sign)
@@ -210,7 +210,7 @@ impl RuleParser<'_> {
         negated: bool,
         start: Span,
         sign: Span,
-    ) -> ParseResult<Condition> {
+    ) -> RuleResult<Condition> {
         if let Subject::Field(id) = subject {
             let field = self.format.get(id);
             let (mut ranges, prefixes) = self.stretches;
@@ -223,7 +223,7 @@ impl RuleParser<'_> {
             if !allowed {
                 let (how, can) = match field.matching {
                     Match::Exact => ("exactly", "compare it with `==`, `!=` or `in { … }`"),
-                    _ => ("by prefix", "compare it with values and prefixes, by `==`, `!=` or `in`"),
+                    _ => ("by prefix", "compare it with values and prefixes, with `==`, `!=` or `in`"),
                 };
                 let message = format!("`{}` is matched {how} and cannot be tested for ranges", field.name);
                 let error = Diagnostic::error("match-kind", start.to(self.end), message);

@@ -128,7 +128,7 @@ pub fn parse(
                     diagnostics.push(refuse(format!("`{wanted}` includes itself")).label("here again"));
                 }
                 Ok((_, text)) if text.len() > budget.1 => {
-                    diagnostics.push(refuse(format!("`{wanted}` is too large: all files may have 1 GB")));
+                    diagnostics.push(refuse(format!("`{wanted}` is too large: all files together may have 1 GB")));
                 }
                 Ok((name, text)) => {
                     budget = (budget.0 - 1, budget.1 - text.len());
@@ -148,8 +148,8 @@ pub fn named_once(rules: &[Rule], diagnostics: &mut Diagnostics) {
     for rule in rules {
         let Some(name) = &rule.name else { continue };
         if let Some(first) = named.insert(name, rule.span) {
-            let error = Diagnostic::error("rule-name", rule.span, format!("two rules are called `{name}`"));
-            diagnostics.push(error.also(first, "the other rule is here").help("give one of them another name"));
+            let error = Diagnostic::error("rule-name", rule.span, format!("two rules have the name `{name}`"));
+            diagnostics.push(error.also(first, "first rule with this name").help("give one of them another name"));
         }
     }
 }
@@ -169,11 +169,11 @@ pub fn condition(
     parser.declares = true;
     let condition = parser.condition().ok()?;
     let refused = if parser.next.token != RuleToken::End {
-        Diagnostic::error("rule-syntax", parser.next.span, "the condition ends before this")
-            .help("join conditions by `and` or `or`; actions have no place here")
+        Diagnostic::error("rule-syntax", parser.next.span, "unexpected text after the condition")
+            .help("join conditions with `and` or `or`; actions are not allowed here")
     } else if !parser.aggregates.is_empty() {
         let all = Span::new(file, 0, text.len() as u32);
-        Diagnostic::error("aggregates", all, "values over several messages cannot be tested here")
+        Diagnostic::error("aggregates", all, "aggregates cannot be tested here")
     } else {
         return Some(condition);
     };
@@ -228,7 +228,7 @@ pub fn constant(text: &str) -> Option<Constant> {
 #[derive(Debug)]
 struct Reported;
 
-type ParseResult<T> = Result<T, Reported>;
+type RuleResult<T> = Result<T, Reported>;
 
 struct RuleParser<'a> {
     lexer: Lexer<'a>,
@@ -280,7 +280,7 @@ impl<'a> RuleParser<'a> {
                         includes.push((name, span));
                     }
                     SpannedToken { span, .. } => {
-                        let error = Diagnostic::error("rule-syntax", span, "a file's name is expected");
+                        let error = Diagnostic::error("rule-syntax", span, "expected a file name");
                         self.diagnostics.push(error.help("write `include \"other.rules\"`"));
                     }
                 }
@@ -295,7 +295,7 @@ impl<'a> RuleParser<'a> {
         (rules, includes)
     }
 
-    fn one_rule(&mut self) -> ParseResult<Rule> {
+    fn one_rule(&mut self) -> RuleResult<Rule> {
         self.rule = None;
         self.depth = 0;
         self.parts = 0;
@@ -308,17 +308,17 @@ impl<'a> RuleParser<'a> {
                 self.rule = Some((word, span));
                 name = Some(word.into());
             }
-            self.expect(":", "a rule's name ends with `:`")?;
+            self.expect(":", "write `:` after the name of a rule")?;
         } else if self.next.token == RuleToken::Word("rule")
             && let RuleToken::Sign(word) = *self.peek_second()
             && SIGN_WORDS.contains(&word)
         {
             self.take();
-            let error = Diagnostic::error("rule-syntax", self.next.span, format!("a rule cannot be called `{word}`"));
+            let error = Diagnostic::error("rule-syntax", self.next.span, format!("a rule cannot be named `{word}`"));
             return self.fail(error.help("write `rule NAME: condition : action`"));
         }
         let condition = self.condition()?;
-        self.expect(":", "the actions follow a `:`")?;
+        self.expect(":", "write `:` before the actions")?;
         let actions = self.actions()?;
         let aggregates = std::mem::take(&mut self.aggregates);
         Ok(Rule { name, span: start.to(self.end), condition, actions, aggregates })
@@ -372,15 +372,15 @@ impl<'a> RuleParser<'a> {
         is
     }
 
-    fn expect(&mut self, sign: &'static str, why: &str) -> ParseResult<()> {
+    fn expect(&mut self, sign: &'static str, why: &str) -> RuleResult<()> {
         if self.accept(sign) {
             return Ok(());
         }
         let mut error = self.unexpected(&format!("`{sign}`")).label(why);
         error.help = error.help.or(match (sign, &self.next.token) {
-            (":", RuleToken::Sign("=")) => Some("equality is written `==`".to_owned()),
-            (":", RuleToken::Sign("&")) => Some("the conjunction is written `and` or `&&`".to_owned()),
-            (":", RuleToken::Sign("|")) => Some("the disjunction is written `or` or `||`".to_owned()),
+            (":", RuleToken::Sign("=")) => Some("use `==` for equality".to_owned()),
+            (":", RuleToken::Sign("&")) => Some("use `and` or `&&` for a conjunction".to_owned()),
+            (":", RuleToken::Sign("|")) => Some("use `or` or `||` for a disjunction".to_owned()),
             _ => None,
         });
         self.fail(error)
@@ -390,7 +390,7 @@ impl<'a> RuleParser<'a> {
     fn unexpected(&self, expected: &str) -> Diagnostic {
         let message = match &self.next.token {
             RuleToken::Bad(why) => (*why).to_owned(),
-            other => format!("{expected} is expected here, not {}", describe(other)),
+            other => format!("expected {expected}, found {}", describe(other)),
         };
         Diagnostic::error("rule-syntax", self.next.span, message)
     }
@@ -404,13 +404,13 @@ impl<'a> RuleParser<'a> {
         self.diagnostics.push(error);
     }
 
-    fn fail<T>(&mut self, error: Diagnostic) -> ParseResult<T> {
+    fn fail<T>(&mut self, error: Diagnostic) -> RuleResult<T> {
         self.report(error);
         Err(Reported)
     }
 
     /// Counts one test or value of the rule against the limit.
-    fn count(&mut self, span: Span) -> ParseResult<()> {
+    fn count(&mut self, span: Span) -> RuleResult<()> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
             let error =

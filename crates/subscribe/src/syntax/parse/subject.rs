@@ -1,15 +1,15 @@
-//! Parsing of subjects: fields, counters, aggregates.
+//! Parses subjects: fields, counters, aggregates.
 
 use diagnostics::{Diagnostic, Span};
 
-use super::{ParseResult, RuleParser};
+use super::{RuleParser, RuleResult};
 use crate::format::{FieldId, NameError, Subject, ValueKind, Window};
 use crate::rule::{Aggregate, Function};
 use crate::syntax::lex::RuleToken;
 use crate::syntax::value::Constant;
 
 impl RuleParser<'_> {
-    pub(super) fn subject(&mut self) -> ParseResult<Subject> {
+    pub(super) fn subject(&mut self) -> RuleResult<Subject> {
         let RuleToken::Word(name) = self.next.token else {
             let error = self.unexpected("a field");
             return self.fail(error);
@@ -22,14 +22,14 @@ impl RuleParser<'_> {
     }
 
     /// Resolves a name to a field or counter.
-    pub(super) fn named(&mut self, name: &str, span: Span) -> ParseResult<Subject> {
+    pub(super) fn named(&mut self, name: &str, span: Span) -> RuleResult<Subject> {
         let format = self.format;
         format.subject(name).or_else(|why| {
             let shown: String = name.chars().take(60).collect();
             let message = match why {
                 NameError::Unknown => format!("there is no field or counter `{shown}`"),
                 NameError::Ambiguous(one, other) => {
-                    format!("`{shown}` may be `{}` or `{}`", format.name(one), format.name(other))
+                    format!("`{shown}` is ambiguous: `{}` or `{}`", format.name(one), format.name(other))
                 }
             };
             let names = || {
@@ -37,7 +37,7 @@ impl RuleParser<'_> {
                 fields.chain(format.counters().iter().map(|counter| &*counter.name))
             };
             let error = Diagnostic::error("unknown-field", span, message);
-            let error = error.help(format!("rules may test {}", diagnostics::names::listed(names())));
+            let error = error.help(format!("rules can test {}", diagnostics::names::listed(names())));
             self.fail(match diagnostics::names::nearest(&shown, names()) {
                 Some(near) if why == NameError::Unknown => error.label(format!("did you mean `{near}`?")),
                 _ => error,
@@ -45,7 +45,7 @@ impl RuleParser<'_> {
         })
     }
 
-    fn field(&mut self) -> ParseResult<FieldId> {
+    fn field(&mut self) -> RuleResult<FieldId> {
         let RuleToken::Word(name) = self.next.token else {
             let error = self.unexpected("a field");
             return self.fail(error);
@@ -60,13 +60,13 @@ impl RuleParser<'_> {
         }
     }
 
-    fn aggregate(&mut self) -> ParseResult<Subject> {
+    fn aggregate(&mut self) -> RuleResult<Subject> {
         let start = self.take();
         let RuleToken::Word(name) = start.token else { unreachable!("the caller saw a word") };
         let Some((_, function)) = Function::ALL.into_iter().find(|(other, _)| *other == name) else {
             let names = Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
             let error = Diagnostic::error("rule-syntax", start.span, format!("there is no function `{name}`"));
-            return self.fail(error.help(format!("conditions may use {}", diagnostics::names::listed(names))));
+            return self.fail(error.help(format!("conditions can use {}", diagnostics::names::listed(names))));
         };
         self.take();
         let is_clause =
@@ -79,7 +79,7 @@ impl RuleParser<'_> {
         match field {
             None if function != Function::Count => {
                 let error = Diagnostic::error("rule-type", start.span, format!("`{name}` needs a field"));
-                return self.fail(error.help(format!("write `{name}(field)`; only `count()` may have none")));
+                return self.fail(error.help(format!("write `{name}(field)`; only `count()` takes none")));
             }
             Some((span, id)) if function != Function::Count && self.format.get(id).kind != ValueKind::Unsigned => {
                 let message = format!("`{}` is not a number, so it cannot be aggregated", self.format.get(id).name);
@@ -108,7 +108,7 @@ impl RuleParser<'_> {
     }
 
     /// Reports an aggregate that the program does not compute.
-    fn not_computed<T>(&mut self, span: Span, aggregate: &Aggregate) -> ParseResult<T> {
+    fn not_computed<T>(&mut self, span: Span, aggregate: &Aggregate) -> RuleResult<T> {
         let format = self.format;
         let shown = aggregate.shown(format).to_string();
         let error = Diagnostic::error("aggregates", span, format!("the program does not compute `{shown}`"));
@@ -120,12 +120,12 @@ impl RuleParser<'_> {
             error.label(format!("it computes {}", diagnostics::names::listed(computed.iter().map(String::as_str))))
         };
         self.fail(error.help(format!(
-            "write `@query_aggregate(\"{shown}\")` before the format's struct of headers, and regenerate the program (`triplane subscribe program`)"
+            "write `@query_aggregate(\"{shown}\")` before the headers struct of the format, and regenerate the program (`triplane subscribe program`)"
         )))
     }
 
     /// Parses `by field, field` and `over window`, in any order, each at most once.
-    fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<Window>) -> ParseResult<()> {
+    fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<Window>) -> RuleResult<()> {
         loop {
             self.count(self.next.span)?;
             match self.next.token {
@@ -148,7 +148,7 @@ impl RuleParser<'_> {
         }
     }
 
-    pub(super) fn window(&mut self) -> ParseResult<Window> {
+    pub(super) fn window(&mut self) -> RuleResult<Window> {
         let start = self.next.span;
         let parts = match self.next.token.clone() {
             RuleToken::Odd(text) => {
@@ -182,8 +182,8 @@ impl RuleParser<'_> {
         });
         match window {
             Some(Window::Micros(0) | Window::Packets(0)) | None => {
-                let error = Diagnostic::error("rule-syntax", start.to(self.end), "this is not a window");
-                self.fail(error.help("windows are written `100ms`, `5 s`, `10 min`, `1000 packets`"))
+                let error = Diagnostic::error("rule-syntax", start.to(self.end), "this is not a valid window");
+                self.fail(error.help("write a window as `100ms`, `5 s`, `10 min` or `1000 packets`"))
             }
             Some(window) => Ok(window),
         }

@@ -1,8 +1,8 @@
-//! Parsing of the values of a comparison.
+//! Parses the values of a comparison.
 
 use diagnostics::{Diagnostic, Span};
 
-use super::{ParseResult, RuleParser};
+use super::{RuleParser, RuleResult};
 use crate::format::{NameError, Subject, ValueKind, max_of};
 use crate::ranges::Ranges;
 use crate::syntax::lex::RuleToken;
@@ -17,17 +17,17 @@ impl RuleParser<'_> {
     }
 
     /// Parses a constant; a word is text.
-    pub(super) fn constant(&mut self, what: &str) -> ParseResult<(Constant, Span)> {
+    pub(super) fn constant(&mut self, what: &str) -> RuleResult<(Constant, Span)> {
         match self.next.token.clone() {
             RuleToken::Constant(constant) => Ok((constant, self.take().span)),
             RuleToken::Word(word) => Ok((Constant::Text(word.to_owned()), self.take().span)),
             RuleToken::Odd(_) => {
                 let error =
-                    self.unexpected(what).help("numbers are written `42`, `0x2a`, `0b101010`; put text in quotes");
+                    self.unexpected(what).help("write a number as `42`, `0x2a` or `0b101010`; put a string in quotes");
                 self.fail(error)
             }
             RuleToken::Sign("-") => {
-                let error = self.unexpected(what).help("fields hold no numbers below 0");
+                let error = self.unexpected(what).help("a field cannot be negative");
                 self.fail(error)
             }
             _ => {
@@ -38,7 +38,7 @@ impl RuleParser<'_> {
     }
 
     /// Converts a constant to a value of a subject.
-    pub(super) fn fitting(&mut self, subject: Subject, constant: &Constant, span: Span) -> ParseResult<u128> {
+    pub(super) fn fitting(&mut self, subject: Subject, constant: &Constant, span: Span) -> RuleResult<u128> {
         let (kind, width) = self.kind(subject);
         constant.value(kind, width).or_else(|why| {
             let is_name =
@@ -52,39 +52,39 @@ impl RuleParser<'_> {
         })
     }
 
-    pub(super) fn value(&mut self, subject: Subject) -> ParseResult<(u128, Span)> {
+    pub(super) fn value(&mut self, subject: Subject) -> RuleResult<(u128, Span)> {
         let (kind, width) = self.kind(subject);
         let word = self.next.token.clone();
         let (constant, span) = self.constant(&expected(kind, width))?;
         let value = self.fitting(subject, &constant, span)?;
         if let (RuleToken::Word(word), ValueKind::Text(_)) = (word, kind) {
-            self.tell_of_field(word, span);
+            self.report_field(word, span);
         }
         Ok((value, span))
     }
 
     /// Warns about a word that is taken as text although a field has this name.
-    fn tell_of_field(&mut self, word: &str, span: Span) {
+    fn report_field(&mut self, word: &str, span: Span) {
         let what = match self.format.subject(word) {
             Ok(Subject::Counter(_)) => "counter",
             Ok(_) | Err(NameError::Ambiguous(..)) => "field",
             Err(NameError::Unknown) => return,
         };
-        let message = format!("`{word}` is text here, not the {what} of this name");
+        let message = format!("`{word}` is a string here, not the {what} of this name");
         let help =
-            format!("put it in quotes if the text is meant (`\"{word}\"`); fields are compared with constants only");
+            format!("put it in quotes if a string is intended (`\"{word}\"`); fields are compared with constants only");
         self.diagnostics.push(Diagnostic::warning("word-is-text", span, message).help(help));
     }
 
     /// Parses a value, a range or a prefix.
-    pub(super) fn element(&mut self, subject: Subject) -> ParseResult<Ranges> {
+    pub(super) fn element(&mut self, subject: Subject) -> RuleResult<Ranges> {
         self.count(self.next.span)?;
         let (first, span) = self.value(subject)?;
         if self.accept("..") {
             self.stretches.0 = true;
             let (last, end) = self.value(subject)?;
             if first > last {
-                let error = Diagnostic::error("rule-type", span.to(end), "the range ends before it begins");
+                let error = Diagnostic::error("rule-type", span.to(end), "empty range: its end is below its start");
                 return self.fail(error.help("ranges include both ends: `10..20`"));
             }
             return Ok(Ranges::span(first, last));
@@ -96,10 +96,10 @@ impl RuleParser<'_> {
         Ok(Ranges::span(first, first))
     }
 
-    fn prefix(&mut self, subject: Subject, value: u128, start: Span) -> ParseResult<Ranges> {
+    fn prefix(&mut self, subject: Subject, value: u128, start: Span) -> RuleResult<Ranges> {
         let (kind, width) = self.kind(subject);
         if let ValueKind::Text(_) = kind {
-            let error = Diagnostic::error("rule-type", self.end, "text has no prefixes in bits");
+            let error = Diagnostic::error("rule-type", self.end, "a string has no bit prefixes");
             return self.fail(error);
         }
         let length = match self.next.token {
@@ -114,7 +114,7 @@ impl RuleParser<'_> {
         let below = if length == 0 { max_of(width) } else { below };
         if value & below != 0 {
             let span = start.to(self.end);
-            let error = Diagnostic::error("rule-type", span, format!("bits are set after the first {length}"));
+            let error = Diagnostic::error("rule-type", span, format!("bits are set beyond the {length}-bit prefix"));
             let clean = crate::syntax::value::show(value & !below, kind, width);
             return self.fail(error.help(format!("write `{clean}/{length}`, or `in` a range")));
         }
@@ -122,7 +122,7 @@ impl RuleParser<'_> {
     }
 
     /// Parses the operand of `in`.
-    pub(super) fn elements(&mut self, subject: Subject) -> ParseResult<Ranges> {
+    pub(super) fn elements(&mut self, subject: Subject) -> RuleResult<Ranges> {
         let close = match self.next.token {
             RuleToken::Sign("{") => "}",
             RuleToken::Sign("(") => ")",

@@ -13,8 +13,8 @@ use subscribe::{ColumnLayout, Limits, Refusal, RuleId, Subscriptions, TargetCapa
 use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::{Installer, UpdatePlan};
 
-use program::{CODED, CPU_PORT, FEED, METER, Program, REPORTS};
-use target::{Outcome, Switch};
+use program::{CODED, CPU_PORT, FEED, METER, REPORTS, TestProgram};
+use target::{ModelSwitch, Outcome};
 
 fn targets() -> [TargetCapabilities; 5] {
     let of = ProgramOptions::default().target;
@@ -24,7 +24,7 @@ fn targets() -> [TargetCapabilities; 5] {
 }
 
 fn installer<'a>(
-    program: &'a Program,
+    program: &'a TestProgram,
     layout: &ColumnLayout,
     target: TargetCapabilities,
     writes: UpdateMode,
@@ -34,7 +34,12 @@ fn installer<'a>(
     if writes == UpdateMode::PerMessageConsistent { installer.per_message_consistent() } else { installer }
 }
 
-fn compiler(program: &Program, layout: &ColumnLayout, target: TargetCapabilities, writes: UpdateMode) -> Subscriptions {
+fn compiler(
+    program: &TestProgram,
+    layout: &ColumnLayout,
+    target: TargetCapabilities,
+    writes: UpdateMode,
+) -> Subscriptions {
     let options = subscribe::CompileOptions { target, limits: Limits::default(), update_mode: writes };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
@@ -45,22 +50,22 @@ fn rounds(target: usize) -> u64 {
 }
 
 /// Maximum number of intermediate switch states to check per change, because each is a copy of the switch.
-const MOST_TIMES: usize = 64;
+const MAX_TIMES: usize = 64;
 
 /// A random sequence of rule changes. `check` is called for each change with the switch before it, its plan, and the
 /// rules after it.
 fn walk(
     seed: u64,
-    program: &Program,
+    program: &TestProgram,
     target: TargetCapabilities,
     writes: UpdateMode,
-    mut check: impl FnMut(&mut SplitMix64, &Switch, UpdatePlan, &Subscriptions) -> Switch,
+    mut check: impl FnMut(&mut SplitMix64, &ModelSwitch, UpdatePlan, &Subscriptions) -> ModelSwitch,
 ) {
     let mut rng = SplitMix64::new(seed);
     let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     let mut all = compiler(program, &layout, target, writes);
     let mut installer = installer(program, &layout, target, writes);
-    let mut switch = Switch::default();
+    let mut switch = ModelSwitch::default();
     let first = installer.install_steps(&all.tables()).expect("few groups");
     first.all().iter().for_each(|update| switch.apply(update));
     let mut ids: Vec<RuleId> = Vec::new();
@@ -83,7 +88,7 @@ fn walk(
         ids.extend(applied.added);
         let steps = installer.steps(&applied.change).expect("few groups");
         switch = check(&mut rng, &switch, steps, &all);
-        let mut anew = Switch::default();
+        let mut anew = ModelSwitch::default();
         let fresh = self::installer(program, &layout, target, writes).install(&all.tables()).expect("few groups");
         fresh.iter().for_each(|update| anew.apply(update));
         if writes == UpdateMode::Atomic {
@@ -99,9 +104,9 @@ fn walk(
 
 /// Returns the delivery by the switch and by the rules.
 fn agree(
-    program: &Program,
+    program: &TestProgram,
     target: TargetCapabilities,
-    switch: &Switch,
+    switch: &ModelSwitch,
     rules: &Subscriptions,
     rng: &mut SplitMix64,
     seed: u64,
@@ -118,8 +123,8 @@ fn agree(
 }
 
 #[test]
-fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
-    for (number, program) in [REPORTS, FEED, METER, CODED].map(Program::read).into_iter().enumerate() {
+fn incremental_changes_lead_to_the_entries_of_a_fresh_compilation() {
+    for (number, program) in [REPORTS, FEED, METER, CODED].map(TestProgram::read).into_iter().enumerate() {
         let mut delivered = 0;
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
@@ -130,7 +135,7 @@ fn what_changes_lead_to_is_what_a_fresh_compilation_gives() {
                     let layout = rules.layout().clone();
                     let mut anew = compiler(&program, &layout, target, UpdateMode::Atomic);
                     anew.change(&[], rules.rules().map(|(_, rule)| rule.clone()).collect()).expect("it fits");
-                    let mut fresh = Switch::default();
+                    let mut fresh = ModelSwitch::default();
                     let install = installer(&program, &layout, target, UpdateMode::Atomic).install(&anew.tables());
                     install.expect("few groups").iter().for_each(|update| fresh.apply(update));
                     // Slots are assigned in the order of first use, so the column order depends on history, and so do
@@ -154,7 +159,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
     // Number of messages that distinguish old from new rules, of switches with raised priorities, and of changes with
     // pauses.
     let (mut apart, mut raised, mut paused) = (0, 0, 0);
-    for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER].map(TestProgram::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
                 let seed = 1000 + 100 * number as u64 + 10 * at as u64 + round;
@@ -171,10 +176,10 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
                     // Checks after each write, or a sample of them; always at a pause.
                     let all = steps.all();
                     let mut times: BTreeSet<usize> = pauses.iter().copied().chain([0, all.len()]).collect();
-                    if all.len() < MOST_TIMES {
+                    if all.len() < MAX_TIMES {
                         times.extend(0..all.len())
                     } else {
-                        times.extend((0..MOST_TIMES).map(|_| rng.below(all.len() as u64) as usize))
+                        times.extend((0..MAX_TIMES).map(|_| rng.below(all.len() as u64) as usize))
                     }
                     let mut now = before.clone();
                     let mut seen = Vec::new();

@@ -10,7 +10,7 @@ use subscribe_p4::format::HeaderId;
 use subscribe_p4::possible::Values;
 use subscribe_p4::{ProgramFormat, RuleFormat};
 
-use crate::changes::target::{Outcome, Switch};
+use crate::changes::target::{ModelSwitch, Outcome};
 use crate::support::checked::checked;
 
 pub const REPORTS: &str = "testdata/reports.p4";
@@ -21,7 +21,7 @@ pub const CODED: &str = "testdata/coded.p4";
 pub const FEED: &str = "../../examples/market-data/feed.p4";
 pub const CPU_PORT: u32 = 510;
 
-pub struct Program {
+pub struct TestProgram {
     pub format: ProgramFormat,
     pub rules: RuleFormat,
 }
@@ -29,14 +29,14 @@ pub struct Program {
 /// Values of rules and messages; they are few, so that all combinations occur.
 const VALUES: u64 = 12;
 
-impl Program {
-    pub fn read(path: &str) -> Program {
+impl TestProgram {
+    pub fn read(path: &str) -> TestProgram {
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the format");
         let (typed, map) = checked("format.p4", &text);
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
         let rules = subscribe_p4::rule_format(&format).expect("the format is right");
-        Program { format, rules }
+        TestProgram { format, rules }
     }
 
     pub fn has_codes(&self) -> bool {
@@ -176,7 +176,7 @@ impl Program {
         &self,
         target: TargetCapabilities,
         message: &Message,
-        at: &mut dyn FnMut(String) -> &'a Switch,
+        at: &mut dyn FnMut(String) -> &'a ModelSwitch,
     ) -> Outcome {
         let format = &self.rules.format;
         let layout = ColumnLayout::sensible(format, &[]);

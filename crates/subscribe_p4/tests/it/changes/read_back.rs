@@ -10,44 +10,49 @@ use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::{Entity, Matched};
 use subscribe_p4::read_back::{Finding, Meaning, read_back, reconstruct};
 
-use crate::changes::program::{CODED, FEED, METER, Program, REPORTS};
-use crate::changes::target::{Outcome, Switch};
+use crate::changes::program::{CODED, FEED, METER, REPORTS, TestProgram};
+use crate::changes::target::{ModelSwitch, Outcome};
 use crate::changes::{compiler, installer, targets, walk};
 
-fn entities(switch: &Switch) -> Vec<Entity> {
+fn entities(switch: &ModelSwitch) -> Vec<Entity> {
     let tables = switch.tables.values().cloned().map(Entity::Table);
     let groups = switch.groups.iter().map(|(id, ports)| Entity::Group(*id, ports.clone()));
     let sessions = switch.sessions.iter().map(|(id, port)| Entity::Session(*id, *port));
     tables.chain(groups).chain(sessions).collect()
 }
 
-fn read(program: &Program, switch: &Switch, layout: &ColumnLayout) -> (Meaning, Vec<Finding>) {
+fn read(program: &TestProgram, switch: &ModelSwitch, layout: &ColumnLayout) -> (Meaning, Vec<Finding>) {
     read_back(&entities(switch), &program.format, &program.rules, layout)
 }
 
 /// Returns a switch with rules, and the rules.
-fn compiled(program: &Program, layout: &ColumnLayout, target: TargetCapabilities, text: &[String]) -> Option<Switch> {
+fn compiled(
+    program: &TestProgram,
+    layout: &ColumnLayout,
+    target: TargetCapabilities,
+    text: &[String],
+) -> Option<ModelSwitch> {
     let mut all = compiler(program, layout, target, UpdateMode::Atomic);
     // The program has few slots for aggregates under other conditions, and few codes.
     all.change(&[], program.parse(&text.join("\n"))).ok()?;
-    let mut switch = Switch::default();
+    let mut switch = ModelSwitch::default();
     let updates = installer(program, layout, target, UpdateMode::Atomic).install(&all.tables()).expect("few groups");
     updates.iter().for_each(|update| switch.apply(update));
     Some(switch)
 }
 
-fn random_rules(program: &Program, rng: &mut SplitMix64) -> Vec<String> {
+fn random_rules(program: &TestProgram, rng: &mut SplitMix64) -> Vec<String> {
     (0..1 + rng.below(8)).map(|_| program.random_rule(rng)).collect()
 }
 
-fn difference(program: &Program, one: &Meaning, other: &Meaning) -> Option<Message> {
+fn difference(program: &TestProgram, one: &Meaning, other: &Meaning) -> Option<Message> {
     let possible = program.rules.possible(&program.format);
     let found = compare(&one.chain, &other.chain, &program.rules.format, &possible, Limits::default());
     found.expect("small tables").map(|difference| difference.message)
 }
 
 /// Changes, removes or adds an entry. Groups stay.
-fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
+fn disturbed(rng: &mut SplitMix64, switch: &ModelSwitch) -> ModelSwitch {
     let mut all: Vec<_> = switch.tables.iter().map(|(key, entry)| (key.clone(), entry.clone())).collect();
     let at = rng.below(all.len() as u64) as usize;
     let other = all[rng.below(all.len() as u64) as usize].1.clone();
@@ -86,13 +91,13 @@ fn disturbed(rng: &mut SplitMix64, switch: &Switch) -> Switch {
             _ => drop(all.remove(at)),
         },
     }
-    Switch { tables: all.into_iter().collect::<BTreeMap<_, _>>(), ..switch.clone() }
+    ModelSwitch { tables: all.into_iter().collect::<BTreeMap<_, _>>(), ..switch.clone() }
 }
 
 #[test]
-fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
+fn entries_that_differ_are_shown_with_a_message_that_distinguishes_them() {
     let (mut same, mut different) = (0, 0);
-    for (number, program) in [REPORTS, FEED, METER, CODED].map(Program::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER, CODED].map(TestProgram::read).into_iter().enumerate() {
         let layout = ColumnLayout::sensible(&program.rules.format, &[]);
         let possible = program.rules.possible(&program.format);
         for (at, target) in targets().into_iter().enumerate() {
@@ -144,9 +149,9 @@ fn a_message_is_shown_that_tells_entries_apart_unless_nothing_does() {
 }
 
 #[test]
-fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_their_names() {
+fn entries_of_other_orders_and_targets_are_compared_and_their_names_give_the_order() {
     let (mut same, mut different) = (0, 0);
-    for (number, program) in [REPORTS, FEED, METER].map(Program::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER].map(TestProgram::read).into_iter().enumerate() {
         let format = &program.rules.format;
         let sensible = ColumnLayout::sensible(format, &[]);
         let mut rng = SplitMix64::new(77 + number as u64);
@@ -195,8 +200,8 @@ fn entries_of_other_orders_and_targets_are_compared_and_tell_their_order_by_thei
 
 /// Entries of a program with exact tables, and the layout reconstructed from its table names.
 #[test]
-fn exact_tables_of_fields_with_prefixes_are_told_by_their_names() {
-    let program = Program::read("testdata/behind.p4");
+fn exact_tables_of_prefix_fields_are_recognised_by_name() {
+    let program = TestProgram::read("testdata/behind.p4");
     let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     for wide in [subscribe::Wide::Range, subscribe::Wide::Ternary, subscribe::Wide::Lpm] {
         let default = ProgramOptions::default().target;
@@ -219,7 +224,7 @@ fn exact_tables_of_fields_with_prefixes_are_told_by_their_names() {
 #[test]
 fn entries_with_a_history_are_those_made_from_scratch() {
     let mut compared = 0;
-    for (number, program) in [REPORTS, FEED, CODED].map(Program::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, CODED].map(TestProgram::read).into_iter().enumerate() {
         for (at, writes) in [UpdateMode::Atomic, UpdateMode::PerMessageConsistent].into_iter().enumerate() {
             // Code changes require atomic writes.
             if program.has_codes() && writes == UpdateMode::PerMessageConsistent {
@@ -233,7 +238,7 @@ fn entries_with_a_history_are_those_made_from_scratch() {
                 let text: Vec<_> = rules.rules().map(|(_, rule)| rule.clone()).collect();
                 let mut anew = compiler(&program, &layout, target, UpdateMode::Atomic);
                 anew.change(&[], text).expect("it fits");
-                let mut fresh = Switch::default();
+                let mut fresh = ModelSwitch::default();
                 let install = installer(&program, &layout, target, UpdateMode::Atomic).install(&anew.tables());
                 install.expect("few groups").iter().for_each(|update| fresh.apply(update));
                 let (one, other) = (read(&program, &switch, &layout), read(&program, &fresh, &layout));
@@ -249,8 +254,8 @@ fn entries_with_a_history_are_those_made_from_scratch() {
 }
 
 #[test]
-fn entries_that_are_no_tables_of_rules_are_told() {
-    let program = Program::read(REPORTS);
+fn entries_of_other_tables_are_reported() {
+    let program = TestProgram::read(REPORTS);
     let layout = ColumnLayout::sensible(&program.rules.format, &[]);
     let rules = ["switch_id == 3 and hop_latency in 5..9 : fwd(1, 2)", "switch_id == 4 : mark(2)"].map(str::to_owned);
     let switch = compiled(&program, &layout, ProgramOptions::default().target, &rules).expect("they fit");
@@ -273,15 +278,15 @@ fn entries_that_are_no_tables_of_rules_are_told() {
     };
     assert_eq!(told(&|_| ()), []);
     let groups = told(&|all| all.retain(|entity| !matches!(entity, Entity::Group(..))));
-    assert_eq!(groups, [(false, "there is no multicast group 1: its messages go nowhere".to_owned())]);
+    assert_eq!(groups, [(false, "there is no multicast group 1: its messages are dropped".to_owned())]);
     let back = edit("switch_id_exact", &|entry| entry.params[0].2 = 2 << 24);
     assert!(back[0].1.contains("leads back") && !back[0].0, "{back:?}");
     let elsewhere = edit("latency_range", &|entry| entry.keys[0].2 = Matched::Exact(2 << 24));
-    assert!(elsewhere[0].1.contains("another table asks it"), "{elsewhere:?}");
+    assert!(elsewhere[0].1.contains("another table matches it"), "{elsewhere:?}");
     let unknown = edit("switch_id_exact", &|entry| entry.table = "Subscriptions.price_exact_1".to_owned());
     assert!(unknown[0].0 && unknown[0].1.contains("no table `Subscriptions.price_exact_1`"), "{unknown:?}");
     let other = edit("switch_id_exact", &|entry| entry.table = "MyIngress.t".to_owned());
-    assert!(!other[0].0 && other[0].1.contains("is no table of rules"), "{other:?}");
+    assert!(!other[0].0 && other[0].1.contains("is not a rule table"), "{other:?}");
     let twice = told(&|all| {
         let range = all.iter().find_map(|entity| match entity {
             Entity::Table(entry) if entry.table.contains("latency_range") => Some(entry.clone()),
@@ -303,14 +308,14 @@ fn entries_that_are_no_tables_of_rules_are_told() {
     let names = ["Subscriptions.source_lpm_1", "Subscriptions.report_switch_id_exact_1"];
     let of =
         |names: &[&'static str]| reconstruct(names.iter().copied(), &program.rules, ProgramOptions::default().target);
-    assert!(of(&names).is_err_and(|why| why.contains("another order")));
+    assert!(of(&names).is_err_and(|why| why.to_string().contains("a different field order")));
     let keys = of(&names[..1]).expect("an order").0.keys()[layout.validities()].name(&program.rules.format);
     assert_eq!(keys, "source");
 }
 
 /// Returns the errors reported for the entries of a switch after an entry of one table is changed.
 fn errors_of(
-    program: &Program,
+    program: &TestProgram,
     rules: &[&str],
     target: TargetCapabilities,
     table: &str,
@@ -330,8 +335,8 @@ fn errors_of(
 }
 
 #[test]
-fn entries_without_their_parameters_are_told() {
-    let meter = Program::read(METER);
+fn entries_without_their_parameters_are_reported() {
+    let meter = TestProgram::read(METER);
     let target = ProgramOptions::default().target;
     let rules = [
         "site == 3 and avg(value) by site over 60us > 9 : fwd(1)",
@@ -357,7 +362,7 @@ fn entries_without_their_parameters_are_told() {
 
 #[test]
 fn codes_are_read_as_switches_look_them_up() {
-    let coded = Program::read(CODED);
+    let coded = TestProgram::read(CODED);
     let layout = ColumnLayout::sensible(&coded.rules.format, &[]);
     let ternary = targets().into_iter().find(|target| target.wide == subscribe::Wide::Ternary).expect("one of them");
     let lpm = TargetCapabilities { wide: subscribe::Wide::Lpm, has_ranges: false, ..ternary };
@@ -367,7 +372,7 @@ fn codes_are_read_as_switches_look_them_up() {
     let holes = errors_of(&coded, &rules, ternary, "codes", &|entry| {
         entry.keys[0].2 = Matched::Ternary(1, 0x1001);
     });
-    assert!(holes.iter().any(|found| found.contains("more stretches of values")), "{holes:?}");
+    assert!(holes.iter().any(|found| found.contains("more ranges of values")), "{holes:?}");
     // A prefix within another is valid: the longer one wins.
     let switch = compiled(&coded, &layout, lpm, &rules.map(str::to_owned)).expect("they fit");
     let mut all = entities(&switch);

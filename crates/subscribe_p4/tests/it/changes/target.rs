@@ -43,7 +43,7 @@ type Key = (String, String, Option<u32>);
 
 /// Contents of the switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Switch {
+pub struct ModelSwitch {
     pub tables: BTreeMap<Key, ProgramEntry>,
     pub groups: BTreeMap<u32, Vec<u32>>,
     pub sessions: BTreeMap<u32, u32>,
@@ -53,7 +53,7 @@ fn key(entry: &ProgramEntry) -> Key {
     (entry.table.clone(), format!("{:?}", entry.keys), entry.priority)
 }
 
-impl Switch {
+impl ModelSwitch {
     /// Applies an update if P4Runtime permits it.
     pub fn apply(&mut self, update: &Update) {
         let is_possible = match update {

@@ -53,7 +53,7 @@ impl<'a> Seen<'a> {
         }
         self.run(&mut state);
         let mut found = Vec::new();
-        for index in 0..messages.most {
+        for index in 0..messages.max_messages {
             let of = |kind: &subscribe_p4::format::MessageKind| match &kind.member {
                 Some(member) => format!("{}[{index}].{member}", messages.stack),
                 None => format!("{}[{index}]", messages.stack),

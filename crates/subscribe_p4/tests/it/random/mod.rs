@@ -18,7 +18,7 @@ use v1model::Executor;
 
 use packet::{FIELDS, Packet};
 use rule::Rule;
-use switch::{Read, Switch};
+use switch::{Read, TestSwitch};
 
 const KINDS: &str = include_str!("../../../testdata/kinds.p4");
 /// Number of ports that rules deliver to, from 1.
@@ -82,7 +82,7 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
     };
     let compiler = || Subscriptions::new(read.rules.format.clone(), layout.clone(), settings);
     let mut all = compiler();
-    let (mut told, mut switches) = (installer(), BOTH.map(|executor| Switch::new(&program, executor)));
+    let (mut told, mut switches) = (installer(), BOTH.map(|executor| TestSwitch::new(&program, executor)));
     let first = told.install(&all.tables()).expect("few groups");
     first.iter().for_each(|update| switches.iter_mut().for_each(|switch| switch.apply(update)));
     let mut rules: BTreeMap<RuleId, Rule> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) 
         let mut anew = compiler();
         let own: Vec<subscribe::Rule> = all.rules().map(|(_, rule)| rule.clone()).collect();
         anew.change(&[], own).map_err(|error| format!("seed {seed}: {error:?}"))?;
-        let mut fresh = Switch::new(&program, Executor::Interpreter);
+        let mut fresh = TestSwitch::new(&program, Executor::Interpreter);
         let install = installer().install(&anew.tables()).expect("few groups");
         install.iter().for_each(|update| fresh.apply(update));
         for (at, packet) in packets.iter().enumerate() {

@@ -2,9 +2,9 @@
 
 use rng::SplitMix64;
 
-/// Notation and match kind of a field.
+/// Notation of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldNotation {
     Number,
     Text,
     Mac,
@@ -26,7 +26,7 @@ pub struct Field {
     /// Headers that may contain it.
     pub headers: &'static [usize],
     pub width: u32,
-    pub kind: Kind,
+    pub kind: FieldNotation,
     pub asked: Asked,
 }
 
@@ -38,29 +38,29 @@ const KIND: usize = 3;
 const ORDER: usize = 4;
 const TRADE: usize = 5;
 
-const fn field(name: &'static str, headers: &'static [usize], width: u32, kind: Kind, asked: Asked) -> Field {
+const fn field(name: &'static str, headers: &'static [usize], width: u32, kind: FieldNotation, asked: Asked) -> Field {
     Field { name, headers, width, kind, asked }
 }
 
 /// Fields in packet order; `shares`, which two headers have, is listed once.
 pub const FIELDS: [Field; 17] = [
-    field("mac", &[ETHERNET], 48, Kind::Mac, Asked::Values),
-    field("maker", &[ETHERNET], 48, Kind::Mac, Asked::Ranges),
-    field("type", &[ETHERNET], 16, Kind::Number, Asked::Values),
-    field("src4", &[IPV4], 32, Kind::Ipv4, Asked::Prefixes),
-    field("dst4", &[IPV4], 32, Kind::Ipv4, Asked::Ranges),
-    field("src6", &[IPV6], 128, Kind::Ipv6, Asked::Prefixes),
-    field("dst6", &[IPV6], 128, Kind::Ipv6, Asked::Ranges),
-    field("kind", &[KIND], 8, Kind::Number, Asked::Values),
-    field("urgent", &[ORDER], 1, Kind::Number, Asked::Values),
-    field("level", &[ORDER], 3, Kind::Number, Asked::Ranges),
-    field("weight", &[ORDER], 12, Kind::Number, Asked::Ranges),
-    field("shares", &[ORDER, TRADE], 24, Kind::Number, Asked::Ranges),
-    field("name", &[ORDER], 64, Kind::Text, Asked::Values),
-    field("port", &[ORDER], 16, Kind::Number, Asked::Prefixes),
-    field("large", &[TRADE], 100, Kind::Number, Asked::Ranges),
-    field("bit", &[TRADE], 1, Kind::Number, Asked::Ranges),
-    field("odd", &[TRADE], 3, Kind::Number, Asked::Values),
+    field("mac", &[ETHERNET], 48, FieldNotation::Mac, Asked::Values),
+    field("maker", &[ETHERNET], 48, FieldNotation::Mac, Asked::Ranges),
+    field("type", &[ETHERNET], 16, FieldNotation::Number, Asked::Values),
+    field("src4", &[IPV4], 32, FieldNotation::Ipv4, Asked::Prefixes),
+    field("dst4", &[IPV4], 32, FieldNotation::Ipv4, Asked::Ranges),
+    field("src6", &[IPV6], 128, FieldNotation::Ipv6, Asked::Prefixes),
+    field("dst6", &[IPV6], 128, FieldNotation::Ipv6, Asked::Ranges),
+    field("kind", &[KIND], 8, FieldNotation::Number, Asked::Values),
+    field("urgent", &[ORDER], 1, FieldNotation::Number, Asked::Values),
+    field("level", &[ORDER], 3, FieldNotation::Number, Asked::Ranges),
+    field("weight", &[ORDER], 12, FieldNotation::Number, Asked::Ranges),
+    field("shares", &[ORDER, TRADE], 24, FieldNotation::Number, Asked::Ranges),
+    field("name", &[ORDER], 64, FieldNotation::Text, Asked::Values),
+    field("port", &[ORDER], 16, FieldNotation::Number, Asked::Prefixes),
+    field("large", &[TRADE], 100, FieldNotation::Number, Asked::Ranges),
+    field("bit", &[TRADE], 1, FieldNotation::Number, Asked::Ranges),
+    field("odd", &[TRADE], 3, FieldNotation::Number, Asked::Values),
 ];
 
 /// Texts that rules use.
@@ -82,7 +82,7 @@ pub fn value(rng: &mut SplitMix64, field: &Field) -> u128 {
     match (field.name, field.kind) {
         ("type", _) => rng.pick(&[(2, 0x800), (2, 0x86dd), (1, 5)]),
         ("kind", _) => rng.pick(&[(2, 1), (2, 2), (1, 7)]),
-        (_, Kind::Text) => text(NAMES[rng.below(4) as usize]),
+        (_, FieldNotation::Text) => text(NAMES[rng.below(4) as usize]),
         _ => {
             let near = [0, 1, 2, 5, max / 2, max / 2 + 1, max - 1, max, max / 3, max / 3 + 1];
             near[rng.below(near.len() as u64) as usize] & max
@@ -104,7 +104,10 @@ impl Packet {
         for (value, field) in values.iter_mut().zip(&FIELDS) {
             *value = self::value(rng, field);
             // Includes values that no rule tests.
-            if field.kind != Kind::Text && field.width > 3 && rng.percent(20) && !["type", "kind"].contains(&field.name)
+            if field.kind != FieldNotation::Text
+                && field.width > 3
+                && rng.percent(20)
+                && !["type", "kind"].contains(&field.name)
             {
                 *value ^= 1 << rng.below(field.width.into());
             }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use rng::SplitMix64;
 
-use crate::random::packet::{Asked, FIELDS, Field, HEADERS, Kind, NAMES, Packet, max, text, value};
+use crate::random::packet::{Asked, FIELDS, Field, FieldNotation, HEADERS, NAMES, Packet, max, text, value};
 
 /// Meaning of a condition.
 pub enum Meaning {
@@ -50,14 +50,16 @@ fn one(rng: &mut SplitMix64, list: &[&'static str]) -> &'static str {
 /// Returns a constant of a field in one of its notations.
 fn constant(rng: &mut SplitMix64, field: &Field, value: u128) -> String {
     match field.kind {
-        Kind::Mac => value.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"),
-        Kind::Ipv4 => Ipv4Addr::from(value as u32).to_string(),
-        Kind::Ipv6 => Ipv6Addr::from(value).to_string(),
-        Kind::Text => {
+        FieldNotation::Mac => {
+            value.to_be_bytes()[10..].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+        }
+        FieldNotation::Ipv4 => Ipv4Addr::from(value as u32).to_string(),
+        FieldNotation::Ipv6 => Ipv6Addr::from(value).to_string(),
+        FieldNotation::Text => {
             let name = NAMES.iter().find(|name| text(name) == value).expect("one of the texts");
             if rng.percent(50) { (*name).to_owned() } else { format!("\"{name}\"") }
         }
-        Kind::Number => match rng.below(3) {
+        FieldNotation::Number => match rng.below(3) {
             0 => format!("{value:#x}"),
             1 => format!("{value:#b}"),
             _ => value.to_string(),
@@ -103,7 +105,7 @@ fn test(rng: &mut SplitMix64) -> (String, Meaning) {
                 2 => (">", "<", (wanted < max).then(|| (wanted + 1, max))),
                 _ => (one(rng, &[">=", "≥"]), "<=", Some((wanted, max))),
             };
-            let is_turned = field.kind != Kind::Text && rng.percent(25);
+            let is_turned = field.kind != FieldNotation::Text && rng.percent(25);
             let text = if is_turned { format!("{shown} {turned} {name}") } else { format!("{name} {word} {shown}") };
             (text, Meaning::In(at, stretch.into_iter().collect(), true))
         }

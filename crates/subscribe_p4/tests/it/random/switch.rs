@@ -56,12 +56,12 @@ impl Read {
     }
 }
 
-pub struct Switch(v1model::Switch);
+pub struct TestSwitch(v1model::Switch);
 
-impl Switch {
-    pub fn new(program: &Arc<Program>, executor: Executor) -> Switch {
+impl TestSwitch {
+    pub fn new(program: &Arc<Program>, executor: Executor) -> TestSwitch {
         let config = Config { executor, ..Config::with_ports(PORTS) };
-        Switch(v1model::Switch::new(program.clone(), config).expect("a v1model program"))
+        TestSwitch(v1model::Switch::new(program.clone(), config).expect("a v1model program"))
     }
 
     pub fn apply(&mut self, update: &Update) {

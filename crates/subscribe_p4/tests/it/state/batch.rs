@@ -6,7 +6,7 @@ use rng::SplitMix64;
 use subscribe::{Message, Subject};
 use subscribe_p4::entries::Installer;
 
-use crate::state::switch::{Made, Switch};
+use crate::state::switch::{Made, TestSwitch};
 use crate::state::{BOTH, PORTS, one, rules};
 
 const BATCH: &str = include_str!("../../../testdata/batch.p4");
@@ -61,7 +61,7 @@ fn messages_of_a_packet_count_one_after_the_other() {
             let mut rng = SplitMix64::new(seed);
             let (text, all, memory) = rules(&mut rng, &made, rule);
             for executor in BOTH {
-                let mut switch = Switch::new(&made, executor);
+                let mut switch = TestSwitch::new(&made, executor);
                 let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
                 installer.install(&all.tables()).expect("few groups").iter().for_each(|update| switch.apply(update));
                 let (mut rng, mut memory, mut micros) = (SplitMix64::new(1000 + seed), memory.clone(), 0);

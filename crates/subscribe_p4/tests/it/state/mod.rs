@@ -12,7 +12,7 @@ use subscribe::{ColumnLayout, CompileOptions, Memory, Message, Subscriptions};
 use subscribe_p4::entries::Installer;
 use v1model::Executor;
 
-use switch::{Made, Switch};
+use switch::{Made, TestSwitch};
 
 const METER: &str = include_str!("../../../testdata/meter.p4");
 const PORTS: u32 = 4;
@@ -146,7 +146,7 @@ fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> 
         all.slots().iter().for_each(|slot| tally.used[usize::from(slot.slot)] += 1);
         let tables = all.tables();
         for executor in executors.iter().copied() {
-            let mut switch = Switch::new(made, executor);
+            let mut switch = TestSwitch::new(made, executor);
             let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
             installer.install(&tables).expect("few groups").iter().for_each(|update| switch.apply(update));
             let (mut rng, mut memory) = (SplitMix64::new(1000 + seed), memory.clone());

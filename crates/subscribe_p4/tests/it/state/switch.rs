@@ -50,17 +50,17 @@ impl Made {
     }
 }
 
-pub struct Switch {
+pub struct TestSwitch {
     switch: v1model::Switch,
 }
 
-impl Switch {
-    pub fn new(made: &Made, executor: Executor) -> Switch {
+impl TestSwitch {
+    pub fn new(made: &Made, executor: Executor) -> TestSwitch {
         let config = Config { executor, ..Config::with_ports(made.ports) };
         let mut switch = v1model::Switch::new(made.program.clone(), config).expect("a v1model program");
         // The clock of a program starts with the first frame.
         switch.step(Time::ZERO, &mut Vec::new(), &mut Vec::new());
-        Switch { switch }
+        TestSwitch { switch }
     }
 
     pub fn apply(&mut self, update: &Update) {

@@ -6,7 +6,7 @@ use subscribe_p4::entries::Installer;
 use switch::{Device, Frame, Time};
 use v1model::Executor;
 
-use crate::state::switch::{Made, Switch};
+use crate::state::switch::{Made, TestSwitch};
 use crate::state::{BOTH, PORTS, compiled};
 
 const BATCH: &str = include_str!("../../../testdata/batch.p4");
@@ -15,9 +15,9 @@ const WORKERS: u32 = 3;
 const FRAMES: u64 = 32;
 
 /// Creates a switch with the program and the tables of rules.
-pub fn prepared(made: &Made, rules: &str, executor: Executor) -> Switch {
+pub fn prepared(made: &Made, rules: &str, executor: Executor) -> TestSwitch {
     let all = compiled(made, rules);
-    let mut switch = Switch::new(made, executor);
+    let mut switch = TestSwitch::new(made, executor);
     let mut installer = Installer::new(&made.format, &made.rules, all.layout(), &made.options, 510);
     installer.install(&all.tables()).expect("few groups").iter().for_each(|update| switch.apply(update));
     switch
@@ -37,7 +37,7 @@ fn together(
     executor: Executor,
     steps: u64,
     frames: impl Fn(u32, u64) -> Vec<Frame> + Sync,
-) -> (Vec<Frame>, Switch, v1model::Switch) {
+) -> (Vec<Frame>, TestSwitch, v1model::Switch) {
     let mut switch = prepared(made, rules, executor);
     let workers = switch.workers(WORKERS);
     let (begin, frames) = (Arc::new(Barrier::new(WORKERS as usize)), &frames);
