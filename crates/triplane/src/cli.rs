@@ -1,4 +1,4 @@
-//! The grammar of the command line.
+//! Defines the grammar of the command line.
 
 use std::path::PathBuf;
 
@@ -10,32 +10,33 @@ use crate::output::Color;
 const AFTER_HELP: &str = "\
 First steps:
   triplane demo                    two hosts, a P4 router, real packets
-  triplane check router.p4         every mistake in a program
+  triplane check router.p4         report every error in a program
   triplane run router.p4 --entries e.json --port 1=eth1 --port 2=eth2
   triplane run router.p4 --entries e.json --port 1=in.pcap:out.pcap
   triplane trace router.p4 --entries e.json --port 1 --packet in.pcap
 
-Exit codes: 0 well; 1 a mistake in a program, entries file or packet;
-2 a mistake on the command line; 3 the environment refused.";
+Exit codes: 0 success; 1 an error in a program, entries file or packet;
+2 a usage error; 3 a system error, such as a missing interface or permission.";
 
 const RUN_AFTER_HELP: &str = "\
 Ports:
   --port 1=eth1                a network interface (needs CAP_NET_RAW)
-  --port 1=xdp:eth1            the same, faster, and taken away from the kernel's
-                               own stack (needs CAP_NET_ADMIN and CAP_BPF too);
-                               AF_PACKET where that cannot be had
-  --port 1=xdp:eth1,generic    before the stack, not in the interface's driver
-  --port 1=xdp:eth1,copy       copied even if the driver could do without
+  --port 1=xdp:eth1            the same through AF_XDP: faster, and frames bypass
+                               the kernel's network stack (also needs
+                               CAP_NET_ADMIN and CAP_BPF); falls back to AF_PACKET
+  --port 1=xdp:eth1,generic    in generic (SKB) mode, not in the driver
+  --port 1=xdp:eth1,copy       in copy mode, even if the driver supports zero-copy
   --port 1=xdp:eth1,busy_poll=50
-                               polls the device for up to 50 us instead of
-                               having it interrupt; takes a core
-  --port 1=tap:p4tap           a TAP device made for this run
-  --port 1=in.pcap:out.pcap    from one capture into another; either side
-                               may be left out: 1=in.pcap: or 1=:out.pcap
+                               busy-polls the device for up to 50 us instead of
+                               waiting for interrupts; uses a full core
+  --port 1=tap:p4tap           a TAP device created for this run
+  --port 1=in.pcap:out.pcap    reads one capture and writes another; either side
+                               may be omitted: 1=in.pcap: or 1=:out.pcap
 
-With captures only, frames enter in the order of their times, the switch's
-clock is theirs, and the run ends with them. Otherwise Ctrl-C ends it. Either
-way a summary tells what came, left and was dropped, by reason.
+With capture ports only, frames are received in timestamp order, the switch's
+clock follows their timestamps, and the run ends after the last frame. Otherwise
+Ctrl-C ends it. In both cases a summary reports the packets received, sent and
+dropped, by reason.
 
 Entries (JSON, as in the public P4 tutorials' sN-runtime.json):
   { \"table_entries\": [
@@ -46,35 +47,35 @@ Entries (JSON, as in the public P4 tutorials' sN-runtime.json):
       { \"table\": \"MyIngress.ipv4_lpm\", \"default_action\": true,
         \"action_name\": \"MyIngress.drop\" } ] }
   exact, optional: value    lpm: [value, length]    ternary: [value, mask]
-  range: [low, high]        a larger \"priority\" wins
+  range: [low, high]        the largest \"priority\" wins
 
-Besides tables it fills action profiles and selectors, value sets, multicast
-groups, mirror sessions, registers, meters, queues (rates and depths) and
-custom CRCs: docs/v1model.md has every section.";
+An entries file can also set action profiles and selectors, value sets, multicast
+groups, mirror sessions, registers, meters, queues (rates and depths) and custom
+CRCs: docs/v1model.md describes every section.";
 
 const BUILD_AFTER_HELP: &str = "\
   triplane build router.p4 -o router.tpl --p4info-out router.p4info.txtpb
   triplane run router.tpl --port 1=eth1 --port 2=eth2
 
-The file is taken wherever a program is: by run, trace, bench, check, stf, p4info,
-dump --ir, and by P4Runtime as the device config. It holds what the program does,
-its P4Info, and where in the source things stand; it needs no other file. One that
-another version of Triplane made may have to be built again; it says so then.";
+run, trace, bench, check, stf, p4info, dump --ir, and P4Runtime (as the device config)
+accept the file in place of a program. It holds the compiled program, its P4Info and
+its source positions, and needs no other file. A file from another version of Triplane
+may have to be rebuilt; an error message then says so.";
 
 const COMPLETIONS_AFTER_HELP: &str = "\
   eval \"$(triplane completions bash)\"            in ~/.bashrc; for zsh the same in ~/.zshrc
   triplane completions fish | source               in ~/.config/fish/config.fish
 
-Behind `triplane ctl`, bash, zsh and fish complete tables, fields, actions and other
-names from the switch that --addr names, and wait 0.3 s for it at most.";
+After `triplane ctl`, bash, zsh and fish complete tables, fields, actions and other
+names from the switch at --addr, and wait at most 0.3 s for it.";
 
 fn bench_after_help() -> String {
     let width = traffic_gen::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
     let words = traffic_gen::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
     format!(
         "Traffic, for example udp,size=64,flows=10000,dst=10.0.0.0/16,zipf=0.99,ports=1-4:\n{}
-The program runs on one core, in memory, in batches of 32 packets. Packets that
-are all dropped are fast: look at what was forwarded first.
+The program runs on one core, in memory, in batches of 32 packets. Dropping packets
+is fast, so first check how many were forwarded.
 
 Live:
   triplane bench --live gen:sink --traffic udp,flows=1000,dst=10.0.0.0/16
@@ -83,8 +84,8 @@ Live:
     )
 }
 
-/// Runs P4_16 programs on Linux: check them, run them on real interfaces or packet captures, and see what happens to
-/// a packet step by step.
+/// Runs P4_16 programs on Linux: checks them, runs them on real interfaces or packet captures, and traces packets step
+/// by step.
 #[derive(Parser, Debug)]
 #[command(name = "triplane", version, after_help = AFTER_HELP, max_term_width = 100)]
 pub struct Cli {
@@ -100,15 +101,15 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Show Triplane at work: a network, a P4 router, a market data feed; real traffic. Needs no privilege.
+    /// Demonstrate Triplane with real traffic: a network, a P4 router, a market data feed. Needs no privileges.
     Demo(DemoArgs),
     /// Run a program on interfaces, TAP devices or packet captures.
     #[command(after_help = RUN_AFTER_HELP, mut_arg("program", |program| program.required(false)))]
     Run(RunArgs),
-    /// Look at a switch that runs, and change it: tables, entries, counters, over P4Runtime.
+    /// Inspect and change a running switch over P4Runtime: tables, entries, counters.
     #[command(after_help = crate::ctl::args::AFTER_HELP)]
     Ctl(crate::ctl::args::CtlArgs),
-    /// Report every mistake in a program.
+    /// Report every error in a program.
     Check(CheckArgs),
     /// Compile a program into one file that runs without its source.
     #[command(after_help = BUILD_AFTER_HELP)]
@@ -116,25 +117,25 @@ pub enum Command {
     /// Measure how fast a program is with your entries and traffic, and where the time goes.
     #[command(after_help = bench_after_help(), mut_arg("program", |program| program.required(false)))]
     Bench(Box<BenchArgs>),
-    /// Run whole networks of switches and hosts, from one file.
+    /// Run networks of switches and hosts, described in one file.
     #[command(after_help = crate::lab::args::AFTER_HELP)]
     Lab(crate::lab::args::LabArgs),
-    /// Filter packets by what is in their messages: rules become the tables of a P4 program.
+    /// Filter packets by the content of their messages: rules are compiled into the tables of a P4 program.
     #[command(after_help = crate::subscribe::args::AFTER_HELP)]
     Subscribe(crate::subscribe::args::SubscribeArgs),
-    /// Publish a made-up market data feed, and receive one: gaps, filters, latency.
+    /// Publish a synthetic market data feed, or receive one: gaps, filters, latency.
     #[command(after_help = crate::market::args::AFTER_HELP)]
     Market(crate::market::args::MarketArgs),
-    /// Print what a program becomes: tokens, types or pipeline IR.
+    /// Print an intermediate form of a program: tokens, types or pipeline IR.
     Dump(DumpArgs),
     /// Show what happens to a packet, step by step.
     Trace(TraceArgs),
-    /// Run packet tests (STF) on a program: what goes in, and what has to come out.
+    /// Run packet tests (STF) on a program: packets in, expected packets out.
     Stf(StfArgs),
-    /// Print what a control plane has to know of a program: its P4Info (P4Runtime specification 1.5).
+    /// Print a program's P4Info, its description for control planes (P4Runtime specification 1.5).
     #[command(name = "p4info")]
     P4Info(P4InfoArgs),
-    /// Print a completion script for a shell; for bash, zsh and fish with the names of the switch that runs.
+    /// Print a shell completion script; for bash, zsh and fish it also completes names from the running switch.
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
@@ -145,10 +146,10 @@ pub enum Command {
 /// `triplane demo`
 #[derive(Args, Debug)]
 pub struct DemoArgs {
-    /// Use packet captures even where namespaces are allowed.
+    /// Use packet captures even if network namespaces are available.
     #[arg(long)]
     pub offline: bool,
-    /// Print the account as JSON.
+    /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -156,24 +157,24 @@ pub struct DemoArgs {
 /// `triplane run`
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// The program; not needed if there is one in the directory of `--state-dir`.
+    /// The program; optional if the directory of `--state-dir` holds one.
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
     /// A port: NUMBER=INTERFACE, NUMBER=xdp:INTERFACE[,SETTING...], NUMBER=tap:NAME, or NUMBER=IN.pcap:OUT.pcap (either
-    /// file may be left out).
+    /// file may be omitted).
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 
-    /// Table entries and whatever else a control plane writes, as JSON.
+    /// Table entries and other control plane state, as JSON.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
-    /// The seed of everything random in the program.
+    /// Seed of the program's random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Stop after this time (live ports run until Ctrl-C otherwise).
+    /// Stop after this time (by default, live ports run until Ctrl-C).
     #[arg(long, value_name = "SECONDS")]
     pub duration: Option<f64>,
 
@@ -181,11 +182,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = workers)]
     pub workers: usize,
 
-    /// Run on the interpreter, not as machine code.
+    /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
 
-    /// Write digests, packets to the CPU port and idle entries to a file, a JSON object a line.
+    /// Write digests, packets to the CPU port and idle timeouts to a file, one JSON object per line.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub messages: Option<PathBuf>,
 
@@ -210,7 +211,7 @@ fn workers(text: &str) -> Result<usize, String> {
         return Ok(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_WORKERS)));
     }
     let number = text.parse().ok().filter(|number| (1..=MAX_WORKERS).contains(number));
-    number.ok_or_else(|| format!("give a number from 1 to {MAX_WORKERS}, or `auto` for one a core"))
+    number.ok_or_else(|| format!("expected a number from 1 to {MAX_WORKERS}, or `auto` for one per core"))
 }
 
 /// `triplane check`
@@ -224,7 +225,7 @@ pub struct CheckArgs {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
-    /// Print the findings as JSON, for editors.
+    /// Print the diagnostics as JSON, for editors.
     #[arg(long)]
     pub json: bool,
 }
@@ -236,11 +237,11 @@ pub struct BuildArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// The file to write; by default the program's name with the ending .tpl.
+    /// The output file; by default the program's name with the extension .tpl.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 
-    /// Write the program's P4Info too: as JSON or bytes if the name ends in .json or .bin, else as text.
+    /// Also write the program's P4Info: as JSON or binary if the name ends in .json or .bin, otherwise as text.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub p4info_out: Option<PathBuf>,
 }
@@ -252,12 +253,12 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
-    /// Table entries and whatever else a control plane writes, as JSON.
+    /// Table entries and other control plane state, as JSON.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
-    /// Traffic to send: a line of words (below) or a capture, whose frames come over and over. By default frames
-    /// match the entries of the program's tables.
+    /// Traffic to send: a specification (below) or a capture, whose frames are repeated. By default, frames match the
+    /// entries of the program's tables.
     #[arg(short, long, value_name = "SPEC|PCAP", value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
 
@@ -269,29 +270,29 @@ pub struct BenchArgs {
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     pub seconds: f64,
 
-    /// Run on the interpreter, not as machine code.
+    /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
 
-    /// Measure this too, in turns, and say how the two compare.
+    /// Also measure this executor, in alternating rounds, and report the ratio.
     #[arg(long, value_name = "WHAT")]
     pub against: Option<Against>,
 
-    /// Offer frames to interface A and count them on B: the highest rate without loss, and latency, of whatever
-    /// forwards between them. A may be xdp:NAME. Needs root.
+    /// Send frames on interface A and count them on B: measures the highest rate without loss, and the latency, of the
+    /// device that forwards between them. A may be xdp:NAME. Needs root.
     #[arg(help_heading = "Live", long, value_name = "A:B", conflicts_with_all = ["packets", "seconds", "against"])]
     pub live: Option<String>,
 
-    /// With --live: run the program on this port, as `triplane run` does; may be repeated. Without ports, something
-    /// else forwards.
+    /// With --live: run the program on this port, as `triplane run` does; may be repeated. Without ports, another
+    /// device must forward.
     #[arg(help_heading = "Live", short, long = "port", value_name = "N=WHAT", requires_all = ["live", "program"])]
     pub ports: Vec<String>,
 
-    /// With --live: the length of a trial.
+    /// With --live: duration of a trial.
     #[arg(help_heading = "Live", long, value_name = "S", default_value_t = 1.0, requires = "live")]
     pub trial: f64,
 
-    /// With --live: how many of a hundred frames may be lost.
+    /// With --live: maximum frame loss, in percent.
     #[arg(help_heading = "Live", long, value_name = "PERCENT", default_value_t = 0.0, requires = "live")]
     pub loss: f64,
 
@@ -326,7 +327,7 @@ pub struct DumpWhat {
     /// The pipeline IR.
     #[arg(long)]
     pub ir: bool,
-    /// The tokens behind the preprocessor.
+    /// The tokens after preprocessing.
     #[arg(long)]
     pub tokens: bool,
     /// Types, headers, parsers, controls and tables as the checker sees them.
@@ -341,7 +342,7 @@ pub struct P4InfoArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// Output format; by default from the name of FILE (.json, .bin, .txtpb), or text.
+    /// Output format; by default chosen by the extension of FILE (.json, .bin, .txtpb), otherwise text.
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<InfoFormat>,
 
@@ -368,7 +369,7 @@ pub struct StfArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// Packet tests in the P4 community's STF format; each runs on a switch of its own.
+    /// Packet tests in the P4 community's STF format; each runs on its own switch.
     #[arg(value_name = "TEST.stf", required = true, value_hint = ValueHint::FilePath)]
     pub tests: Vec<PathBuf>,
 
@@ -376,11 +377,11 @@ pub struct StfArgs {
     #[arg(long)]
     pub trace: bool,
 
-    /// The seed of everything random in the program.
+    /// Seed of the program's random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Print the results as JSON, one object a test.
+    /// Print the results as JSON, one object per test.
     #[arg(long)]
     pub json: bool,
 }
@@ -392,23 +393,23 @@ pub struct TraceArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// Table entries and whatever else a control plane writes, as JSON.
+    /// Table entries and other control plane state, as JSON.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub entries: Option<PathBuf>,
 
-    /// The port the packet comes in on.
+    /// The ingress port of the packet.
     #[arg(short, long, value_name = "N")]
     pub port: u32,
 
-    /// The packet: hexadecimal digits, or a capture file (every packet of it, in order).
+    /// The packet: hexadecimal digits, or a capture file (all its packets, in order).
     #[arg(long, value_name = "HEX|PCAP", value_hint = ValueHint::FilePath)]
     pub packet: String,
 
-    /// The seed of everything random in the program.
+    /// Seed of the program's random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// Print the trace as JSON, one object a packet.
+    /// Print the trace as JSON, one object per packet.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! The P4Runtime server beside a switch that runs: its options and its start.
+//! Starts the P4Runtime server of a running switch from its options.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -25,15 +25,15 @@ pub struct ControlArgs {
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = address, help_heading = "P4Runtime")]
     pub p4runtime: Option<SocketAddr>,
 
-    /// The device id that controllers ask for.
+    /// The P4Runtime device id.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime", value_parser = clap::value_parser!(u64).range(1..))]
     pub device_id: u64,
 
-    /// The port number of packets to and from the controller.
+    /// The CPU port: the port number of packets to and from the controller.
     #[arg(long, value_name = "N", default_value_t = CPU_PORT, help_heading = "P4Runtime")]
     pub cpu_port: u32,
 
-    /// Keep the pipeline and what controllers write in this directory, and go on with it at the next start.
+    /// Keep the pipeline and what controllers write in this directory, and restore both at the next start.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "p4runtime", help_heading = "P4Runtime")]
     pub state_dir: Option<PathBuf>,
 
@@ -41,11 +41,11 @@ pub struct ControlArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", requires = "p4runtime", help_heading = "P4Runtime")]
     pub tls_cert: Option<PathBuf>,
 
-    /// The key that belongs to the certificate (PEM).
+    /// The private key of the certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "P4Runtime")]
     pub tls_key: Option<PathBuf>,
 
-    /// Let only clients in whose certificate this authority signed (PEM).
+    /// Accept only clients whose certificate is signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "P4Runtime")]
     pub tls_ca: Option<PathBuf>,
 }
@@ -81,7 +81,7 @@ pub fn serve(
         builder_output.note_if_interpreted(switch.why_interpreted());
         Ok::<_, v1model::LoadError>(switch)
     });
-    let channels = RunChannels::new(builder.clone()).context("cannot make a pair of sockets")?;
+    let channels = RunChannels::new(builder.clone()).context("cannot create a socket pair")?;
     let server = Server::new(settings);
     let server = match &state {
         Some(state) => state.restore(server, pipeline, switch, &builder, output),
@@ -96,10 +96,10 @@ pub fn serve(
     output.note(&match (secure, address.ip().is_loopback()) {
         (true, _) => format!("P4Runtime on {address}, over TLS, device {}", args.device_id),
         (false, true) => {
-            format!("P4Runtime on {address}, without TLS, for this machine only, device {}", args.device_id)
+            format!("P4Runtime on {address}, without TLS, reachable from this machine only, device {}", args.device_id)
         }
         (false, false) => format!(
-            "P4Runtime on {address}, device {}, without TLS: whoever reaches this address controls the switch",
+            "P4Runtime on {address}, device {}, without TLS: any client that reaches this address controls the switch",
             args.device_id
         ),
     });
@@ -123,7 +123,9 @@ pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::new(ip, port));
     }
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| "give ADDRESS:PORT or PORT, or put --p4runtime behind the program".to_owned())
+    found.ok_or_else(|| {
+        "expected ADDRESS:PORT or PORT; to use the default address, put --p4runtime after the program".to_owned()
+    })
 }
 
 /// Reads the files of a server's `--tls-cert`, `--tls-key` and `--tls-ca`.

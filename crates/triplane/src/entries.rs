@@ -8,7 +8,7 @@ use ir::Program;
 /// finding that says so, instead of one finding for each table.
 pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
     let before = diagnostics.clone();
-    let parsed = entries_file::parse(map, file, program, diagnostics);
+    let parsed = entries_file::parse(map, file, program, v1model::MAX_PORT.into(), diagnostics);
     let cause = diagnostics.iter().find_map(|finding| of_another_program(finding, map, file, program));
     if let Some(cause) = cause {
         *diagnostics = before;
@@ -26,7 +26,7 @@ fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, progr
     let tables = program.tables.values().map(|table| table.name.as_str());
     let misfit = subscribe_p4::mismatch(wanted, tables)?;
     let help = format!(
-        "{}: `triplane subscribe compile FORMAT RULES -o ENTRIES --program PROGRAM` makes both",
+        "{}: `triplane subscribe compile FORMAT RULES -o ENTRIES --program PROGRAM` writes both",
         misfit.remedy()
     );
     let message = format!("entries and program {}", misfit.describe(wanted));

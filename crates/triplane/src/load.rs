@@ -1,4 +1,4 @@
-//! From file names to programs and entries.
+//! Loads programs and entries from files.
 
 use std::fs::File;
 use std::io::Read;
@@ -26,11 +26,11 @@ const MAX_PEM_BYTES: u64 = 1 << 20;
 /// A program and how to read it.
 #[derive(Args, Debug, Clone)]
 pub struct ProgramArgs {
-    /// The P4_16 program, or what `triplane build` made of it.
+    /// The P4_16 program, as source or as compiled by `triplane build`.
     #[arg(value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
     pub program: PathBuf,
 
-    /// Look for included files here too; may be repeated. `core.p4` and `v1model.p4` are built in.
+    /// Also search this directory for included files; may be repeated. `core.p4` and `v1model.p4` are built in.
     #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub include: Vec<PathBuf>,
 
@@ -38,7 +38,7 @@ pub struct ProgramArgs {
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
     pub define: Vec<String>,
 
-    /// Turn a kind of warning off; the kind stands in brackets in the message.
+    /// Disable a kind of warning; the message shows the kind in brackets.
     #[arg(short = 'A', long = "allow", value_name = "KIND")]
     pub allow: Vec<String>,
 }
@@ -83,8 +83,8 @@ impl Loader {
         let input = if compiler::is_program_file(&bytes) {
             Input::File(name, Box::new(parse_file(args, &bytes)?))
         } else if args.program.extension().is_some_and(|extension| extension == "tpl") {
-            let what = if bytes.is_empty() { "is empty" } else { "is no compiled program, although its name says so" };
-            return Err(Failure::Input(format!("{name} {what}; build it again from its P4 source: `triplane build`")));
+            let what = if bytes.is_empty() { "is empty" } else { "is not a compiled program, despite its extension" };
+            return Err(Failure::Input(format!("{name} {what}; rebuild it from its P4 source with `triplane build`")));
         } else {
             let define = |text: &String| match text.split_once('=') {
                 Some((name, value)) => (name.to_owned(), value.to_owned()),
@@ -99,7 +99,7 @@ impl Loader {
         };
         let mut diagnostics = Diagnostics::new();
         for code in &args.allow {
-            crate::kinds::check(code).map_err(Failure::Usage)?;
+            crate::warning_kinds::check(code).map_err(Failure::Usage)?;
             diagnostics.silence(code);
         }
         Ok(Loader { map: SourceMap::new(), diagnostics, input, bytes })
@@ -146,7 +146,7 @@ impl Loader {
         matches!(self.input, Input::File(..))
     }
 
-    /// Returns the tokens behind the preprocessor.
+    /// Returns the tokens after the preprocessor.
     pub fn tokens(&mut self) -> Vec<p4::lex::Token> {
         match &self.input {
             Input::Text(text) => compiler::tokenize(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics),
@@ -160,7 +160,7 @@ impl Loader {
     /// Reports that only a P4 source has the requested form.
     fn require_source(&mut self) {
         let Input::File(name, _) = &self.input else { return };
-        let message = "this program is compiled; what is asked for is in its P4 source alone";
+        let message = "this program is compiled; this output requires its P4 source";
         let file = self.map.add(name, "a compiled program");
         self.diagnostics.push(Diagnostic::error("compiled", Span::new(file, 0, 0), message));
     }
@@ -212,7 +212,8 @@ impl Loader {
     pub fn program(&mut self, output: &Output) -> Result<Arc<ir::Program>, Failure> {
         let compiled = self.compile();
         self.report(output)?;
-        let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+        let compiled =
+            compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
         Ok(Arc::new(compiled.ir))
     }
 
@@ -220,7 +221,8 @@ impl Loader {
     pub fn pipeline(&mut self, output: &Output) -> Result<Pipeline, Failure> {
         let compiled = self.compile();
         self.report(output)?;
-        let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+        let compiled =
+            compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
         Ok(Pipeline::new(Arc::new(compiled.ir), compiled.p4info, self.bytes().to_vec()))
     }
 
@@ -272,7 +274,7 @@ impl Loader {
 fn parse_file(args: &ProgramArgs, bytes: &[u8]) -> Result<ProgramFile, Failure> {
     let shown = args.program.display();
     if !args.include.is_empty() || !args.define.is_empty() {
-        return Err(Failure::Usage(format!("{shown} is compiled; -I and -D are for P4 source")));
+        return Err(Failure::Usage(format!("{shown} is a compiled program; -I and -D apply to P4 source only")));
     }
     ProgramFile::parse(bytes).map_err(|why| Failure::Input(format!("{shown} {why}")))
 }
@@ -284,13 +286,13 @@ fn read_source(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
         return Err(too_long(path, MAX_PROGRAM_BYTES));
     }
     let text = to_text(path, bytes)?;
-    match text.trim_start().starts_with('{') && text.contains("\"header_types\"") {
-        true => Err(Failure::Input(format!(
-            "{shown} is a JSON file for BMv2; Triplane compiles programs itself: give the P4 source, or what `triplane build` \
-             made of it"
-        ))),
-        false => Ok(text),
+    if text.trim_start().starts_with('{') && text.contains("\"header_types\"") {
+        return Err(Failure::Input(format!(
+            "{shown} is a JSON file for BMv2; Triplane compiles programs itself: use the P4 source or the output of \
+             `triplane build`"
+        )));
     }
+    Ok(text)
 }
 
 /// The text of a file of at most `limit` bytes.
@@ -314,19 +316,20 @@ pub fn pem(path: &Path, what: Pem) -> Result<String, Failure> {
         Pem::Certificate => ("certificate", "-----BEGIN CERTIFICATE-----"),
         Pem::Key => ("private key", "PRIVATE KEY-----"),
     };
-    match text.contains(mark) {
-        true => Ok(text),
-        false => Err(Failure::Input(format!("{} has no {name} in PEM form", path.display()))),
+    if text.contains(mark) {
+        Ok(text)
+    } else {
+        Err(Failure::Input(format!("{} contains no {name} in PEM format", path.display())))
     }
 }
 
 fn too_long(path: &Path, limit: u64) -> Failure {
-    anyhow!("{} has more than {limit} bytes, which is the most that is read", path.display()).into()
+    anyhow!("{} is larger than the limit of {limit} bytes", path.display()).into()
 }
 
 /// Returns the final sentence of a command that found mistakes, which have been printed.
 pub fn mistakes(count: usize) -> String {
-    let found = if count == 1 { "1 mistake".to_owned() } else { format!("{count} mistakes") };
+    let found = if count == 1 { "1 error".to_owned() } else { format!("{count} errors") };
     found + " found; nothing was run"
 }
 
@@ -348,14 +351,15 @@ fn expect_regular(path: &Path) -> Result<(), Failure> {
     if about.is_dir() {
         return Err(is_directory(path));
     }
-    match about.is_file() {
-        true => Ok(()),
-        false => Err(anyhow!("{} is no regular file; write what it gives to one", path.display()).into()),
+    if about.is_file() {
+        Ok(())
+    } else {
+        Err(anyhow!("{} is not a regular file; copy its content to one", path.display()).into())
     }
 }
 
 fn is_directory(path: &Path) -> Failure {
-    anyhow!("{} is a directory; name a file", path.display()).into()
+    anyhow!("{} is a directory; expected a file", path.display()).into()
 }
 
 /// Returns the content of a file of at most `limit` bytes.
@@ -365,7 +369,7 @@ fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
         return Err(is_directory(path));
     }
     let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    // The size that the system reports is no limit: devices and pipes report 0 and may have no end.
+    // The size that the system reports is not a limit: devices and pipes report 0 and may have no end.
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {shown}"))?;
     if bytes.len() as u64 > limit {

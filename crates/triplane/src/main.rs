@@ -1,16 +1,13 @@
-//! The `triplane` command. Everything that people see is printed here and in the modules below; the crates it stands on
-//! return values.
+//! Runs the `triplane` command. Everything that people see is printed here and in the modules below; the crates it
+//! stands on return values.
 
 mod bench;
-mod clash;
 mod cli;
 mod commands;
 mod control;
 mod ctl;
 mod demo;
-mod dial;
 mod entries;
-mod kinds;
 mod lab;
 mod load;
 mod market;
@@ -18,12 +15,15 @@ mod messages;
 mod metrics;
 mod output;
 mod packet_source;
+mod port_conflicts;
 mod progress;
+mod server_options;
 mod signals;
 mod state;
 mod subscribe;
 mod summary;
 mod types;
+mod warning_kinds;
 
 use std::process::ExitCode;
 

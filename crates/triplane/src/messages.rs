@@ -1,4 +1,4 @@
-//! The log of a switch's notifications: counted for the summary, and written to a file if one is given.
+//! Logs a switch's notifications: counts them for the summary, and writes them to a file if one is given.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Output: the requested results go to standard output, everything else goes to standard error.
+//! Prints results to standard output and everything else to standard error, and defines exit codes and [`Failure`].
 
 use std::io::{IsTerminal, Write};
 
@@ -8,19 +8,19 @@ use diagnostics::{Diagnostics, SourceMap};
 pub mod exit {
     /// Everything went well.
     pub const OK: u8 = 0;
-    /// A program, entries file or packet that the user gave is wrong; the findings say where.
+    /// A program, entries file or packet that the user gave is wrong; the diagnostics say where.
     pub const INPUT: u8 = 1;
     /// The command line is wrong; clap uses it too.
     pub const USAGE: u8 = 2;
     /// The environment refused: a missing interface, a missing permission, a full disk.
     pub const ENVIRONMENT: u8 = 3;
-    /// Of a command that compares, as diff(1) has it: both sides are well, and differ.
+    /// For commands that compare, as in diff(1): both inputs are valid, and they differ.
     pub const DIFFERENT: u8 = 1;
-    /// Of a command that compares: a side cannot be compared.
+    /// For commands that compare: an input is invalid or too large.
     pub const TROUBLE: u8 = 2;
 }
 
-/// The condition for printing colours.
+/// When to use colour.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Color {
     /// If the output is a terminal and `NO_COLOR` is not set.
@@ -34,13 +34,13 @@ pub enum Color {
 /// The reason why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The user's input is wrong. The findings have been printed; this is the line below them.
+    /// The user's input is wrong. The diagnostics have been printed; this is the summary printed after them.
     Input(String),
-    /// The command line asks for something that cannot be.
+    /// The command line asks for something impossible.
     Usage(String),
-    /// Two sides were compared and are not the same. They have been shown.
+    /// Two inputs were compared and differ. The differences have been printed.
     Different(String),
-    /// Two sides cannot be compared: something that the user wrote is wrong, or there is too much.
+    /// Two inputs cannot be compared: one is invalid or too large.
     Trouble(String),
     /// The environment refused.
     Environment(anyhow::Error),
@@ -60,9 +60,7 @@ impl Failure {
             Failure::Closed => exit::OK,
         }
     }
-}
 
-impl Failure {
     /// Returns the reason in one sentence; `None` if nobody is there to read it.
     pub fn sentence(&self) -> Option<String> {
         match self {
@@ -92,15 +90,12 @@ impl From<anyhow::Error> for Failure {
 
 impl From<ports::PortError> for Failure {
     fn from(error: ports::PortError) -> Self {
-        match is_damaged_capture(&error) {
-            true => Failure::Input(error.to_string()),
-            false => Failure::Environment(error.into()),
-        }
+        if is_damaged_capture(&error) { Failure::Input(error.to_string()) } else { Failure::Environment(error.into()) }
     }
 }
 
-/// Whether the fault is in a capture that the user gave: it is damaged, or no capture at all. A capture that cannot be
-/// read is a fault of the environment.
+/// Whether the fault is in a capture that the user gave: it is damaged, or not a capture file at all. A capture that
+/// cannot be read is a fault of the environment.
 pub fn is_damaged_capture(error: &ports::PortError) -> bool {
     matches!(error, ports::PortError::Capture { source, .. } if !matches!(source, wire::pcap::PcapError::Io(_)))
 }
@@ -114,17 +109,17 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-/// Whether to use colours, on either stream.
+/// The command's standard output and standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     stdout_color: bool,
     stderr_color: bool,
-    /// Whether findings are suppressed, since they were shown before.
+    /// Whether diagnostics are suppressed, since they were shown before.
     is_quiet: bool,
 }
 
 impl Output {
-    /// Decides about colours.
+    /// Creates the output, and decides on which of the streams to use colour.
     pub fn new(color: Color) -> Self {
         let wanted = |terminal: bool| match color {
             Color::Always => true,
@@ -138,7 +133,7 @@ impl Output {
         }
     }
 
-    /// Returns the same output without findings, for reading a file again.
+    /// Returns the same output without diagnostics, for reading a file again.
     pub fn quiet(self) -> Output {
         Output { is_quiet: true, ..self }
     }
@@ -164,11 +159,11 @@ impl Output {
     /// Notes that the interpreter runs packets, and why, where machine code could be expected.
     pub fn note_if_interpreted(&self, why: Option<&str>) {
         if let Some(why) = why {
-            self.note(&format!("{why}: the interpreter runs packets, which is many times slower"));
+            self.note(&format!("{why}: falling back to the interpreter, which is many times slower"));
         }
     }
 
-    /// Prints findings.
+    /// Prints diagnostics.
     pub fn diagnostics(&self, map: &SourceMap, diagnostics: &Diagnostics) {
         if self.is_quiet {
             return;
@@ -183,7 +178,7 @@ impl Output {
         self.note(&format!("{on}error{off}: {text}"));
     }
 
-    /// `text` in bold on standard output.
+    /// Returns `text` in bold, for standard output.
     pub fn bold(&self, text: &str) -> String {
         if self.stdout_color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! Packets from the command line: a capture file or hexadecimal digits.
+//! Reads packets from the command line: a capture file or hexadecimal digits.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -1,32 +1,23 @@
-//! A progress line on standard error, shown only on a terminal.
+//! Shows a progress line on standard error, only on a terminal.
 
 use std::io::{IsTerminal, Write};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Interval between changes of the line.
+/// Minimum interval between updates of the line.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Minimum duration of work that gets a line.
-const PATIENCE: Duration = Duration::from_millis(700);
+/// Time that a compilation must take before its line is shown.
+const COMPILE_LINE_DELAY: Duration = Duration::from_millis(700);
 
-/// Creates a switch or its program. The progress of machine code generation is unknown, so a line shows the elapsed
-/// time if it is long.
-pub fn compiling<T>(make: impl FnOnce() -> T) -> T {
-    std::thread::scope(|scope| {
-        let (done, is_done) = channel::<()>();
-        scope.spawn(move || {
-            let (mut progress, begin) = (Progress::new(), Instant::now());
-            let mut wait = PATIENCE;
-            while progress.terminal && is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                progress.say(|| format!("compiling to machine code  {} s", begin.elapsed().as_secs()));
-                wait = INTERVAL;
-            }
-        });
-        let result = make();
-        drop(done);
-        result
-    })
+/// Runs `make`, which compiles to machine code. Its progress cannot be measured, so after [`COMPILE_LINE_DELAY`] the
+/// elapsed time is shown.
+pub fn with_compile_progress<T>(make: impl FnOnce() -> T) -> T {
+    let (mut progress, begin) = (Progress::new(), Instant::now());
+    if !progress.terminal {
+        return make();
+    }
+    let tick = move || progress.say(|| format!("compiling to machine code  {} s", begin.elapsed().as_secs()));
+    runtime::tick_during(COMPILE_LINE_DELAY, INTERVAL, tick, make)
 }
 
 /// The progress line. It disappears when this value is dropped.
@@ -42,7 +33,7 @@ impl Progress {
         Progress { shown: false, terminal: std::io::stderr().is_terminal(), last: None }
     }
 
-    /// Shows a text, unless the last one is too recent.
+    /// Shows a line, unless the last one is too recent.
     pub fn say(&mut self, text: impl FnOnce() -> String) {
         if self.terminal && self.last.is_none_or(|last| last.elapsed() >= INTERVAL) {
             self.last = Some(Instant::now());

@@ -1,4 +1,4 @@
-//! `--state-dir`: the pipeline and its entries outlive the switch.
+//! Implements `--state-dir`: the pipeline and its entries outlive the switch.
 //!
 //! The stored pipeline takes precedence over the program of the command line, since a controller may have set another
 //! one. The command line may leave the program out. If it names one, it must be the program that it named first;
@@ -26,8 +26,8 @@ pub struct State {
     directory: PathBuf,
 }
 
-/// The program that a switch runs.
-pub struct Program {
+/// The program that a switch runs when it starts.
+pub struct InitialProgram {
     /// As the switch runs it.
     pub program: Arc<ir::Program>,
     /// As a controller knows it, if that was asked for.
@@ -57,12 +57,14 @@ impl State {
         if self.kept.is_none() {
             return self.store.set_metadata(PROGRAM, text).map_err(fail);
         }
-        match self.store.metadata(PROGRAM).map_err(fail)?.as_deref() == Some(text) {
-            true => Ok(()),
-            false => Err(Failure::Input(format!(
-                "the state directory {directory} belongs to another program, or to this one before it was changed; without \
-                 PROG.p4 the switch goes on with what is kept there, and with another directory this program starts anew"
-            ))),
+        if self.store.metadata(PROGRAM).map_err(fail)?.as_deref() == Some(text) {
+            Ok(())
+        } else {
+            Err(Failure::Input(format!(
+                "the state directory {directory} belongs to another program, or to an earlier version of this one; \
+                 omit PROG.p4 to continue with the stored state, or use another directory to start this program \
+                 without it"
+            )))
         }
     }
 
@@ -80,8 +82,8 @@ impl State {
         let directory = self.directory.display();
         let lost;
         (server, lost) = server.with_restored(pipeline, &kept.committed.updates, switch);
-        let what = format!("from {directory}: pipeline {}", kept.generation);
-        self.tell(&what, kept.committed.updates.len(), &lost, output);
+        let what = format!("restored from {directory}: pipeline {}", kept.generation);
+        self.report(&what, kept.committed.updates.len(), &lost, output);
         let Some(saved) = &kept.saved else { return server };
         let made = Pipeline::compile(saved.config.clone(), ARCHITECTURE).map_err(|refusal| refusal.message).and_then(
             |pipeline| {
@@ -93,23 +95,24 @@ impl State {
             Ok((pipeline, switch)) => {
                 let lost;
                 (server, lost) = server.with_saved(pipeline, &saved.updates, switch);
-                let what = format!("from {directory}: a pipeline that waits for COMMIT");
-                self.tell(&what, saved.updates.len(), &lost, output);
+                let what = format!("restored from {directory}: a saved pipeline that awaits COMMIT");
+                self.report(&what, saved.updates.len(), &lost, output);
             }
             Err(why) => output.note(&format!(
-                "the pipeline in {directory} that was saved and not committed cannot be run here, and is none to commit: {why}"
+                "the saved, uncommitted pipeline in {directory} cannot be run here and so cannot be committed: {why}"
             )),
         }
         server
     }
 
     /// Notes the number of updates that were restored, and those that were lost.
-    fn tell(&self, what: &str, count: usize, lost: &LostUpdates, output: &Output) {
+    fn report(&self, what: &str, count: usize, lost: &LostUpdates, output: &Output) {
         let written = count.saturating_sub(lost.count);
-        output.note(&format!("{what}, and {written} things that were written to it"));
+        output.note(&format!("{what}, with {written} updates"));
         if lost.count > 0 {
             output.note(&format!(
-                "{} more do not fit this switch; they stay in {}, and the next start tries again; the first: {}",
+                "{} more updates do not fit this switch; they remain in {} and are retried at the next start; the \
+                 first: {}",
                 lost.count,
                 self.directory.display(),
                 lost.first
@@ -128,53 +131,56 @@ pub fn program(
     state: Option<&State>,
     is_served: bool,
     output: &Output,
-) -> Result<Program, Failure> {
+) -> Result<InitialProgram, Failure> {
     let kept = state.and_then(|state| Some((state, state.kept.as_ref()?)));
     let Some(args) = args else {
         let Some((state, kept)) = kept else {
             return Err(Failure::Usage(match state {
                 Some(state) => {
-                    format!("give a program, PROG.p4: the state directory {} has none yet", state.directory.display())
+                    format!(
+                        "a program (PROG.p4) is required: the state directory {} has none yet",
+                        state.directory.display()
+                    )
                 }
-                None => "give a program, PROG.p4".to_owned(),
+                None => "a program (PROG.p4) is required".to_owned(),
             }));
         };
         return compile(state, kept);
     };
     let mut loader = Loader::open(args)?;
-    let (program, pipeline) = match is_served {
-        true => {
-            let pipeline = loader.pipeline(output)?;
-            (pipeline.program().clone(), Some(pipeline))
-        }
-        false => (loader.program(output)?, None),
+    let (program, pipeline) = if is_served {
+        let pipeline = loader.pipeline(output)?;
+        (pipeline.program().clone(), Some(pipeline))
+    } else {
+        (loader.program(output)?, None)
     };
     if let (Some(state), Some(pipeline)) = (state, &pipeline) {
         state.check(pipeline.source())?;
     }
     let name = args.program.display().to_string();
     match (kept, pipeline) {
-        (Some((state, kept)), Some(pipeline)) => match kept.committed.config.p4_device_config == pipeline.source() {
-            true => {
+        (Some((state, kept)), Some(pipeline)) => {
+            if kept.committed.config.p4_device_config == pipeline.source() {
                 let pipeline = Some(pipeline.sent_as(kept.committed.config.clone()));
-                Ok(Program { program, pipeline, loader: Some(loader), name })
+                Ok(InitialProgram { program, pipeline, loader: Some(loader), name })
+            } else {
+                compile(state, kept)
             }
-            false => compile(state, kept),
-        },
-        (_, pipeline) => Ok(Program { program, pipeline, loader: Some(loader), name }),
+        }
+        (_, pipeline) => Ok(InitialProgram { program, pipeline, loader: Some(loader), name }),
     }
 }
 
 /// Compiles the pipeline that a controller had sent.
-fn compile(state: &State, kept: &StoredState) -> Result<Program, Failure> {
+fn compile(state: &State, kept: &StoredState) -> Result<InitialProgram, Failure> {
     let directory = state.directory.display();
     let pipeline = Pipeline::compile(kept.committed.config.clone(), ARCHITECTURE).map_err(|refusal| {
         Failure::Input(format!(
-            "the program in the state directory {directory} cannot be compiled by itself; if it needs other files or macros, \
-             give it on the command line as before: {}",
+            "the program in the state directory {directory} cannot be compiled on its own; if it needs other files or \
+             macros, give it on the command line as before: {}",
             refusal.message
         ))
     })?;
     let name = format!("the program in {directory}");
-    Ok(Program { program: pipeline.program().clone(), pipeline: Some(pipeline), loader: None, name })
+    Ok(InitialProgram { program: pipeline.program().clone(), pipeline: Some(pipeline), loader: None, name })
 }

@@ -1,4 +1,4 @@
-//! The summary of a run, for people and for programs.
+//! Renders the summary of a run as text and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,30 @@ use runtime::RunReport;
 use serde_json::json;
 use switch::{DropSite, PacketSwitch};
 
-/// Received, sent and dropped packets, for people. `messages` are the notifications by kind. `seconds` is the duration
-/// of a live run.
-pub fn text<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, u64>, seconds: Option<f64>) -> String {
+/// Renders received, sent and dropped packets as text. `notifications` is the number of notifications of each kind.
+/// `seconds` is the duration of a live run.
+pub fn text<S: PacketSwitch>(
+    report: &RunReport<S>,
+    notifications: &BTreeMap<String, u64>,
+    seconds: Option<f64>,
+) -> String {
     let mut text = report.switch.summary();
     for port in &report.ports {
         let (id, name, stats) = (port.id, &port.name, port.stats);
         let lines = [
-            (stats.rx_dropped, "arrived while the switch was busy and were lost"),
-            (stats.rx_unusable, "were too damaged to be used"),
-            (stats.rx_truncated, "stand in the capture with their beginning only"),
-            (stats.tx_queue_full, "did not leave: the interface's queue was full"),
-            (stats.tx_bad_length, "did not leave: too long for the interface, or too short for a frame"),
-            (stats.tx_link_down, "did not leave: the interface is down"),
+            (stats.rx_dropped, "were dropped on receive: the switch was busy"),
+            (stats.rx_unusable, "were malformed"),
+            (stats.rx_truncated, "were truncated in the capture (snap length)"),
+            (stats.tx_queue_full, "not sent: the interface's queue was full"),
+            (stats.tx_bad_length, "not sent: too long for the interface, or too short for a frame"),
+            (stats.tx_link_down, "not sent: the interface is down"),
         ];
         for (count, what) in lines.into_iter().filter(|(count, _)| *count > 0) {
             text.push_str(&format!("port {id} ({name}): {count} {what}\n"));
         }
     }
-    for (kind, count) in messages {
-        text.push_str(&format!("{count} messages to the control plane: {kind}\n"));
+    for (kind, count) in notifications {
+        text.push_str(&format!("{count} notifications to the control plane: {kind}\n"));
     }
     if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
         text.push_str(&format!("\n{} packets in {seconds:.1} s\n", received(report)));
@@ -33,14 +37,15 @@ pub fn text<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, 
     text
 }
 
-/// Returns the number of packets that the switch received on all ports.
+/// Returns the number of packets that the switch received on all ports according to its own
+/// counters.
 fn received<S: PacketSwitch>(report: &RunReport<S>) -> u64 {
     let registry = report.switch.registry();
     report.ports.iter().filter_map(|port| registry.get(&format!("port.{}.rx.packets", port.id))).sum()
 }
 
-/// The summary as JSON.
-pub fn json<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, u64>, seconds: f64) -> String {
+/// Renders the summary as JSON. The counts of a port are its driver's, not those of the switch.
+pub fn json<S: PacketSwitch>(report: &RunReport<S>, notifications: &BTreeMap<String, u64>, seconds: f64) -> String {
     let drops: Vec<_> = report.switch.drop_sites().iter().map(DropSite::to_json).collect();
     let mut ports = Vec::new();
     for port in &report.ports {
@@ -53,7 +58,7 @@ pub fn json<S: PacketSwitch>(report: &RunReport<S>, messages: &BTreeMap<String, 
         }));
     }
     let summary = json!({
-        "seconds": seconds, "ports": ports, "drops": drops, "messages": messages,
+        "seconds": seconds, "ports": ports, "drops": drops, "messages": notifications,
         "counters": report.switch.registry().to_json(),
     });
     format!("{summary:#}\n")

@@ -1,4 +1,4 @@
-//! A checked program as text: its types, parsers, controls and tables, names resolved.
+//! Prints a checked program: its types, parsers, controls and tables, names resolved.
 
 use std::fmt::Write;
 
@@ -82,7 +82,7 @@ impl Printer<'_> {
                     writeln!(out, "        size {size}")?;
                 }
                 if !table.entries.is_empty() {
-                    writeln!(out, "        {} entries of its own", table.entries.len())?;
+                    writeln!(out, "        {} entries in the program", table.entries.len())?;
                 }
             }
         }

@@ -92,7 +92,7 @@ impl Programs {
         for (number, interface) in [(1, "r1"), (2, "r2")] {
             command.arg("--port").arg(format!("{number}={}{interface}", self.ports));
         }
-        Process::start(&mut command, "Ctrl-C ends")
+        Process::start(&mut command, "press Ctrl-C to stop")
     }
 
     /// Returns a command that runs a subcommand of `triplane` on a host.

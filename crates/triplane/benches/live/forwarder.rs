@@ -17,7 +17,7 @@ pub const BARE: &str = "bare-forwarder";
 
 /// A kind of forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ForwarderKind {
     Bare,
     Triplane,
     TriplaneAfPacket,
@@ -25,23 +25,23 @@ pub enum Kind {
     OpenVswitch,
 }
 
-impl Kind {
+impl ForwarderKind {
     /// Every kind, and its name on the command line.
-    pub const ALL: [(Kind, &str); 5] = [
-        (Kind::Bare, "bare"),
-        (Kind::Triplane, "triplane"),
-        (Kind::TriplaneAfPacket, "af_packet"),
-        (Kind::Kernel, "kernel"),
-        (Kind::OpenVswitch, "ovs"),
+    pub const ALL: [(ForwarderKind, &str); 5] = [
+        (ForwarderKind::Bare, "bare"),
+        (ForwarderKind::Triplane, "triplane"),
+        (ForwarderKind::TriplaneAfPacket, "af_packet"),
+        (ForwarderKind::Kernel, "kernel"),
+        (ForwarderKind::OpenVswitch, "ovs"),
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Bare => "bare AF_XDP forwarder",
-            Kind::Triplane => "triplane run, router.p4, AF_XDP",
-            Kind::TriplaneAfPacket => "triplane run, router.p4, AF_PACKET",
-            Kind::Kernel => "Linux kernel, routing",
-            Kind::OpenVswitch => "Open vSwitch, userspace, AF_XDP",
+            ForwarderKind::Bare => "bare AF_XDP forwarder",
+            ForwarderKind::Triplane => "triplane run, router.p4, AF_XDP",
+            ForwarderKind::TriplaneAfPacket => "triplane run, router.p4, AF_PACKET",
+            ForwarderKind::Kernel => "Linux kernel, routing",
+            ForwarderKind::OpenVswitch => "Open vSwitch, userspace, AF_XDP",
         }
     }
 }
@@ -52,26 +52,26 @@ pub struct Running {
     vswitch: Option<Vswitch>,
 }
 
-impl Kind {
+impl ForwarderKind {
     /// Starts a forwarder in the router's namespace, on its own processor if the machine has several. `directory` holds
     /// its files.
     pub fn start(self, network: &Network, directory: &Path) -> Result<Running, Box<dyn Error>> {
         let mut running = Running { process: None, vswitch: None };
-        network.let_kernel_route(self == Kind::Kernel)?;
+        network.let_kernel_route(self == ForwarderKind::Kernel)?;
         match self {
-            Kind::Kernel => {}
-            Kind::Bare => {
+            ForwarderKind::Kernel => {}
+            ForwarderKind::Bare => {
                 let own = std::env::current_exe()?;
                 let mut command = pinned(network, &own)?;
                 running.process = Some(started(command.arg(BARE), "forwarding")?);
             }
-            Kind::Triplane | Kind::TriplaneAfPacket => {
-                let kind = if self == Kind::Triplane { "xdp:" } else { "" };
+            ForwarderKind::Triplane | ForwarderKind::TriplaneAfPacket => {
+                let kind = if self == ForwarderKind::Triplane { "xdp:" } else { "" };
                 let mut command = pinned(network, Path::new(env!("CARGO_BIN_EXE_triplane")))?;
                 route(&mut command, directory, kind);
-                running.process = Some(started(&mut command, "Ctrl-C ends")?);
+                running.process = Some(started(&mut command, "press Ctrl-C to stop")?);
             }
-            Kind::OpenVswitch => running.vswitch = Some(Vswitch::start(network, directory)?),
+            ForwarderKind::OpenVswitch => running.vswitch = Some(Vswitch::start(network, directory)?),
         }
         Ok(running)
     }
@@ -83,7 +83,7 @@ pub fn with_workers(workers: u32, network: &Network, directory: &Path) -> Result
     command.args(["-c", "0-1023"]).arg(env!("CARGO_BIN_EXE_triplane"));
     route(&mut command, directory, "xdp:");
     command.args(["--workers", &workers.to_string()]);
-    Ok(Running { process: Some(started(&mut command, "Ctrl-C ends")?), vswitch: None })
+    Ok(Running { process: Some(started(&mut command, "press Ctrl-C to stop")?), vswitch: None })
 }
 
 /// Adds the arguments that make `triplane` the router.

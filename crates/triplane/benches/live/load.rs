@@ -15,7 +15,7 @@ use crate::network::{self, Network};
 pub const LOAD: &str = "load";
 
 /// Maximum time that the kernel may take to begin.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs the load's process: floods, and answers each line with the number of frames offered so far and the nanoseconds
 /// since it began. The process and its flood end when its input is closed.
@@ -72,7 +72,7 @@ impl Load {
         let ask = process.stdin.take().expect("it is piped");
         let answers = BufReader::new(process.stdout.take().expect("it is piped"));
         let mut load = Load { process, ask, answers };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while load.offered()?.frames == 0 {
             if Instant::now() > deadline {
                 return Err("the kernel sends nothing".into());

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use forwarder::Kind;
+use forwarder::ForwarderKind;
 use load::Load;
 use measure::Rate;
 use network::Network;
@@ -39,13 +39,18 @@ struct Settings {
     seconds: f64,
     len: usize,
     only: Option<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ForwarderKind>,
 }
 
 impl Settings {
     fn read() -> Result<Settings, Box<dyn Error>> {
-        let mut this =
-            Settings { rounds: 7, seconds: 0.5, len: 60, only: None, kinds: Kind::ALL.map(|(kind, _)| kind).to_vec() };
+        let mut this = Settings {
+            rounds: 7,
+            seconds: 0.5,
+            len: 60,
+            only: None,
+            kinds: ForwarderKind::ALL.map(|(kind, _)| kind).to_vec(),
+        };
         for argument in std::env::args().skip(1) {
             match argument.split_once('=') {
                 Some(("rounds", value)) => this.rounds = value.parse::<usize>()?.max(1),
@@ -53,8 +58,8 @@ impl Settings {
                 Some(("len", value)) => this.len = value.parse()?,
                 Some(("only", value)) => this.only = Some(value.to_owned()),
                 Some(("kinds", names)) => {
-                    let named = |(_, name): &(Kind, &str)| names.split(',').any(|wanted| wanted == *name);
-                    this.kinds = Kind::ALL.into_iter().filter(named).map(|(kind, _)| kind).collect();
+                    let named = |(_, name): &(ForwarderKind, &str)| names.split(',').any(|wanted| wanted == *name);
+                    this.kinds = ForwarderKind::ALL.into_iter().filter(named).map(|(kind, _)| kind).collect();
                 }
                 _ => {}
             }
@@ -116,8 +121,8 @@ fn pinned() -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the wanted kinds that work on this machine.
-fn kinds(network: &Network, directory: &Path, wanted: &[Kind]) -> Vec<Kind> {
-    let works = |kind: &Kind| match kind.start(network, directory).and_then(forwarder::Running::stop) {
+fn kinds(network: &Network, directory: &Path, wanted: &[ForwarderKind]) -> Vec<ForwarderKind> {
+    let works = |kind: &ForwarderKind| match kind.start(network, directory).and_then(forwarder::Running::stop) {
         Ok(_) => true,
         Err(error) => {
             println!("{}: left out, {error}", kind.name());
@@ -157,7 +162,12 @@ fn throughput(settings: &Settings, network: &Network, directory: &Path) -> Resul
     Ok(())
 }
 
-fn flooded(kind: Kind, settings: &Settings, network: &Network, directory: &Path) -> Result<Rate, Box<dyn Error>> {
+fn flooded(
+    kind: ForwarderKind,
+    settings: &Settings,
+    network: &Network,
+    directory: &Path,
+) -> Result<Rate, Box<dyn Error>> {
     let sink = network.sink()?;
     let running = kind.start(network, directory)?;
     let mut load = Load::start(network, settings.len, 64, None)?;

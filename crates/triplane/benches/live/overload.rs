@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use crate::forwarder::Kind;
+use crate::forwarder::ForwarderKind;
 use crate::load::Load;
 use crate::measure::{self, Rate};
 use crate::network::Network;
@@ -25,7 +25,9 @@ const WHOLE: f64 = 0.98;
 /// Measures the ladder for each forwarder and prints the results.
 pub fn ladder(settings: &Settings, network: &Network, directory: &Path) -> Result<(), Box<dyn Error>> {
     println!("\noverload: what is forwarded of rising loads, Mpps (medians)");
-    for kind in settings.kinds.iter().copied().filter(|kind| [Kind::Bare, Kind::Triplane].contains(kind)) {
+    for kind in
+        settings.kinds.iter().copied().filter(|kind| [ForwarderKind::Bare, ForwarderKind::Triplane].contains(kind))
+    {
         let climb = |shares: &[u32]| climb(kind, shares, settings, network, directory);
         let rungs = climb(&SHARES)?;
         let best = rungs.iter().map(|rung| rung.arrived).fold(0.0, f64::max);
@@ -52,7 +54,7 @@ fn told(rung: &Rate, best: f64) -> String {
 
 /// Returns the rate that is forwarded at each load, as the median of all rounds. The loads take turns in each round.
 fn climb(
-    kind: Kind,
+    kind: ForwarderKind,
     shares: &[u32],
     settings: &Settings,
     network: &Network,

@@ -40,7 +40,7 @@ fn main() {
         "--listen",
         &service.to_string(),
     ]));
-    serve.wait_for("the switch delivers by");
+    serve.wait_for("the switch applies");
     println!("{rules} rules are read, compiled and installed in {:.2} s", begin.elapsed().as_secs_f64());
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");

@@ -1,4 +1,4 @@
-//! Traffic derived from a program's entries, for a benchmark without a traffic spec.
+//! Derives traffic from a program's entries for a benchmark without a traffic spec.
 //!
 //! Frames are UDP over IP, or have the headers that the tables are keyed on. Flow by flow, their fields match the
 //! entries of the tables in ingress: fields of Ethernet, VLAN tags, IP, TCP and UDP. A field is recognized by the
@@ -9,10 +9,10 @@ use engine::Objects;
 use ir::{Expr, HeaderRef, HeaderTypeId, KeyValue, Op, Program, TableId};
 
 /// Minimum number of flows: a prefix has many hosts.
-const LEAST_FLOWS: u64 = 1024;
+const MIN_FLOWS: u64 = 1024;
 
 /// Maximum number of entries of a table that are read.
-const MOST_ENTRIES: usize = 1 << 20;
+const MAX_ENTRIES: usize = 1 << 20;
 
 /// Traffic, and the tables it follows.
 pub struct Derived {
@@ -51,7 +51,7 @@ pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
         if keys.iter().flatten().any(clashes) || keys.iter().flatten().next().is_none() {
             continue;
         }
-        let mut entries: Vec<_> = objects.entries(table).take(MOST_ENTRIES).map(|installed| installed.entry).collect();
+        let mut entries: Vec<_> = objects.entries(table).take(MAX_ENTRIES).map(|installed| installed.entry).collect();
         entries.sort_by_cached_key(|entry| (format!("{:?}", entry.keys), entry.priority));
         let patterns: Vec<FieldPattern> = entries.iter().map(|entry| pattern(&keys, &entry.keys)).collect();
         if patterns.iter().all(Vec::is_empty) {
@@ -66,7 +66,7 @@ pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
         spec.patterns.push(patterns);
     }
     let most = spec.patterns.iter().map(Vec::len).max()?;
-    spec.flows = LEAST_FLOWS.max(most as u64);
+    spec.flows = MIN_FLOWS.max(most as u64);
     if !spec.has(Layer::Ipv6) && !spec.has(Layer::Ipv4) {
         spec.layers.push(Layer::Ipv4);
     }
@@ -83,7 +83,7 @@ pub fn derive(program: &Program, objects: &Objects) -> Option<Derived> {
     Some(Derived { spec, tables })
 }
 
-/// The frame field behind a key element.
+/// The frame field that a key element reads.
 #[derive(Clone, Copy)]
 struct Known {
     field: FlowField,

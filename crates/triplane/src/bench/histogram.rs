@@ -1,4 +1,4 @@
-//! A histogram of the durations of batches.
+//! Keeps a histogram of the durations of batches.
 
 /// Number of significant bits of a counted value: an error of at most half a percent.
 const BITS: u32 = 8;

@@ -1,11 +1,11 @@
-//! Benchmark results as JSON. The names are stable; times are in nanoseconds a packet.
+//! Renders benchmark results as JSON. The names are stable; times are in nanoseconds a packet.
 
 use serde_json::{Value, json};
 use switch::DropSite;
 
 use super::Results;
+use super::breakdown::PartKind;
 use super::memory::{BATCH, Measured};
-use super::parts::Kind;
 
 /// Renders all results.
 pub fn render(results: &Results) -> String {
@@ -15,7 +15,7 @@ pub fn render(results: &Results) -> String {
         .shares
         .iter()
         .map(|share| {
-            let table = if let Kind::Table(name) = &share.kind { Some(name) } else { None };
+            let table = if let PartKind::Table(name) = &share.kind { Some(name) } else { None };
             json!({ "part": share.kind.name(), "table": table, "ns": share.ns, "packets": share.packets })
         })
         .collect();

@@ -8,15 +8,15 @@ use ir::Program;
 use switch::{DropSite, Egress, Frame, FrameMut, PortId, Time};
 use v1model::{Config, Executor, Probe, Switch};
 
+use super::breakdown::Watcher;
 use super::histogram::Histogram;
-use super::parts::Watcher;
 use super::sampler;
 
 /// Number of packets in a batch, which is timed as a whole.
 pub const BATCH: usize = 32;
 
-/// Number of ports in v1model; in memory all of them are connected.
-const PORTS: u32 = 511;
+/// Number of ports; in memory all of v1model's are connected.
+const PORTS: u32 = v1model::DROP_PORT;
 
 /// Headroom in front of a frame, in bytes, for headers that a program adds.
 const ROOM: usize = 256;
@@ -32,9 +32,9 @@ pub fn switch(program: &Arc<Program>, executor: Executor, probe: Option<Probe>) 
 
 /// The execution mode of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Instrumentation {
     /// Without instrumentation.
-    Plain,
+    None,
     /// By machine code that reports its position.
     Probed,
     /// By the interpreter, which reports its position.
@@ -131,7 +131,7 @@ struct Waiting {
 pub struct Bench {
     switch: Switch,
     generator: Generator,
-    way: Way,
+    instrumentation: Instrumentation,
     waiting: Vec<Waiting>,
     frame: Vec<u8>,
     started: Instant,
@@ -145,11 +145,11 @@ pub struct Bench {
 
 impl Bench {
     /// Creates a benchmark of a switch with this traffic.
-    pub fn new(switch: Switch, generator: Generator, way: Way) -> Bench {
+    pub fn new(switch: Switch, generator: Generator, instrumentation: Instrumentation) -> Bench {
         Bench {
             switch,
             generator,
-            way,
+            instrumentation,
             waiting: Vec::new(),
             frame: Vec::new(),
             started: Instant::now(),
@@ -192,20 +192,20 @@ impl Bench {
         let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
         let port = PortId(*port);
         self.departed.clear();
-        let ns = match self.way {
-            Way::Plain => {
+        let ns = match self.instrumentation {
+            Instrumentation::None => {
                 let begin = Instant::now();
                 self.switch.step_in_place(now, port, slots, &mut self.departed);
                 (begin.elapsed().as_nanos() as f64 - self.clock_ns).max(0.0)
             }
-            Way::Probed => {
+            Instrumentation::Probed => {
                 let begin = Instant::now();
                 sampler::with(sampler::Sampler::enter);
                 self.switch.step_in_place(now, port, slots, &mut self.departed);
                 sampler::with(sampler::Sampler::leave);
                 begin.elapsed().as_nanos() as f64
             }
-            Way::Watched => {
+            Instrumentation::Watched => {
                 let frames = slots.iter().map(|slot| Frame { port, data: slot.buffer[slot.start..].to_vec() });
                 let (mut frames, mut output) = (frames.collect(), Vec::new());
                 let begin = Instant::now();
@@ -218,9 +218,11 @@ impl Bench {
         };
         self.sent += BATCH as u64;
         self.left += self.departed.len() as u64;
-        let told = self.switch.take_notifications();
-        self.controller +=
-            told.iter().filter(|told| matches!(told, switch::Notification::PacketIn { .. })).count() as u64;
+        let notifications = self.switch.take_notifications();
+        self.controller += notifications
+            .iter()
+            .filter(|notification| matches!(notification, switch::Notification::PacketIn { .. }))
+            .count() as u64;
         ns
     }
 
@@ -229,16 +231,16 @@ impl Bench {
     pub fn run(&mut self, limit: Limit, tick: &mut dyn FnMut(f64, &Measured)) -> Measured {
         let mut measured = Measured::default();
         let begin = Instant::now();
-        let mut looked = 0u32;
+        let mut batches = 0u32;
         loop {
             let ns = self.batch();
             measured.packets += BATCH as u64;
             measured.ns += ns;
             measured.batches.add((ns * 1000.0 / BATCH as f64) as u64);
-            looked += 1;
+            batches += 1;
             let is_due = matches!(limit, Limit::Packets(packets) if measured.packets >= packets);
             // Interpreted batches take long, others do not; in both cases the clock is read often enough.
-            if !is_due && !looked.is_multiple_of(16) {
+            if !is_due && !batches.is_multiple_of(16) {
                 continue;
             }
             let done = match limit {

@@ -1,10 +1,10 @@
-//! Benchmark results as text for people.
+//! Renders benchmark results as text.
 
 use std::fmt::Write;
 
 use super::Results;
+use super::breakdown::Breakdown;
 use super::memory::BATCH;
-use super::parts::Breakdown;
 use crate::output::{Output, grouped};
 
 /// Width of the longest bar, in columns.
@@ -23,10 +23,10 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
     let runner = if results.compiled { "machine code" } else { "the interpreter" };
     writeln!(text, "{}", output.bold(&format!("{}: {runner} on one core, in memory", results.program)))?;
     if cfg!(debug_assertions) {
-        writeln!(text, "  this triplane was built for debugging: build it with --release before you measure")?;
+        writeln!(text, "  this is a debug build of triplane: measure with a release build")?;
     }
     if let Some(why) = &results.why_interpreted {
-        writeln!(text, "  {why}: the interpreter runs it")?;
+        writeln!(text, "  {why}: falling back to the interpreter")?;
     }
     writeln!(text)?;
     for (number, line) in wrapped(&results.traffic, 84).iter().enumerate() {
@@ -35,19 +35,19 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
     let typical = measured.median_ns();
     let (p99, mean) = (measured.percentile_ns(99.0), measured.mean_ns());
     writeln!(text, "  {:12}{} packets/s", "speed", rate(typical))?;
-    writeln!(text, "  {:12}median {} ns, p99 {} ns, mean {} ns", "a packet", ns(typical), ns(p99), ns(mean))?;
+    writeln!(text, "  {:12}median {} ns, p99 {} ns, mean {} ns", "per packet", ns(typical), ns(p99), ns(mean))?;
     let (fastest, slowest) =
         results.rounds.iter().fold((f64::MAX, 0f64), |(low, high), ns| (low.min(*ns), high.max(*ns)));
     let rounds = results.rounds.len();
     writeln!(
         text,
-        "  {:12}of {} batches: a sample is the time of {BATCH} packets, divided by {BATCH}",
+        "  {:12}over {} batches: a sample is the time of a batch of {BATCH} packets, divided by {BATCH}",
         "",
         grouped(measured.batches.len())
     )?;
     writeln!(text, "  {:12}{rounds} rounds with medians from {} to {} ns", "", ns(fastest), ns(slowest))?;
     if mean > typical * 1.2 {
-        writeln!(text, "  {:12}other work took the processor at times: the mean is well above the median", "")?;
+        writeln!(text, "  {:12}other processes used the CPU at times: the mean is well above the median", "")?;
     }
     if let Some(interpreter) = &results.interpreter {
         let slow = interpreter.median_ns();
@@ -64,24 +64,21 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
     }
     let rest = [
         ("copies", counts.copies, "made by multicast and cloning"),
-        ("to the CPU", counts.to_controller, "given to the control plane"),
-        ("waiting", counts.waiting, "in queues when the time was over"),
+        ("to the CPU", counts.to_controller, "sent to the control plane"),
+        ("waiting", counts.waiting, "in queues when the time was up"),
     ];
     for (name, count, what) in rest.into_iter().filter(|(_, count, _)| *count > 0) {
         writeln!(text, "  {name:12}{:>15}  {what}", grouped(count))?;
     }
     if counts.forwarded == 0 && counts.to_controller == 0 && counts.dropped > 0 {
-        writeln!(
-            text,
-            "\n  Nothing was forwarded: this is the speed of dropping. See what happens to such a packet with"
-        )?;
-        writeln!(text, "  `triplane trace`, and choose other frames with --traffic or other entries with --entries.")?;
+        writeln!(text, "\n  Nothing was forwarded: this is the speed of dropping. Inspect such a packet with")?;
+        writeln!(text, "  `triplane trace`, or use other frames (--traffic) or other entries (--entries).")?;
     }
     writeln!(text)?;
     breakdown(text, &results.breakdown, typical, output)?;
     writeln!(
         text,
-        "\n  Parts are sampled in a second run of code that says where it is. There they add up to {} ns; here\n  they are \
+        "\n  Parts are sampled in a second run, with instrumented code. There they add up to {} ns; here they are\n  \
          scaled to the {} ns of the first run.",
         ns(results.breakdown.sampled_ns),
         ns(typical)
@@ -103,14 +100,14 @@ fn breakdown(text: &mut String, breakdown: &Breakdown, whole: f64, output: &Outp
     }
     writeln!(text, "  {:width$} {:>8}   100 %", "all", ns(whole))?;
     if !breakdown.unused.is_empty() {
-        writeln!(text, "  no packet came to {}", breakdown.unused.join(", "))?;
+        writeln!(text, "  no packet reached {}", breakdown.unused.join(", "))?;
     }
     Ok(())
 }
 
 /// Formats a frequency: `25.0 % of packets`, or `1.50 times a packet`.
 fn often(part: f64) -> String {
-    if part < 1.0 { format!("{:.1} % of packets", part * 100.0) } else { format!("{part:.2} times a packet") }
+    if part < 1.0 { format!("{:.1} % of packets", part * 100.0) } else { format!("{part:.2} times per packet") }
 }
 
 /// Formats a drop site as a sentence with a readable count.

@@ -14,7 +14,7 @@ use std::time::Instant;
 use v1model::ProbedPart;
 
 /// Maximum number of untimed parts between two timed ones.
-const MOST_SKIPPED: u64 = 16;
+const MAX_SKIPPED: u64 = 16;
 
 /// Maximum time of an uninterrupted part, in nanoseconds. During a longer one, the processor did something else.
 const INTERRUPTED_NS: u64 = 50_000;
@@ -59,7 +59,7 @@ impl Sampler {
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
             self.random ^= self.random << 17;
-            self.skip = 1 + self.random % MOST_SKIPPED;
+            self.skip = 1 + self.random % MAX_SKIPPED;
             return Some(ns);
         }
         self.skip -= 1;

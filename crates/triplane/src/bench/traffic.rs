@@ -1,4 +1,4 @@
-//! The traffic of a benchmark: a spec, a capture, or traffic derived from the entries.
+//! Prepares the traffic of a benchmark: a spec, a capture, or traffic derived from the entries.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -14,7 +14,7 @@ use super::derive;
 use crate::output::{Failure, Output};
 
 /// Maximum number of bytes that are kept of a capture.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// The source of a benchmark's frames.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Traffic {
     pub fn read(text: &str, output: &Output) -> Result<Traffic, Failure> {
         if Path::new(text).is_dir() {
             return Err(Failure::Usage(format!(
-                "{text} is a directory; --traffic takes a capture file, or words (--help)"
+                "{text} is a directory; --traffic takes a capture file or a specification (see --help)"
             )));
         }
         let given = if Path::new(text).is_file() {
@@ -50,9 +50,9 @@ impl Traffic {
         } else {
             let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
             let file = map.add("--traffic", text);
-            let given = ::traffic_gen::read(&map, file, &mut findings);
+            let given = ::traffic_gen::read(&map, file, v1model::MAX_PORT.into(), &mut findings);
             output.diagnostics(&map, &findings);
-            given.ok_or_else(|| Failure::Usage("--traffic cannot be understood; --help has its words".to_owned()))?
+            given.ok_or_else(|| Failure::Usage("invalid --traffic; see --help for its syntax".to_owned()))?
         };
         match given {
             TrafficSource::Made(spec) => Ok(Traffic::Made { spec: Box::new(spec), tables: Vec::new() }),
@@ -66,8 +66,9 @@ impl Traffic {
     /// Derives the traffic from a program's entries.
     pub fn derived(switch: &v1model::Switch) -> Result<Traffic, Failure> {
         let derived = derive::derive(switch.program(), switch.objects()).ok_or_else(|| {
-            let why = "no table of ingress that is keyed on fields of Ethernet, IP, UDP or TCP has entries to follow";
-            let what = "say what frames there are: --traffic udp,flows=1000,dst=10.0.0.0/16, or a capture";
+            let why = "cannot derive traffic: no ingress table keyed on Ethernet, IP, UDP or TCP fields has entries";
+            let what = "specify the frames with --traffic: a specification such as udp,flows=1000,dst=10.0.0.0/16, or \
+                        a capture";
             Failure::Usage(format!("{why}; {what}"))
         })?;
         Ok(Traffic::Made { spec: Box::new(derived.spec), tables: derived.tables })
@@ -96,7 +97,7 @@ impl std::fmt::Display for Traffic {
                 let list = ports.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
                 write!(
                     f,
-                    "{frames} of {path}, over and over, in on port{} {list}",
+                    "{frames} of {path}, repeated, received on port{} {list}",
                     if ports.len() == 1 { "" } else { "s" }
                 )
             }
@@ -112,21 +113,18 @@ fn capture(path: &str, output: &Output) -> Result<Vec<Vec<u8>>, Failure> {
     let (mut frames, mut bytes, mut cut) = (Vec::new(), 0, 0);
     while let Some(captured) = reader.read().map_err(wrong)? {
         bytes += captured.data.len() + size_of::<Vec<u8>>();
-        if bytes > MOST_BYTES {
-            let most = MOST_BYTES >> 20;
-            return Err(Failure::Input(format!("{path} has more than {most} MiB of frames; cut it to fewer packets")));
+        if bytes > MAX_BYTES {
+            let most = MAX_BYTES >> 20;
+            return Err(Failure::Input(format!(
+                "{path} has more than {most} MiB of frames; use a capture with fewer packets"
+            )));
         }
         cut += usize::from(captured.is_truncated());
         frames.push(captured.data);
     }
     if cut > 0 {
         let of = frames.len();
-        output.note(&format!(
-            "{path}: {cut} of {of} frames were cut when they were captured; they come as short as they are"
-        ));
+        output.note(&format!("{path}: {cut} of {of} frames were truncated when captured; they are sent truncated"));
     }
-    match frames.is_empty() {
-        true => Err(Failure::Input(format!("{path} has no packets"))),
-        false => Ok(frames),
-    }
+    if frames.is_empty() { Err(Failure::Input(format!("{path} contains no packets"))) } else { Ok(frames) }
 }

@@ -1,4 +1,5 @@
-//! `triplane bench`: how fast a program is with a user's own entries and traffic, and where the time goes.
+//! Runs `triplane bench`: measures how fast a program is with a user's own entries and traffic, and where the time
+//! goes.
 
 mod live;
 
@@ -8,9 +9,9 @@ use std::time::Duration;
 use ir::Program;
 use v1model::{Executor, Switch};
 
-use crate::bench::memory::{self, Bench, Counts, Limit, Measured, Way};
+use crate::bench::memory::{self, Bench, Counts, Instrumentation, Limit, Measured};
 use crate::bench::traffic::Traffic;
-use crate::bench::{Results, json, parts, report, sampler};
+use crate::bench::{Results, breakdown, json, report, sampler};
 use crate::cli::BenchArgs;
 use crate::load::{self, Loader, ProgramArgs};
 use crate::output::{Failure, Output};
@@ -26,7 +27,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
         return live::run(args, ends, traffic, output);
     }
     let Some(program) = &args.program else {
-        return Err(Failure::Usage("name a program: triplane bench PROG.p4".to_owned()));
+        return Err(Failure::Usage("a program is required: triplane bench PROG.p4".to_owned()));
     };
     let limit = limit(args)?;
     let results = in_memory(args, program, traffic, limit, output)?;
@@ -36,13 +37,15 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<(), Failure> {
 /// Returns the limit that the arguments set.
 fn limit(args: &BenchArgs) -> Result<Limit, Failure> {
     match (args.packets, args.seconds) {
-        (Some(0), _) => Err(Failure::Usage("--packets 0 measures nothing; give a number such as 1000000".to_owned())),
+        (Some(0), _) => Err(Failure::Usage("--packets must be at least 1, for example 1000000".to_owned())),
         (Some(packets), _) => Ok(Limit::Packets(packets)),
         (None, seconds) => {
             let time = Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero());
             let time = time.filter(|time| *time <= Duration::from_secs(24 * 3600));
             time.map(Limit::Time).ok_or_else(|| {
-                Failure::Usage(format!("--seconds {seconds} is not a time to measure: give seconds, such as 2 or 0.5"))
+                Failure::Usage(format!(
+                    "--seconds {seconds} is not a valid duration: expected seconds, such as 2 or 0.5"
+                ))
             })
         }
     }
@@ -67,7 +70,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn switch(&mut self, executor: Executor, probe: Option<v1model::Probe>) -> Result<Switch, Failure> {
-        let made = progress::compiling(|| memory::switch(&self.program, executor, probe));
+        let made = progress::with_compile_progress(|| memory::switch(&self.program, executor, probe));
         let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
         if let Some((name, text)) = &self.entries {
             self.loader.diagnostics = diagnostics::Diagnostics::new();
@@ -104,13 +107,13 @@ fn in_memory(
         None => Traffic::derived(&switch)?,
     };
     let mut progress = Progress::new();
-    let mut bench = Bench::new(switch, traffic.generator(), Way::Plain);
+    let mut bench = Bench::new(switch, traffic.generator(), Instrumentation::None);
     let mut other = match args.against {
         Some(_) if is_compiled => {
-            Some(Bench::new(maker.switch(Executor::Interpreter, None)?, traffic.generator(), Way::Plain))
+            Some(Bench::new(maker.switch(Executor::Interpreter, None)?, traffic.generator(), Instrumentation::None))
         }
         Some(_) => {
-            output.note("the interpreter is what runs, so there is nothing to compare it with");
+            output.note("the program already runs on the interpreter: nothing to compare it with");
             None
         }
         None => None,
@@ -141,9 +144,9 @@ fn in_memory(
     let counts = since(&before, bench.counts());
     drop(bench);
 
-    let way = if is_compiled { Way::Probed } else { Way::Watched };
-    let probe: Option<v1model::Probe> = (way == Way::Probed).then_some(sampler::probe);
-    let mut probed = Bench::new(maker.switch(executor, probe)?, traffic.generator(), way);
+    let instrumentation = if is_compiled { Instrumentation::Probed } else { Instrumentation::Watched };
+    let probe: Option<v1model::Probe> = (instrumentation == Instrumentation::Probed).then_some(sampler::probe);
+    let mut probed = Bench::new(maker.switch(executor, probe)?, traffic.generator(), instrumentation);
     let program = maker.program.clone();
     probed.run(part(limit, 20), &mut |_, _| {});
     let cost_ns = sampler::Sampler::calibrate();
@@ -153,7 +156,8 @@ fn in_memory(
     });
     let sampler = sampler::take();
     progress.clear();
-    let breakdown = parts::breakdown(&program, &sampler, way, with_probes.packets, measured.median_ns(), cost_ns);
+    let breakdown =
+        breakdown::breakdown(&program, &sampler, instrumentation, with_probes.packets, measured.median_ns(), cost_ns);
     Ok(Results {
         program: args.program.as_ref().map(|program| program.program.display().to_string()).unwrap_or_default(),
         compiled: is_compiled,

@@ -1,4 +1,4 @@
-//! `triplane build`: a program in Triplane's compiled form, and its P4Info beside it.
+//! Runs `triplane build`: writes a program in Triplane's compiled form, and its P4Info.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,11 @@ pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
     let target = args.output.clone().unwrap_or_else(|| program.with_extension("tpl"));
     let mut loader = Loader::open(&args.program)?;
     if loader.is_compiled() {
-        return Err(Failure::Input(format!("{} is compiled already", program.display())));
+        return Err(Failure::Input(format!("{} is already compiled", program.display())));
     }
     for (path, what) in [(Some(&target), "the compiled program"), (args.p4info_out.as_ref(), "the P4Info")] {
         if path.is_some_and(|path| same_file(path, program)) {
-            return Err(Failure::Usage(format!("{what} would replace {}, which it is made of", program.display())));
+            return Err(Failure::Usage(format!("{what} would overwrite its source {}", program.display())));
         }
     }
     if args.p4info_out.as_ref().is_some_and(|info| same_file(info, &target)) {
@@ -27,10 +27,11 @@ pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
     }
     let compiled = loader.compile();
     loader.report(output)?;
-    let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason"))?;
+    let compiled =
+        compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
     let file = ProgramFile::new(&program.display().to_string(), compiled);
     let bytes =
-        file.emit().map_err(|why| Failure::Input(format!("{} is too large to be built: {why}", program.display())))?;
+        file.emit().map_err(|why| Failure::Input(format!("{} is too large to build: {why}", program.display())))?;
     write(&target, &bytes)?;
     if let Some(path) = &args.p4info_out {
         write(path, &super::p4info::by_name(path).write(&file.program.p4info))?;
@@ -41,7 +42,8 @@ pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether both names refer to the same file, as far as can be determined: a file that does not exist yet is no other.
+/// Whether both names refer to the same file, as far as can be determined: a file that does not exist yet is a
+/// different one.
 fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
@@ -57,7 +59,7 @@ fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
     if path.exists() && !path.is_file() {
         return Ok(std::fs::write(path, bytes).with_context(refused)?);
     }
-    let mut name = path.file_name().with_context(|| format!("{shown} is no name of a file"))?.to_owned();
+    let mut name = path.file_name().with_context(|| format!("{shown} is not a file name"))?.to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = path.with_file_name(name);
     let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));

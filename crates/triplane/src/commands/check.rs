@@ -1,4 +1,4 @@
-//! `triplane check`: every mistake in a program, and in its entries file if one is given.
+//! Runs `triplane check`: reports every mistake in a program, and in its entries file if one is given.
 
 use std::sync::Arc;
 
@@ -36,13 +36,13 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     if !args.json {
         let found = match &program {
             Some(program) => describe(program),
-            None => "no mistakes in the language; there is no `main` for v1model to compile".to_owned(),
+            None => "no language errors; there is no `main` for v1model to compile".to_owned(),
         };
         output.print(&format!("{}: {found}\n", args.program.program.display()))?;
     }
     if let (None, Some(path)) = (&program, &args.entries) {
         let path = path.display();
-        return Err(Failure::Usage(format!("{path} cannot be checked: the program is not one for v1model")));
+        return Err(Failure::Usage(format!("{path} cannot be checked: the program is not a v1model program")));
     }
     Ok(())
 }
@@ -62,7 +62,7 @@ fn describe(program: &ir::Program) -> String {
         (program.meters.len(), "meter"),
     ];
     let parts = objects.iter().filter(|(number, _)| *number > 0).map(|(number, one)| count(*number, one));
-    format!("no mistakes ({} for {})", parts.collect::<Vec<_>>().join(", "), program.arch).replace("( for", "(for")
+    format!("no errors ({} for {})", parts.collect::<Vec<_>>().join(", "), program.arch).replace("( for", "(for")
 }
 
 fn to_json(finding: &Diagnostic, map: &SourceMap) -> serde_json::Value {

@@ -1,4 +1,4 @@
-//! `triplane completions`
+//! Runs `triplane completions`.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

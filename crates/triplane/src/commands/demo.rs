@@ -1,15 +1,20 @@
-//! `triplane demo`: a small network, real traffic, and an account of it; then a market data feed and its subscribers.
+//! Runs `triplane demo`: a small network, real traffic, and a report on it; then a market data feed and its
+//! subscribers.
 
 use crate::cli::DemoArgs;
-use crate::demo::{self, Account};
+use crate::demo::{self, DemoReport};
 use crate::output::{Failure, Output};
 
 /// Demonstrates.
 pub fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure> {
     // A user namespace has to be entered before anything starts a thread, so the network comes first of all.
-    let network = if args.offline { Err("--offline was given".to_owned()) } else { demo::Network::new() };
+    let network = if args.offline {
+        Err("--offline was given".to_owned())
+    } else {
+        demo::Network::new().map_err(|error| error.to_string())
+    };
     let offline = network.as_ref().err().cloned();
-    let account: Account = match network {
+    let account: DemoReport = match network {
         Ok(network) => demo::live(network, output)?,
         Err(reason) => demo::offline(&reason, output)?,
     };
@@ -29,6 +34,6 @@ pub fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure> {
     }
     match account.shortcoming().or_else(|| second.shortcoming()) {
         None => Ok(()),
-        Some(text) => Err(anyhow::anyhow!("the demo did not go as it should: {text}").into()),
+        Some(text) => Err(anyhow::anyhow!("the demo failed: {text}").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! `triplane dump`: prints the intermediate forms of a program.
+//! Runs `triplane dump`: prints the intermediate forms of a program.
 
 use crate::cli::DumpArgs;
 use crate::load::Loader;
@@ -11,7 +11,7 @@ pub fn run(args: &DumpArgs, output: &Output) -> Result<(), Failure> {
     if loader.is_compiled() && !args.what.ir {
         let shown = args.program.program.display();
         return Err(Failure::Usage(format!(
-            "{shown} is compiled: its tokens and types are in the P4 source; --ir is here"
+            "{shown} is a compiled program: --tokens and --types require the P4 source; only --ir is available"
         )));
     }
     let text = if args.what.tokens {

@@ -1,4 +1,4 @@
-//! One subcommand a file.
+//! Contains the subcommands, one per file.
 
 pub mod bench;
 pub mod build;

@@ -1,4 +1,4 @@
-//! `triplane p4info`: prints the information that a control plane needs about a program.
+//! Runs `triplane p4info`: prints the information that a control plane needs about a program.
 
 use std::path::Path;
 
@@ -14,7 +14,8 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
     let compiled = loader.compile();
     loader.report(output)?;
-    let compiled = compiled.ok_or_else(|| anyhow!("the compiler gave no program and no reason; this is a bug"))?;
+    let compiled =
+        compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
     let bytes = format(args).write(&compiled.p4info);
     match &args.output {
         Some(path) => {

@@ -1,4 +1,4 @@
-//! `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
+//! Runs `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::cli::RunArgs;
 use crate::load::Loader;
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
-use crate::state::{Program, State};
-use crate::{clash, control, metrics, progress, signals, state, summary};
+use crate::state::{InitialProgram, State};
+use crate::{control, metrics, port_conflicts, progress, signals, state, summary};
 
 /// Runs a program and prints the summary.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -27,7 +27,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     check_offline(args, is_offline)?;
     let state = args.control.state_dir.as_deref().map(State::open).transpose()?;
     let is_served = args.control.p4runtime.is_some();
-    let Program { program, pipeline, loader, name } =
+    let InitialProgram { program, pipeline, loader, name } =
         state::program(args.program.as_ref(), state.as_ref(), is_served, output)?;
     let mut switch = build_switch(args, &specs, program, output)?;
     let is_restored = state.as_ref().is_some_and(|state| state.kept.is_some());
@@ -57,15 +57,16 @@ fn parse_ports(args: &RunArgs) -> Result<Vec<PortSpec>, Failure> {
         PortSpec::parse_all(&args.ports, v1model::MAX_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let program = args.program.as_ref().map(|program| program.program.as_path());
     let inputs = program.into_iter().chain(args.entries.as_deref());
-    match clash::clash(&specs).or_else(|| clash::overwrites(&specs, inputs)) {
-        Some(clash) => Err(Failure::Usage(clash)),
+    match port_conflicts::find_conflict(&specs).or_else(|| port_conflicts::overwrites(&specs, inputs)) {
+        Some(conflict) => Err(Failure::Usage(conflict)),
         None => Ok(specs),
     }
 }
 
 fn parse_duration(seconds: f64) -> Result<Duration, Failure> {
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| Failure::Usage(format!("--duration {seconds} is not a time: give seconds, such as 10 or 0.5")))
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        Failure::Usage(format!("--duration {seconds} is not a valid duration: expected seconds, such as 10 or 0.5"))
+    })
 }
 
 /// Refuses options that need a live port if every port is a capture.
@@ -73,7 +74,7 @@ fn check_offline(args: &RunArgs, is_offline: bool) -> Result<(), Failure> {
     let live_options = [("--p4runtime", args.control.p4runtime.is_some()), ("--metrics", args.metrics.is_some())];
     match live_options.into_iter().find(|(_, is_set)| is_offline && *is_set) {
         Some((option, _)) => {
-            Err(Failure::Usage(format!("{option} needs a port that is live; captures run in their own time")))
+            Err(Failure::Usage(format!("{option} requires a live port; captures are not processed in real time")))
         }
         None => Ok(()),
     }
@@ -92,7 +93,7 @@ fn build_switch(
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
-    let built = progress::compiling(|| Switch::new(program, config));
+    let built = progress::with_compile_progress(|| Switch::new(program, config));
     let switch = built.map_err(|error| Failure::Input(error.to_string()))?;
     output.note_if_interpreted(switch.why_interpreted());
     Ok(switch)
@@ -108,7 +109,7 @@ fn apply_entries(
 ) -> Result<(), Failure> {
     match (entries, loader) {
         (Some(path), _) if is_restored => {
-            output.note(&format!("{} is left out: what was written since then is kept", path.display()));
+            output.note(&format!("{} is ignored: the state directory has newer entries", path.display()));
             Ok(())
         }
         (Some(path), Some(mut loader)) => loader.apply(path, switch, output),
@@ -121,7 +122,10 @@ fn count_workers(args: &RunArgs, specs: &[PortSpec], output: &Output) -> usize {
     let capture = specs.iter().find(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
     match capture {
         Some(spec) if args.workers > 1 => {
-            output.note(&format!("port {} is a capture, whose frames have one order: one worker runs", spec.number));
+            output.note(&format!(
+                "port {} is a capture, whose frames must be processed in order: using one worker",
+                spec.number
+            ));
             1
         }
         _ => args.workers,
@@ -149,13 +153,13 @@ fn open_ports(specs: &[PortSpec], workers: usize, output: &Output) -> Result<Vec
 
 /// Says that the workers share a driver, and how each can have its own.
 fn shared_driver_note(spec: &PortSpec, workers: usize) -> String {
-    let dealt = "one worker receives and deals frames out by flow";
+    let dealt = "one worker receives and distributes frames by flow";
     match &spec.kind {
         PortKind::Xdp { interface, .. } => format!(
-            "`{interface}` has fewer queues than there are workers, so {dealt}; `ethtool -L {interface} combined {workers}` \
-             (on a veth `rx {workers} tx {workers}`) gives each its own where the device has as many"
+            "`{interface}` has fewer queues than there are workers, so {dealt}; if the device supports it, `ethtool -L \
+             {interface} combined {workers}` (on a veth `rx {workers} tx {workers}`) gives each worker its own queue"
         ),
-        _ => format!("{dealt}; ports through AF_PACKET are split by the kernel"),
+        _ => format!("{dealt}; on AF_PACKET ports the kernel distributes them"),
     }
 }
 
@@ -183,9 +187,9 @@ fn export_metrics(
     config.hooks.push(Box::new(hook));
     let address = server.address();
     output.note(&if address.ip().is_loopback() {
-        format!("metrics on http://{address}/metrics, for this machine only")
+        format!("metrics on http://{address}/metrics, reachable from this machine only")
     } else {
-        format!("metrics on http://{address}/metrics: whoever reaches this address reads them")
+        format!("metrics on http://{address}/metrics: any client that reaches this address can read them")
     });
     Ok(server)
 }
@@ -193,17 +197,17 @@ fn export_metrics(
 fn run_live(config: RunConfig<Switch>, name: &str, output: &Output) -> Result<RunReport<Switch>, Failure> {
     let stop = signals::stop_on_signals()?;
     let names: Vec<_> = config.ports.iter().map(|port| format!("{}={}", port.id, port.drivers[0].name())).collect();
-    output.note(&format!("running {name} on {}; Ctrl-C ends", names.join(", ")));
+    output.note(&format!("running {name} on {}; press Ctrl-C to stop", names.join(", ")));
     let loss_output = *output;
     let on_port_loss = Box::new(move |id: PortId, error: &PortError| {
-        loss_output.note(&format!("port {id} was lost, the others go on: {error}"));
+        loss_output.note(&format!("port {id} was lost, the others continue: {error}"));
     });
-    Ok(RunConfig { on_port_loss, ..config }.run_live(&stop).context("cannot make a pair of sockets")?)
+    Ok(RunConfig { on_port_loss, ..config }.run_live(&stop).context("cannot create a socket pair")?)
 }
 
 fn note_dropped_messages(p4runtime: Option<&Listening>, output: &Output) {
     if let Some(dropped) = p4runtime.map(Listening::dropped).filter(|dropped| *dropped > 0) {
-        output.note(&format!("{dropped} messages to controllers were dropped: they did not take them"));
+        output.note(&format!("{dropped} messages to controllers were dropped: the controllers read too slowly"));
     }
 }
 

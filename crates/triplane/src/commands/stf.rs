@@ -1,4 +1,4 @@
-//! `triplane stf`: packet tests.
+//! Runs `triplane stf`: packet tests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ pub fn run(args: &StfArgs, output: &Output) -> Result<(), Failure> {
     }
     match failed {
         0 => Ok(()),
-        1 if args.tests.len() == 1 => Err(Failure::Input("the packet test fails".to_owned())),
-        failed => Err(Failure::Input(format!("{failed} of {} packet tests fail", args.tests.len()))),
+        1 if args.tests.len() == 1 => Err(Failure::Input("the packet test failed".to_owned())),
+        failed => Err(Failure::Input(format!("{failed} of {} packet tests failed", args.tests.len()))),
     }
 }
 
@@ -42,9 +42,10 @@ fn test(
     let test = script.and_then(|script| ::stf::bind(&script, program, &mut diagnostics));
     output.diagnostics(&loader.map, &diagnostics);
     let Some(test) = test else {
-        match args.json {
-            true => output.print(&format!("{}\n", serde_json::json!({ "test": shown, "passed": false })))?,
-            false => output.print(&format!("{} {shown}\n", output.bold("FAIL")))?,
+        if args.json {
+            output.print(&format!("{}\n", serde_json::json!({ "test": shown, "passed": false })))?
+        } else {
+            output.print(&format!("{} {shown}\n", output.bold("FAIL")))?
         }
         return Ok(None);
     };

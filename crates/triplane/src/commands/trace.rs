@@ -1,4 +1,4 @@
-//! `triplane trace`: shows the processing of a packet, step by step.
+//! Runs `triplane trace`: shows the processing of a packet, step by step.
 
 use switch::{Frame, PortId, Time};
 use v1model::{Config, Executor, Switch};
@@ -8,8 +8,8 @@ use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::packet_source::PacketSource;
 
-/// The port numbers that v1model has; a trace does not ask which of them are connected.
-const PORTS: u32 = 511;
+/// Number of v1model's ports; a trace does not ask which of them are connected.
+const PORTS: u32 = v1model::DROP_PORT;
 
 /// Traces.
 pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
         output.print(&format!("{}\n", trace.render()))?;
     }
     if number == 0 {
-        return Err(Failure::Input(format!("{} has no packets", args.packet)));
+        return Err(Failure::Input(format!("{} contains no packets", args.packet)));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Command line of `triplane ctl`.
+//! Defines the command line of `triplane ctl`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use crate::dial::{Dial, OPTIONS};
+use crate::server_options::{OPTIONS, ServerOptions};
 
 /// Examples, printed after the help of the command.
 pub const AFTER_HELP: &str = "\
@@ -13,27 +13,28 @@ Entries are written as they are printed:
   triplane ctl insert acl 'ip.src=10.0.0.1&&&255.0.0.255, l4.port=1..1023, priority=10 -> drop()'
   triplane ctl modify ipv4_lpm 'default -> no_route()'
   triplane ctl delete ipv4_lpm hdr.ipv4.dst=10.0.0.0/8
-Names may be shortened to what stands behind a dot. exact, optional: VALUE; lpm: VALUE/LENGTH;
-ternary: VALUE&&&MASK; range: LOW..HIGH; what may be left out matches everything. Values are
-numbers (10, 0xa, 0b1010), MAC, IPv4 and IPv6 addresses. timeout=SECONDS sets an idle timeout.
+Names may be shortened to the part after a dot. exact, optional: VALUE; lpm: VALUE/LENGTH;
+ternary: VALUE&&&MASK; range: LOW..HIGH; an omitted key that is not exact matches any value.
+Values are numbers (10, 0xa, 0b1010), MAC, IPv4 and IPv6 addresses. timeout=SECONDS sets an
+idle timeout.
 
-Tables with an action profile take member(ID), group(ID), or actions: a(1) weight 2 | b(). To
-fill the profile, and what packets are copied to:
+Tables with an action profile take member(ID), group(ID), or actions: a(1) weight 2 | b().
+Profiles, multicast groups and clone sessions are filled in the same way:
   triplane ctl insert ecmp 'member 1 -> forward(mac=02:00:00:00:00:01, port=2)'
   triplane ctl insert ecmp 'group 7 -> 1 weight 3, 2 watch 4, max_size=8'
   triplane ctl insert multicast '1 -> 1, 2, 3 instance 7 backup 4'
   triplane ctl insert clone '5 -> 3, class=1, truncate=128'
-What is there from the start, and only gets other values:
+Objects that always exist, and whose values can be set:
   triplane ctl set flows 3 12                   a cell of a register array; `all` for every cell
   triplane ctl set rx_counter 3 packets=0 bytes=0
   triplane ctl set limiter 3 cir=1000 cburst=100 pir=2000 pburst=200     or: none
   triplane ctl set ipv4_lpm hdr.ipv4.dst=10.0.0.0/8 packets=0    direct counters and meters
   triplane ctl set allowed 'port=80 | port=443'                  a value set
 
-Completion of names from the switch that runs: triplane completions --help.
+To complete names from the running switch: triplane completions --help.
 
-Exit codes: 0 well; 1 what was asked for makes no sense, or the switch refused it;
-2 a mistake on the command line; 3 no server answers.";
+Exit codes: 0 success; 1 the request is invalid, or the switch rejected it;
+2 a usage error; 3 a system error, such as no server at the address.";
 
 /// `triplane ctl`
 #[derive(Args, Debug)]
@@ -54,28 +55,28 @@ pub struct ServerArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559", global = true)]
     pub addr: String,
 
-    /// The device to speak to.
+    /// The P4Runtime device id.
     #[arg(long, value_name = "N", default_value_t = 1, global = true)]
     pub device_id: u64,
 
-    /// Write as the controller with this election id, and take the place of one with a lower one. Without it, writes
-    /// are made while no other controller is primary.
+    /// Write with this election id, and replace a primary controller with a lower one. Without it, writes succeed only
+    /// while no other controller is primary.
     #[arg(long, value_name = "N", global = true)]
     pub election_id: Option<u128>,
 
-    /// Speak TLS, to a server in whose certificate this authority signed (PEM).
+    /// Use TLS, and accept only a server certificate signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub tls_ca: Option<PathBuf>,
 
-    /// The certificate to show to a server that asks for one (PEM).
+    /// The client certificate, for servers that require one (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub tls_cert: Option<PathBuf>,
 
-    /// The key that belongs to it (PEM).
+    /// The private key of the client certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, global = true)]
     pub tls_key: Option<PathBuf>,
 
-    /// The name in the server's certificate, if it is not the one in --addr.
+    /// The name in the server's certificate, if it differs from the host in --addr.
     #[arg(long, value_name = "NAME", global = true)]
     pub tls_name: Option<String>,
 
@@ -86,8 +87,8 @@ pub struct ServerArgs {
 
 impl ServerArgs {
     /// Returns the options that say where the server is.
-    pub fn dial(&self) -> Dial<'_> {
-        Dial {
+    pub fn server_options(&self) -> ServerOptions<'_> {
+        ServerOptions {
             addr: &self.addr,
             tls_ca: self.tls_ca.as_deref(),
             tls_cert: self.tls_cert.as_deref(),
@@ -101,29 +102,29 @@ impl ServerArgs {
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum CtlCommand {
-    /// List the tables: keys, actions, how full they are.
+    /// List the tables: keys, actions, number of entries.
     Tables,
     /// List the entries of a table, or of all.
     Entries {
         /// The table.
         table: Option<String>,
     },
-    /// Insert an entry of a table, a member or group of an action profile, a clone session or a multicast group.
+    /// Insert a table entry, a member or group of an action profile, a clone session or a multicast group.
     Insert(EntryArgs),
-    /// Change what such a thing does, or a table's default action; `default` alone gives the program's own back.
+    /// Modify such an object, or a table's default action; `default` alone restores the program's default action.
     Modify(EntryArgs),
     /// Delete such an object.
     Delete(EntryArgs),
-    /// Write cells of registers, counters and meters, or the members of a value set.
+    /// Set cells of registers, counters and meters, or the members of a value set.
     Set(SetArgs),
     /// List the members and groups of action profiles.
     Profiles {
         /// The action profile.
         name: Option<String>,
     },
-    /// List the rates of meters that have any.
+    /// List the meters that have rates configured.
     Meters {
-        /// The meter, or the table of a direct one.
+        /// The meter, or the table of a direct meter.
         name: Option<String>,
     },
     /// List the members of value sets.
@@ -133,7 +134,7 @@ pub enum CtlCommand {
     },
     /// List the values of counters.
     Counters {
-        /// The counter, or the table of a direct one.
+        /// The counter, or the table of a direct counter.
         name: Option<String>,
     },
     /// List the cells of a register array that are not 0, or one cell.
@@ -145,8 +146,8 @@ pub enum CtlCommand {
     },
     /// List clone sessions and multicast groups.
     Sessions,
-    /// Print the events that the switch sends to its controller, a line each: digests, packets, idle entries, the
-    /// primary.
+    /// Print the events that the switch sends to its controller, one per line: digests, packets, idle timeouts, changes
+    /// of the primary.
     Watch,
 }
 

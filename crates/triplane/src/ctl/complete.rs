@@ -1,4 +1,4 @@
-//! Completion of names from the running switch: `triplane ctl __complete`, which the scripts of `triplane completions`
+//! Completes names from the running switch: `triplane ctl __complete`, which the scripts of `triplane completions`
 //! call.
 //!
 //! It prints the candidates for the word under the cursor, one a line. It prints nothing if it has none, or if no
@@ -43,7 +43,7 @@ pub fn run(args: &CompleteArgs, output: &Output) -> Result<(), Failure> {
     let words = split(&args.line);
     let Some(asked) = Asked::of(&words) else { return Ok(()) };
     let Ok(Probe { server }) = Probe::try_parse_from(&asked.options) else { return Ok(()) };
-    let Ok(target) = server.dial().target() else { return Ok(()) };
+    let Ok(target) = server.server_options().target() else { return Ok(()) };
     let info = p4runtime_client::fetch_p4info(target, server.device_id, COMPLETION_TIMEOUT);
     let Some(info) = info else { return Ok(()) };
     output.print(&asked.candidates(&info).into_iter().map(|candidate| candidate + "\n").collect::<String>())
@@ -204,10 +204,7 @@ impl<'a> Asked<'a> {
         }
         all.extend((self.command == "modify" && !is_begun).then(|| "default".to_owned()));
         if self.command != "delete" && (is_begun || table.match_fields.is_empty()) {
-            match self.current.is_quoted {
-                true => all.push("-> ".to_owned()),
-                false => all.extend(all_actions),
-            }
+            if self.current.is_quoted { all.push("-> ".to_owned()) } else { all.extend(all_actions) }
         }
         with_start(fitting(token, all.iter().map(|name| &**name)))
     }

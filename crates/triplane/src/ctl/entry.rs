@@ -1,4 +1,4 @@
-//! Binding of a written entry to a table of the program.
+//! Binds a written entry to a table of the program.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::match_field::MatchType;
@@ -6,7 +6,7 @@ use p4runtime_proto::config::{Action, MatchField, P4Info, Table};
 use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::{self, table_action::Type as ActionType};
 
-use super::text::{Call, Entry, Note, Word};
+use super::text::{Call, EntryText, Note, Word};
 use super::{names, value};
 
 /// A change of an entry.
@@ -25,7 +25,7 @@ pub enum Change {
 pub fn bind(
     info: &P4Info,
     table: &Table,
-    written: &Entry,
+    written: &EntryText,
     change: Change,
     end: Span,
     diagnostics: &mut Diagnostics,
@@ -42,7 +42,7 @@ pub fn bind(
     }
     if entry.is_default_action {
         if let Some((name, _)) = written.settings.first() {
-            binder.error("entry-default", name.span, "a default action has no key", "leave out either");
+            binder.error("entry-default", name.span, "a default action takes no key", "omit the key or `default`");
         }
     } else {
         binder.complete(&entry, &seen, end);
@@ -70,7 +70,7 @@ pub fn bind_key(
     end: Span,
     diagnostics: &mut Diagnostics,
 ) -> Option<v1::TableEntry> {
-    let written = Entry { settings: settings.to_vec(), ..Entry::default() };
+    let written = EntryText { settings: settings.to_vec(), ..EntryText::default() };
     bind(info, table, &written, Change::Delete, end, diagnostics)
 }
 
@@ -98,8 +98,7 @@ impl<'a> Binder<'a> {
         match names::look("key field", &name.text, &fields) {
             Ok(field) => {
                 if let Some((_, first)) = seen.iter().find(|(id, _)| *id == field.id) {
-                    let twice =
-                        Diagnostic::error("entry-twice", name.span, format!("`{}` stands here twice", field.name));
+                    let twice = Diagnostic::error("entry-twice", name.span, format!("`{}` is given twice", field.name));
                     return self.diagnostics.push(twice.also(*first, "first here"));
                 }
                 seen.push((field.id, name.span));
@@ -117,7 +116,12 @@ impl<'a> Binder<'a> {
             }
             Err(_) if name.text == "priority" => match value.text.parse() {
                 Ok(priority) if priority > 0 => entry.priority = priority,
-                _ => self.error("entry-value", value.span, "a priority is a number from 1", "a larger one wins"),
+                _ => self.error(
+                    "entry-value",
+                    value.span,
+                    "a priority is a number, at least 1",
+                    "the largest priority wins",
+                ),
             },
             Err(_) if name.text == "timeout" => {
                 match value.text.strip_suffix('s').unwrap_or(&value.text).parse::<f64>() {
@@ -128,7 +132,7 @@ impl<'a> Binder<'a> {
                     _ => self.error(
                         "entry-value",
                         value.span,
-                        "a timeout is a number of seconds, from 1e-9 to 9e9",
+                        "a timeout is a number of seconds from 1e-9 to 9e9",
                         "timeout=30",
                     ),
                 }
@@ -144,11 +148,11 @@ impl<'a> Binder<'a> {
             names::match_type(field) == MatchType::Exact && !seen.iter().any(|(id, _)| *id == field.id)
         };
         for field in table.match_fields.iter().filter(missing) {
-            let what = format!("`{}` is {} and has to be given", field.name, described(field));
+            let what = format!("`{}` is {} and must be given", field.name, described(field));
             self.error("entry-missing", end, what, form(field));
         }
         if table.match_fields.is_empty() {
-            let what = format!("`{}` has no key and so no entries", names::name(&table.preamble));
+            let what = format!("`{}` has no key and therefore no entries", names::name(&table.preamble));
             self.error("entry-key", end, what, "write `default -> ACTION(...)` to modify its default action");
         } else if names::needs_priority(table) && entry.priority == 0 {
             let what = format!("entries of `{}` may overlap and need a priority", names::name(&table.preamble));
@@ -178,26 +182,18 @@ impl<'a> Binder<'a> {
             _ => {
                 let action = self.look_up(call)?;
                 let action = self.call(action, call)?;
-                match has_profile {
-                    false => ActionType::Action(action),
-                    true if !self.has_selector() => {
-                        let what = format!(
-                            "entries of `{}` take members of its action profile",
-                            names::name(&self.table.preamble)
-                        );
-                        self.error(
-                            "entry-action",
-                            call.name.span,
-                            what,
-                            "write member(ID), and insert the member before",
-                        );
-                        return None;
-                    }
-                    true => one_shot(vec![v1::ActionProfileAction {
-                        action: Some(action),
-                        weight: 1,
-                        ..Default::default()
-                    }]),
+                if !has_profile {
+                    ActionType::Action(action)
+                } else if self.has_selector() {
+                    one_shot(vec![v1::ActionProfileAction { action: Some(action), weight: 1, ..Default::default() }])
+                } else {
+                    let what = format!(
+                        "entries of `{}` take members of its action profile",
+                        names::name(&self.table.preamble)
+                    );
+                    let remedy = "write member(ID), and insert the member first";
+                    self.error("entry-action", call.name.span, what, remedy);
+                    return None;
                 }
             }
         };
@@ -210,7 +206,7 @@ impl<'a> Binder<'a> {
         if !self.has_selector() {
             let what =
                 format!("`{}` has no action selector; its entries have one action", names::name(&self.table.preamble));
-            self.error("entry-action", call.name.span, what, "leave out `|`, `weight` and `watch`");
+            self.error("entry-action", call.name.span, what, "omit `|`, `weight` and `watch`");
             return None;
         }
         let mut all = Vec::new();
@@ -262,7 +258,7 @@ impl<'a> Binder<'a> {
                 None => parameters
                     .get(at)
                     .map(|(param, _)| *param)
-                    .ok_or_else(|| ("there are more arguments than parameters".to_owned(), signature(action))),
+                    .ok_or_else(|| ("too many arguments".to_owned(), signature(action))),
             };
             let param = match param {
                 Ok(param) => param,
@@ -305,7 +301,7 @@ pub fn matched(field: &MatchField, text: &str) -> Result<Option<FieldMatchType>,
     let width = u32::try_from(field.bitwidth).unwrap_or(0);
     let length = |text: &str| {
         let length = text.parse::<u32>().ok().filter(|length| *length <= width);
-        length.ok_or_else(|| format!("`{text}` is no prefix length from 0 to {width}"))
+        length.ok_or_else(|| format!("`{text}` is not a prefix length from 0 to {width}"))
     };
     let any = text == "*";
     let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
@@ -336,14 +332,14 @@ pub fn matched(field: &MatchField, text: &str) -> Result<Option<FieldMatchType>,
             (!is_all).then_some(FieldMatchType::Range(field_match::Range { low, high }))
         }
         MatchType::Optional => Some(FieldMatchType::Optional(field_match::Optional { value: one(text)? })),
-        MatchType::Unspecified => return Err("it is matched in a way that cannot be written here".to_owned()),
+        MatchType::Unspecified => return Err("its match kind is not supported here".to_owned()),
     })
 }
 
 fn wide(bitwidth: i32) -> String {
     match bitwidth {
         width if width > 0 => format!("{width} bits wide"),
-        _ => "a text".to_owned(),
+        _ => "a string".to_owned(),
     }
 }
 
@@ -367,5 +363,5 @@ pub fn form(field: &MatchField) -> String {
 fn signature(action: &Action) -> String {
     let params: Vec<_> =
         action.params.iter().map(|param| format!("{}: {}", param.name, wide(param.bitwidth))).collect();
-    format!("it is {}({})", names::name(&action.preamble), params.join(", "))
+    format!("the action is {}({})", names::name(&action.preamble), params.join(", "))
 }

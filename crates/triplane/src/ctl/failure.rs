@@ -1,21 +1,21 @@
-//! Errors of the client library as sentences with a remedy, in terms of the command's options.
+//! Renders errors of the client library as sentences with a remedy, in terms of the command's options.
 
 use anyhow::anyhow;
 use p4runtime_client::{CallError, Code, ConnectError, ElectionError, Rejection};
 
-use crate::dial::causes;
 use crate::output::Failure;
+use crate::server_options::causes;
 
 /// Renders a failed connection attempt.
 pub fn from_connect(error: &ConnectError, address: &str, is_tls: bool) -> Failure {
     let hint = if is_tls { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };
-    let failed = format!("no P4Runtime server answers on {address}");
+    let failed = format!("no P4Runtime server is listening on {address}");
     let sentence = match error {
         ConnectError::NotTls { .. } => {
-            anyhow!("the server on {address} does not use TLS; leave out --tls-ca and what goes with it")
+            anyhow!("the server on {address} does not use TLS; omit --tls-ca and the other TLS options")
         }
         ConnectError::Unreachable { source, .. } => anyhow!("{}{hint}", causes(&failed, source)),
-        ConnectError::Timeout { after, .. } => anyhow!("{failed} within {} s{hint}", after.as_secs()),
+        ConnectError::Timeout { after, .. } => anyhow!("no response from {address} within {} s{hint}", after.as_secs()),
         ConnectError::Start(source) => anyhow!("{}", causes("cannot start", source)),
     };
     sentence.into()
@@ -27,12 +27,12 @@ pub fn from_election(error: &ElectionError) -> Failure {
         ElectionError::OtherPrimary { election_id } => {
             let id = election_id.map_or(String::new(), |id| format!(", with election id {id}"));
             let next = election_id.and_then(|id| id.checked_add(1));
-            let remedy = next.map_or(String::new(), |id| format!("; --election-id {id} takes its place"));
+            let remedy = next.map_or(String::new(), |id| format!("; use --election-id {id} to replace it"));
             Failure::Input(format!("another controller is primary{id}{remedy}"))
         }
         ElectionError::TooLow { wanted, highest } => Failure::Input(format!(
-            "election id {wanted} is below {highest}, the highest that the switch has seen; nobody is primary, and \
-             --election-id {highest} or a higher one would be"
+            "election id {wanted} is below {highest}, the highest that the switch has seen; there is no primary, and \
+             --election-id {highest} or higher would become it"
         )),
         ElectionError::Call(error) => from_call(error),
     }
@@ -41,18 +41,18 @@ pub fn from_election(error: &ElectionError) -> Failure {
 /// Renders a failed call, with a line for each update that the server rejected.
 pub fn from_call(error: &CallError) -> Failure {
     match error {
-        CallError::Timeout(_) => anyhow!("the server does not answer").into(),
-        CallError::StreamEnded => anyhow!("the server ended the stream").into(),
+        CallError::Timeout(_) => anyhow!("the server did not respond").into(),
+        CallError::StreamEnded => anyhow!("the server closed the stream").into(),
         CallError::Transport(status) => anyhow!(
-            "what answers there speaks no P4Runtime without TLS; if the server uses TLS, give --tls-ca, the authority \
-             that signed its certificate ({})",
+            "the server does not speak P4Runtime without TLS; if it uses TLS, pass --tls-ca with the CA that signed \
+             its certificate ({})",
             coded(status.code(), status.message())
         )
         .into(),
         CallError::Rejected(rejection) => {
             let text = reasons(rejection);
             match rejection.code {
-                Code::Unavailable | Code::Cancelled => anyhow!("the server went away: {text}").into(),
+                Code::Unavailable | Code::Cancelled => anyhow!("the connection to the server was lost: {text}").into(),
                 _ => Failure::Input(text),
             }
         }

@@ -1,13 +1,13 @@
-//! Meters and their rates.
+//! Lists meters and their rates.
 
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, MeterConfig};
 use serde_json::json;
 
-use super::{Live, names, show};
+use super::{SwitchConnection, names, show};
 use crate::output::Failure;
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// `meters`
     pub fn meters(&self, wanted: Option<&str>) -> Result<(), Failure> {
         let tables = names::tables(&self.info);
@@ -60,9 +60,10 @@ impl Live<'_> {
             return self.print_json(&objects.into());
         }
         if lines.is_empty() {
-            self.output.note(match all.is_empty() {
-                true => "the program has no meters",
-                false => "no meter has rates: packets are green",
+            self.output.note(if all.is_empty() {
+                "the program has no meters"
+            } else {
+                "no meter has rates configured: all packets are green"
             });
         }
         self.output.print(&lines)

@@ -1,8 +1,8 @@
-//! `triplane ctl`: a P4Runtime client for people, by the names of the program that runs.
+//! Runs `triplane ctl`: a P4Runtime client for people, by the names of the program that runs.
 //!
 //! ```text
-//!   words ── text ──> Entry ── entry (by names of the live P4Info) ──> TableEntry ── p4runtime_client ──> server
-//!   words <── show ── entities <──────────────────────────────────────────────────── p4runtime_client <── server
+//!   words ── text ──> EntryText ── entry (by names of the live P4Info) ──> TableEntry ── p4runtime_client ──> server
+//!   words <── show ── entities <──────────────────────────────────────────────────────── p4runtime_client <── server
 //! ```
 //!
 //! The connection, mastership and the calls are the library's (`p4runtime_client`); [`failure`] renders its errors.
@@ -42,7 +42,8 @@ use crate::output::{Failure, Output};
 pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
     let client = connect(&args.server)?;
     let info = read_p4info(&client)?;
-    let session = Live { client, info, election_id: args.server.election_id, json: args.server.json, output };
+    let session =
+        SwitchConnection { client, info, election_id: args.server.election_id, json: args.server.json, output };
     match &args.command {
         CtlCommand::Tables => session.tables(),
         CtlCommand::Entries { table } => session.entries(table.as_deref()),
@@ -65,7 +66,7 @@ pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
 /// # Errors
 /// If no server answers there, or it does not use TLS as the options say.
 pub fn connect(args: &ServerArgs) -> Result<BlockingClient, Failure> {
-    let target = args.dial().target()?;
+    let target = args.server_options().target()?;
     BlockingClient::connect(&target, args.device_id)
         .map_err(|error| failure::from_connect(&error, target.address(), target.is_tls()))
 }
@@ -80,7 +81,7 @@ pub fn read_p4info(client: &BlockingClient) -> Result<P4Info, Failure> {
 }
 
 /// A connected switch, the P4Info of its program, and the output of the command.
-struct Live<'a> {
+struct SwitchConnection<'a> {
     client: BlockingClient,
     info: P4Info,
     election_id: Option<u128>,
@@ -88,7 +89,7 @@ struct Live<'a> {
     output: &'a Output,
 }
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// Reads entities, and calls `each` for every one as it arrives.
     fn read(&self, wanted: Vec<Kind>, each: impl FnMut(Kind) -> Result<(), Failure>) -> Result<(), Failure> {
         self.client.read(wanted, each)

@@ -1,4 +1,4 @@
-//! Objects of a program by the names that users write: in full, or by what follows a dot.
+//! Looks up objects of a program by the names that users write: in full, or by what follows a dot.
 
 use diagnostics::names::{Endings, NoName, find, listed, nearest};
 pub use p4runtime_client::names::{action, actions, id, match_type, name, needs_priority, tables};
@@ -13,14 +13,14 @@ pub fn look<T: Copy>(kind: &str, wanted: &str, all: &[(T, &str)]) -> Result<T, (
         let names = || all.iter().map(|(_, name)| *name);
         match why {
             NoName::Ambiguous(one, other) => {
-                (format!("`{wanted}` may be `{one}` or `{other}`"), "write more of the name".to_owned())
+                (format!("`{wanted}` is ambiguous: `{one}` or `{other}`"), "write more of the name".to_owned())
             }
             NoName::Unknown
                 if let Some(ProgramMismatch::OtherOrder(there)) = subscribe_p4::mismatch(wanted, names()) =>
             {
                 (
-                    format!("there is no {kind} `{wanted}`: the program was made with another order of fields"),
-                    format!("the field's is `{there}`, and its states are others"),
+                    format!("there is no {kind} `{wanted}`: the program was generated with a different field order"),
+                    format!("this field's {kind} is `{there}`, and its states differ"),
                 )
             }
             NoName::Unknown => match nearest(wanted, names()) {

@@ -1,4 +1,4 @@
-//! Counters and registers, and the types of their values.
+//! Reads counters and registers, and the types of their values.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::{
@@ -10,7 +10,7 @@ use p4runtime_proto::v1::{self, p4_data::Data};
 use serde_json::{Value, json};
 
 use super::text::Setting;
-use super::{Live, names, show, value};
+use super::{SwitchConnection, names, show, value};
 use crate::output::Failure;
 
 /// Formats a value of any type.
@@ -20,9 +20,9 @@ pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P
         (Some(Data::Bitstring(bytes)), Some(TypeSpec::Bitstring(bits))) => match &bits.type_spec {
             Some(BitsType::Bit(bit)) => value::show(name, bit.bitwidth, bytes),
             Some(BitsType::Int(int)) => value::show_signed(int.bitwidth, bytes),
-            Some(BitsType::Varbit(_)) | None => p4runtime_server::bytestring::hex(bytes),
+            Some(BitsType::Varbit(_)) | None => p4runtime_proto::bytestring::hex(bytes),
         },
-        (Some(Data::Bitstring(bytes)), _) => p4runtime_server::bytestring::hex(bytes),
+        (Some(Data::Bitstring(bytes)), _) => p4runtime_proto::bytestring::hex(bytes),
         (Some(Data::Bool(value)), _) => value.to_string(),
         (Some(Data::Enum(name) | Data::Error(name)), _) => name.clone(),
         (Some(Data::Struct(members) | Data::Tuple(members)), spec) => {
@@ -38,7 +38,7 @@ pub fn data(info: &P4Info, name: &str, of: Option<&P4DataTypeSpec>, data: &v1::P
             };
             members.members.iter().enumerate().map(member).collect::<Vec<_>>().join(", ")
         }
-        (Some(_), _) => "a value of a type that is not shown".to_owned(),
+        (Some(_), _) => "(value of an unsupported type)".to_owned(),
         (None, _) => "nothing".to_owned(),
     }
 }
@@ -82,7 +82,7 @@ pub fn parse(
         let found = match name {
             Some(name) => names::look("member", &name.text, &names),
             None if at < members.len() => Ok(at),
-            None => Err((format!("the value has {} members", members.len()), "leave this out".to_owned())),
+            None => Err((format!("the value has only {} members", members.len()), "remove this one".to_owned())),
         };
         let value = found.and_then(|at| {
             let spec = members[at].type_spec.as_ref().and_then(|of| of.type_spec.as_ref());
@@ -138,7 +138,7 @@ fn is_zero(data: &v1::P4Data) -> bool {
     }
 }
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// `counters`
     pub fn counters(&self, wanted: Option<&str>) -> Result<(), Failure> {
         let arrays: Vec<_> = self.info.counters.iter().map(|of| (of, names::name(&of.preamble))).collect();
@@ -188,7 +188,7 @@ impl Live<'_> {
             return self.print_json(&objects.into());
         }
         if lines.is_empty() {
-            let why = if all.is_empty() { "the program has no counters" } else { "nothing was counted yet" };
+            let why = if all.is_empty() { "the program has no counters" } else { "all counters are 0" };
             self.output.note(why);
         }
         let width = lines.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
@@ -234,9 +234,10 @@ impl Live<'_> {
             }
             let text = data(&self.info, name, register.type_spec.as_ref(), &found);
             shown += 1;
-            match self.json {
-                true => objects.push(json!({ "index": at.index, "value": text })),
-                false => self.output.print(&format!("{name}[{}]  {text}\n", at.index))?,
+            if self.json {
+                objects.push(json!({ "index": at.index, "value": text }))
+            } else {
+                self.output.print(&format!("{name}[{}]  {text}\n", at.index))?
             }
             Ok(())
         })?;

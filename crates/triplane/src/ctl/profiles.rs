@@ -1,4 +1,4 @@
-//! Members and groups of action profiles.
+//! Lists and changes members and groups of action profiles.
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4runtime_proto::config::{ActionProfile, Table};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::entry::{self, Change};
 use super::replication::{number, port_bytes};
-use super::show::Written;
-use super::text::{self, Held, Listing};
-use super::{Live, names, show};
+use super::show::RenderedEntry;
+use super::text::{self, Listing, ProfileItem};
+use super::{SwitchConnection, names, show};
 use crate::output::Failure;
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// Returns every action profile with its name.
     pub fn all_profiles(&self) -> Vec<(&ActionProfile, &str)> {
         self.info.action_profiles.iter().map(|profile| (profile, names::name(&profile.preamble))).collect()
@@ -40,25 +40,26 @@ impl Live<'_> {
             let groups = ActionProfileGroup { action_profile_id, ..Default::default() };
             let mut wanted = vec![Kind::ActionProfileMember(members)];
             wanted.extend(profile.with_selector.then_some(Kind::ActionProfileGroup(groups)));
-            self.read(wanted, |entity| match self.json {
-                true => {
-                    objects.extend(self.held_json(name, &entity));
+            self.read(wanted, |entity| {
+                if self.json {
+                    objects.extend(self.item_json(name, &entity));
                     Ok(())
+                } else {
+                    self.output.print(&format!("  {}\n", self.render_item(&entity)))
                 }
-                false => self.output.print(&format!("  {}\n", self.held(&entity))),
             })?;
         }
         if self.json { self.print_json(&objects.into()) } else { Ok(()) }
     }
 
     /// `insert`, `modify` and `delete` of a member or a group.
-    pub fn change_held(&self, change: Change, profile: &ActionProfile, line: &str) -> Result<(), Failure> {
+    pub fn change_profile_entry(&self, change: Change, profile: &ActionProfile, line: &str) -> Result<(), Failure> {
         let name = names::name(&profile.preamble);
         let entity =
-            self.read_line(line, &format!("no member and no group of `{name}`"), |file, end, diagnostics| {
-                match text::parse_held(file, line, diagnostics)? {
-                    Held::Member { id, call } => {
-                        let member_id = take(number(&id, "number of a member"), diagnostics)?;
+            self.read_line(line, &format!("a valid member or group of `{name}`"), |file, end, diagnostics| {
+                match text::parse_profile_item(file, line, diagnostics)? {
+                    ProfileItem::Member { id, call } => {
+                        let member_id = take(number(&id, "member id"), diagnostics)?;
                         let mut member = ActionProfileMember {
                             action_profile_id: names::id(&profile.preamble),
                             member_id,
@@ -73,21 +74,21 @@ impl Live<'_> {
                         }
                         Some(Kind::ActionProfileMember(member))
                     }
-                    Held::Group(written) if !profile.with_selector => {
-                        let message = format!("`{name}` has no selector and so no groups");
+                    ProfileItem::Group(written) if !profile.with_selector => {
+                        let message = format!("`{name}` has no selector and therefore no groups");
                         diagnostics.push(Diagnostic::error("entry-group", written.id.span, message));
                         None
                     }
-                    Held::Group(written) => {
+                    ProfileItem::Group(written) => {
                         let mut group = take(group(&written), diagnostics)?;
                         group.action_profile_id = names::id(&profile.preamble);
                         Some(Kind::ActionProfileGroup(group))
                     }
                 }
             })?;
-        let held = self.held(&entity);
-        let described = Written { what: format!("{name} {}", held.what), ..held };
-        let json = self.held_json(name, &entity).unwrap_or_default();
+        let item = self.render_item(&entity);
+        let described = RenderedEntry { what: format!("{name} {}", item.what), ..item };
+        let json = self.item_json(name, &entity).unwrap_or_default();
         self.write(change, entity, &described, json)
     }
 
@@ -98,7 +99,7 @@ impl Live<'_> {
     }
 
     /// Formats a member or a group: `member 1 -> forward(port=1)`, `group 7 -> 1, 2 weight 3`.
-    fn held(&self, entity: &Kind) -> Written {
+    fn render_item(&self, entity: &Kind) -> RenderedEntry {
         let (what, value) = match entity {
             Kind::ActionProfileMember(member) => {
                 let action = member.action.as_ref().map(|action| show::written(&self.info, action));
@@ -111,10 +112,10 @@ impl Live<'_> {
             }
             _ => Default::default(),
         };
-        Written { what, value }
+        RenderedEntry { what, value }
     }
 
-    fn held_json(&self, name: &str, entity: &Kind) -> Option<Value> {
+    fn item_json(&self, name: &str, entity: &Kind) -> Option<Value> {
         match entity {
             Kind::ActionProfileMember(member) => {
                 let action = member.action.as_ref().map(|action| show::written(&self.info, action));
@@ -138,13 +139,13 @@ fn take<T>(result: Result<T, Box<Diagnostic>>, diagnostics: &mut Diagnostics) ->
 fn group(written: &Listing) -> Result<ActionProfileGroup, Box<Diagnostic>> {
     let wrong = |span: Span, what: String| {
         let diagnostic = Diagnostic::error("entry-value", span, what);
-        Box::new(diagnostic.help("a group is ID -> MEMBER weight N watch PORT, ..., max_size=N"))
+        Box::new(diagnostic.help("the syntax is ID -> MEMBER weight N watch PORT, ..., max_size=N"))
     };
     let small = |word: &text::Word| {
         let number = number(word, "number")?;
-        i32::try_from(number).map_err(|_| wrong(word.span, format!("{number} is too much")))
+        i32::try_from(number).map_err(|_| wrong(word.span, format!("{number} is too large")))
     };
-    let mut group = ActionProfileGroup { group_id: number(&written.id, "number of a group")?, ..Default::default() };
+    let mut group = ActionProfileGroup { group_id: number(&written.id, "group id")?, ..Default::default() };
     for (name, value) in &written.settings {
         match &*name.text {
             "max_size" => group.max_size = small(value)?,
@@ -152,12 +153,12 @@ fn group(written: &Listing) -> Result<ActionProfileGroup, Box<Diagnostic>> {
         }
     }
     for (id, notes) in &written.items {
-        let mut member = Member { member_id: number(id, "number of a member")?, weight: 1, ..Default::default() };
+        let mut member = Member { member_id: number(id, "member id")?, weight: 1, ..Default::default() };
         for (name, value) in notes {
             match &*name.text {
                 "weight" => member.weight = small(value)?,
                 "watch" => member.watch_kind = Some(WatchKind::WatchPort(port_bytes(number(value, "port")?))),
-                other => return Err(wrong(name.span, format!("a member has no `{other}` in a group"))),
+                other => return Err(wrong(name.span, format!("a group's member has no `{other}`"))),
             }
         }
         group.members.push(member);

@@ -1,38 +1,38 @@
-//! Clone sessions and multicast groups.
+//! Lists and changes clone sessions and multicast groups.
 
 use diagnostics::Diagnostic;
+use p4runtime_proto::bytestring;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime_proto::v1::{self, replica::PortKind};
-use p4runtime_server::bytestring;
 use serde_json::{Value, json};
 
-use super::Live;
+use super::SwitchConnection;
 use super::entry::Change;
-use super::show::{Written, port};
+use super::show::{RenderedEntry, port};
 use super::text::{self, Listing, Note, Word};
 use crate::output::Failure;
 
 /// The kind of a session or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Session {
+pub enum SessionKind {
     /// `clone 5 -> 1, class=2, truncate=128`
     Clone,
     /// `multicast 1 -> 1, 2, 3 instance 7`
     Multicast,
 }
 
-impl Session {
+impl SessionKind {
     /// Returns its word in commands.
     pub fn word(self) -> &'static str {
         match self {
-            Session::Clone => "clone",
-            Session::Multicast => "multicast",
+            SessionKind::Clone => "clone",
+            SessionKind::Multicast => "multicast",
         }
     }
 }
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// `sessions`
     pub fn sessions(&self) -> Result<(), Failure> {
         let wanted = [
@@ -59,10 +59,10 @@ impl Live<'_> {
     }
 
     /// `insert`, `modify` and `delete` of a session or a group.
-    pub fn change_session(&self, change: Change, kind: Session, line: &str) -> Result<(), Failure> {
+    pub fn change_session(&self, change: Change, kind: SessionKind, line: &str) -> Result<(), Failure> {
         let what = match kind {
-            Session::Clone => "no clone session",
-            Session::Multicast => "no multicast group",
+            SessionKind::Clone => "a valid clone session",
+            SessionKind::Multicast => "a valid multicast group",
         };
         let bound = self.read_line(line, what, |file, _, diagnostics| {
             let written = text::parse_listing(file, line, diagnostics)?;
@@ -89,7 +89,7 @@ fn wrong(word: &Word, what: impl Into<String>, help: &str) -> Box<Diagnostic> {
 
 /// Parses a number.
 pub fn number(word: &Word, what: &str) -> Result<u32, Box<Diagnostic>> {
-    word.text.parse().map_err(|_| wrong(word, format!("`{}` is no {what}", word.text), "write a number"))
+    word.text.parse().map_err(|_| wrong(word, format!("`{}` is not a valid {what}", word.text), "write a number"))
 }
 
 /// Encodes a port for P4Runtime.
@@ -97,28 +97,28 @@ pub fn port_bytes(port: u32) -> Vec<u8> {
     bytestring::print(&bits::Bits::new(port.into(), 32))
 }
 
-fn bind(kind: Session, written: &Listing, change: Change) -> Result<Replication, Box<Diagnostic>> {
-    let id = number(&written.id, "number of a session")?;
+fn bind(kind: SessionKind, written: &Listing, change: Change) -> Result<Replication, Box<Diagnostic>> {
+    let id = number(&written.id, "session id")?;
     let replicas = written.items.iter().map(|(port, notes)| replica(port, notes)).collect::<Result<Vec<_>, _>>()?;
-    if replicas.is_empty() && change != Change::Delete && kind == Session::Clone {
+    if replicas.is_empty() && change != Change::Delete && kind == SessionKind::Clone {
         return Err(wrong(&written.id, "the session has no port", "write ID -> PORT"));
     }
     match kind {
-        Session::Multicast => {
+        SessionKind::Multicast => {
             if let Some((name, _)) = written.settings.first() {
-                return Err(wrong(name, format!("a multicast group has no `{}`", name.text), "it has ports only"));
+                return Err(wrong(name, format!("a multicast group has no `{}`", name.text), "it has only ports"));
             }
             let entry = v1::MulticastGroupEntry { multicast_group_id: id, replicas, ..Default::default() };
             Ok(Replication::MulticastGroupEntry(entry))
         }
-        Session::Clone => {
+        SessionKind::Clone => {
             let mut entry = v1::CloneSessionEntry { session_id: id, replicas, ..Default::default() };
             for (name, value) in &written.settings {
                 let help = "write class=NUMBER or truncate=BYTES";
                 match (&*name.text, value.text.parse::<u32>()) {
                     ("class", Ok(class)) => entry.class_of_service = class,
                     ("truncate", Ok(bytes)) if i32::try_from(bytes).is_ok() => entry.packet_length_bytes = bytes as i32,
-                    ("class" | "truncate", _) => return Err(wrong(value, "this is no number", help)),
+                    ("class" | "truncate", _) => return Err(wrong(value, "this is not a number", help)),
                     (other, _) => return Err(wrong(name, format!("a clone session has no `{other}`"), help)),
                 }
             }
@@ -138,7 +138,11 @@ fn replica(port: &Word, notes: &[Note]) -> Result<v1::Replica, Box<Diagnostic>> 
                 replica.backup_replicas.push(v1::BackupReplica { port, instance: replica.instance });
             }
             other => {
-                return Err(wrong(name, format!("a port has no `{other}` here"), "it has an instance and backups"));
+                return Err(wrong(
+                    name,
+                    format!("a replica has no `{other}`"),
+                    "a replica has an instance and backups",
+                ));
             }
         }
     }
@@ -158,10 +162,10 @@ fn port_of(replica: &v1::Replica) -> String {
 }
 
 /// Formats a session or group: `multicast 1 -> 1, 2 instance 7`.
-fn shown(kind: &Replication) -> Written {
+fn shown(kind: &Replication) -> RenderedEntry {
     let (word, id, replicas) = match kind {
-        Replication::CloneSessionEntry(it) => (Session::Clone, it.session_id, &it.replicas),
-        Replication::MulticastGroupEntry(it) => (Session::Multicast, it.multicast_group_id, &it.replicas),
+        Replication::CloneSessionEntry(it) => (SessionKind::Clone, it.session_id, &it.replicas),
+        Replication::MulticastGroupEntry(it) => (SessionKind::Multicast, it.multicast_group_id, &it.replicas),
     };
     let mut parts: Vec<String> = Vec::new();
     for replica in replicas {
@@ -178,7 +182,7 @@ fn shown(kind: &Replication) -> Written {
         parts.extend((it.class_of_service != 0).then(|| format!("class={}", it.class_of_service)));
         parts.extend((it.packet_length_bytes != 0).then(|| format!("truncate={}", it.packet_length_bytes)));
     }
-    Written { what: format!("{} {id}", word.word()), value: parts.join(", ") }
+    RenderedEntry { what: format!("{} {id}", word.word()), value: parts.join(", ") }
 }
 
 fn to_json(kind: &Replication) -> Value {

@@ -1,4 +1,4 @@
-//! `triplane ctl set`: new values for objects that always exist.
+//! Runs `triplane ctl set`: writes new values for objects that always exist.
 
 use diagnostics::{Diagnostic, Diagnostics};
 use p4runtime_proto::config::{Counter, Meter, Register, Table, ValueSet};
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::args::SetArgs;
 use super::entry::{self, Change};
-use super::show::Written;
+use super::show::RenderedEntry;
 use super::text::{self, Setting, Word};
-use super::{Live, meters, names, objects, show};
+use super::{SwitchConnection, meters, names, objects, show};
 use crate::output::Failure;
 
 /// An object whose values can be set.
@@ -24,7 +24,7 @@ enum Settable<'a> {
     Table(&'a Table),
 }
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// `set`
     pub fn set(&self, args: &SetArgs) -> Result<(), Failure> {
         let info = &self.info;
@@ -48,7 +48,7 @@ impl Live<'_> {
             Settable::Counter(counter) => {
                 let (index, line) = cell(&args.value)?;
                 let name = names::name(&counter.preamble);
-                let data = self.read_line(&line, "no counts", |file, _, diagnostics| {
+                let data = self.read_line(&line, "a valid list of counts", |file, _, diagnostics| {
                     counts(text::parse_settings(file, &line, diagnostics)?, diagnostics)
                 })?;
                 let counter_id = names::id(&counter.preamble);
@@ -61,7 +61,7 @@ impl Live<'_> {
             Settable::Meter(meter) => {
                 let (index, line) = cell(&args.value)?;
                 let name = names::name(&meter.preamble);
-                let config = self.read_line(&line, "no rates", |file, _, diagnostics| {
+                let config = self.read_line(&line, "a valid list of rates", |file, _, diagnostics| {
                     rates(text::parse_settings(file, &line, diagnostics)?, diagnostics)
                 })?;
                 let shown = config.as_ref().map_or("none".to_owned(), meters::shown);
@@ -78,7 +78,7 @@ impl Live<'_> {
         let (index, line) = cell(words)?;
         let name = names::name(&register.preamble);
         let spec = register.type_spec.as_ref();
-        let data = self.read_line(&line, &format!("no value of `{name}`"), |file, end, diagnostics| {
+        let data = self.read_line(&line, &format!("a valid value of `{name}`"), |file, end, diagnostics| {
             let written = text::parse_settings(file, &line, diagnostics)?;
             objects::parse(&self.info, spec, &written, end, diagnostics)
         })?;
@@ -94,8 +94,10 @@ impl Live<'_> {
         const COUNTS: [&str; 2] = ["packets", "bytes"];
         const RATES: [&str; 5] = ["cir", "cburst", "pir", "pburst", "none"];
         let name = names::name(&table.preamble);
-        let (entry, kind) =
-            self.read_line(line, &format!("no entry of `{name}` with counts or rates"), |file, end, diagnostics| {
+        let (entry, kind) = self.read_line(
+            line,
+            &format!("a valid entry of `{name}` with counts or rates"),
+            |file, end, diagnostics| {
                 let written = text::parse_settings(file, line, diagnostics)?;
                 let word = |(name, value): &Setting| name.as_ref().unwrap_or(value).text.clone();
                 let is_field = |of: &Setting| table.match_fields.iter().any(|field| field.name == word(of));
@@ -115,17 +117,15 @@ impl Live<'_> {
                 let entry = entry::bind_key(&self.info, table, &key, end, diagnostics)?;
                 let counts_first = rest.first().is_none_or(|first| COUNTS.contains(&&*word(first)));
                 if rest.is_empty() {
-                    let missing = Diagnostic::error("entry-missing", end, "what to set is missing");
+                    let missing = Diagnostic::error("entry-missing", end, "the values to set are missing");
                     diagnostics
                         .push(missing.help("write packets=0 or bytes=0, or cir=, cburst=, pir= and pburst=, or none"));
                     return None;
                 }
-                let kind = match counts_first {
-                    true => Ok(counts(rest, diagnostics)?),
-                    false => Err(rates(rest, diagnostics)?),
-                };
+                let kind = if counts_first { Ok(counts(rest, diagnostics)?) } else { Err(rates(rest, diagnostics)?) };
                 Some((entry, kind))
-            })?;
+            },
+        )?;
         let key = show::key(table, &entry);
         let (entity, shown) = match kind {
             Ok(data) => {
@@ -147,13 +147,13 @@ fn shown_counts(data: &CounterData) -> String {
 }
 
 /// Describes a change: `flows[3]  12`.
-fn described(name: &str, index: Option<&v1::Index>, value: &str) -> Written {
+fn described(name: &str, index: Option<&v1::Index>, value: &str) -> RenderedEntry {
     set_to(&format!("{name}[{}]", index.map_or("all".to_owned(), |index| index.index.to_string())), value)
 }
 
 /// An object and its new value, as they are printed.
-pub fn set_to(what: &str, value: &str) -> Written {
-    Written { what: format!("{what}  {value}"), value: String::new() }
+pub fn set_to(what: &str, value: &str) -> RenderedEntry {
+    RenderedEntry { what: format!("{what}  {value}"), value: String::new() }
 }
 
 /// Parses the index of a cell, or `None` for all cells, and returns the remaining words.
@@ -165,27 +165,28 @@ fn cell(words: &[String]) -> Result<(Option<v1::Index>, String), Failure> {
             Ok(index) => Some(v1::Index { index }),
             Err(_) => {
                 return Err(Failure::Usage(format!(
-                    "`{text}` is no cell: write its number, or `all`, and then the value"
+                    "`{text}` is not a cell: write its index, or `all`, and then the value"
                 )));
             }
         },
     };
-    match rest.is_empty() {
-        true => Err(Failure::Usage(format!("the value of cell {first} is missing: write INDEX and VALUE"))),
-        false => Ok((index, rest.join(" "))),
+    if rest.is_empty() {
+        Err(Failure::Usage(format!("the value of cell {first} is missing: write INDEX and VALUE")))
+    } else {
+        Ok((index, rest.join(" ")))
     }
 }
 
 fn amount(value: &Word, diagnostics: &mut Diagnostics) -> i64 {
     value.text.parse().ok().filter(|number| *number >= 0).unwrap_or_else(|| {
-        let what = format!("`{}` is no number from 0", value.text);
+        let what = format!("`{}` is not a non-negative number", value.text);
         diagnostics.push(Diagnostic::error("entry-value", value.span, what));
         0
     })
 }
 
 fn unknown(word: &Word, help: &str, diagnostics: &mut Diagnostics) {
-    let what = format!("`{}` means nothing here", word.text);
+    let what = format!("unexpected `{}`", word.text);
     diagnostics.push(Diagnostic::error("entry-name", word.span, what).help(help));
 }
 
@@ -212,7 +213,7 @@ fn rates(written: Vec<Setting>, diagnostics: &mut Diagnostics) -> Option<Option<
             (Some("pir"), Some(config)) => config.pir = amount(&value, diagnostics),
             (Some("pburst"), Some(config)) => config.pburst = amount(&value, diagnostics),
             _ => {
-                let help = "write cir=N cburst=N pir=N pburst=N, rates a second, or none";
+                let help = "write cir=N cburst=N pir=N pburst=N, with rates per second, or none";
                 unknown(name.as_ref().unwrap_or(&value), help, diagnostics);
             }
         }

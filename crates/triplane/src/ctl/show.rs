@@ -1,4 +1,4 @@
-//! Formatting of entries, as users write them and as JSON.
+//! Formats entries, as users write them and as JSON.
 
 use std::fmt::{Display, Formatter, Write};
 
@@ -11,14 +11,14 @@ use super::{names, value};
 
 /// A change as users write it: `WHAT -> VALUE`, or `WHAT` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct RenderedEntry {
     /// The changed object: a key or a number.
     pub what: String,
     /// The new value; may be empty.
     pub value: String,
 }
 
-impl Display for Written {
+impl Display for RenderedEntry {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let arrow = if self.value.is_empty() { "" } else { " -> " };
         write!(f, "{}{arrow}{}", self.what, self.value)
@@ -26,8 +26,8 @@ impl Display for Written {
 }
 
 /// Formats an entry: `hdr.ipv4.dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)`
-pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> Written {
-    Written { what: key(table, entry), value: action(info, entry.action.as_ref()) }
+pub fn entry(info: &P4Info, table: &Table, entry: &v1::TableEntry) -> RenderedEntry {
+    RenderedEntry { what: key(table, entry), value: action(info, entry.action.as_ref()) }
 }
 
 /// Formats the key of an entry: `hdr.ipv4.dst=10.0.0.0/8, priority=3`.
@@ -104,8 +104,8 @@ pub fn fields(fields: &[MatchField], all: &[v1::FieldMatch]) -> String {
 
 /// Formats a port.
 pub fn port(bytes: &[u8]) -> String {
-    p4runtime_server::bytestring::parse_u32(bytes)
-        .map_or_else(|_| p4runtime_server::bytestring::hex(bytes), |port| port.to_string())
+    p4runtime_proto::bytestring::parse_u32(bytes)
+        .map_or_else(|_| p4runtime_proto::bytestring::hex(bytes), |port| port.to_string())
 }
 
 /// Formats an action: `forward(mac=02:00:00:00:00:01, port=2)`
@@ -152,7 +152,7 @@ fn call(info: &P4Info, action: &v1::Action) -> (String, Vec<(String, String)>) {
     };
     let params = action.params.iter().map(|given| match known.params.iter().find(|param| param.id == given.param_id) {
         Some(param) => (param.name.clone(), value::show(&param.name, param.bitwidth, &given.value)),
-        None => (given.param_id.to_string(), p4runtime_server::bytestring::hex(&given.value)),
+        None => (given.param_id.to_string(), p4runtime_proto::bytestring::hex(&given.value)),
     });
     (names::name(&known.preamble).to_owned(), params.collect())
 }

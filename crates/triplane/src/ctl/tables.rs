@@ -1,4 +1,4 @@
-//! Listing and changing of tables and their entries.
+//! Lists tables and entries, and changes entries.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use super::args::EntryArgs;
 use super::entry::{self, Change};
 use super::failure;
-use super::replication::Session;
-use super::show::Written;
-use super::{Live, names, show, text};
+use super::replication::SessionKind;
+use super::show::RenderedEntry;
+use super::{SwitchConnection, names, show, text};
 use crate::output::Failure;
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// Reads the entries of some tables, default actions last in each.
     fn read_entries(
         &self,
@@ -38,7 +38,7 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// `tables`
+    /// Runs `tables`: lists the tables with their keys and actions.
     pub fn tables(&self) -> Result<(), Failure> {
         let all: Vec<&Table> = self.info.tables.iter().collect();
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
@@ -64,9 +64,10 @@ impl Live<'_> {
         for table in all {
             let constant = if table.is_const_table { ", constant" } else { "" };
             let (name, count) = (self.output.bold(names::name(&table.preamble)), count(table));
-            out.push_str(&match table.match_fields.is_empty() {
-                true => format!("{name}  no key: a default action alone\n"),
-                false => format!("{name}  {count} of {} entries{constant}\n", table.size),
+            out.push_str(&if table.match_fields.is_empty() {
+                format!("{name}  no key; default action only\n")
+            } else {
+                format!("{name}  {count} of {} entries{constant}\n", table.size)
             });
             for field in &table.match_fields {
                 out.push_str(&format!("  key     {}: {}\n", field.name, entry::described(field)));
@@ -79,7 +80,7 @@ impl Live<'_> {
         self.output.print(&out)
     }
 
-    /// `entries`
+    /// Runs `entries`: lists the entries of a table, or of all tables.
     pub fn entries(&self, table: Option<&str>) -> Result<(), Failure> {
         let tables = match table {
             Some(name) => vec![names::look_up("table", name, &names::tables(&self.info))?],
@@ -105,44 +106,46 @@ impl Live<'_> {
         })
     }
 
-    /// `insert`, `modify` and `delete`
+    /// Runs `insert`, `modify` or `delete`: changes an entry, a member or group of an action profile, or a session.
     pub fn change(&self, change: Change, args: &EntryArgs) -> Result<(), Failure> {
         let line = args.entry.join(" ");
         let (tables, profiles) = (names::tables(&self.info), self.all_profiles());
-        let sessions = [Session::Clone, Session::Multicast].map(|session| (What::Session(session), session.word()));
-        let all: Vec<_> = (tables.into_iter().map(|(table, name)| (What::Table(table), name)))
-            .chain(profiles.into_iter().map(|(profile, name)| (What::Profile(profile), name)))
+        let sessions = [SessionKind::Clone, SessionKind::Multicast]
+            .map(|session| (ChangeTarget::Session(session), session.word()));
+        let all: Vec<_> = (tables.into_iter().map(|(table, name)| (ChangeTarget::Table(table), name)))
+            .chain(profiles.into_iter().map(|(profile, name)| (ChangeTarget::Profile(profile), name)))
             .chain(sessions)
             .collect();
-        match names::look_up("table or action profile", &args.table, &all)? {
-            What::Table(table) => self.change_entry(change, table, &line),
-            What::Profile(profile) => self.change_held(change, profile, &line),
-            What::Session(session) => self.change_session(change, session, &line),
+        match names::look_up("table, action profile or session kind", &args.table, &all)? {
+            ChangeTarget::Table(table) => self.change_entry(change, table, &line),
+            ChangeTarget::Profile(profile) => self.change_profile_entry(change, profile, &line),
+            ChangeTarget::Session(session) => self.change_session(change, session, &line),
         }
     }
 
     fn change_entry(&self, change: Change, table: &Table, line: &str) -> Result<(), Failure> {
         let name = names::name(&table.preamble);
-        let entry = self.read_line(line, &format!("no entry of `{name}`"), |file, end, diagnostics| {
+        let entry = self.read_line(line, &format!("a valid entry of `{name}`"), |file, end, diagnostics| {
             let written = text::parse(file, line, diagnostics)?;
             entry::bind(&self.info, table, &written, change, end, diagnostics)
         })?;
-        let is_given_back = entry.is_default_action && entry.action.is_none();
-        let described = match is_given_back {
-            true => Written { what: "default, as the program has it".to_owned(), value: String::new() },
-            false => show::entry(&self.info, table, &entry),
+        let resets_default = entry.is_default_action && entry.action.is_none();
+        let described = if resets_default {
+            RenderedEntry { what: "default action, reset to the program's".to_owned(), value: String::new() }
+        } else {
+            show::entry(&self.info, table, &entry)
         };
-        let described = Written { what: format!("{name} {}", described.what), ..described };
+        let described = RenderedEntry { what: format!("{name} {}", described.what), ..described };
         let json = show::entry_json(&self.info, table, &entry);
         self.write(change, Kind::TableEntry(entry), &described, json)
     }
 
-    /// Parses a line with `read`, which gets the position of its end. On failure the mistakes have been printed, and
-    /// the error says that the line is `what`.
+    /// Parses a line with `read`, which gets the position of its end. On failure it prints the mistakes, and the
+    /// error says that the line is not `expected`.
     pub fn read_line<T>(
         &self,
         line: &str,
-        what: &str,
+        expected: &str,
         read: impl FnOnce(FileId, Span, &mut Diagnostics) -> Option<T>,
     ) -> Result<T, Failure> {
         let mut map = SourceMap::new();
@@ -152,12 +155,12 @@ impl Live<'_> {
         let found = read(file, end, &mut diagnostics).filter(|_| !diagnostics.has_errors());
         found.ok_or_else(|| {
             self.output.diagnostics(&map, &diagnostics);
-            Failure::Input(format!("this is {what}; nothing was written"))
+            Failure::Input(format!("this is not {expected}; nothing was written"))
         })
     }
 
     /// Writes one update as the primary, and prints it.
-    pub fn write(&self, change: Change, entity: Kind, described: &Written, json: Value) -> Result<(), Failure> {
+    pub fn write(&self, change: Change, entity: Kind, described: &RenderedEntry, json: Value) -> Result<(), Failure> {
         let (_mastership, election_id) =
             self.client.become_primary(self.election_id).map_err(|error| failure::from_election(&error))?;
         let (kind, done) = match change {
@@ -176,10 +179,10 @@ impl Live<'_> {
     }
 }
 
-/// The object that a change applies to.
+/// The object to which a change applies.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum ChangeTarget<'a> {
     Table(&'a Table),
     Profile(&'a ActionProfile),
-    Session(Session),
+    Session(SessionKind),
 }

@@ -46,7 +46,7 @@ fn read(table: &str, line: &str, change: Change) -> String {
 }
 
 #[test]
-fn what_is_printed_reads_back() {
+fn printed_entries_parse_to_the_same_entries() {
     for (table, line, printed) in [
         (
             "routes",
@@ -75,31 +75,39 @@ fn what_is_printed_reads_back() {
 }
 
 #[test]
-fn mistakes_are_told_together() {
-    let told = |table: &str, line: &str, messages: &[&str]| {
+fn all_mistakes_of_a_line_are_reported_together() {
+    let expect_errors = |table: &str, line: &str, messages: &[&str]| {
         let said = read(table, line, Change::Insert);
         messages.iter().for_each(|message| assert!(said.contains(message), "{line}: {said}"));
     };
-    told("routes", "dts=10.0.0.0/8 -> forwrad(1, 2)", &["no key field `dts`", "no action `forwrad` in `In.routes`"]);
-    told("routes", "dst=10.0.0.0/33 -> drop()", &["lpm, 32 bits wide: `33` is no prefix length from 0 to 32"]);
-    told("routes", "dst=10.0.0.0/8", &["the entry has no action"]);
-    told("routes", "dst=1 dst=2 -> drop()", &["stands here twice"]);
-    told("routes", "dst=1 -> forward(mac=1)", &["missing: `port`"]);
-    told("routes", "dst=1 -> forward(1, 512)", &["`port` is 9 bits wide"]);
-    told("routes", "dst=1 -> forward(1, 2, 3)", &["more arguments than parameters"]);
-    told("routes", "dst= -> drop()", &["expected a value here"]);
-    told("routes", "dst=1 -> drop(", &["expected an argument or `)` here"]);
-    told("routes", "dst=1 -> drop() -> drop()", &["an entry has one action"]);
-    told("routes", "default dst=1 -> drop()", &["a default action has no key"]);
-    told("acl", "src=1 -> drop()", &["`meta.vrf` is exact", "need a priority"]);
-    told("acl", "vrf=1 priority=-1 -> drop()", &["a priority is a number from 1"]);
+    expect_errors(
+        "routes",
+        "dts=10.0.0.0/8 -> forwrad(1, 2)",
+        &["no key field `dts`", "no action `forwrad` in `In.routes`"],
+    );
+    expect_errors(
+        "routes",
+        "dst=10.0.0.0/33 -> drop()",
+        &["lpm, 32 bits wide: `33` is not a prefix length from 0 to 32"],
+    );
+    expect_errors("routes", "dst=10.0.0.0/8", &["the entry has no action"]);
+    expect_errors("routes", "dst=1 dst=2 -> drop()", &["is given twice"]);
+    expect_errors("routes", "dst=1 -> forward(mac=1)", &["missing: `port`"]);
+    expect_errors("routes", "dst=1 -> forward(1, 512)", &["`port` is 9 bits wide"]);
+    expect_errors("routes", "dst=1 -> forward(1, 2, 3)", &["too many arguments"]);
+    expect_errors("routes", "dst= -> drop()", &["expected a value here"]);
+    expect_errors("routes", "dst=1 -> drop(", &["expected an argument or `)` here"]);
+    expect_errors("routes", "dst=1 -> drop() -> drop()", &["an entry has one action"]);
+    expect_errors("routes", "default dst=1 -> drop()", &["a default action takes no key"]);
+    expect_errors("acl", "src=1 -> drop()", &["`meta.vrf` is exact", "need a priority"]);
+    expect_errors("acl", "vrf=1 priority=-1 -> drop()", &["a priority is a number, at least 1"]);
     for timeout in ["1e-10", "-1", "1e10", "nan", "soon", "5ss"] {
-        told("routes", &format!("dst=1 timeout={timeout} -> drop()"), &["a timeout is a number of seconds"]);
+        expect_errors("routes", &format!("dst=1 timeout={timeout} -> drop()"), &["a timeout is a number of seconds"]);
     }
 }
 
 #[test]
-fn no_text_is_too_odd() {
+fn no_text_panics_the_parser() {
     let pieces = [
         "->", "-", "=", ",", "(", ")", "|", "weight", "group", "7", "\"", "dst", "default", "é", "1/", "&&&", "..",
         " ", "*", "drop", "\0",
@@ -115,8 +123,8 @@ fn no_text_is_too_odd() {
         let mut diagnostics = Diagnostics::new();
         let file = SourceMap::new().add("entry", &*line);
         let listing = text::parse_listing(file, &line, &mut diagnostics).is_some();
-        let held = text::parse_held(file, &line, &mut diagnostics).is_some();
+        let item = text::parse_profile_item(file, &line, &mut diagnostics).is_some();
         let all = text::parse_alternatives(file, &line, &mut diagnostics).is_some();
-        assert_eq!(listing && held && all, !diagnostics.has_errors(), "{line:?}");
+        assert_eq!(listing && item && all, !diagnostics.has_errors(), "{line:?}");
     }
 }

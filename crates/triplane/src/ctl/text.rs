@@ -1,4 +1,4 @@
-//! Parser of the lines that users write. It does not resolve names.
+//! Parses the lines that users write. The parser does not resolve names.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
@@ -25,7 +25,7 @@ pub type Note = (Word, Word);
 
 /// `key=value ... -> action(parameter=value, ...)`
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
+pub struct EntryText {
     /// The word `default`, for a table's default action.
     pub default: Option<Span>,
     /// Fields and options with their values.
@@ -47,7 +47,7 @@ pub struct Listing {
 
 /// A part of an action profile.
 #[derive(Clone, Debug)]
-pub enum Held {
+pub enum ProfileItem {
     /// `member ID -> action(...)`
     Member {
         /// The number of the member.
@@ -70,21 +70,21 @@ enum Token {
 }
 
 /// Parses an entry. Reports diagnostics for mistakes.
-pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Entry> {
-    const FORM: &str = "an entry is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)";
+pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<EntryText> {
+    const FORM: &str = "the syntax is KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...)";
     read(file, text, FORM, diagnostics, Parser::entry)
 }
 
 /// Parses a group or a session. Reports diagnostics for mistakes.
 pub fn parse_listing(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Listing> {
-    const FORM: &str = "it is ID -> PORT, PORT, ...";
+    const FORM: &str = "the syntax is ID -> PORT, PORT, ...";
     read(file, text, FORM, diagnostics, Parser::listing)
 }
 
 /// Parses a member or a group of an action profile. Reports diagnostics for mistakes.
-pub fn parse_held(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Held> {
-    const FORM: &str = "it is member ID -> ACTION(...), or group ID -> MEMBER, MEMBER, ...";
-    read(file, text, FORM, diagnostics, Parser::held)
+pub fn parse_profile_item(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<ProfileItem> {
+    const FORM: &str = "the syntax is member ID -> ACTION(...), or group ID -> MEMBER, MEMBER, ...";
+    read(file, text, FORM, diagnostics, Parser::profile_item)
 }
 
 /// A value, with its name where it is given.
@@ -92,7 +92,7 @@ pub type Setting = (Option<Word>, Word);
 
 /// Parses values, with names (`NAME=VALUE NAME=VALUE ...`) or without. Reports diagnostics for mistakes.
 pub fn parse_settings(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Setting>> {
-    const FORM: &str = "it is NAME=VALUE NAME=VALUE ..., or a value alone";
+    const FORM: &str = "the syntax is NAME=VALUE NAME=VALUE ..., or a single value";
     read(file, text, FORM, diagnostics, Parser::settings)
 }
 
@@ -102,7 +102,7 @@ pub type Alternative = Vec<Setting>;
 /// Parses the members of a value set, with names (`KEY=VALUE, ... | KEY=VALUE, ...`) or without. Reports diagnostics
 /// for mistakes.
 pub fn parse_alternatives(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Vec<Alternative>> {
-    const FORM: &str = "it is KEY=VALUE, ... | KEY=VALUE, ...";
+    const FORM: &str = "the syntax is KEY=VALUE, ... | KEY=VALUE, ...";
     read(file, text, FORM, diagnostics, Parser::alternatives)
 }
 
@@ -114,7 +114,7 @@ fn read<T>(
     read: impl FnOnce(&mut Parser) -> Result<T, Box<Diagnostic>>,
 ) -> Option<T> {
     if text.len() > MAX_BYTES {
-        let message = format!("this has at most {MAX_BYTES} bytes");
+        let message = format!("an entry has at most {MAX_BYTES} bytes");
         diagnostics.push(Diagnostic::error("entry-too-long", Span::new(file, 0, 0), message));
         return None;
     }
@@ -170,7 +170,7 @@ fn tokens(file: FileId, text: &str) -> Vec<(Token, Span)> {
 
 fn two_actions(second: &Word) -> Box<Diagnostic> {
     let several = Diagnostic::error("entry-syntax", second.span, "an entry has one action");
-    Box::new(several.help("in tables with an action selector it may have several: ACTION(...) | ACTION(...)"))
+    Box::new(several.help("only entries of tables with an action selector take several: ACTION(...) | ACTION(...)"))
 }
 
 struct Parser {
@@ -209,8 +209,8 @@ impl Parser {
         Box::new(diagnostic.help(self.form))
     }
 
-    fn entry(&mut self) -> Result<Entry, Box<Diagnostic>> {
-        let mut entry = Entry::default();
+    fn entry(&mut self) -> Result<EntryText, Box<Diagnostic>> {
+        let mut entry = EntryText::default();
         loop {
             while self.take(',') {}
             if self.at == self.tokens.len() {
@@ -289,24 +289,24 @@ impl Parser {
         }
     }
 
-    fn held(&mut self) -> Result<Held, Box<Diagnostic>> {
+    fn profile_item(&mut self) -> Result<ProfileItem, Box<Diagnostic>> {
         let kind = self.word("`member` or `group`")?;
         match &*kind.text {
             "member" => {
                 let id = self.word("a number")?;
-                let call = match self.take('>') {
-                    true => {
-                        let name = self.word("an action")?;
-                        Some(self.call(name)?)
-                    }
-                    false => None,
+                let call = if self.take('>') {
+                    let name = self.word("an action")?;
+                    Some(self.call(name)?)
+                } else {
+                    None
                 };
-                match self.at == self.tokens.len() {
-                    true => Ok(Held::Member { id, call }),
-                    false => Err(self.unexpected("`->` and an action, or the end")),
+                if self.at == self.tokens.len() {
+                    Ok(ProfileItem::Member { id, call })
+                } else {
+                    Err(self.unexpected("`->` and an action, or the end"))
                 }
             }
-            "group" => self.listing().map(Held::Group),
+            "group" => self.listing().map(ProfileItem::Group),
             _ => {
                 self.at -= 1;
                 Err(self.unexpected("`member` or `group`"))
@@ -339,10 +339,7 @@ impl Parser {
 
     fn setting(&mut self, what: &str) -> Result<Setting, Box<Diagnostic>> {
         let first = self.word(what)?;
-        Ok(match self.take('=') {
-            true => (Some(first), self.word("a value")?),
-            false => (None, first),
-        })
+        Ok(if self.take('=') { (Some(first), self.word("a value")?) } else { (None, first) })
     }
 
     fn call(&mut self, name: Word) -> Result<Call, Box<Diagnostic>> {

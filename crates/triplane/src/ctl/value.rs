@@ -1,6 +1,6 @@
-//! Values as users write and read them, and as byte strings of P4Runtime.
+//! Converts values as users write and read them, and as byte strings of P4Runtime.
 
-use p4runtime_server::bytestring;
+use p4runtime_proto::bytestring;
 
 /// Parses a value of `width` bits into a byte string. A width of 0 marks a text (a translated type).
 ///
@@ -8,14 +8,15 @@ use p4runtime_server::bytestring;
 /// The mistake, as a sentence.
 pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
     match u32::try_from(width) {
-        Ok(0) | Err(_) if text.is_empty() => Err("the text is empty".to_owned()),
+        Ok(0) | Err(_) if text.is_empty() => Err("the string is empty".to_owned()),
         Ok(0) | Err(_) => Ok(text.as_bytes().to_vec()),
         Ok(width) => {
-            let bits = entries_file::parse_value(text, width)?;
+            let bits = entries_file::parse_value(text, width).map_err(|error| error.to_string())?;
             // P4Info does not say which fields are signed.
-            match text.trim_start().starts_with('-') {
-                true => Err(format!("{text} is negative, and this is a number from 0; the same bits are {bits:#x}")),
-                false => Ok(bytestring::print(&bits)),
+            if text.trim_start().starts_with('-') {
+                Err(format!("{text} is negative, but this value is unsigned; the same bits are {bits:#x}"))
+            } else {
+                Ok(bytestring::print(&bits))
             }
         }
     }
@@ -27,7 +28,8 @@ pub fn parse(text: &str, width: i32) -> Result<Vec<u8>, String> {
 /// The mistake, as a sentence.
 pub fn parse_signed(text: &str, width: i32) -> Result<Vec<u8>, String> {
     let width = u32::try_from(width).unwrap_or(0);
-    entries_file::parse_value(text, width).map(|bits| bytestring::print_signed(&bits))
+    let bits = entries_file::parse_value(text, width).map_err(|error| error.to_string())?;
+    Ok(bytestring::print_signed(&bits))
 }
 
 /// Formats a byte string. Its name and width suggest the form.

@@ -1,4 +1,4 @@
-//! Value sets: the values that parsers select by and the control plane sets.
+//! Lists and changes value sets: the values that parsers select by and the control plane sets.
 
 use diagnostics::{Diagnostic, Diagnostics};
 use p4runtime_proto::config::ValueSet;
@@ -9,10 +9,10 @@ use serde_json::json;
 use super::entry::{self, Change};
 use super::set::set_to;
 use super::text::{self, Setting};
-use super::{Live, names, show};
+use super::{SwitchConnection, names, show};
 use crate::output::Failure;
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// `value-sets`
     pub fn value_sets(&self, wanted: Option<&str>) -> Result<(), Failure> {
         let all: Vec<_> = self.info.value_sets.iter().map(|set| (set, names::name(&set.preamble))).collect();
@@ -30,12 +30,11 @@ impl Live<'_> {
                 let Kind::ValueSetEntry(entry) = entity else { return Ok(()) };
                 let members: Vec<_> = entry.members.iter().map(|it| show::fields(&set.r#match, &it.r#match)).collect();
                 let name = names::name(&set.preamble);
-                match self.json {
-                    true => objects.push(json!({ "value_set": name, "size": set.size, "members": members })),
-                    false => {
-                        let shown = if members.is_empty() { "none".to_owned() } else { members.join(" | ") };
-                        self.output.print(&format!("{name}  {shown}\n"))?;
-                    }
+                if self.json {
+                    objects.push(json!({ "value_set": name, "size": set.size, "members": members }))
+                } else {
+                    let shown = if members.is_empty() { "none".to_owned() } else { members.join(" | ") };
+                    self.output.print(&format!("{name}  {shown}\n"))?;
                 }
                 Ok(())
             })?;
@@ -48,7 +47,7 @@ impl Live<'_> {
         let name = names::name(&set.preamble);
         let members = match line.trim() {
             "none" => Vec::new(),
-            line => self.read_line(line, &format!("no list of members of `{name}`"), |file, _, diagnostics| {
+            line => self.read_line(line, &format!("a valid list of members of `{name}`"), |file, _, diagnostics| {
                 let written = text::parse_alternatives(file, line, diagnostics)?;
                 Some(written.iter().map(|member| bind(set, member, diagnostics)).collect())
             })?,
@@ -71,15 +70,18 @@ fn bind(set: &ValueSet, written: &[Setting], diagnostics: &mut Diagnostics) -> V
             Some(name) => names::look("field", &name.text, &fields),
             None => fields.get(at).map(|(field, _)| *field).ok_or_else(|| {
                 (
-                    "there are more values than fields".to_owned(),
-                    format!("a member has {}, and members are separated by `|`", fields.len()),
+                    "too many values".to_owned(),
+                    format!("a member has {} fields; separate members with `|`", fields.len()),
                 )
             }),
         };
         let span = name.as_ref().map_or(value.span, |name| name.span);
-        let found = field.and_then(|field| match given.contains(&field.id) {
-            true => Err((format!("`{}` stands here twice", field.name), "members are separated by `|`".to_owned())),
-            false => Ok(field),
+        let found = field.and_then(|field| {
+            if given.contains(&field.id) {
+                Err((format!("`{}` is given twice", field.name), "separate members with `|`".to_owned()))
+            } else {
+                Ok(field)
+            }
         });
         match found {
             Ok(field) => {

@@ -1,4 +1,4 @@
-//! `triplane ctl watch`: the events that a switch sends to its controller, a line each.
+//! Runs `triplane ctl watch`: prints the events that a switch sends to its controller, a line each.
 
 use anyhow::anyhow;
 use p4runtime_client::{CallError, Code, Mastership, StreamEvent, Wakeup};
@@ -6,13 +6,13 @@ use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::{self, update::Type};
 use serde_json::{Value, json};
 
-use super::{Live, failure, names, objects, show, value};
+use super::{SwitchConnection, failure, names, objects, show, value};
 use crate::output::Failure;
 
 /// Maximum number of bytes of a packet in a line.
 const MAX_SHOWN: usize = 128;
 
-impl Live<'_> {
+impl SwitchConnection<'_> {
     /// Prints until Ctrl-C, or until the server goes away.
     pub fn watch(&self) -> Result<(), Failure> {
         let joined = self.client.become_primary_or_listen(self.election_id);
@@ -21,19 +21,19 @@ impl Live<'_> {
         match election_id {
             Some(id) => {
                 turned_on = self.turn_digests_on(id)?;
-                self.output.note(&format!("watching as the primary, with election id {id}; Ctrl-C ends"));
+                self.output.note(&format!("watching as the primary, with election id {id}; press Ctrl-C to stop"));
             }
             None => self.output.note(
-                "another controller is primary: digests, packets and idle entries go there, and only changes of the \
-                 primary are told here; --election-id takes its place; Ctrl-C ends",
+                "another controller is primary and receives digests, packets and idle timeouts; only changes of the \
+                 primary are shown here; use --election-id to replace it; press Ctrl-C to stop",
             ),
         }
         let result = loop {
             match self.client.next_event(&mut stream) {
                 Ok(Wakeup::Interrupted) => break Ok(()),
                 Ok(Wakeup::Event(event)) => self.print_event(&event)?,
-                Err(CallError::StreamEnded) => break Err(anyhow!("the server ended the stream").into()),
-                Err(error) => break Err(anyhow!("the server ended the stream: {}", failure::reason(&error)).into()),
+                Err(CallError::StreamEnded) => break Err(anyhow!("the server closed the stream").into()),
+                Err(error) => break Err(anyhow!("the server closed the stream: {}", failure::reason(&error)).into()),
             }
         };
         if let (Some(id), Ok(())) = (election_id, &result) {
@@ -83,8 +83,8 @@ impl Live<'_> {
                 let shown = id.map_or(String::new(), |id| format!(" (election id {id})"));
                 let (line, primary) = match mastership {
                     Mastership::Primary { .. } => (format!("this client is primary{shown}"), "this"),
-                    Mastership::Other { .. } => (format!("another controller is primary{shown}"), "another"),
-                    Mastership::Vacant { .. } => ("no controller is primary".to_owned(), "none"),
+                    Mastership::Backup { .. } => (format!("another controller is primary{shown}"), "another"),
+                    Mastership::NoPrimary { .. } => ("no controller is primary".to_owned(), "none"),
                 };
                 // An election id has 128 bits, more than a number of JSON holds.
                 let id = id.map(|id| id.to_string());
@@ -96,7 +96,7 @@ impl Live<'_> {
                     let known = header.and_then(|header| header.metadata.iter().find(|m| m.id == given.metadata_id));
                     match known {
                         Some(known) => (known.name.clone(), value::show(&known.name, known.bitwidth, &given.value)),
-                        None => (given.metadata_id.to_string(), p4runtime_server::bytestring::hex(&given.value)),
+                        None => (given.metadata_id.to_string(), p4runtime_proto::bytestring::hex(&given.value)),
                     }
                 });
                 let fields: Vec<(String, String)> = fields.collect();

@@ -1,4 +1,4 @@
-//! The demo: two hosts, a P4 router between them, and a report on their traffic.
+//! Runs the demo: two hosts, a P4 router between them, and a report on their traffic.
 //!
 //! ```text
 //!   h1 10.0.1.1 ──── [1] router [2] ──── h2 10.0.2.2
@@ -7,20 +7,20 @@
 //! If the kernel allows user namespaces, the hosts are real: namespaces with the kernel's own TCP/IP stack, and the
 //! router's ports are AF_PACKET sockets on veth links. Otherwise the same packets come from capture files.
 //!
-//! [`market`] is the second act.
+//! [`market`] is part two: market data.
 
-mod account;
 mod live;
 pub mod market;
 mod network;
 mod offline;
-mod traffic;
-mod witness;
+mod pings;
+mod recording;
+mod report;
 
-pub use account::Account;
 pub use live::live;
 pub use network::Network;
 pub use offline::offline;
+pub use report::DemoReport;
 
 use std::sync::Arc;
 

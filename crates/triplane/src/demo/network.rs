@@ -1,4 +1,4 @@
-//! Two hosts in namespaces, each linked to a third namespace in which the router runs.
+//! Creates the demo's network: two hosts in namespaces, each linked to a third namespace in which the router runs.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -7,14 +7,14 @@ use ports::namespace::{Namespace, NamespaceError, veth};
 use wire::ethernet::Address;
 
 /// Maximum wait for a link.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LINK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Address of the first host.
 pub const H1: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 1);
 /// Address of the second host.
 pub const H2: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 /// An address that no route leads to.
-pub const NOWHERE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
+pub const UNREACHABLE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 /// MAC address of the first host, as `examples/router/entries.json` expects it.
 pub const H1_MAC: Address = Address([2, 0, 0, 0, 1, 1]);
 /// MAC address of the second host.
@@ -35,12 +35,11 @@ pub struct Network {
 }
 
 impl Network {
-    /// Creates the network. The error says in a sentence why it cannot be created here.
-    pub fn new() -> Result<Network, String> {
-        Self::make().map_err(|error| error.to_string())
-    }
-
-    fn make() -> Result<Network, NamespaceError> {
+    /// Creates the network.
+    ///
+    /// # Errors
+    /// If namespaces cannot be created here.
+    pub fn new() -> Result<Network, NamespaceError> {
         let router = Namespace::new_user()?;
         router.disable_ipv6()?;
         let h1 = host("h1", H1, H1_MAC, &router, INTERFACES[0])?;
@@ -62,8 +61,8 @@ fn host(
     host.set_mac("eth0", mac.0)?;
     host.set_up("eth0")?;
     router.set_up(interface)?;
-    host.wait_for_link("eth0", PATIENCE)?;
-    router.wait_for_link(interface, PATIENCE)?;
+    host.wait_for_link("eth0", LINK_TIMEOUT)?;
+    router.wait_for_link(interface, LINK_TIMEOUT)?;
     host.add_address("eth0", IpAddr::V4(address), 24)?;
     let [a, b, c, _] = address.octets();
     host.add_route(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0, IpAddr::from([a, b, c, 254]))?;

@@ -1,4 +1,4 @@
-//! The demo without namespaces: the same packets from capture files.
+//! Runs the demo without namespaces: the same packets, from capture files.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,24 @@ use switch::PortId;
 use wire::ethernet::{self, Address};
 use wire::{arp, icmpv4, ipv4};
 
-use super::account::{Account, Mode};
-use super::network::{GATEWAY_MACS, H1, H1_MAC, H2, H2_MAC, NOWHERE};
-use super::traffic::Pings;
-use super::witness::{Memory, Witness};
+use super::network::{GATEWAY_MACS, H1, H1_MAC, H2, H2_MAC, UNREACHABLE};
+use super::pings::Pings;
+use super::recording::{RecordedFrames, RecordingPort};
+use super::report::{DemoReport, Mode};
 use crate::output::{Failure, Output};
 
 const PINGS: u16 = 5;
-const LOST: u16 = 3;
+/// Number of pings to an address without a route.
+const UNROUTABLE_PINGS: u16 = 3;
 
 /// Number of packets in the part that measures the rate.
-const MANY: u32 = 100_000;
+const BULK_PACKETS: u32 = 100_000;
 
 /// Time between two packets, in nanoseconds.
 const GAP_NS: u64 = 10_000;
 
-/// Runs the demo over files; `reason` says why.
-pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
+/// Runs the demo on capture files. `reason` is why the live demo is not possible; the report shows it.
+pub fn offline(reason: &str, output: &Output) -> Result<DemoReport, Failure> {
     let directory = Directory::new()?;
     let [h1_in, h2_in] = ["h1.pcap", "h2.pcap"].map(|name| directory.0.join(name));
     let [h1_out, h2_out] = ["to-h1.pcap", "to-h2.pcap"].map(|name| directory.0.join(name));
@@ -41,25 +42,26 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
         from_h1.push(ping(gateway_1, H1_MAC, H1, H2, request));
         from_h2.push(ping(gateway_2, H2_MAC, H2, H1, reply));
     }
-    for sequence in 1..=LOST {
-        from_h1.push(ping(gateway_1, H1_MAC, H1, NOWHERE, icmpv4::Repr::EchoRequest { identifier, sequence }));
+    for sequence in 1..=UNROUTABLE_PINGS {
+        from_h1.push(ping(gateway_1, H1_MAC, H1, UNREACHABLE, icmpv4::Repr::EchoRequest { identifier, sequence }));
     }
     let bulk = ping(gateway_1, H1_MAC, H1, H2, icmpv4::Repr::EchoRequest { identifier, sequence: 0 });
-    write(&h1_in, 0, from_h1.iter().chain(std::iter::repeat_n(&bulk, MANY as usize)))?;
+    write(&h1_in, 0, from_h1.iter().chain(std::iter::repeat_n(&bulk, BULK_PACKETS as usize)))?;
+    // Half a gap later, so each reply comes after its request.
     write(&h2_in, GAP_NS / 2, from_h2.iter())?;
 
-    let memory = Memory::default();
+    let memory = RecordedFrames::default();
     let mut ports = Vec::new();
     for (port, input, out) in [(1, &h1_in, &h1_out), (2, &h2_in, &h2_out)] {
         let driver: Box<dyn Port> = Box::new(PcapPort::open(Some(input), Some(out))?);
-        let witness = Witness { driver, port, memory: memory.clone() };
-        ports.push(PortDrivers::single(PortId(port), witness));
+        let recording_port = RecordingPort { driver, port, memory: memory.clone() };
+        ports.push(PortDrivers::single(PortId(port), recording_port));
     }
     let report = RunConfig::new(super::switch(output)?, ports).run_offline();
-    let answered = answers(&h1_out)?;
+    let answered = count_echo_replies(&h1_out)?;
     let pings = Pings { sent: u32::from(PINGS), received: answered.0, median: Duration::ZERO, ttl: answered.1 };
     let mode = Mode::Offline(reason.to_owned());
-    Account::new(mode, pings, None, u32::from(LOST), &memory.frames(), &report, output)
+    DemoReport::new(mode, pings, None, u32::from(UNROUTABLE_PINGS), &memory.frames(), &report, output)
 }
 
 /// A directory that is removed with everything in it.
@@ -69,7 +71,7 @@ impl Directory {
     /// Creates an empty directory.
     pub(super) fn new() -> Result<Directory, Failure> {
         let path = std::env::temp_dir().join(format!("triplane-demo-{}", std::process::id()));
-        std::fs::create_dir(&path).with_context(|| format!("cannot make the directory {}", path.display()))?;
+        std::fs::create_dir(&path).with_context(|| format!("cannot create the directory {}", path.display()))?;
         Ok(Directory(path))
     }
 }
@@ -92,7 +94,7 @@ fn write<'a>(path: &Path, start_ns: u64, frames: impl Iterator<Item = &'a Vec<u8
 }
 
 /// Counts the echo replies in a capture. Returns their number and the time to live of the last.
-fn answers(path: &Path) -> Result<(u32, u8), Failure> {
+fn count_echo_replies(path: &Path) -> Result<(u32, u8), Failure> {
     let shown = path.display();
     let file = std::fs::File::open(path).with_context(|| format!("cannot read {shown}"))?;
     let mut reader = wire::pcap::Reader::new(std::io::BufReader::new(file)).with_context(|| format!("{shown}"))?;
@@ -106,15 +108,15 @@ fn answers(path: &Path) -> Result<(u32, u8), Failure> {
     Ok((count, ttl))
 }
 
-fn arp_request(mac: Address, own: Ipv4Addr, asked: Ipv4Addr) -> Vec<u8> {
+fn arp_request(sender_mac: Address, sender_ip: Ipv4Addr, target_ip: Ipv4Addr) -> Vec<u8> {
     let request = arp::Repr {
         operation: arp::Operation::Request,
-        sender: mac,
-        sender_ip: own,
+        sender: sender_mac,
+        sender_ip,
         target: Address([0; 6]),
-        target_ip: asked,
+        target_ip,
     };
-    let frame = ethernet::Repr { destination: Address::BROADCAST, source: mac, ethertype: ethernet::ARP };
+    let frame = ethernet::Repr { destination: Address::BROADCAST, source: sender_mac, ethertype: ethernet::ARP };
     frame.packet(&request.message())
 }
 

@@ -1,4 +1,4 @@
-//! The command line of `triplane lab`.
+//! Defines the command line of `triplane lab`.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use clap::{Args, Subcommand, ValueHint};
 
 pub const AFTER_HELP: &str = "\
 A network of P4 switches on this machine, from one file:
-  triplane lab new fat-tree --k 4 > lab.toml   make a topology
-  triplane lab check lab.toml                  every mistake in it
-  triplane lab sim lab.toml                    run it in virtual time: who reaches whom
+  triplane lab new fat-tree --k 4 > lab.toml   generate a topology
+  triplane lab check lab.toml                  report every error in it
+  triplane lab sim lab.toml                    run it in virtual time: which hosts reach which
   triplane lab sim lab.toml --scenario load.toml --out results --plot
   triplane lab sim lab.toml --scenario faults.toml --seeds 1000
-  triplane lab up lab.toml                     the same with real hosts: namespaces
+  triplane lab up lab.toml                     run it live, with namespaces as hosts
   triplane lab run lab.toml --scenario faults.toml
   triplane lab exec h1 ping -c 3 10.0.0.2
   triplane lab pcap s1:1 | tcpdump -r -
   triplane lab down
 
-The topology.json files of the public P4 tutorials are read as they are; name
-their program: --program basic.p4. docs/lab.md describes both kinds of files.";
+The topology.json files of the public P4 tutorials are read unchanged; pass their
+program with --program basic.p4. docs/lab.md describes both file formats.";
 
 /// `triplane lab`
 #[derive(Args, Debug)]
@@ -31,20 +31,20 @@ pub struct LabArgs {
 /// The subcommands of `triplane lab`.
 #[derive(Subcommand, Debug)]
 pub enum LabCommand {
-    /// Print a topology: lab.toml for a network of a known shape.
+    /// Print a lab.toml for a network of a standard shape.
     New(NewArgs),
-    /// Report every mistake in a topology, its programs and entries.
+    /// Report every error in a topology, its programs and entries.
     Check(CheckArgs),
-    /// Run a network in virtual time: exact, repeatable, faster than real time.
+    /// Simulate a network in virtual time: exact, repeatable, faster than real time.
     Sim(Box<SimArgs>),
     /// Start a network of namespaces and links, with real hosts and real programs. Needs root, or user namespaces.
     Up(UpArgs),
-    /// Start a network, play a scenario on it in real time, and end it.
+    /// Start a network, play a scenario on it in real time, and tear it down.
     Run(Box<RunArgs>),
     /// Play a scenario on a network that is up; `run` starts this.
     #[command(hide = true)]
     Play(Box<RunArgs>),
-    /// End a network that is up; nothing of it stays behind.
+    /// Tear down a running network completely.
     Down(DownArgs),
     /// Run a command on a host.
     Exec(ExecArgs),
@@ -55,27 +55,27 @@ pub enum LabCommand {
         /// The network.
         #[command(flatten)]
         lab: NameArgs,
-        /// Print it as JSON.
+        /// Print the state as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Crash a switch: it forwards nothing, and its state is lost.
+    /// Crash a switch: it stops forwarding, and its state is lost.
     Fail(NodeArgs),
     /// Restart a crashed switch in its initial state.
     Heal(NodeArgs),
-    /// Take a link down or up.
+    /// Set a link down or up.
     Link(LinkArgs),
-    /// Capture the frames that pass a switch's port, into a file or a pipe.
+    /// Capture the frames that pass through a switch port, to a file or a pipe.
     Pcap(PcapArgs),
-    /// Fail, with the reason, where no network can be created.
+    /// Exit with an error that gives the reason if no live network can be created here.
     #[command(hide = true)]
     Allowed,
-    /// Hold a network; `up` starts this.
+    /// Run the daemon of a network; `up` starts this.
     #[command(hide = true)]
-    Hold(HoldArgs),
-    /// Run one switch of a network; `hold` starts this.
+    Daemon(DaemonArgs),
+    /// Run one switch of a network; `daemon` starts this.
     #[command(hide = true)]
-    Solo(SoloArgs),
+    Switch(SwitchMainArgs),
 }
 
 /// `triplane lab up`
@@ -84,7 +84,7 @@ pub struct UpArgs {
     /// The network to start.
     #[command(flatten)]
     pub live: LiveArgs,
-    /// Name of the network; by default the name of its file.
+    /// Name of the network; by default the name of its topology file.
     #[arg(long)]
     pub name: Option<String>,
 }
@@ -112,14 +112,14 @@ pub struct LiveArgs {
     /// Seed of link losses and of the programs' random numbers; by default the scenario's seed, or 1.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Interpret programs instead of compiling them to machine code.
+    /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
-    /// Run every switch in a process of its own, so that a crash leaves the others running.
+    /// Run every switch in its own process, so that a crash does not affect the others.
     #[arg(long)]
     pub isolate: bool,
-    /// Let controllers reach every switch: the first at 127.0.0.1:50051 or at this address, the others at the ports
-    /// that follow; device ids count from 0. A topology may also request it, switch by switch.
+    /// Serve P4Runtime for every switch: the first at 127.0.0.1:50051 or at this address, the others at the following
+    /// ports; device ids start at 0. A topology can also request this for single switches.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = first_address)]
     pub p4runtime: Option<std::net::SocketAddr>,
 }
@@ -133,18 +133,19 @@ impl LiveArgs {
 
 /// Parses the value of `--p4runtime`.
 fn first_address(text: &str) -> Result<std::net::SocketAddr, String> {
-    let address = crate::control::address_or(text, super::endpoints::FIRST_PORT)
-        .map_err(|_| "give ADDRESS:PORT or PORT, or put --p4runtime behind the topology".to_owned())?;
+    let address = crate::control::address_or(text, lab_live::DEFAULT_CONTROLLER_PORT).map_err(|_| {
+        "expected ADDRESS:PORT or PORT; to use the default address, put --p4runtime after the topology".to_owned()
+    })?;
     match address.port() {
-        0 => Err("a port is a number from 1 to 65535: the switches take it and those behind it".to_owned()),
+        0 => Err("the port must be from 1 to 65535: the switches use it and the following ports".to_owned()),
         _ => Ok(address),
     }
 }
 
-/// `triplane lab hold`
+/// `triplane lab daemon`
 #[derive(Args, Debug)]
-pub struct HoldArgs {
-    /// The network to hold.
+pub struct DaemonArgs {
+    /// The network.
     #[command(flatten)]
     pub live: LiveArgs,
     /// Name of the network.
@@ -152,15 +153,15 @@ pub struct HoldArgs {
     pub name: String,
     /// End at the end of standard input, which comes when the process that started this one ends.
     #[arg(long)]
-    pub tied: bool,
+    pub bound: bool,
 }
 
-/// `triplane lab solo`
+/// `triplane lab switch`
 #[derive(Args, Debug)]
-pub struct SoloArgs {
+pub struct SwitchMainArgs {
     /// The network.
     #[command(flatten)]
-    pub hold: HoldArgs,
+    pub daemon: DaemonArgs,
     /// The switch.
     #[arg(long)]
     pub switch: String,
@@ -169,7 +170,7 @@ pub struct SoloArgs {
 /// Selects a network that is up.
 #[derive(Args, Debug)]
 pub struct NameArgs {
-    /// The network's name; not needed while only one is up.
+    /// The network's name; optional if only one is running.
     #[arg(long, value_name = "NAME")]
     pub lab: Option<String>,
 }
@@ -177,9 +178,9 @@ pub struct NameArgs {
 /// `triplane lab down`
 #[derive(Args, Debug)]
 pub struct DownArgs {
-    /// The network's name; not needed while only one is up.
+    /// The network's name; optional if only one is running.
     pub lab: Option<String>,
-    /// End all networks that are up.
+    /// Tear down all running networks.
     #[arg(long, conflicts_with = "lab")]
     pub all: bool,
 }
@@ -248,7 +249,7 @@ pub struct PcapArgs {
     pub lab: NameArgs,
     /// The port, for example s1:2.
     pub port: String,
-    /// The file; - for standard output, to pipe into tcpdump or Wireshark.
+    /// The output file; - for standard output, to pipe into tcpdump or Wireshark.
     #[arg(default_value = "-", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 }
@@ -259,10 +260,10 @@ pub struct NewArgs {
     /// The shape.
     #[command(subcommand)]
     pub kind: NewKind,
-    /// The rate of links, for example 1Gbps.
+    /// Rate of the links, for example 1Gbps.
     #[arg(long, global = true)]
     pub rate: Option<lab::Rate>,
-    /// The delay of links, for example 10us.
+    /// Delay of the links, for example 10us.
     #[arg(long, global = true)]
     pub delay: Option<lab::Delay>,
     /// Queue capacity at each end of a link, in frames.
@@ -282,7 +283,7 @@ pub enum NewKind {
         #[arg(long, default_value_t = 1)]
         hosts: u32,
     },
-    /// A line whose ends are joined.
+    /// Switches in a ring.
     Ring {
         /// Number of switches.
         #[arg(long, default_value_t = 4)]
@@ -320,10 +321,10 @@ pub enum NewKind {
         /// Hosts on each side.
         #[arg(long, default_value_t = 2)]
         hosts: u32,
-        /// The rate of the link in the middle.
+        /// Rate of the link in the middle.
         #[arg(long)]
         middle_rate: Option<lab::Rate>,
-        /// The delay of the link in the middle.
+        /// Delay of the link in the middle.
         #[arg(long)]
         middle_delay: Option<lab::Delay>,
     },
@@ -350,7 +351,7 @@ pub struct TopologyArgs {
     /// A lab.toml, or a topology.json of the public P4 tutorials.
     #[arg(value_name = "LAB", value_hint = ValueHint::FilePath)]
     pub topology: PathBuf,
-    /// The program of the switches for which the topology names none.
+    /// The program of switches for which the topology specifies none.
     #[arg(long, value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
 }
@@ -372,22 +373,23 @@ pub struct SimArgs {
     /// The scenario: traffic, faults and expectations; without it, all hosts ping each other.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub scenario: Option<PathBuf>,
-    /// Seed of everything random, instead of the scenario's seed.
+    /// Seed of all random numbers, instead of the scenario's seed.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Run this many seeds, from --seed on, and report those that miss what the scenario expects.
-    #[arg(long, value_name = "N", conflicts_with_all = ["out", "plot"], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    /// Run this many seeds, starting at --seed, and report those that do not meet the scenario's expectations.
+    #[arg(long, value_name = "N", conflicts_with_all = ["out", "plot"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub seeds: Option<u64>,
-    /// Number of threads; the result does not depend on it.
+    /// Number of threads; it does not affect the results.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub threads: u16,
     /// Write time series (CSV) and the scenario's captures to this directory.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// Draw throughput, queues and latencies, as SVG and PNG, beside the time series.
+    /// Plot throughput, queues and latencies, as SVG and PNG, next to the time series.
     #[arg(long, requires = "out")]
     pub plot: bool,
-    /// Interpret programs instead of compiling them to machine code.
+    /// Use the interpreter instead of machine code.
     #[arg(long)]
     pub interpret: bool,
     /// Print the results as JSON.

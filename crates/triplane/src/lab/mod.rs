@@ -1,26 +1,26 @@
-//! `triplane lab`: networks of several switches and hosts.
+//! Runs `triplane lab`: networks of several switches and hosts.
 //!
 //! [`network`] brings a topology, its programs and entries together; [`simulate`] runs it in virtual time, and
 //! [`report`], [`series`] (of [`tables`]) and [`plot`] (also as [`picture`]s) show the results. [`live`] runs it with
 //! namespaces and real links.
 
 pub mod args;
-mod element;
-mod endpoints;
 mod live;
 mod network;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod picture;
 mod plot;
+mod relaunch;
 mod report;
 mod series;
 mod simulate;
+mod simulated_switch;
 mod tables;
 mod writes;
 
 use lab::Shape;
-use lab::generate::{Kind, generate};
+use lab::generate::{NetworkKind, generate};
 
 use crate::output::{Failure, Output};
 use args::{LabArgs, LabCommand, NewArgs, NewKind};
@@ -46,9 +46,9 @@ pub fn run(args: &LabArgs, output: &Output) -> Result<(), Failure> {
         LabCommand::Heal(args) => live::fail(args, false, output),
         LabCommand::Link(args) => live::link(args, output),
         LabCommand::Pcap(args) => live::pcap(args, output),
-        LabCommand::Allowed => live::allowed(),
-        LabCommand::Hold(args) => live::hold(args, output),
-        LabCommand::Solo(args) => live::solo(args, output),
+        LabCommand::Allowed => Ok(lab_live::check_permission()?),
+        LabCommand::Daemon(args) => live::daemon(args, output),
+        LabCommand::Switch(args) => live::switch(args, output),
     }
 }
 
@@ -62,18 +62,19 @@ fn new(args: &NewArgs, output: &Output) -> Result<(), Failure> {
     };
     let mut middle = shape;
     let kind = match args.kind {
-        NewKind::Line { switches, hosts } => Kind::Line { switches, hosts },
-        NewKind::Ring { switches, hosts } => Kind::Ring { switches, hosts },
-        NewKind::Star { hosts } => Kind::Star { hosts },
-        NewKind::LeafSpine { leaves, spines, hosts } => Kind::LeafSpine { leaves, spines, hosts },
-        NewKind::FatTree { k } => Kind::FatTree { k },
+        NewKind::Line { switches, hosts } => NetworkKind::Line { switches, hosts },
+        NewKind::Ring { switches, hosts } => NetworkKind::Ring { switches, hosts },
+        NewKind::Star { hosts } => NetworkKind::Star { hosts },
+        NewKind::LeafSpine { leaves, spines, hosts } => NetworkKind::LeafSpine { leaves, spines, hosts },
+        NewKind::FatTree { k } => NetworkKind::FatTree { k },
         NewKind::Dumbbell { hosts, middle_rate, middle_delay } => {
             middle.rate = middle_rate.or(middle.rate);
             middle.delay = middle_delay.unwrap_or(middle.delay);
-            Kind::Dumbbell { hosts }
+            NetworkKind::Dumbbell { hosts }
         }
-        NewKind::Random { switches, extra, hosts, seed } => Kind::Random { switches, extra, hosts, seed },
+        NewKind::Random { switches, extra, hosts, seed } => NetworkKind::Random { switches, extra, hosts, seed },
     };
-    let topology = generate(kind, shape, middle).map_err(|impossible| Failure::Usage(impossible.to_string()))?;
+    let topology = generate(kind, shape, middle, network::MAX_PORT)
+        .map_err(|impossible| Failure::Usage(impossible.to_string()))?;
     output.print(&lab::emit(&topology))
 }

@@ -1,4 +1,4 @@
-//! A topology with the programs and entries of its switches.
+//! Loads a topology with the programs and entries of its switches.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,23 +8,26 @@ use std::sync::{Arc, OnceLock};
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use lab::routes::ShortestPaths;
-use lab::{Entries, Node, Program, Topology};
+use lab::{Entries, Node, SwitchProgram, Topology};
+use lab_live::ControllerEndpoint;
 use p4runtime_server::Pipeline;
 use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 
 use super::args::TopologyArgs;
-use super::element::Simulated;
-use super::endpoints::{self, Served};
+use super::simulated_switch::Simulated;
 use super::writes::Writes;
 use crate::load::{self, Loader};
 use crate::output::{Failure, Output};
+
+/// The largest port number of a switch.
+pub const MAX_PORT: u32 = v1model::MAX_PORT as u32;
 
 /// A network, ready to run: everything in it has been checked.
 pub struct Network {
     pub topology: Topology,
     /// P4Runtime endpoints of live switches, in the order of the topology.
-    pub endpoints: Vec<Option<Served>>,
+    pub endpoints: Vec<Option<ControllerEndpoint>>,
     switches: BTreeMap<usize, Ready>,
 }
 
@@ -81,14 +84,14 @@ impl Network {
         let mut map = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
         let file = map.add(&args.topology.display().to_string(), text.as_str());
-        let topology = lab::read::read_partly(file, &text, &mut diagnostics);
+        let topology = lab::read::read_partly(file, &text, MAX_PORT, &mut diagnostics);
         let topology = if diagnostics.has_errors() { Err(topology) } else { Ok(topology) };
         let folder = args.topology.parent().unwrap_or(Path::new("")).to_owned();
         let endpoints = match (&topology, wanted.live) {
-            (Ok(topology), Some(live)) => endpoints::allot(topology, live.p4runtime, &mut diagnostics),
+            (Ok(topology), Some(live)) => lab_live::assign_endpoints(topology, live.p4runtime, &mut diagnostics),
             (Ok(topology), None) => {
                 // Nothing is served, but an address conflict is still a mistake.
-                endpoints::allot(topology, None, &mut diagnostics);
+                lab_live::assign_endpoints(topology, None, &mut diagnostics);
                 vec![None; topology.switches.len()]
             }
             (Err(_), _) => Vec::new(),
@@ -151,7 +154,7 @@ impl Network {
     }
 
     /// Connects a switch to its links. Frames queue for the links inside the switch, where programs can read the queue
-    /// depth, and not behind it.
+    /// depth, and not after it.
     fn wired(&self, at: usize, mut switch: Switch) -> Switch {
         let ready = &self.switches[&at];
         for link in &self.topology.links {
@@ -192,7 +195,7 @@ impl Reader<'_> {
     fn switches(
         &mut self,
         topology: &Topology,
-        endpoints: &[Option<Served>],
+        endpoints: &[Option<ControllerEndpoint>],
         wanted: &Wanted<'_>,
         output: &Output,
     ) -> Result<BTreeMap<usize, Ready>, Failure> {
@@ -266,11 +269,11 @@ impl Reader<'_> {
     }
 
     /// Returns the program of a switch and the place that names it; `None` if no program is named.
-    fn named(&self, switch: &lab::Switch) -> Option<(PathBuf, Span)> {
+    fn named(&self, switch: &lab::TopologySwitch) -> Option<(PathBuf, Span)> {
         match &switch.program {
-            Program::Router => Some((PathBuf::from(ROUTER), switch.span)),
-            Program::File(name, span) => Some((self.place(name), *span)),
-            Program::Unsaid => self.args.program.clone().map(|path| (path, switch.span)),
+            SwitchProgram::Router => Some((PathBuf::from(ROUTER), switch.span)),
+            SwitchProgram::File(name, span) => Some((self.place(name), *span)),
+            SwitchProgram::Unsaid => self.args.program.clone().map(|path| (path, switch.span)),
         }
     }
 
@@ -303,9 +306,9 @@ impl Reader<'_> {
     }
 
     /// Reports a switch for which no program is named.
-    fn unsaid(&mut self, switch: &lab::Switch) {
-        let message = format!("the topology does not say which program `{}` runs", switch.name);
-        self.finding(switch.span, message, "name one with --program");
+    fn unsaid(&mut self, switch: &lab::TopologySwitch) {
+        let message = format!("the topology specifies no program for `{}`", switch.name);
+        self.finding(switch.span, message, "specify one with --program");
     }
 
     /// Resolves the path of a file that the topology names. The tutorials name their files relative to the exercise,

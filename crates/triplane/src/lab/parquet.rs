@@ -1,4 +1,4 @@
-//! Tables as Parquet files, for column readers: pandas, Polars, DuckDB.
+//! Writes tables as Parquet files, for column readers: pandas, Polars, DuckDB.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,13 +11,13 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::tables::{Column, Table};
+use super::tables::{Column, ResultTable};
 
 /// Rows per row group, which a reader has to hold in memory at once.
 const GROUP: usize = 1 << 20;
 
 /// Writes a table with the same columns as the CSV file: texts as UTF-8, whole numbers as 64 bits, others as doubles.
-pub fn write(path: &Path, table: &Table) -> Result<()> {
+pub fn write(path: &Path, table: &ResultTable) -> Result<()> {
     let columns = table.columns.iter().map(|(name, column)| described(name, column)).collect::<Result<Vec<_>>>()?;
     let schema = Arc::new(Type::group_type_builder(table.name).with_fields(columns).build()?);
     let properties = Arc::new(WriterProperties::builder().build());
@@ -69,11 +69,11 @@ mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
 
-    use super::super::tables::{Column, Table};
+    use super::super::tables::{Column, ResultTable};
 
     #[test]
     fn a_table_is_read_back_as_it_was() {
-        let table = Table {
+        let table = ResultTable {
             name: "queues",
             columns: vec![
                 ("from", Column::Text(vec![Arc::from("s1:2"), Arc::from("höst, \"h1\"")])),

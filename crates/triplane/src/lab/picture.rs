@@ -1,4 +1,4 @@
-//! Raster images (PNG). Letters come from a built-in bitmap font, so that no fonts need to be installed.
+//! Draws raster images (PNG). Letters come from a built-in bitmap font, so no fonts need to be installed.
 
 use std::io;
 use std::path::{Path, PathBuf};

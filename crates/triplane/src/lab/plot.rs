@@ -1,4 +1,4 @@
-//! Charts of a simulation's results, as SVG and PNG.
+//! Draws charts of a simulation's results, as SVG and PNG.
 
 use std::error::Error;
 use std::ops::Range;
@@ -41,7 +41,7 @@ pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<()
         let points = samples.map(|sample| (sample.at.as_ns() as f64 / 1e9, sample.waiting as f64)).collect();
         (format!("{} to {}", topology.end_name(link.from), topology.end_name(link.to)), points)
     });
-    draw(folder, "queues", "The longest queues", "time, s", "frames that wait", queues.collect())?;
+    draw(folder, "queues", "Longest queues", "time, s", "queued frames", queues.collect())?;
 
     let probes: Vec<Line> = results
         .traffic
@@ -53,14 +53,14 @@ pub fn write(folder: &Path, topology: &Topology, results: &Results) -> Result<()
         })
         .collect();
     if !probes.is_empty() {
-        draw(folder, "probes", "What probes read", "time, s", "", probes)?;
+        draw(folder, "probes", "Values read by probes", "time, s", "", probes)?;
     }
 
     let latencies = results.traffic.iter().filter(|flow| !flow.measured.latency.is_empty()).map(|flow| {
         let points = cumulative(&flow.measured).into_iter().map(|(ns, share)| (ns as f64 / 1e3, share)).collect();
         (flow.name.clone(), points)
     });
-    draw(folder, "latency", "Latency", "latency, us", "share not slower", latencies.collect())
+    draw(folder, "latency", "Latency", "latency, us", "cumulative share", latencies.collect())
 }
 
 /// Draws a chart twice: as vectors (SVG) and as pixels (PNG).

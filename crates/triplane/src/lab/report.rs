@@ -1,4 +1,4 @@
-//! Results of a simulation, for people and for programs.
+//! Renders the results of a simulation as text and as JSON.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
             text.push_str(&format!("  {} -> {}: {missing} of {}\n", pair.from, pair.to, pair.measured.sent));
         }
         if silent.len() > LINKS {
-            text.push_str(&format!("  and {} pairs more\n", silent.len() - LINKS));
+            text.push_str(&format!("  and {} more pairs\n", silent.len() - LINKS));
         }
     }
     text.push_str(&values(&results.traffic));
@@ -37,13 +37,14 @@ pub fn text(network: &Network, results: &Results, seed: u64, took: Duration) -> 
     if results.totals.lost_on_arrival > 0 {
         let lost = grouped(results.totals.lost_on_arrival);
         text.push_str(&format!(
-            "\n{lost} frames came to what was down, by a link that went down, or to a slow host for which too many waited\n"
+            "\n{lost} frames were lost on arrival: at a node that was down, on a link that went down, or at a slow \
+             host with a full queue\n"
         ));
     }
     let seconds = took.as_secs_f64().max(1e-9);
     let totals = results.totals;
     text.push_str(&format!(
-        "\n{} switch hops and {} deliveries in {:.2} s: {} hops a second\n",
+        "\n{} switch hops and {} deliveries in {:.2} s: {} hops/s\n",
         grouped(totals.switch_hops),
         grouped(totals.delivered),
         seconds,
@@ -65,9 +66,12 @@ pub fn traffic(traffic: &[FlowResult]) -> String {
     }
     for flow in traffic {
         let measured = &flow.measured;
-        let latency = |share| match measured.latency.is_empty() {
-            true => String::new(),
-            false => duration(measured.latency.value_at_quantile(share)),
+        let latency = |share| {
+            if measured.latency.is_empty() {
+                String::new()
+            } else {
+                duration(measured.latency.value_at_quantile(share))
+            }
         };
         let rate = measured.rate_bps();
         // Flows without end are counted neither as sent nor as received.
@@ -95,7 +99,7 @@ pub fn traffic(traffic: &[FlowResult]) -> String {
 
 /// Formats the values that probes read.
 pub fn values(traffic: &[FlowResult]) -> String {
-    let mut rows = vec![["what probes read", "", "values", "least", "mean", "most", "last"].map(str::to_owned)];
+    let mut rows = vec![["values of probes", "", "values", "min", "mean", "max", "last"].map(str::to_owned)];
     for (flow, value) in traffic.iter().flat_map(|flow| flow.values.iter().map(move |value| (flow, value))) {
         let all = || value.points.iter().map(|(_, value)| *value);
         let mean = all().sum::<f64>() / value.points.len() as f64;
@@ -105,13 +109,15 @@ pub fn values(traffic: &[FlowResult]) -> String {
             all().fold(f64::NAN, f64::max),
             all().next_back().unwrap_or(f64::NAN),
         ];
-        let [least, mean, most, last] = numbers.map(|number| match number.is_nan() {
-            true => String::new(),
-            false if number.abs() >= 1000.0 => {
+        let [least, mean, most, last] = numbers.map(|number| {
+            if number.is_nan() {
+                String::new()
+            } else if number.abs() >= 1000.0 {
                 let sign = if number < 0.0 { "-" } else { "" };
                 format!("{sign}{}", grouped(number.abs().round() as u64))
+            } else {
+                three_digits(number)
             }
-            false => three_digits(number),
         });
         let count = grouped(value.points.len() as u64);
         rows.push([flow.name.clone(), value.name.clone(), count, least, mean, most, last]);
@@ -142,7 +148,7 @@ fn links(topology: &Topology, results: &Results) -> String {
     }
     let more = worst.len().saturating_sub(LINKS);
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
-    format!("\nWhere frames were dropped\n{}{more}", table(&rows, &[1, 2, 3, 4, 5, 6]))
+    format!("\nDropped frames by link\n{}{more}", table(&rows, &[1, 2, 3, 4, 5, 6]))
 }
 
 /// Formats the state of a network that is up.
@@ -249,13 +255,14 @@ fn three_digits(value: f64) -> String {
 pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
     let flow = |flow: &FlowResult| {
         let measured = &flow.measured;
-        let latency = match measured.latency.is_empty() {
-            true => Value::Null,
-            false => json!({
+        let latency = if measured.latency.is_empty() {
+            Value::Null
+        } else {
+            json!({
                 "min": measured.latency.min(), "p50": measured.latency.value_at_quantile(0.5),
                 "p99": measured.latency.value_at_quantile(0.99), "max": measured.latency.max(),
                 "mean": measured.latency.mean(),
-            }),
+            })
         };
         json!({
             "traffic": flow.name, "from": flow.from, "to": flow.to, "unit": flow.unit, "sent": measured.sent,

@@ -1,15 +1,15 @@
-//! Tables as files: CSV, and Parquet where the build has it.
+//! Writes tables to files: CSV, and Parquet where the build has it.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context;
 
-use super::tables::{Column, Table};
+use super::tables::{Column, ResultTable};
 use crate::output::Failure;
 
 /// Writes each table to a file that bears the table's name.
-pub fn write(folder: &Path, tables: &[Table]) -> Result<(), Failure> {
+pub fn write(folder: &Path, tables: &[ResultTable]) -> Result<(), Failure> {
     for table in tables {
         let path = folder.join(format!("{}.csv", table.name));
         std::fs::write(&path, csv(table)).with_context(|| format!("cannot write {}", path.display()))?;
@@ -23,7 +23,7 @@ pub fn write(folder: &Path, tables: &[Table]) -> Result<(), Failure> {
 }
 
 /// Formats a table as CSV (RFC 4180), with a header line.
-fn csv(table: &Table) -> String {
+fn csv(table: &ResultTable) -> String {
     let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
     let mut text = names.join(",") + "\n";
     for row in 0..table.rows() {
@@ -44,8 +44,5 @@ fn csv(table: &Table) -> String {
 
 /// Formats a text as a CSV field.
 fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
+    if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

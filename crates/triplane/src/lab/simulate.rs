@@ -1,4 +1,4 @@
-//! `triplane lab sim`.
+//! Runs `triplane lab sim`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,21 +10,19 @@ use std::time::Instant;
 use anyhow::Context;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use lab::Topology;
-use lab::scenario::{Results, Run, Scenario, TrafficKind, prepare};
+use lab::scenario::{Results, Run, Scenario, TrafficKind, prepare, run_seeds};
 use lab::sim::Capture;
+use lab_live::traffic::ReplayedFrames;
 use serde_json::json;
 use wire::pcap;
 
 use super::args::SimArgs;
-use super::network::{Network, reason};
+use super::network::{MAX_PORT, Network, reason};
 use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
 use crate::load;
 use crate::output::{Failure, Output};
 use crate::progress::Progress;
-
-/// The frames of the captures that a scenario replays, by name, each with its time in nanoseconds.
-pub type Replays = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
 
 /// The most frames of one capture that a scenario replays, and the most bytes of all captures.
 const MAX_REPLAYED: usize = 10_000_000;
@@ -52,7 +50,7 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
     let text = load::read_regular(path, lab::read::MAX_BYTES as u64)?;
     let file = map.add(&path.display().to_string(), text.as_str());
     let mut diagnostics = Diagnostics::new();
-    let scenario = lab::scenario::read(file, &text, topology, &mut diagnostics);
+    let scenario = lab::scenario::read(file, &text, topology, MAX_PORT, &mut diagnostics);
     output.diagnostics(&map, &diagnostics);
     match scenario {
         Some(scenario) => Ok((scenario, map)),
@@ -62,9 +60,14 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
 
 /// Reads the captures that a scenario replays, which lie beside its file. Diagnostics have been printed when this
 /// returns.
-pub fn replays(file: Option<&Path>, scenario: &Scenario, map: &SourceMap, output: &Output) -> Result<Replays, Failure> {
+pub fn replays(
+    file: Option<&Path>,
+    scenario: &Scenario,
+    map: &SourceMap,
+    output: &Output,
+) -> Result<ReplayedFrames, Failure> {
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let mut replays = Replays::new();
+    let mut replays = ReplayedFrames::new();
     let mut diagnostics = Diagnostics::new();
     let mut bytes = 0;
     for traffic in &scenario.traffic {
@@ -92,7 +95,10 @@ fn frames(path: &Path, bytes: &mut usize) -> Result<Vec<(u64, Vec<u8>)>, Failure
         frames.push((captured.time_ns, captured.data));
         if frames.len() > MAX_REPLAYED || *bytes > MAX_REPLAYED_BYTES {
             let (path, most) = (path.display(), MAX_REPLAYED_BYTES);
-            let message = format!("{path} is too long: {MAX_REPLAYED} frames and {most} bytes in all are replayed");
+            let message = format!(
+                "{path} is too large: at most {MAX_REPLAYED} frames, and {most} bytes over all captures, can be \
+                 replayed"
+            );
             return Err(Failure::Input(message));
         }
     }
@@ -104,7 +110,7 @@ struct Played {
     network: Arc<Network>,
     scenario: Scenario,
     writes: Arc<Writes>,
-    replays: Replays,
+    replays: ReplayedFrames,
 }
 
 impl Played {
@@ -116,9 +122,10 @@ impl Played {
 
 /// Returns the error of a simulation that was flooded.
 fn flooded(at: switch::Time) -> String {
-    let most = lab::sim::MOST_HELD >> 30;
+    let most = lab::sim::MAX_HELD_BYTES >> 30;
     format!(
-        "more than {most} GiB of frames were on the way at {at}, and the simulation ended: does a loop multiply them?"
+        "more than {most} GiB of frames were in flight at {at}, so the simulation was aborted: is there a forwarding \
+         loop that multiplies them?"
     )
 }
 
@@ -170,7 +177,7 @@ fn write(
         writer.flush().map_err(|error| anyhow::anyhow!("cannot write {name}: {error}"))?;
     }
     let Some(folder) = &args.out else { return Ok(()) };
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     series::write(folder, &tables::tables(topology, results))?;
     if args.plot {
         plot::write(folder, topology, results)?;
@@ -190,35 +197,28 @@ fn simulated(share: f64) -> String {
 /// Runs many seeds and reports those that miss an expectation, each with the command that replays it.
 fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output) -> Result<(), Failure> {
     let Played { network, scenario, .. } = played;
-    let next = std::sync::atomic::AtomicU64::new(0);
-    let failed: Mutex<BTreeMap<u64, Vec<String>>> = Mutex::default();
-    let progress = Mutex::new(Progress::new());
-    let one = || {
-        loop {
-            let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            if number >= count {
-                return;
-            }
-            let seed = first.wrapping_add(number);
-            let mut run = played.prepare(seed);
-            run.run(1, &mut |_| {});
-            let Results { unmet, flooded: ended, .. } = run.results(&network.topology, scenario);
-            let messages = unmet.into_iter().map(|unmet| unmet.message);
-            let messages: Vec<String> = messages.chain(ended.map(flooded)).collect();
+    let mut failed: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut finished = 0_u64;
+    let mut progress = Progress::new();
+    let seeds = (0..count).map(|number| first.wrapping_add(number));
+    let topology = &network.topology;
+    run_seeds(
+        topology,
+        scenario,
+        seeds,
+        args.threads.into(),
+        |seed| played.prepare(seed),
+        |seed, results| {
+            let messages = results.unmet.into_iter().map(|unmet| unmet.message);
+            let messages: Vec<String> = messages.chain(results.flooded.map(flooded)).collect();
             if !messages.is_empty() {
-                failed.lock().expect("nobody panics with it").insert(seed, messages);
+                failed.insert(seed, messages);
             }
-            progress.lock().expect("nobody panics with it").say(|| simulated(number as f64 / count as f64));
-        }
-    };
-    std::thread::scope(|scope| {
-        (1..args.threads).for_each(|_| {
-            scope.spawn(one);
-        });
-        one();
-    });
+            finished += 1;
+            progress.say(|| simulated(finished as f64 / count as f64));
+        },
+    );
     drop(progress);
-    let failed = failed.into_inner().expect("nobody panicked with it");
     if args.json {
         let failing: Vec<_> = failed
             .iter()
@@ -232,20 +232,20 @@ fn many(args: &SimArgs, played: &Played, first: u64, count: u64, output: &Output
             for message in unmet {
                 output.print(&format!("  {message}\n"))?;
             }
-            output.print(&format!("  again: {}\n", again(args, *seed)))?;
+            output.print(&format!("  to reproduce: {}\n", again(args, *seed)))?;
         }
         if failed.len() > SHOWN {
-            output.print(&format!("and {} more, which --json lists\n", failed.len() - SHOWN))?;
+            output.print(&format!("and {} more; --json lists them all\n", failed.len() - SHOWN))?;
         }
         let well = count - failed.len() as u64;
         output.print(&format!("{well} of {} met every expectation\n", plural(count as usize, "seed")))?;
         if scenario.expect.is_empty() {
-            output.note("the scenario expects nothing: add [[expect]] to it");
+            output.note("the scenario has no expectations: add [[expect]] sections");
         }
     }
     match failed.len() {
         0 => Ok(()),
-        _ => Err(Failure::Input(format!("{} missed an expectation", plural(failed.len(), "seed")))),
+        _ => Err(Failure::Input(format!("{} did not meet an expectation", plural(failed.len(), "seed")))),
     }
 }
 
@@ -263,9 +263,10 @@ fn again(args: &SimArgs, seed: u64) -> String {
 /// Quotes a text as one shell word.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=' | ':' | ',' | '@');
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 
@@ -280,11 +281,11 @@ fn captures(
 ) -> Result<Vec<(String, Writer)>, Failure> {
     let Some(folder) = &args.out else {
         if !scenario.captures.is_empty() {
-            output.note("the scenario's captures are not written: say where with --out DIR");
+            output.note("the scenario's captures are not written: pass --out DIR");
         }
         return Ok(Vec::new());
     };
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut writers = Vec::new();
     for (end, name) in &scenario.captures {
         let path = folder.join(name);

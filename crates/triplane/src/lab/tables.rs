@@ -1,4 +1,4 @@
-//! Measurements of a simulation over time, as tables.
+//! Tabulates the measurements of a simulation over time.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use lab::scenario::Results;
 use lab::sim::LinkStats;
 use lab::sim::traffic::Measured;
 
-/// A table: named columns of the same length.
-pub struct Table {
+/// A table of results: named columns of the same length.
+pub struct ResultTable {
     /// Name of its file, without the extension.
     pub name: &'static str,
     pub columns: Vec<(&'static str, Column)>,
@@ -22,7 +22,7 @@ pub enum Column {
     Number(Vec<f64>),
 }
 
-impl Table {
+impl ResultTable {
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, column)| match column {
@@ -36,13 +36,13 @@ impl Table {
 /// Turns rows into columns.
 macro_rules! table {
     ($name:literal, $rows:expr, $($column:literal: $kind:ident = $value:expr),+ $(,)?) => {
-        Table { name: $name, columns: vec![$(($column, Column::$kind($rows.iter().map($value).collect()))),+] }
+        ResultTable { name: $name, columns: vec![$(($column, Column::$kind($rows.iter().map($value).collect()))),+] }
     };
 }
 
 /// Returns all tables of a simulation: flows, latencies, queues, links, and the values that probes read, if there are
 /// any.
-pub fn tables(topology: &Topology, results: &Results) -> Vec<Table> {
+pub fn tables(topology: &Topology, results: &Results) -> Vec<ResultTable> {
     let mut tables = vec![flows(results), latencies(results), queues(topology, results), links(topology, results)];
     if results.traffic.iter().any(|flow| !flow.values.is_empty()) {
         tables.push(probes(results));
@@ -50,7 +50,7 @@ pub fn tables(topology: &Topology, results: &Results) -> Vec<Table> {
     tables
 }
 
-fn flows(results: &Results) -> Table {
+fn flows(results: &Results) -> ResultTable {
     let mut rows = Vec::new();
     for pair in &results.pairs {
         let [name, from, to] = [&pair.name, &pair.from, &pair.to].map(|text| Arc::<str>::from(text.as_str()));
@@ -68,7 +68,7 @@ fn flows(results: &Results) -> Table {
     )
 }
 
-fn latencies(results: &Results) -> Table {
+fn latencies(results: &Results) -> ResultTable {
     let mut rows = Vec::new();
     for flow in &results.traffic {
         let name = Arc::<str>::from(flow.name.as_str());
@@ -81,7 +81,7 @@ fn latencies(results: &Results) -> Table {
     )
 }
 
-fn queues(topology: &Topology, results: &Results) -> Table {
+fn queues(topology: &Topology, results: &Results) -> ResultTable {
     let names: std::collections::BTreeMap<_, Arc<str>> =
         results.links.iter().map(|link| (link.from, topology.end_name(link.from).into())).collect();
     let samples = &results.samples;
@@ -94,11 +94,11 @@ fn queues(topology: &Topology, results: &Results) -> Table {
     )
 }
 
-fn links(topology: &Topology, results: &Results) -> Table {
+fn links(topology: &Topology, results: &Results) -> ResultTable {
     let end = |end| Arc::<str>::from(topology.end_name(end));
     let links = &results.links;
     let stats = |of: fn(&LinkStats) -> u64| Column::Whole(links.iter().map(|link| of(&link.stats)).collect());
-    Table {
+    ResultTable {
         name: "links",
         columns: vec![
             ("from", Column::Text(links.iter().map(|link| end(link.from)).collect())),
@@ -115,7 +115,7 @@ fn links(topology: &Topology, results: &Results) -> Table {
     }
 }
 
-fn probes(results: &Results) -> Table {
+fn probes(results: &Results) -> ResultTable {
     let mut rows = Vec::new();
     for flow in &results.traffic {
         for values in &flow.values {

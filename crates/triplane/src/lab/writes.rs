@@ -1,4 +1,4 @@
-//! Changes of entries while a network is simulated, as a controller would make them.
+//! Changes entries while a network is simulated, as a controller would make them.
 
 use std::path::Path;
 
@@ -53,7 +53,7 @@ impl Writes {
             let (delete, insert) = (read(&write.delete), read(&write.entries));
             let others = Entries { tables: Vec::new(), ..delete.clone() };
             if others != Entries::default() {
-                let message = "only entries of tables are deleted, and this file has more";
+                let message = "only table entries can be deleted, but this file has other sections";
                 diagnostics.push(Diagnostic::error("writes", write.span, message));
             }
             changes.push(Change { delete, insert });
@@ -89,7 +89,10 @@ impl Writes {
         let mut refused = Vec::new();
         for entry in &delete.tables {
             if let Err(error) = switch.objects_mut().delete(entry.table, &entry.keys, entry.priority) {
-                refused.push(format!("`{}` deletes nothing: {error}", switch.program().tables[entry.table].name));
+                refused.push(format!(
+                    "cannot delete an entry of `{}`: {error}",
+                    switch.program().tables[entry.table].name
+                ));
             }
         }
         let mut diagnostics = Diagnostics::new();
@@ -103,7 +106,7 @@ impl Writes {
 pub fn refused(topology: &Topology, scenario: &Scenario, refused: &[(switch::Time, usize, String)]) -> Vec<String> {
     let one = |(at, number, why): &(switch::Time, usize, String)| {
         let name = &topology.switches[scenario.writes[*number].switch].name;
-        format!("at {at} `{name}` refused a write: {why}")
+        format!("at {at}, `{name}` rejected a write: {why}")
     };
     refused.iter().map(one).collect()
 }

@@ -1,4 +1,4 @@
-//! Feeds in capture files, without a network.
+//! Writes and reads feeds in capture files, without a network.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -6,12 +6,11 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use anyhow::Context;
-use itch_feed::{Feed, PORT, Pace, Subscriber};
+use itch_feed::{Feed, PORT, Pace, PublishLimit, Published, Subscriber};
 use wire::ethernet::{self, Address};
 use wire::pcap::{Reader, Writer};
 use wire::{ipv4, udp};
 
-use super::publish::{Limit, Published};
 use crate::output::Failure;
 
 /// Source address and multicast group of a feed in a capture.
@@ -44,7 +43,7 @@ pub fn payload(frame: &[u8], port: u16) -> Option<Vec<u8>> {
 }
 
 /// Writes a feed to a capture, each datagram with its due time from midnight on, and then the end of the session.
-pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: Limit) -> Result<Published, Failure> {
+pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: PublishLimit) -> Result<Published, Failure> {
     let failed = || format!("cannot write {}", path.display());
     let file = File::create(path).with_context(failed)?;
     let mut writer = Writer::new(BufWriter::new(file)).with_context(failed)?;

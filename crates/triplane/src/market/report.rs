@@ -1,10 +1,9 @@
-//! Reports on sent and received messages, as text for people and as JSON for programs.
+//! Reports on sent and received messages, as text and as JSON.
 
 use hdrhistogram::Histogram;
-use itch_feed::{Subscriber, Totals};
+use itch_feed::{Published, Subscriber, Totals};
 use serde_json::{Value, json};
 
-use super::publish::Published;
 use crate::output::grouped;
 
 /// The reported quantiles, with their names.
@@ -15,16 +14,16 @@ pub fn published(published: &Published) -> String {
     let Published { datagrams, messages, refused, seconds, late_seconds } = *published;
     let rate = messages as f64 / seconds.max(1e-9);
     let mut text = format!(
-        "sent         {} messages in {} datagrams over {seconds:.2} s: {} messages a second\n",
+        "sent         {} messages in {} datagrams over {seconds:.2} s: {} messages/s\n",
         grouped(messages),
         grouped(datagrams),
         grouped(rate as u64)
     );
     if refused > 0 {
-        text += &format!("refused      {} datagrams: a queue of this machine was full\n", grouped(refused));
+        text += &format!("rejected     {} datagrams: a local queue was full\n", grouped(refused));
     }
     if late_seconds > 0.0 {
-        text += &format!("fell behind  by {late_seconds:.2} s: this is what could be sent, not what was asked for\n");
+        text += &format!("fell behind  by {late_seconds:.2} s: the requested rate was not reached\n");
     }
     text
 }
@@ -53,14 +52,14 @@ pub fn received(subscriber: &Subscriber, filter: Option<&str>, seconds: f64) -> 
         }
     }
     if let Some(filter) = filter {
-        text += &format!("wanted       {} messages: {filter}\n", grouped(subscriber.wanted()));
+        text += &format!("matched      {} messages: {filter}\n", grouped(subscriber.wanted()));
     }
     let ages = subscriber.ages();
     if !ages.is_empty() {
         let whose = if filter.is_some() { "of those" } else { "of all  " };
         let quantiles =
             QUANTILES.map(|(name, quantile)| format!("{name} {}", micros(ages.value_at_quantile(quantile))));
-        text += &format!("age {whose}  {}, most {} us\n", quantiles.join(", "), micros(ages.max()));
+        text += &format!("age {whose}  {}, max {} us\n", quantiles.join(", "), micros(ages.max()));
     }
     text
 }

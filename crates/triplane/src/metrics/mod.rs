@@ -1,4 +1,4 @@
-//! The switch's metrics for Prometheus: `triplane run --metrics ADDR`.
+//! Serves the switch's metrics for Prometheus: `triplane run --metrics ADDR`.
 //!
 //! The HTTP server and the text format are the library's (`metrics_exporter`). This module takes the snapshots: the
 //! thread that forwards packets copies the switch's numbers between two batches, whenever the server has requested
@@ -57,5 +57,5 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     }
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| "give ADDRESS:PORT or PORT".to_owned())
+    found.ok_or_else(|| "expected ADDRESS:PORT or PORT".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Command line of `triplane subscribe`.
+//! Defines the command line of `triplane subscribe`.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,19 @@ pub use super::live::args::{AddArgs, RemoveArgs, ServeArgs, ServiceArgs, TlsArgs
 
 pub const AFTER_HELP: &str = "\
 Examples:
-  triplane subscribe check   feed.p4 rules.sub          what is wrong with rules
+  triplane subscribe check   feed.p4 rules.sub          report errors in the rules
   triplane subscribe program feed.p4 -o feed-tables.p4  the P4 program that matches rules
   triplane subscribe compile feed.p4 rules.sub -o feed.json --program feed-tables.p4
   triplane run feed-tables.p4 --entries feed.json --port 1=eth1 --port 2=eth2
 
-FORMAT is a P4 program of headers and a parser, whose annotations say what rules may
-ask for: @query_field, @query_field_exact, @query_field_lpm, and of messages before:
-@query_aggregate, @query_counter. Rules are text:
+FORMAT is a P4 program of headers and a parser. Its annotations declare what rules can
+test: fields (@query_field, @query_field_exact, @query_field_lpm), and state from earlier
+messages (@query_aggregate, @query_counter). Rules are text:
 
   stock == \"GOOGL\" and price > 50 : fwd(1, 2)
   stock in {\"AAPL\", \"MSFT\"} or shares >= 1000 : fwd(3); to_controller
 
-docs/subscriptions-reference.md has the whole language.";
+docs/subscriptions-reference.md describes the whole language.";
 
 /// `triplane subscribe`.
 #[derive(Args, Debug)]
@@ -34,33 +34,31 @@ pub struct SubscribeArgs {
 /// The subcommands of `triplane subscribe`.
 #[derive(Subcommand, Debug)]
 pub enum SubscribeCommand {
-    /// Report every mistake in rules, and rules that can never match.
+    /// Report every error in rules, and rules that can never match.
     Check(RulesArgs),
-    /// Write the program that matches rules: the format's parser, tables for each field, actions. Rules can be added
-    /// and removed later; the rules named here determine the order in which its tables match the fields.
+    /// Generate the program that matches rules: the format's parser, tables for each field, actions. Rules can be added
+    /// and removed later; the rules given here determine the order in which its tables match the fields.
     Program(ProgramArgs),
     /// Compile rules into the entries of that program's tables.
     Compile(CompileArgs),
-    /// Say which rules a message matches and why, and why others do not match.
+    /// Explain which rules a message matches and why, and why others do not match.
     Explain(ExplainArgs),
-    /// Compile rules that deliver to hosts of a whole network into the entries of each of its switches.
+    /// Compile rules that deliver to the hosts of a network into the entries of each of its switches.
     Network(NetworkArgs),
-    /// Say whether two sets of rules, or of entries, do the same with every message, and if not, show a message for
-    /// which they differ.
+    /// Compare two sets of rules or entries: report whether they deliver every message in the same way, and if not,
+    /// show a message for which they differ.
     ///
-    /// Exit codes: 0 they do the same; 1 they differ; 2 a mistake on the command line, or in what is to be compared; 3
-    /// the environment refused.
+    /// Exit codes: 0 equivalent; 1 different; 2 a usage error, or an error in the rules or entries; 3 a system error.
     Diff(DiffArgs),
-    /// Keep a running switch at the rules of a file, which is watched, and at those that clients add and remove
-    /// meanwhile.
+    /// Keep a running switch up to date with the rules of a watched file, and with those that clients add and remove.
     Serve(Box<ServeArgs>),
-    /// Add rules to a running switch, through the service; print their ids once the switch delivers by them.
+    /// Add rules to a running switch, through the service; print their ids once they are in effect.
     Add(AddArgs),
     /// Remove rules that were added.
     Remove(RemoveArgs),
-    /// List the rules of the service.
+    /// List the service's rules.
     List(ServiceArgs),
-    /// Show the status of the service, and each change of it.
+    /// Show the service's status, and each change to it.
     Watch(ServiceArgs),
 }
 
@@ -70,22 +68,22 @@ pub struct FormatArgs {
     /// The P4 program with the annotated headers and the parser.
     #[arg(value_name = "FORMAT", value_hint = ValueHint::FilePath)]
     pub format: PathBuf,
-    /// Search this directory for included files too.
+    /// Also search this directory for included files.
     #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub include: Vec<PathBuf>,
-    /// Define a macro for the preprocessor.
+    /// Define a preprocessor macro.
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
     pub define: Vec<String>,
-    /// Fields whose tables come first, in this order; program and entries have to agree on it. Without it the order
-    /// suits the rules if the program is made for them, and follows the annotations otherwise.
+    /// Fields whose tables come first, in this order; program and entries must use the same order. By default it is
+    /// chosen for the rules if the program is generated for them, and follows the annotations otherwise.
     #[arg(long, value_name = "FIELD,FIELD", value_delimiter = ',')]
     pub order: Vec<String>,
-    /// Use the order of this program, which was made from the same format before.
+    /// Use the order of this program, which was generated from the same format.
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath, conflicts_with = "order")]
     pub order_of: Option<PathBuf>,
-    /// Memory that diagrams may take: 512M, 2G. It bounds the diagrams, not the process: entries, their text and rules
-    /// come on top. Without it 4G, or half of the available memory (of the machine, of the limit for the control group,
-    /// of `ulimit -v`) if that is less.
+    /// Maximum memory of the diagrams: 512M, 2G. It limits the diagrams, not the process: entries, their text and rules
+    /// need more. By default 4G, or half of the available memory (of the machine, of the control group, or within
+    /// `ulimit -v`) if that is less.
     #[arg(long, value_name = "SIZE", value_parser = super::memory::size)]
     pub memory: Option<u64>,
 }
@@ -96,7 +94,7 @@ pub struct RulesArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
-    /// Files of rules.
+    /// Rules files.
     #[arg(value_name = "RULES", required = true, value_hint = ValueHint::FilePath)]
     pub rules: Vec<PathBuf>,
 }
@@ -116,11 +114,11 @@ pub struct NetworkArgs {
     /// Output directory for `switch.p4`, entries for each switch, and `lab.toml` with all of them.
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: PathBuf,
-    /// Messages that switches pass up: those that a host above wants, or everything, which takes fewer entries and more
-    /// traffic.
+    /// Messages that switches send upward: those that a host above subscribes to, or all, which takes fewer entries but
+    /// causes more traffic.
     #[arg(long, value_enum, default_value = "exact")]
     pub upward: Upward,
-    /// Route messages along the shortest paths over this switch, as a tree, instead of all switches of layers.
+    /// Route messages in a shortest-path tree rooted at this switch, instead of over all switches of the layers.
     #[arg(long, value_name = "SWITCH")]
     pub root: Option<String>,
 }
@@ -128,9 +126,9 @@ pub struct NetworkArgs {
 /// Messages that switches pass up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Upward {
-    /// Messages that a host above wants.
+    /// Messages that a host above subscribes to.
     Exact,
-    /// Everything.
+    /// All messages.
     Everything,
 }
 
@@ -140,26 +138,25 @@ pub struct ExplainArgs {
     /// Format and rules.
     #[command(flatten)]
     pub rules: RulesArgs,
-    /// The message: fields with their values, and headers by their names; fields and headers that are not named are
-    /// absent. A field that may stand in several headers does not say in which one it is: name the header too if rules
-    /// ask for it.
+    /// The message: fields with their values, and names of headers; all other fields and headers are absent. If a field
+    /// occurs in several headers and rules test the header, name the header as well.
     #[arg(long, value_name = "FIELD=VALUE,HEADER", value_delimiter = ',', required_unless_present = "packet")]
     pub message: Vec<String>,
-    /// A packet: hexadecimal digits, or a capture file (every packet of it, in order). It is parsed as a switch parses
-    /// it, and each of its messages is explained; later messages see the state that earlier ones changed.
+    /// A packet: hexadecimal digits, or a capture file (all its packets, in order). It is parsed as by a switch, and
+    /// each of its messages is explained; later messages see the state that earlier ones changed.
     #[arg(long, value_name = "HEX|PCAP", value_hint = ValueHint::FilePath, conflicts_with = "message")]
     pub packet: Option<String>,
     /// Stop after this number of packets of the capture.
     #[arg(long, value_name = "N", requires = "packet")]
     pub count: Option<u64>,
     /// State from earlier messages: an aggregate's value for this message's key (`avg(price) by stock=600000`), or a
-    /// counter's. Without it there was no message before.
+    /// counter's value. By default there were no earlier messages.
     #[arg(long, value_name = "AGGREGATE=VALUE")]
     pub state: Vec<String>,
-    /// Number of rules without a match to show, those that nearly matched first.
+    /// Number of non-matching rules to show, starting with those that came closest to matching.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub others: usize,
-    /// Print JSON: an object for the message, or a line for each packet.
+    /// Print JSON: one object for the message, or one line per packet.
     #[arg(long)]
     pub json: bool,
 }
@@ -170,20 +167,20 @@ pub struct DiffArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
-    /// The first side: a file of rules; or entries, as `subscribe compile` writes them; or `@ADDRESS:PORT`, the switch
-    /// whose P4Runtime server answers there.
+    /// The first side: a rules file; or entries, as written by `subscribe compile`; or `@ADDRESS:PORT`, the P4Runtime
+    /// server of a switch.
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
     pub first: PathBuf,
     /// The second side, in the same forms.
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     pub second: PathBuf,
-    /// The port at which the controller gets packets, for a comparison of rules with entries.
+    /// The controller's port, to compare rules with entries.
     #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
     pub cpu_port: u32,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// The device of the switch to read.
+    /// P4Runtime device id of the switch to read.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
     /// TLS.
@@ -194,17 +191,17 @@ pub struct DiffArgs {
 /// Options for the shape of the program.
 #[derive(Args, Debug)]
 pub struct ShapeArgs {
-    /// Match kind for ranges in the target's tables: ranges as they are, or prefixes, as ternary or as lpm entries
-    /// (some tens for a range of 32 bits at worst). Fields of `@query_field_lpm` have lpm tables in any case. Program
-    /// and entries have to agree on it.
+    /// Match kind for ranges in the target's tables: range, or prefixes as ternary or lpm entries (several tens for a
+    /// 32-bit range in the worst case). Fields with `@query_field_lpm` always have lpm tables. Program and entries must
+    /// use the same kind.
     #[arg(long, value_enum, value_name = "KIND", default_value = "range", help_heading = "Target")]
     pub ranges: Ranges,
-    /// Give each field an exact table beside its table of ranges or prefixes, for the single values that rules ask for:
-    /// exact entries cost a switch less. It is one lookup more for software. Program and entries have to agree on it.
+    /// Give each field an exact table in addition to its table of ranges or prefixes, for the single values that rules
+    /// test: exact entries cost a switch less, but software needs one more lookup. Program and entries must agree.
     #[arg(long, help_heading = "Target")]
     pub exact_tables: bool,
-    /// Maximum number of messages of a packet that are matched in one pass; the others are recirculated. With 1 every
-    /// table is applied in one place only, as BMv2 requires. By default, as many as the format's stack has.
+    /// Maximum number of messages of a packet that are matched in one pass; the others are recirculated. With 1, every
+    /// table is applied in one place only, as BMv2 requires. By default, the size of the format's header stack.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages_per_pass: Option<u32>,
 }
@@ -212,11 +209,11 @@ pub struct ShapeArgs {
 /// Encoding of value ranges in table entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ranges {
-    /// As they are.
+    /// As range entries.
     Range,
-    /// As prefixes, by masks; priorities decide among several matches.
+    /// As prefixes in ternary entries; priorities decide among several matches.
     Ternary,
-    /// As prefixes; the longest match wins.
+    /// As prefixes in lpm entries; the longest match wins.
     Lpm,
 }
 
@@ -250,13 +247,13 @@ pub struct ProgramArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
-    /// Files of example rules: the order of the fields is chosen to suit them.
+    /// Files of example rules: the field order is chosen for them.
     #[arg(value_name = "RULES", value_hint = ValueHint::FilePath)]
     pub rules: Vec<PathBuf>,
     /// The shape.
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Output file; by default the program is printed.
+    /// Output file; by default the program is written to standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }
@@ -270,21 +267,21 @@ pub struct CompileArgs {
     /// The shape.
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Output file; by default the entries are printed.
+    /// Output file; by default the entries are written to standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Write the program too, with the order of fields that suits the rules. Without this the entries are for a program
-    /// that was made without rules, unless --order or --order-of says otherwise.
+    /// Also write the program, with a field order chosen for the rules. Without this option the entries are for a
+    /// program that was generated without rules, unless --order or --order-of is given.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
-    /// Report the number of entries of each table, the number that these rules take in tables of other kinds, and the
-    /// size of the diagram.
+    /// Report the number of entries of each table, the number that these rules would need with other match kinds, and
+    /// the size of the diagram.
     #[arg(long)]
     pub stats: bool,
-    /// Draw the diagram for graphviz: nodes test fields, and a solid line is a test that holds.
+    /// Write the diagram for Graphviz: nodes test fields, and a solid line is a test that holds.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub dot: Option<PathBuf>,
-    /// The port at which the controller gets packets.
+    /// The controller's port.
     #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
     pub cpu_port: u32,
 }
@@ -292,5 +289,5 @@ pub struct CompileArgs {
 /// Parses the value of `--cpu-port`.
 pub fn cpu_port(text: &str) -> Result<u32, String> {
     let port = text.parse().ok().filter(|port| *port < v1model::DROP_PORT);
-    port.ok_or_else(|| "ports have 9 bits, and 511 stands for dropping: write a port from 0 to 510".to_owned())
+    port.ok_or_else(|| "expected a port from 0 to 510 (511 means drop)".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Comparison of two sets of rules, or of entries.
+//! Compares two sets of rules, or of entries.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,14 +12,14 @@ use subscribe_p4::read_back::{Meaning, read_back};
 use super::args::DiffArgs;
 use super::explain::show;
 use super::load::Loaded;
-use super::{held, json, options};
+use super::{entry_set, json, options};
 use crate::output::{Failure, Output};
 
 /// The source of one side.
 enum Given<'a> {
     Rules(&'a PathBuf),
-    Entries(held::Held),
-    Switch(held::Held),
+    Entries(entry_set::EntrySet),
+    Switch(entry_set::EntrySet),
 }
 
 /// Reports whether two sets are the same function, and if not, shows a message for which they differ.
@@ -44,7 +44,7 @@ fn compared(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     // Rules are compiled in the field order of the other side's entries.
     let layout = [&first, &second].into_iter().find_map(|given| match given {
         Given::Rules(_) => None,
-        Given::Entries(held) | Given::Switch(held) => Some(held.layout.clone()),
+        Given::Entries(entries) | Given::Switch(entries) => Some(entries.layout.clone()),
     });
     if let Some(layout) = layout {
         loaded.force(layout);
@@ -56,18 +56,18 @@ fn compared(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
 
 fn given<'a>(path: &'a PathBuf, args: &DiffArgs, loaded: &Loaded, output: &Output) -> Result<Given<'a>, Failure> {
     if let Some(address) = path.to_str().and_then(|path| path.strip_prefix('@')) {
-        return Ok(Given::Switch(held::in_switch(address, args, loaded)?));
+        return Ok(Given::Switch(entry_set::in_switch(address, args, loaded)?));
     }
-    match held::is_entries(path)? {
-        Some(text) => Ok(Given::Entries(held::in_file(path, text, loaded, output)?)),
+    match entry_set::is_entries(path)? {
+        Some(text) => Ok(Given::Entries(entry_set::in_file(path, text, loaded, output)?)),
         None => Ok(Given::Rules(path)),
     }
 }
 
 /// Returns the function that a side computes, after its mistakes have been reported.
 fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Output) -> Result<Meaning, Failure> {
-    let held = match given {
-        Given::Entries(held) | Given::Switch(held) => held,
+    let entries = match given {
+        Given::Entries(entries) | Given::Switch(entries) => entries,
         Given::Rules(path) => {
             let options = options(None);
             let compiled = loaded.compile(std::slice::from_ref(path), &options, output)?;
@@ -77,11 +77,11 @@ fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Outp
                 Update::Insert(entity) | Update::Modify(entity) => Some(entity),
                 Update::Delete(_) => None,
             });
-            held::Held::compiled(path, entities.collect(), loaded.layout.clone())
+            entry_set::EntrySet::compiled(path, entities.collect(), loaded.layout.clone())
         }
     };
-    let (meaning, findings) = read_back(&held.entities, &loaded.format, &loaded.rules, &held.layout);
-    held.tell(&findings, output)?;
+    let (meaning, findings) = read_back(&entries.entities, &loaded.format, &loaded.rules, &entries.layout);
+    entries.print_findings(&findings, output)?;
     Ok(meaning)
 }
 
@@ -90,16 +90,16 @@ fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: 
     let [first, second] = files.map(|file| loaded.parse(std::slice::from_ref(file), output));
     let (first, second) = (first?, second?);
     // Tables can be compared if they have the same field order.
-    loaded.suit(first.iter().chain(&second));
+    loaded.choose_order(first.iter().chain(&second));
     let first = loaded.merge(first, &options, output)?;
     let second = loaded.merge(second, &options, output)?;
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
-    let limits = loaded.room.limits();
+    let limits = loaded.memory_limit.limits();
     let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
-    match found.map_err(Failure::Input)? {
+    match found.map_err(|error| Failure::Input(error.to_string()))? {
         None => same(args, output),
-        Some(difference) => told(args, &difference, None, true, loaded, output),
+        Some(difference) => print_difference(args, &difference, None, true, loaded, output),
     }
 }
 
@@ -108,10 +108,11 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
     let possible = loaded.rules.possible(&loaded.format);
     let [one, other] = &sides;
     let compare = |one: &TableChain, other: &TableChain| {
-        subscribe::compare(one, other, format, &possible, loaded.room.limits()).map_err(Failure::Input)
+        let found = subscribe::compare(one, other, format, &possible, loaded.memory_limit.limits());
+        found.map_err(|error| Failure::Input(error.to_string()))
     };
     if let Some(difference) = compare(&one.chain, &other.chain)? {
-        return told(args, &difference, None, false, loaded, output);
+        return print_difference(args, &difference, None, false, loaded, output);
     }
     // Packets received at a port may be kept from some other ports.
     let kept_from = |of: &Meaning, port: u32| -> BTreeSet<u32> {
@@ -122,7 +123,7 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
     for port in from {
         let [one, other] = [one, other].map(|side| side.chain.without(&kept_from(side, port)));
         if let Some(difference) = compare(&one, &other)? {
-            return told(args, &difference, Some(port), false, loaded, output);
+            return print_difference(args, &difference, Some(port), false, loaded, output);
         }
     }
     beside(args, &sides, loaded, output)
@@ -134,16 +135,16 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
     let mut beside = Vec::new();
     let mut line = |what: &str, [first, second]: [String; 2]| {
         beside.push(json!({ "what": what, "first": first, "second": second }));
-        let _ = writeln!(text, "they do the same with every message, but {what}:");
+        let _ = writeln!(text, "equivalent for every message, but {what}:");
         let _ = writeln!(text, "{}: {first}\n{}: {second}", args.first.display(), args.second.display());
     };
     if one.everyone != other.everyone {
         let ports = |of: &Meaning| shown(&Delivery { ports: of.everyone.clone(), ..Delivery::default() }, args, loaded);
-        line("not with packets without messages", [ports(one), ports(other)]);
+        line("packets without messages are delivered differently", [ports(one), ports(other)]);
     }
     if one.goes_round != other.goes_round {
-        let says = |of: &Meaning| if of.goes_round { "goes round" } else { "is lost" }.to_owned();
-        line("what is left of a packet after its first messages fares differently", [says(one), says(other)]);
+        let says = |of: &Meaning| if of.goes_round { "is recirculated" } else { "is lost" }.to_owned();
+        line("the rest of a packet after its first messages is treated differently", [says(one), says(other)]);
     }
     if let Some((computed, key)) = one.places.symmetric_difference(&other.places).next() {
         let format = &loaded.rules.format;
@@ -153,24 +154,28 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
             format!("{}={}", field.name, subscribe::show_value(*value, field.kind, field.width))
         };
         let key_shown: Vec<String> = by.iter().zip(key).map(value).collect();
-        let has = |of: &Meaning| match of.places.contains(&(*computed, key.clone())) {
-            true => "has a cell of its own".to_owned(),
-            false => "shares one with other keys".to_owned(),
+        let has = |of: &Meaning| {
+            if of.places.contains(&(*computed, key.clone())) {
+                "has its own cell".to_owned()
+            } else {
+                "shares a cell with other keys".to_owned()
+            }
         };
-        line(&format!("the key {} is counted elsewhere", key_shown.join(", ")), [has(one), has(other)]);
+        line(&format!("the key {} is counted in different cells", key_shown.join(", ")), [has(one), has(other)]);
     }
     if text.is_empty() {
         return same(args, output);
     }
-    match args.json {
-        true => output.print(&format!("{}\n", json!({ "same": false, "beside": beside })))?,
-        false => output.print(&text)?,
+    if args.json {
+        output.print(&format!("{}\n", json!({ "same": false, "beside": beside })))?
+    } else {
+        output.print(&text)?
     }
     Err(Failure::Different("the entries differ".to_owned()))
 }
 
 /// Reports a message that the two sides treat differently.
-fn told(
+fn print_difference(
     args: &DiffArgs,
     difference: &Difference,
     port: Option<u32>,
@@ -186,18 +191,16 @@ fn told(
         };
         let message = json::message(&difference.message, &loaded.rules);
         let (first, second) = (does(&difference.first), does(&difference.second));
-        let told = json!({ "same": false, "message": message, "in_port": port, "first": first, "second": second });
-        output.print(&format!("{told}\n"))?;
+        let difference =
+            json!({ "same": false, "message": message, "in_port": port, "first": first, "second": second });
+        output.print(&format!("{difference}\n"))?;
         return Err(Failure::Different(why.to_owned()));
     }
-    let from = port.map_or(String::new(), |port| format!(" that comes in at port {port}"));
+    let from = port.map_or(String::new(), |port| format!(" received on port {port}"));
     let message = show(&difference.message, &loaded.rules, true);
-    let mut text = format!("they differ, for example in this message{from}:\n  {message}\n");
+    let mut text = format!("different, for example for this message{from}:\n  {message}\n");
     for (path, done) in [(&args.first, &difference.first), (&args.second, &difference.second)] {
-        let done = match of_rules {
-            true => done.shown(&loaded.rules.format).to_string(),
-            false => shown(done, args, loaded),
-        };
+        let done = if of_rules { done.shown(&loaded.rules.format).to_string() } else { shown(done, args, loaded) };
         let _ = writeln!(text, "{}: {done}", path.display());
     }
     output.print(&text)?;
@@ -205,10 +208,7 @@ fn told(
 }
 
 fn same(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
-    match args.json {
-        true => output.print("{\"same\":true}\n"),
-        false => output.print("they do the same with every message\n"),
-    }
+    if args.json { output.print("{\"same\":true}\n") } else { output.print("equivalent for every message\n") }
 }
 
 /// Translates a delivery into the terms of rules: the controller is a port in entries, but not in rules.
@@ -223,9 +223,10 @@ fn in_rules(delivery: &Delivery, args: &DiffArgs) -> Delivery {
 /// Formats the destinations of messages.
 fn shown(delivery: &Delivery, args: &DiffArgs, loaded: &Loaded) -> String {
     let delivery = in_rules(delivery, args);
-    match delivery == Delivery::default() {
+    if delivery == Delivery::default() {
         // Entries do not say whether a rule matches.
-        true => "nowhere".to_owned(),
-        false => delivery.shown(&loaded.rules.format).to_string(),
+        "nowhere".to_owned()
+    } else {
+        delivery.shown(&loaded.rules.format).to_string()
     }
 }

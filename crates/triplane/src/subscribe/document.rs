@@ -1,9 +1,10 @@
-//! Entries as a file for `--entries`.
+//! Writes entries in the format of `--entries` files.
 
 use serde_json::{Map, Value, json};
 use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
-/// Formats the entries that these updates leave in an empty switch: later updates replace earlier ones.
+/// Formats the entries that these updates write to an empty switch. No table entry and no session may be updated twice,
+/// and deletions are ignored; a later update of a group replaces an earlier one.
 pub fn text(updates: &[Update]) -> String {
     let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
     let (mut tables, mut sessions) = (Vec::new(), Vec::new());
@@ -23,10 +24,10 @@ pub fn text(updates: &[Update]) -> String {
     let replicas = |ports: &[u32]| -> Vec<Value> {
         ports.iter().map(|port| json!({ "egress_port": port, "instance": 1 })).collect()
     };
-    // A group without ports does not exist: nothing is copied.
+    // Groups without ports are omitted: a missing group makes no copies either.
     let groups = groups.iter().filter(|(_, ports)| !ports.is_empty());
     let groups = groups.map(|(id, ports)| json!({ "multicast_group_id": id, "replicas": replicas(ports) }));
-    // One entry per line: long files stay readable, and comparable line by line.
+    // One entry per line: long files stay readable and diffable.
     let section = |name: &str, values: Vec<Value>| {
         let lines: Vec<String> = values.iter().map(|value| format!("    {value}")).collect();
         format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
@@ -64,7 +65,8 @@ fn table(entry: &ProgramEntry) -> Value {
     out
 }
 
-/// Formats a number, or a string for one that JSON readers would round.
+/// Returns a JSON number, or a hexadecimal string if the field is wider than 53 bits, which many JSON readers would
+/// round.
 fn number(value: u128, width: u32) -> Value {
     match u64::try_from(value) {
         Ok(value) if width <= 53 => value.into(),

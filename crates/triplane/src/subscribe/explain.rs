@@ -1,4 +1,4 @@
-//! Explanation of the delivery of messages.
+//! Explains the delivery of messages.
 
 use std::fmt::Write;
 
@@ -33,9 +33,10 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
         state(&mut message, &compiled, part).map_err(Failure::Usage)?;
     }
     let why = compiled.subscriptions.explain(&message, args.others);
-    match args.json {
-        true => output.print(&format!("{}\n", json::explanation(&message, &why, &compiled, &loaded))),
-        false => output.print(&explained(&why, &compiled, &loaded)),
+    if args.json {
+        output.print(&format!("{}\n", json::explanation(&message, &why, &compiled, &loaded)))
+    } else {
+        output.print(&explained(&why, &compiled, &loaded))
     }
 }
 
@@ -86,12 +87,11 @@ fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output
                 let _ = writeln!(text, "{}", output.bold(&format!("message {at} of {count}")));
             }
             let why = compiled.subscriptions.explain(&message, args.others);
-            match args.json {
-                true => lines.push(json::explanation(&message, &why, &compiled, &loaded)),
-                false => {
-                    let shown = explained(&why, &compiled, &loaded);
-                    let _ = writeln!(text, "{}\n{shown}", show(&message, &loaded.rules, false));
-                }
+            if args.json {
+                lines.push(json::explanation(&message, &why, &compiled, &loaded))
+            } else {
+                let shown = explained(&why, &compiled, &loaded);
+                let _ = writeln!(text, "{}\n{shown}", show(&message, &loaded.rules, false));
             }
             memory.update(format, &message, &why.delivery, micros);
         }
@@ -106,7 +106,7 @@ fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output
         output.print(&text)?;
     }
     match number {
-        0 if args.count != Some(0) => Err(Failure::Input(format!("{packet} has no packets"))),
+        0 if args.count != Some(0) => Err(Failure::Input(format!("{packet} contains no packets"))),
         _ => Ok(()),
     }
 }
@@ -145,7 +145,7 @@ pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String
             None => shown.push(format!("slot {slot}={value}")),
         }
     }
-    if shown.is_empty() { "one without any of the fields".to_owned() } else { shown.join(", ") }
+    if shown.is_empty() { "(none of the fields)".to_owned() } else { shown.join(", ") }
 }
 
 /// Sets the state from earlier messages, as the command line gives it.
@@ -156,7 +156,7 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
         .rsplit_once('=')
         .ok_or_else(|| format!("`{part}` has no value: write AGGREGATE=VALUE or COUNTER=VALUE"))?;
     let (name, value) = (name.trim(), value.trim());
-    let value = value.parse::<u64>().map_err(|_| format!("`{value}` is no number of 64 bits"))?.into();
+    let value = value.parse::<u64>().map_err(|_| format!("`{value}` is not a 64-bit number"))?.into();
     if let Ok(Subject::Counter(id)) = format.subject(name) {
         message.put(ColumnKey::Counter(id), value);
         return Ok(());
@@ -197,14 +197,15 @@ fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
     let mut given: Vec<(FieldId, &String)> = Vec::new();
     for part in parts {
         let Some((name, value)) = part.split_once('=') else {
-            let header =
-                format.header_named(part).map_err(|_| format!("`{part}` is no header; fields are FIELD=VALUE"))?;
+            let header = format
+                .header_named(part)
+                .map_err(|_| format!("`{part}` is not a header; write fields as FIELD=VALUE"))?;
             message.valid[usize::from(header.0)] = true;
             continue;
         };
         let Ok(Subject::Field(id)) = format.subject(name.trim()) else {
             let names = diagnostics::names::listed(format.fields().iter().map(|field| field.name.as_str()));
-            return Err(format!("there is no field `{}`; there are {names}", name.trim()));
+            return Err(format!("there is no field `{}`; the fields are {names}", name.trim()));
         };
         let field = format.get(id);
         let value = value.trim();
@@ -213,7 +214,7 @@ fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
         let number = value.value(field.kind, field.width).map_err(|why| format!("`{part}`: the value {why}"))?;
         if let Some((_, before)) = given.iter().find(|(before, _)| *before == id) {
             return Err(format!(
-                "`{}` is given twice: `{before}` and `{part}`; a message has one value of it",
+                "`{}` is given twice: `{before}` and `{part}`; a message has one value for it",
                 field.name
             ));
         }

@@ -1,4 +1,4 @@
-//! Messages, their deliveries and the reasons, as JSON.
+//! Renders messages, their deliveries and the reasons, as JSON.
 
 use serde_json::{Map, Value, json};
 use subscribe::{ColumnKey, Delivery, Explanation, HeaderId, Message, MessageFormat, ValueKind, Verdict, show_value};

@@ -1,4 +1,4 @@
-//! Loading of a format and its rules from files, and compilation into tables.
+//! Loads a format and its rules from files, and compiles them into tables.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use subscribe::{ColumnLayout, ExceededLimit, Loader as Includes, Refusal, Rule, 
 use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use super::args::FormatArgs;
-use super::memory::Room;
+use super::memory::MemoryLimit;
 use super::report::counted;
 use crate::load::{Loader, ProgramArgs};
 use crate::output::{Failure, Output};
@@ -26,7 +26,7 @@ pub struct Loaded {
     /// Whether the user chose the order.
     pub is_forced: bool,
     /// The memory limit of diagrams.
-    pub room: Room,
+    pub memory_limit: MemoryLimit,
 }
 
 /// Compiled rules.
@@ -38,20 +38,20 @@ pub struct Compiled {
 }
 
 /// Loader of the files that rule files include, relative to the including file.
-struct Beside;
+struct RelativeIncludes;
 
-impl Includes for Beside {
+impl Includes for RelativeIncludes {
     fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
         // Other files may have no end, or block until somebody writes to them.
         if std::fs::metadata(&path).is_ok_and(|of| !of.is_file()) {
-            return Err("is no file of text: rules are included from regular files".to_owned());
+            return Err("is not a regular file: only regular files can be included".to_owned());
         }
         // The diagnostic begins with the file's name already.
         if matches!(path.try_exists(), Ok(false)) {
             let beside = path.parent().filter(|of| !of.as_os_str().is_empty());
-            let place = beside.map_or("where this file is".to_owned(), |of| format!("in {}", of.display()));
-            return Err(format!("is not there: included files are looked for {place}"));
+            let place = beside.map_or("in this file's directory".to_owned(), |of| format!("in {}", of.display()));
+            return Err(format!("does not exist: included files are searched for {place}"));
         }
         let text = crate::load::read(&path, MAX_RULES_BYTES);
         Ok((path.display().to_string(), text.map_err(|failure| failure.sentence().unwrap_or_default())?))
@@ -60,22 +60,23 @@ impl Includes for Beside {
 
 /// Checks that text can be read from `path`. `what` names the kind of file in the error.
 ///
-/// # Errors
-/// If the path is no source of text: reading a named pipe without a writer would block without a message. A file that
-/// the shell opened (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
+/// # Errors If the path is not a source of text: reading a named pipe without a writer would block without a message. A
+/// file that the shell opened (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
 pub fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
     let known = ["/dev/stdin", "/dev/null"].map(Path::new);
     let is_open = known.contains(&path) || path.parent().is_some_and(|of| of.ends_with("fd"));
     let other = std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
-    match other && !is_open {
-        true => {
-            Err(Failure::Input(format!("{} is no file of text: {what} are read from regular files", path.display())))
-        }
-        false => Ok(()),
+    if other && !is_open {
+        Err(Failure::Input(format!(
+            "{} is not a regular file: {what} are read from regular files only",
+            path.display()
+        )))
+    } else {
+        Ok(())
     }
 }
 
-/// Maximum size of a file of rules, in bytes.
+/// Maximum size of a rules file, in bytes.
 const MAX_RULES_BYTES: u64 = 1 << 30;
 
 impl Loaded {
@@ -89,14 +90,17 @@ impl Loaded {
         };
         is_text(&args.format, "formats")?;
         let mut loader = Loader::open(&program)?;
-        // The file is read once, because a pipe can be read only once. A compiled program is no text, and is rejected
+        // The file is read once, because a pipe can be read only once. A compiled program is not text, and is rejected
         // below.
         let text = String::from_utf8_lossy(loader.bytes()).into_owned();
         let read = loader.typed().and_then(|typed| {
             let main = diagnostics::FileId(0);
             let format = subscribe_p4::read(&typed, main, &loader.map, &mut loader.diagnostics)?;
             match subscribe_p4::rule_format(&format) {
-                Ok(rules) => Some((format, rules)),
+                Ok(mut rules) => {
+                    rules.format.max_port = v1model::MAX_PORT.into();
+                    Some((format, rules))
+                }
                 Err(wrong) => {
                     let span = Span { file: main, ..Span::default() };
                     loader.diagnostics.push(Diagnostic::error("format", span, wrong.to_string()));
@@ -106,7 +110,7 @@ impl Loaded {
         });
         loader.report(output)?;
         let Some((format, rules)) = read else {
-            return Err(Failure::Input(format!("{} is no message format", args.format.display())));
+            return Err(Failure::Input(format!("{} is not a valid message format", args.format.display())));
         };
         let order: Vec<&str> = args.order.iter().map(String::as_str).collect();
         let layout = match &args.order_of {
@@ -114,12 +118,12 @@ impl Loaded {
             None => ColumnLayout::forced(&rules.format, &order).map_err(|wrong| Failure::Usage(wrong.to_string()))?,
         };
         let is_forced = !order.is_empty() || args.order_of.is_some();
-        let room = Room::now(args.memory);
-        Ok(Loaded { loader, text, format, rules, layout, is_forced, room })
+        let memory_limit = MemoryLimit::now(args.memory);
+        Ok(Loaded { loader, text, format, rules, layout, is_forced, memory_limit })
     }
 
     /// Chooses the order that suits these rules, unless the user chose one.
-    pub fn suit<'a>(&mut self, rules: impl IntoIterator<Item = &'a Rule>) {
+    pub fn choose_order<'a>(&mut self, rules: impl IntoIterator<Item = &'a Rule>) {
         if !self.is_forced {
             self.layout = ColumnLayout::sensible(&self.rules.format, rules);
         }
@@ -154,7 +158,7 @@ impl Loaded {
         output: &Output,
     ) -> Result<Compiled, Failure> {
         let rules = self.parse(files, output)?;
-        self.suit(&rules);
+        self.choose_order(&rules);
         self.merge(rules, options, output)
     }
 
@@ -167,10 +171,17 @@ impl Loaded {
             let text = crate::load::read(path, MAX_RULES_BYTES)?;
             let name = path.display().to_string();
             let map = &mut self.loader.map;
-            rules.extend(subscribe::parse(map, &name, text, &self.rules.format, &mut Beside, &mut diagnostics));
+            rules.extend(subscribe::parse(
+                map,
+                &name,
+                text,
+                &self.rules.format,
+                &mut RelativeIncludes,
+                &mut diagnostics,
+            ));
         }
         subscribe::named_once(&rules, &mut diagnostics);
-        self.told(&diagnostics, output)?;
+        self.print_findings(&diagnostics, output)?;
         Ok(rules)
     }
 
@@ -179,24 +190,24 @@ impl Loaded {
         let mut diagnostics = Diagnostics::new();
         let settings = subscribe::CompileOptions {
             target: options.target,
-            limits: self.room.limits(),
+            limits: self.memory_limit.limits(),
             ..subscribe::CompileOptions::default()
         };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             let mut finding = refusal.diagnostic(&self.loader.map);
             if let Refusal::TooLarge { full: ExceededLimit::Bytes(_), .. } = refusal {
-                finding.message += &format!(" ({})", self.room.told());
+                finding.message += &format!(" ({})", self.memory_limit.describe());
             }
             diagnostics.push(finding);
         }
-        // Rules that can never match are no mistakes, but are seldom intended.
+        // Rules that can never match are not mistakes, but are seldom intended.
         for useless in subscriptions.lint_never_matches(&self.rules.possible(&self.format)) {
             if let Some(finding) = useless.diagnostic(&subscriptions, &self.loader.map) {
                 diagnostics.push(finding);
             }
         }
-        self.told(&diagnostics, output)?;
+        self.print_findings(&diagnostics, output)?;
         let tables = subscriptions.tables();
         Ok(Compiled { subscriptions, tables })
     }
@@ -205,12 +216,9 @@ impl Loaded {
     ///
     /// # Errors
     /// If one of them is a mistake.
-    pub fn told(&self, diagnostics: &Diagnostics, output: &Output) -> Result<(), Failure> {
+    pub fn print_findings(&self, diagnostics: &Diagnostics, output: &Output) -> Result<(), Failure> {
         output.diagnostics(&self.loader.map, diagnostics);
-        match diagnostics.has_errors() {
-            true => Err(Failure::Input("these rules cannot be compiled".to_owned())),
-            false => Ok(()),
-        }
+        if diagnostics.has_errors() { Err(Failure::Input("these rules cannot be compiled".to_owned())) } else { Ok(()) }
     }
 
     /// Returns the source map of every file that was read.
@@ -234,7 +242,7 @@ fn order_of(path: &Path, args: &FormatArgs, rules: &RuleFormat, output: &Output)
     let order = subscribe_p4::order(&rules.format, tables.map(|preamble| preamble.name.as_str()));
     order.ok_or_else(|| {
         let (path, format) = (path.display(), args.format.display());
-        Failure::Input(format!("{path} was not made of {format} as it is now"))
+        Failure::Input(format!("{path} was not generated from the current version of {format}"))
     })
 }
 
@@ -243,7 +251,7 @@ impl Compiled {
     pub fn summary(&self) -> String {
         let Tables { entries, leaves, groups, .. } = &self.tables;
         format!(
-            "{}: {} in the tables of fields, {}, {}",
+            "{}: {} in field tables, {}, {}",
             counted(self.subscriptions.rules().count(), "rule", "rules"),
             counted(entries.len(), "entry", "entries"),
             counted(leaves.len(), "leaf", "leaves"),

@@ -1,4 +1,4 @@
-//! Memory limit of diagrams on this machine.
+//! Determines the memory limit of diagrams on this machine.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::report::digits;
 
 /// The source of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Set {
+enum LimitSource {
     /// The default limit.
     Ordinary,
     /// The user.
@@ -20,28 +20,28 @@ enum Set {
 
 /// The memory that diagrams may take, and the source of this limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct MemoryLimit {
     bytes: usize,
-    set: Set,
+    set: LimitSource,
 }
 
-impl Room {
+impl MemoryLimit {
     /// Returns the limit that the user asked for, or else the minimum of the default limit and half of each amount that
     /// limits this process now. The other half is for the results of diagrams: entries, and their text.
-    pub fn now(asked: Option<u64>) -> Room {
-        Room::of(asked, &available())
+    pub fn now(asked: Option<u64>) -> MemoryLimit {
+        MemoryLimit::of(asked, &available())
     }
 
-    fn of(asked: Option<u64>, available: &[(u64, &'static str)]) -> Room {
+    fn of(asked: Option<u64>, available: &[(u64, &'static str)]) -> MemoryLimit {
         if let Some(bytes) = asked {
-            return Room { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), set: Set::User };
+            return MemoryLimit { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), set: LimitSource::User };
         }
-        let ordinary = Room { bytes: Limits::default().bytes, set: Set::Ordinary };
-        let half = |(bytes, whose): &(u64, &'static str)| Room {
+        let ordinary = MemoryLimit { bytes: Limits::default().bytes, set: LimitSource::Ordinary };
+        let half = |(bytes, whose): &(u64, &'static str)| MemoryLimit {
             bytes: usize::try_from(bytes / 2).unwrap_or(usize::MAX),
-            set: Set::Half(*bytes, whose),
+            set: LimitSource::Half(*bytes, whose),
         };
-        available.iter().map(half).chain([ordinary]).min_by_key(|room| room.bytes).unwrap_or(ordinary)
+        available.iter().map(half).chain([ordinary]).min_by_key(|limit| limit.bytes).unwrap_or(ordinary)
     }
 
     /// Returns the limits of the compiler.
@@ -50,13 +50,13 @@ impl Room {
     }
 
     /// Names the limit, as the rest of a sentence.
-    pub fn told(self) -> String {
+    pub fn describe(self) -> String {
         let why = match self.set {
-            Set::Ordinary => "the ordinary limit".to_owned(),
-            Set::User => return "the limit of --memory".to_owned(),
-            Set::Half(bytes, whose) => format!("half of the {} MB {whose}", digits(bytes >> 20)),
+            LimitSource::Ordinary => "the default limit".to_owned(),
+            LimitSource::User => return "the limit of --memory".to_owned(),
+            LimitSource::Half(bytes, whose) => format!("half of the {} MB {whose}", digits(bytes >> 20)),
         };
-        format!("{why}; --memory sets another one")
+        format!("{why}; --memory changes it")
     }
 }
 
@@ -68,10 +68,12 @@ pub fn size(text: &str) -> Result<u64, String> {
         "K" | "k" => 10,
         "M" => 20,
         "G" => 30,
-        _ => return Err(format!("`{unit}` is no unit: write 512M or 2G")),
+        _ => return Err(format!("`{unit}` is not a valid unit: expected K, M or G, as in 512M or 2G")),
     };
     let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    number.filter(|bytes| *bytes > 0).ok_or_else(|| "a size is a number with K, M or G behind it: 512M, 2G".to_owned())
+    number
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "expected a number with the suffix K, M or G, such as 512M or 2G".to_owned())
 }
 
 /// Returns the remaining bytes of each resource that limits this process, with a phrase that names the resource.
@@ -82,9 +84,9 @@ fn available() -> Vec<(u64, &'static str)> {
     let space = address_space(&read("/proc/self/limits")).map(|bytes| bytes.saturating_sub(in_use));
     let group = group(&read("/proc/self/cgroup"), &|path| read_to_string(path).ok());
     let named = [
-        (machine, "that this machine has available"),
-        (space, "of address space that `ulimit -v` leaves"),
-        (group, "that the control group leaves (memory.max)"),
+        (machine, "available on this machine"),
+        (space, "of address space left by `ulimit -v`"),
+        (group, "left by the control group (memory.max)"),
     ];
     named.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).collect()
 }
@@ -118,22 +120,23 @@ mod tests {
 
     #[test]
     fn the_least_of_all_limits_counts_and_says_which_it_is() {
-        let room = |available: &[(u64, &'static str)]| Room::of(None, available);
-        assert_eq!(room(&[]).limits(), Limits::default());
-        assert_eq!(room(&[(64 << 30, "here")]).limits(), Limits::default());
-        let least = room(&[(6 << 30, "here"), (300 << 20, "there")]);
+        let limit = |available: &[(u64, &'static str)]| MemoryLimit::of(None, available);
+        assert_eq!(limit(&[]).limits(), Limits::default());
+        assert_eq!(limit(&[(64 << 30, "here")]).limits(), Limits::default());
+        let least = limit(&[(6 << 30, "here"), (300 << 20, "there")]);
         assert_eq!(
-            (least.limits().bytes, least.told()),
-            (150 << 20, "half of the 300 MB there; --memory sets another one".to_owned())
+            (least.limits().bytes, least.describe()),
+            (150 << 20, "half of the 300 MB there; --memory changes it".to_owned())
         );
-        let asked = Room::of(Some(8 << 30), &[(300 << 20, "there")]);
-        assert_eq!((asked.limits().bytes, asked.told().as_str()), (8 << 30, "the limit of --memory"));
+        let asked = MemoryLimit::of(Some(8 << 30), &[(300 << 20, "there")]);
+        assert_eq!((asked.limits().bytes, asked.describe().as_str()), (8 << 30, "the limit of --memory"));
     }
 
     #[test]
     fn files_of_the_system_are_read_as_they_are() {
         assert_eq!(kilobytes("MemTotal:  9 kB\nMemAvailable:   2048 kB\n", "MemAvailable:"), Some(2 << 20));
-        let limits = "Limit                     Soft Limit           Hard Limit           Units     \nMax address space         2048000000           unlimited            bytes     \n";
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \nMax address \
+                      space         2048000000           unlimited            bytes     \n";
         assert_eq!(address_space(limits), Some(2_048_000_000));
         assert_eq!(address_space(&limits.replace("2048000000", "unlimited ")), None);
         let files = |path: &Path| {

@@ -1,10 +1,10 @@
-//! `triplane subscribe`: rules over the contents of messages, compiled into a program's tables.
+//! Runs `triplane subscribe`: rules over the contents of messages, compiled into a program's tables.
 
 pub mod args;
 mod diff;
 mod document;
+mod entry_set;
 mod explain;
-mod held;
 mod json;
 mod live;
 mod load;
@@ -43,7 +43,7 @@ pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
 fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
     let compiled = loaded.compile(&args.rules, &options(None), output)?;
-    covered(&compiled, &loaded, MOST_CHECKED, output);
+    covered(&compiled, &loaded, MAX_CHECKED, output);
     output.note(&compiled.summary());
     Ok(())
 }
@@ -62,18 +62,18 @@ fn covered(compiled: &load::Compiled, loaded: &Loaded, most: usize, output: &Out
     output.diagnostics(loaded.map(), &findings);
     let more = covered.found.len().saturating_sub(most);
     if more > 0 {
-        let what = report::counted(more, "more rule does", "more rules do");
-        output.note(&format!("{what} nothing that others do not do"));
+        let what = report::counted(more, "more rule is", "more rules are");
+        output.note(&format!("{what} redundant"));
     }
     if !covered.is_complete {
-        output.note("there are too many rules, or they overlap too much, to look for all that add nothing to others");
+        output.note("there are too many rules, or they overlap too much, to find all redundant ones");
     }
 }
 
 fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
     let rules = loaded.parse(&args.rules, output)?;
-    loaded.suit(&rules);
+    loaded.choose_order(&rules);
     deliver(&loaded.program(&options(Some(&args.shape))), args.output.as_deref(), output)
 }
 
@@ -84,17 +84,17 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     let rules = loaded.parse(&args.rules.rules, output)?;
     // An existing program was made with the order of the annotations.
     if args.program.is_some() {
-        loaded.suit(&rules);
+        loaded.choose_order(&rules);
     }
-    let better = order::Better::than(&loaded, &rules, args.program.is_some());
+    let suggestion = order::OrderSuggestion::search(&loaded, &rules, args.program.is_some());
     let compiled = match loaded.merge(rules, &options, output) {
         Ok(compiled) => compiled,
         Err(failure) => {
-            better.tell(&loaded, options.target, None, args.program.is_some(), output);
+            suggestion.print(&loaded, options.target, None, args.program.is_some(), output);
             return Err(failure);
         }
     };
-    covered(&compiled, &loaded, MOST_COMPILED, output);
+    covered(&compiled, &loaded, MAX_COMPILED, output);
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
     let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
     deliver(&document::text(&updates), args.output.as_deref(), output)?;
@@ -102,8 +102,8 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
         deliver(&loaded.program(&options), Some(path), output)?;
     }
     if let Some(path) = &args.dot {
-        let drawn = compiled.subscriptions.dot(MOST_DRAWN).ok_or_else(|| {
-            Failure::Usage(format!("the diagram has more than {MOST_DRAWN} nodes, too many to draw: leave out --dot"))
+        let drawn = compiled.subscriptions.dot(MAX_DRAWN).ok_or_else(|| {
+            Failure::Usage(format!("the diagram has more than {MAX_DRAWN} nodes, too many to draw: omit --dot"))
         })?;
         deliver(&drawn, Some(path), output)?;
     }
@@ -113,19 +113,19 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
         output.note(&report::tables(&stages, &updates));
         output.note(&report::kinds(&compiled.subscriptions, &args.shape));
         output.note(&report::stats(&compiled.subscriptions.stats()));
-        output.note(&order::told(&loaded));
+        output.note(&order::describe_order(&loaded));
     }
-    better.tell(&loaded, options.target, Some(compiled.tables.entries.len()), args.program.is_some(), output);
+    suggestion.print(&loaded, options.target, Some(compiled.tables.entries.len()), args.program.is_some(), output);
     Ok(())
 }
 
 /// Maximum number of rules without effect that `check` reports. `compile`, whose main task is another, reports at most
-/// [`MOST_COMPILED`].
-const MOST_CHECKED: usize = 100;
-const MOST_COMPILED: usize = 5;
+/// [`MAX_COMPILED`].
+const MAX_CHECKED: usize = 100;
+const MAX_COMPILED: usize = 5;
 
 /// Maximum number of nodes of a diagram that is drawn.
-const MOST_DRAWN: usize = 2_000;
+const MAX_DRAWN: usize = 2_000;
 
 /// Returns the options of programs: the defaults, with the user's choices.
 fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
@@ -142,7 +142,7 @@ fn deliver(text: &str, path: Option<&Path>, output: &Output) -> Result<(), Failu
     match path {
         None => output.print(text),
         Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
             Ok(())
         }
     }

@@ -1,11 +1,11 @@
-//! `triplane subscribe network`: compiles hosts' rules into entries for every switch between them.
+//! Runs `triplane subscribe network`: compiles hosts' rules into entries for every switch between them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context;
 use diagnostics::{Diagnostics, SourceMap, Span};
-use lab::{End, Entries, Node, Program, Topology};
+use lab::{End, Entries, Node, SwitchProgram, Topology};
 use subscribe::Rule;
 use subscribe_network::{HostId, LinkEnd, Network, NetworkError, Routes, RoutingTopology, SwitchId};
 use subscribe_p4::entries::Installer;
@@ -35,7 +35,7 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
     loaded.rules.format.port_names = names.collect();
     let rules = loaded.parse(&args.rules.rules, output)?;
     // All switches run one program.
-    loaded.suit(&rules);
+    loaded.choose_order(&rules);
     let upward = match args.upward {
         Upward::Exact => subscribe_network::Upward::Exact,
         Upward::Everything => subscribe_network::Upward::Everything,
@@ -46,10 +46,10 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
             unfit.push(wrong.diagnostic());
         }
     }
-    loaded.told(&unfit, output)?;
+    loaded.print_findings(&unfit, output)?;
 
     std::fs::create_dir_all(&args.output)
-        .with_context(|| format!("the directory {} cannot be made", args.output.display()))?;
+        .with_context(|| format!("cannot create the directory {}", args.output.display()))?;
     let options = subscribe_p4::ProgramOptions { split_horizon: true, ..options(Some(&args.shape)) };
     deliver(&loaded.program(&options), Some(&args.output.join(PROGRAM)), output)?;
     let mut made = Vec::new();
@@ -61,14 +61,14 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
         let name = format!("{}.json", topology.switches[at].name);
         deliver(&text, Some(&args.output.join(&name)), output)?;
         let switch = &mut topology.switches[at];
-        switch.program = Program::File(PROGRAM.to_owned(), Span::default());
+        switch.program = SwitchProgram::File(PROGRAM.to_owned(), Span::default());
         switch.entries = Entries::File(name, Span::default());
         made.push(Made { rules, entries, groups });
     }
     deliver(&lab::emit(&topology), Some(&args.output.join("lab.toml")), output)?;
     report(&topology, &ways, rules.len(), &made, output)?;
-    output.note(&order::told(&loaded));
-    output.note(&format!("written to {}; `triplane lab sim` and `lab up` take its lab.toml", args.output.display()));
+    output.note(&order::describe_order(&loaded));
+    output.note(&format!("written to {}; run its lab.toml with `triplane lab sim` or `lab up`", args.output.display()));
     Ok(())
 }
 
@@ -77,12 +77,12 @@ fn read(path: &Path, output: &Output) -> Result<Topology, Failure> {
     let text = crate::load::read(path, lab::read::MAX_BYTES as u64)?;
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let file = map.add(&path.display().to_string(), text.as_str());
-    let topology = lab::read::read(file, &text, &mut diagnostics);
+    let topology = lab::read::read(file, &text, v1model::MAX_PORT.into(), &mut diagnostics);
     output.diagnostics(&map, &diagnostics);
     match topology {
         Some(topology) if !diagnostics.has_errors() && !topology.switches.is_empty() => Ok(topology),
-        Some(_) if !diagnostics.has_errors() => Err(Failure::Input(format!("{} has no switch", path.display()))),
-        _ => Err(Failure::Input(format!("{} is no topology", path.display()))),
+        Some(_) if !diagnostics.has_errors() => Err(Failure::Input(format!("{} has no switches", path.display()))),
+        _ => Err(Failure::Input(format!("{} is not a valid topology", path.display()))),
     }
 }
 
@@ -110,7 +110,7 @@ fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Rout
         Failure::Input(match wrong {
             NetworkError::Twice(id) => format!("the host `{}` has several links", host(id)),
             NetworkError::Apart(from, to) => {
-                format!("messages from hosts at `{}` cannot reach the host `{}`: link them", switch(from), host(to))
+                format!("messages from hosts at `{}` cannot reach the host `{}`: add a link", switch(from), host(to))
             }
             NetworkError::NoRoot(at) => format!("there is no switch {}", at.0),
         })
@@ -142,7 +142,11 @@ fn report(topology: &Topology, ways: &Routes, rules: usize, made: &[Made], outpu
             format!("{} in {}", counted(made.len(), "switch", "switches"), counted(layers as usize, "layer", "layers"))
         }
         RoutingTopology::Tree(root) => {
-            format!("{} as a tree below {}", counted(made.len(), "switch", "switches"), topology.switches[root.0].name)
+            format!(
+                "{} in a tree rooted at {}",
+                counted(made.len(), "switch", "switches"),
+                topology.switches[root.0].name
+            )
         }
     };
     text += &format!(", {}, {}\n\n", counted(topology.hosts.len(), "host", "hosts"), counted(rules, "rule", "rules"));

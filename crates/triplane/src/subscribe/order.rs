@@ -1,4 +1,4 @@
-//! The order of the fields, and the search for a much better one.
+//! Shows the order of the fields, and searches for a much better one.
 
 use subscribe::{ColumnLayout, Limits, Rule, Subscriptions, TargetCapabilities};
 
@@ -7,26 +7,26 @@ use super::report::digits;
 use crate::output::Output;
 
 /// Formats the order of the fields.
-pub fn told(loaded: &Loaded) -> String {
-    format!("order of the fields: {}", loaded.layout.shown(&loaded.rules.format).join(", "))
+pub fn describe_order(loaded: &Loaded) -> String {
+    format!("field order: {}", loaded.layout.shown(&loaded.rules.format).join(", "))
 }
 
 /// Rules in the order that suits them, if tables of another order were requested.
-pub struct Better(Option<(ColumnLayout, Vec<Rule>)>);
+pub struct OrderSuggestion(Option<(ColumnLayout, Vec<Rule>)>);
 
-impl Better {
+impl OrderSuggestion {
     /// Looks for a better order than the requested one. An order that was chosen for the rules has no better one.
-    pub fn than(loaded: &Loaded, rules: &[Rule], writes_program: bool) -> Better {
+    pub fn search(loaded: &Loaded, rules: &[Rule], writes_program: bool) -> OrderSuggestion {
         if writes_program && !loaded.is_forced {
-            return Better(None);
+            return OrderSuggestion(None);
         }
         let layout = ColumnLayout::sensible(&loaded.rules.format, rules);
-        Better((layout != loaded.layout).then(|| (layout, rules.to_vec())))
+        OrderSuggestion((layout != loaded.layout).then(|| (layout, rules.to_vec())))
     }
 
     /// Reports the better order, if it takes less than half as many entries. `entries` is the current number of
     /// entries, or `None` if there are too many; `writes_program` says whether the program is written with them.
-    pub fn tell(
+    pub fn print(
         self,
         loaded: &Loaded,
         target: TargetCapabilities,
@@ -39,7 +39,7 @@ impl Better {
         let Some((layout, rules)) = self.0 else { return };
         let names = layout.names(&loaded.rules.format).join(",");
         // An order that takes longer than this to compile is not much better.
-        let limits = loaded.room.limits();
+        let limits = loaded.memory_limit.limits();
         let limits = Limits { steps: 200_000_000, bytes: limits.bytes / 2, ..limits };
         let most = entries.map_or(limits.entries, |entries| entries / FACTOR);
         let limits = Limits { entries: limits.entries.min(most), ..limits };
@@ -53,9 +53,10 @@ impl Better {
             return;
         }
         let instead = entries.map(|entries| format!(" instead of {}", digits(entries as u64))).unwrap_or_default();
-        let remedy = match writes_program {
-            true => "leave out --order and --order-of, and it is chosen for the rules",
-            false => "make the program with the same order (`--program FILE` here writes both, and chooses it)",
+        let remedy = if writes_program {
+            "omit --order and --order-of to have it chosen for the rules"
+        } else {
+            "generate the program with the same order (`--program FILE` writes both, and chooses it)"
         };
         let found = digits(found as u64);
         output.note(&format!("`--order {names}` would take {found} entries{instead}: {remedy}"));

@@ -1,5 +1,5 @@
-//! The messages of a packet, as a switch reads them: by the format's own parser, and the program's steps before the
-//! rules.
+//! Reads the messages of a packet, as a switch reads them: by the format's own parser, and the program's steps before
+//! the rules.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,8 @@ impl Reader {
         let mut loader = loaded.bare();
         let program = loader.compile();
         loader.report(output)?;
-        let program = program.ok_or_else(|| Failure::Input("the format makes no program".to_owned()))?.ir;
+        let program =
+            program.ok_or_else(|| Failure::Input("no program can be generated from the format".to_owned()))?.ir;
         let body = |role: &str| {
             program.blocks.get(role).copied().ok_or_else(|| Failure::Input(format!("the format has no {role}")))
         };
@@ -77,7 +78,7 @@ impl Reader {
             self.run(self.before, &mut parsed.state);
             read.messages.push(self.message(&parsed.state, None, loaded));
             // A packet that the parser rejects is processed all the same, with the headers extracted so far.
-            read.end = read.end.map(|why| format!("{why}; the rules see the headers before that"));
+            read.end = read.end.map(|why| format!("{why}; the rules see only the headers extracted before"));
             return read;
         };
         let whole = data.len();
@@ -88,7 +89,7 @@ impl Reader {
                 None => return read,
             }
         }
-        read.end = Some(format!("what is behind its message {} is not read", read.messages.len()));
+        read.end = Some(format!("the part after message {} is not read", read.messages.len()));
         read
     }
 
@@ -106,14 +107,14 @@ impl Reader {
         let before = read.messages.len();
         let lost = |why: String| match before {
             0 => format!("{why}: the packet is dropped"),
-            _ => format!("{why}: the messages behind the {before} above are lost"),
+            _ => format!("{why}: the messages after the {before} above are lost"),
         };
         if let Some(why) = self.refused(&parsed) {
             read.end = Some(lost(why));
             return None;
         }
         let Some(header) = self.valid(&parsed.state, &messages.count.header) else {
-            read.end = Some(format!("it has no `{}` and no messages: it is dropped", messages.count.header));
+            read.end = Some(format!("the packet has no `{}` and no messages: it is dropped", messages.count.header));
             return None;
         };
         let field = |id: HeaderId, path: &Path| {
@@ -128,21 +129,21 @@ impl Reader {
             .and_then(|id| Some(parsed.state.header(id).fields[field(id, length)?].low_u128()));
         let promised = promised.unwrap_or(0).saturating_sub(removed as u128);
         if before == 0 && (count == 0 || count == messages.count.all_ones()) {
-            let goes = if messages.sequence.is_some() { "goes to everyone" } else { "is dropped" };
+            let goes = if messages.sequence.is_some() { "is sent to all subscribers" } else { "is dropped" };
             read.end =
-                Some(format!("it says that it has no messages (`{}` is {count}), and {goes}", messages.count.field));
+                Some(format!("the packet announces no messages (`{}` is {count}) and {goes}", messages.count.field));
             return None;
         }
         let extent = self.extent(&parsed, messages);
         let seen = extent.map_or(0, |(first, end)| (end - first) as u128);
         if extent.is_some() && promised < seen + u128::from(messages.before) {
             let path = format!("`{}.{}`", length.header, length.field);
-            read.end = Some(lost(format!("{path} says that the packet ends before its messages do")));
+            read.end = Some(lost(format!("according to {path}, the packet ends before its messages do")));
             return None;
         }
         self.run(self.before, &mut parsed.state);
         let mut done = 0;
-        for index in 0..messages.most {
+        for index in 0..messages.max_messages {
             let is_there = messages.kinds.iter().any(|kind| {
                 let name = element(messages, kind.member.as_deref(), index);
                 self.valid(&parsed.state, &name).is_some()
@@ -160,8 +161,8 @@ impl Reader {
         if done == 0 {
             let number = before + 1;
             read.end = Some(match before {
-                0 => "its first message cannot be read: the packet is dropped".to_owned(),
-                _ => format!("message {number} cannot be read: it is lost, with {} behind it", left - 1),
+                0 => "the first message cannot be parsed: the packet is dropped".to_owned(),
+                _ => format!("message {number} cannot be parsed: it and the {} after it are lost", left - 1),
             });
             return None;
         }
@@ -214,9 +215,9 @@ impl Reader {
             Ending::Return | Ending::Exit => None,
             Ending::Reject => {
                 let name = self.program.errors.get(parsed.state.parser_error() as usize);
-                Some(format!("the parser refuses it ({})", name.map_or("an error", String::as_str)))
+                Some(format!("the parser rejects the packet ({})", name.map_or("unknown error", String::as_str)))
             }
-            _ => Some("the parser comes to no end".to_owned()),
+            _ => Some("the parser does not terminate".to_owned()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reports for people on the size of a set of rules.
+//! Reports the size of a set of rules.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub fn kinds(rules: &Subscriptions, chosen: &ShapeArgs) -> String {
         let numbers: String = numbers.iter().map(|number| format!("{number:>12}")).collect();
         format!("{name:33}{numbers}")
     };
-    let head = ["exact", "range", "ternary", "lpm", "state alone", "all"].map(str::to_owned);
+    let head = ["exact", "range", "ternary", "lpm", "state only", "all"].map(str::to_owned);
     let mut lines = vec![format!("\n{}", line("the same rules with", head))];
     for ranges in [Ranges::Range, Ranges::Ternary, Ranges::Lpm] {
         for exact in [false, true] {
@@ -101,7 +101,7 @@ pub fn stats(stats: &Stats) -> String {
             number(stats.states)
         ),
         format!(
-            "the diagram has {} nodes ({} as comparisons) and {} sets of actions",
+            "the diagram has {} nodes ({} as comparisons) and {} action sets",
             number(stats.nodes),
             number(stats.binary_nodes),
             number(stats.sets)

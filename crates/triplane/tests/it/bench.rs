@@ -112,20 +112,20 @@ V1Switch(P(), Unchecked(), Guard(), Out(), Unchecked(), D()) main;
 "#;
 
 #[test]
-fn traffic_follows_every_table_and_whatever_header_it_is_keyed_on() {
+fn derived_traffic_matches_the_keys_of_every_table() {
     let directory = Directory::new();
     let guard = directory.write("guard.p4", GUARD);
     let result = command(&["bench", &guard, "--packets", "7000", "--json"]).ok().json();
     adds_up(&result);
     assert_eq!(number(&result, "dropped"), 0, "{result:#}");
     let traffic = result["traffic"].as_str().expect("text");
-    let expected = "78-byte frames of TCP over IPv6 over VLAN, 1024 flows, in on port 1, to match the 2 entries of \
-                    Guard.rules and the 1 entry of Guard.known";
+    let expected = "78-byte frames of TCP over IPv6 over VLAN, 1024 flows, on ingress port 1, to match the 2 entries \
+                    of Guard.rules and the 1 entry of Guard.known";
     assert_eq!(traffic, expected);
 }
 
 #[test]
-fn drops_are_told_with_their_line() {
+fn drops_are_reported_with_their_line() {
     let result = router(&["--traffic", "udp,flows=64,dst=10.0.2.0-10.0.3.255"]);
     adds_up(&result);
     assert!(number(&result, "dropped") > 0 && number(&result, "forwarded") > 0, "{result:#}");
@@ -180,11 +180,11 @@ fn captures_are_replayed() {
     cut[24 + 12..][..4].copy_from_slice(&600u32.to_ne_bytes());
     let cut = directory.write("cut.pcap", cut);
     let done = command(&["bench", "examples/wire/wire.p4", "--traffic", &cut, "--packets", "1000"]).ok();
-    assert!(done.stderr.contains("1 of 3 frames were cut"), "{done:?}");
+    assert!(done.stderr.contains("1 of 3 frames were truncated"), "{done:?}");
     let empty = directory.write("empty.pcap", Writer::new(Vec::new()).expect("memory takes a header").into_inner());
     let done = command(&["bench", "examples/wire/wire.p4", "--traffic", &empty]);
     assert_eq!(done.code, Some(1));
-    assert!(done.stderr.contains("has no packets"), "{done:?}");
+    assert!(done.stderr.contains("contains no packets"), "{done:?}");
 }
 
 /// A namespace in which `gen0` is connected to `p1` and `sink0` to `p2`. Dropping this value deletes it.
@@ -232,7 +232,10 @@ fn live_trials_count_what_arrives() {
     assert!(nobody.stderr.contains("frames sent on gen0 arrived at sink0; start the switch"), "{nobody:?}");
 
     let long = cables.bench(&[&["bench", "--traffic", "udp,size=1515"], &live[..]].concat());
-    assert!(long.stderr.contains("up to 1501 bytes behind their Ethernet header, and gen0 takes 1500"), "{long:?}");
+    assert!(
+        long.stderr.contains("up to 1501 bytes after the Ethernet header, but the MTU of gen0 is 1500"),
+        "{long:?}"
+    );
     let tagged = cables.bench(&[&["bench", "--traffic", "udp,vlan=5,size=1518"], &live[..]].concat());
     assert!(tagged.stderr.contains("start the switch"), "{tagged:?}");
 
@@ -255,9 +258,9 @@ fn live_trials_count_what_arrives() {
 }
 
 #[test]
-fn an_interface_that_is_down_is_told() {
+fn an_interface_that_is_down_is_an_error() {
     let Some(cables) = Cables::new() else { return };
-    for (down, told) in [("p2", "sink0 is down"), ("gen0", "gen0 is down")] {
+    for (down, told) in [("p2", "sink0 or its peer is down"), ("gen0", "gen0 or its peer is down")] {
         run(Command::new("ip").args(["-n", &cables.0, "link", "set", down, "down"])).ok();
         let done = cables.bench(&["bench", "--traffic", "udp", "--live", "gen0:sink0", "--trial", "0.05"]);
         assert_eq!(done.code, Some(3), "{done:?}");
@@ -266,21 +269,21 @@ fn an_interface_that_is_down_is_told() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn wrong_arguments_are_reported() {
     let wire = "examples/wire/wire.p4";
     let cases: &[(&[&str], &str)] = &[
-        (&["bench", wire, "--traffic", "upd"], "is `udp` meant?"),
+        (&["bench", wire, "--traffic", "upd"], "did you mean `udp`?"),
         (&["bench", wire, "--traffic", "udp,size=9"], "--traffic:1:10"),
         (&["bench", wire, "--traffic", "udp,size=20"], "write `size=42` or more"),
-        (&["bench", wire], "say what frames there are: --traffic"),
-        (&["bench", wire, "--traffic", "udp", "--packets", "0"], "--packets 0 measures nothing"),
-        (&["bench", wire, "--traffic", "udp", "--seconds=-1"], "--seconds -1 is not a time"),
-        (&["bench", wire, "--traffic", "udp", "--seconds", "nan"], "--seconds NaN is not a time"),
+        (&["bench", wire], "specify the frames with --traffic"),
+        (&["bench", wire, "--traffic", "udp", "--packets", "0"], "--packets must be at least 1"),
+        (&["bench", wire, "--traffic", "udp", "--seconds=-1"], "--seconds -1 is not a valid duration"),
+        (&["bench", wire, "--traffic", "udp", "--seconds", "nan"], "--seconds NaN is not a valid duration"),
         (&["bench", wire, "--traffic", "examples"], "examples is a directory; --traffic takes a capture file"),
-        (&["bench"], "name a program"),
-        (&["bench", "--live", "here"], "write A:B, such as gen0:sink0"),
-        (&["bench", "--live", "a:b"], "say what frames there are: --traffic"),
-        (&["bench", "--live", "a:b", "--traffic", "udp", "--loss", "100"], "--loss 100 is no percentage"),
+        (&["bench"], "a program is required"),
+        (&["bench", "--live", "here"], "expected A:B, such as gen0:sink0"),
+        (&["bench", "--live", "a:b"], "specify the frames with --traffic"),
+        (&["bench", "--live", "a:b", "--traffic", "udp", "--loss", "100"], "--loss 100 is out of range"),
     ];
     for (arguments, expected) in cases {
         let done = command(arguments);

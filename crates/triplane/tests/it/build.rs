@@ -33,7 +33,7 @@ fn router(directory: &Directory) -> String {
 }
 
 #[test]
-fn what_is_built_does_what_its_source_does() {
+fn a_compiled_program_behaves_like_its_source() {
     let directory = Directory::new();
     let built = router(&directory);
     for words in [
@@ -51,7 +51,7 @@ fn what_is_built_does_what_its_source_does() {
         assert_eq!(from_built.stdout, from_source.stdout, "{words:?}");
     }
     let checked = command(&["check", &built, "--entries", ENTRIES]).ok();
-    assert!(checked.stdout.contains("router.tpl: no mistakes (3 headers, 3 tables"), "{checked:?}");
+    assert!(checked.stdout.contains("router.tpl: no errors (3 headers, 3 tables"), "{checked:?}");
     let wrong = directory.write("wrong.json", r#"{ "table_entries": [{ "table": "nosuch", "action_name": "x" }] }"#);
     refused(&["check", &built, "--entries", &wrong], 1, &["nosuch"]);
 
@@ -99,7 +99,7 @@ fn the_same_program_gives_the_same_file_and_its_p4info() {
 }
 
 #[test]
-fn what_is_no_program_is_refused_in_a_sentence() {
+fn files_that_are_no_program_are_refused_in_a_sentence() {
     let directory = Directory::new();
     let built = router(&directory);
     let bytes = std::fs::read(&built).unwrap();
@@ -111,17 +111,17 @@ fn what_is_no_program_is_refused_in_a_sentence() {
     let flipped = directory.write("flipped.tpl", flipped);
     let cut = directory.write("cut.tpl", &bytes[..bytes.len() / 2]);
     let (empty, text) = (directory.write("empty.tpl", ""), directory.write("text.tpl", "header h { bit<8> x; }"));
-    refused(&["check", &empty], 1, &["empty.tpl is empty; build it again"]);
-    refused(&["check", &text], 1, &["text.tpl is no compiled program"]);
+    refused(&["check", &empty], 1, &["empty.tpl is empty; rebuild it"]);
+    refused(&["check", &text], 1, &["text.tpl is not a compiled program"]);
     let bmv2 = directory.write("bmv2.json", r#"{ "header_types": [], "__meta__": { "version": [2, 23] } }"#);
-    refused(&["check", &other], 1, &["other.tpl is in version 77", "build it again from its P4 source"]);
+    refused(&["check", &other], 1, &["other.tpl has version 77", "rebuild it from its P4 source"]);
     refused(&["check", &flipped], 1, &["flipped.tpl is damaged"]);
     refused(&["trace", &cut, "--port", "1", "--packet", "00"], 1, &["cut.tpl is damaged"]);
-    refused(&["run", &bmv2, "--port", "1=:/dev/null"], 1, &["bmv2.json is a JSON file for BMv2", "give the P4 source"]);
-    refused(&["check", &built, "-DX=1"], 2, &["router.tpl is compiled; -I and -D are for P4 source"]);
-    refused(&["dump", "--types", &built], 2, &["tokens and types are in the P4 source"]);
-    refused(&["build", &built], 1, &["router.tpl is compiled already"]);
-    refused(&["build", &copied(&directory), "-o", &directory.path("copy.p4")], 2, &["would replace"]);
+    refused(&["run", &bmv2, "--port", "1=:/dev/null"], 1, &["bmv2.json is a JSON file for BMv2", "use the P4 source"]);
+    refused(&["check", &built, "-DX=1"], 2, &["router.tpl is a compiled program; -I and -D apply to P4 source only"]);
+    refused(&["dump", "--types", &built], 2, &["--tokens and --types require the P4 source"]);
+    refused(&["build", &built], 1, &["router.tpl is already compiled"]);
+    refused(&["build", &copied(&directory), "-o", &directory.path("copy.p4")], 2, &["would overwrite"]);
     refused(&["build", ROUTER, "-o", "/nowhere/at/all.tpl"], 3, &["cannot write /nowhere/at/all.tpl"]);
     let wrong = directory.write("wrong.p4", "header h { bit<8> x; bit<8> x; }");
     refused(&["build", &wrong], 1, &["error"]);
@@ -139,7 +139,7 @@ fn controllers_send_what_is_built_with_its_p4info() {
     let built = std::fs::read(router(&directory)).unwrap();
     let path = directory.path("info.bin");
     command(&["p4info", ROUTER, "--format", "binary", "-o", &path]).ok();
-    let info: P4Info = p4runtime_proto::from_bytes(&std::fs::read(&path).unwrap()).unwrap();
+    let info: P4Info = p4runtime_proto::from_bytes(&std::fs::read(&path).unwrap(), 1 << 30).unwrap();
     let set = |config: &[u8], info: Option<P4Info>| {
         let config = ForwardingPipelineConfig { p4info: info, p4_device_config: config.to_vec(), cookie: None };
         Pipeline::compile(config, &v1model::V1Model).map_err(|refusal| refusal.message)
@@ -197,7 +197,7 @@ fn made_up_p4infos_do_no_harm() {
                     }
                 }
             }
-            let Ok(info) = p4runtime_proto::from_bytes::<P4Info>(&changed) else { continue };
+            let Ok(info) = p4runtime_proto::from_bytes::<P4Info>(&changed, 1 << 30) else { continue };
             let mut made_up = compiled.clone();
             made_up.program.p4info = info.clone();
             let config = ForwardingPipelineConfig {
@@ -252,14 +252,14 @@ fn mistakes_in_restrictions_are_found_by_check_at_their_place() {
 
     let wrong = RESTRICTED.replace("key < 100;", "kee < 100;").replace("port != 0", "port !== 0");
     let wrong = directory.write("wrong.p4", wrong);
-    refused(&["check", &wrong], 1, &["`kee`", "wrong.p4:12:5", "wrong.p4:8:31", "2 mistakes found"]);
+    refused(&["check", &wrong], 1, &["`kee`", "wrong.p4:12:5", "wrong.p4:8:31", "2 errors found"]);
     refused(&["build", &wrong], 1, &["wrong.p4:12:5"]);
     let findings = command(&["check", "--json", &wrong]).json();
     assert_eq!(findings["findings"][1]["place"]["line"], 12, "{findings:#}");
 }
 
 #[test]
-fn an_unknown_kind_of_warning_is_told() {
+fn an_unknown_kind_of_warning_is_an_error() {
     command(&["check", ROUTER, "-A", "unused", "-A", "shadow"]).ok();
     refused(&["check", ROUTER, "-A", "nosuch"], 2, &["--allow nosuch", "`missing-default`", "`unused-table`"]);
     refused(&["build", ROUTER, "-A", "unusd-table"], 2, &["did you mean `unused-table`?"]);

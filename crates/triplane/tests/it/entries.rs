@@ -62,7 +62,7 @@ fn more_copies_than_a_group_may_have_are_refused_in_words() {
 }
 
 #[test]
-fn check_tells_what_a_switch_would_not_take() {
+fn check_reports_entries_that_a_switch_would_reject() {
     let directory = Directory::new();
     let entry = |net: usize| {
         format!(
@@ -83,5 +83,5 @@ fn check_tells_what_a_switch_would_not_take() {
         let place = format!("entries.json:{line}:1");
         assert!(done.stderr.contains(&place), "{place} is missing in {done:?}");
     }
-    assert!(done.stderr.contains("2 mistakes found"), "{done:?}");
+    assert!(done.stderr.contains("2 errors found"), "{done:?}");
 }

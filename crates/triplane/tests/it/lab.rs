@@ -136,7 +136,7 @@ fn pictures_have_axes_with_numbers_and_a_line_for_each_series() {
     run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario, "--out", &out, "--plot"])).ok();
 
     let text = std::fs::read_to_string(format!("{out}/probes.svg")).expect("the picture is there");
-    for expected in ["What probes read", "time, s", "s1 to s2", "s2 to s3", "s3 to s1", "6M", "1.6"] {
+    for expected in ["Values read by probes", "time, s", "s1 to s2", "s2 to s3", "s3 to s1", "6M", "1.6"] {
         assert!(text.contains(&format!(">\n{expected}\n<")), "`{expected}` is not in\n{text}");
     }
     // Each series is a polyline of many points, and one of two in the legend.
@@ -221,7 +221,7 @@ fn programs_see_the_queue_before_a_slow_link() {
 }
 
 #[test]
-fn mistakes_in_a_topology_its_programs_and_entries_are_told_in_one_run() {
+fn mistakes_in_a_topology_its_programs_and_entries_are_reported_in_one_run() {
     let directory = Directory::new();
     let lab = directory.path("lab.toml");
     std::fs::write(directory.path("bad.p4"), "control c() { apply { x = 1; } }\n").expect("it can be written");
@@ -246,7 +246,7 @@ ends = ["h1", "s1:1"]
     assert_eq!(done.code, Some(1), "{done:?}");
     for expected in [
         "missing.p4",
-        "does not say which program `s4` runs",
+        "specifies no program for `s4`",
         "--program",
         "`x` is not declared",
         "RouterIngress.ruotes",
@@ -257,29 +257,24 @@ ends = ["h1", "s1:1"]
     // Mistakes in the topology do not hide those in the files that it names.
     std::fs::write(&lab, text.replace("10.0.0.1/8", "10.0.0.1/99")).expect("it can be written");
     let done = run(&mut triplane(&["lab", "check", &lab]));
-    let all = [
-        "10.0.0.1/99",
-        "missing.p4",
-        "does not say which program `s4` runs",
-        "`x` is not declared",
-        "RouterIngress.ruotes",
-    ];
+    let all =
+        ["10.0.0.1/99", "missing.p4", "specifies no program for `s4`", "`x` is not declared", "RouterIngress.ruotes"];
     for expected in all {
         assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
     }
 }
 
 #[test]
-fn files_that_a_scenario_names_are_told_at_their_lines() {
+fn missing_files_of_a_scenario_are_reported_at_their_lines() {
     let directory = Directory::new();
     let lab = new(&directory, &["star", "--hosts", "2"]);
     let replay = |file: &str| format!("[[traffic]]\nkind = \"replay\"\nfrom = \"h1\"\nfile = \"{file}\"\n");
-    directory.write("text.pcap", "this is no capture");
+    directory.write("text.pcap", "this is not a capture");
     let scenario = directory.write("scenario.toml", replay("gone.pcap") + &replay("text.pcap"));
     let done = run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario]));
     assert_eq!(done.code, Some(1), "{done:?}");
     for expected in
-        ["gone.pcap: No such file", "not a capture file", "scenario.toml:1:", "scenario.toml:5:", "2 mistakes"]
+        ["gone.pcap: No such file", "not a capture file", "scenario.toml:1:", "scenario.toml:5:", "2 errors"]
     {
         assert!(done.stderr.contains(expected), "`{expected}` is not told\n{done:?}");
     }
@@ -292,7 +287,7 @@ fn files_that_a_scenario_names_are_told_at_their_lines() {
 }
 
 #[test]
-fn what_was_found_out_is_told_even_if_it_cannot_be_written() {
+fn results_are_printed_even_if_they_cannot_be_written() {
     let directory = Directory::new();
     let lab = new(&directory, &["star", "--hosts", "2"]);
     let out = directory.path("out");

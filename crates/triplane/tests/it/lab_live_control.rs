@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
-use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
+use crate::support::{Directory, Done, Running, TEST_TIMEOUT, run, triplane};
 use testing::port::reserved_ports;
 
 /// A directory of labs. Dropping it takes down those that are up.
@@ -55,9 +55,20 @@ impl Labs {
         self.lab(&["status", "--json"]).ok().json()
     }
 
-    /// Whether a ping from h1 is answered.
-    fn reaches(&self, address: &str) -> bool {
-        self.lab(&["exec", "h1", "ping", "-n", "-c", "1", "-W", "2", address]).code == Some(0)
+    /// Whether a ping from h1 is answered within this time in seconds.
+    fn ping(&self, address: &str, timeout_s: &str) -> bool {
+        self.lab(&["exec", "h1", "ping", "-n", "-c", "1", "-W", timeout_s, address]).code == Some(0)
+    }
+
+    /// Waits until a ping from h1 is answered.
+    #[track_caller]
+    fn reaches(&self, address: &str) {
+        until("an answer", || self.ping(address, "2"));
+    }
+
+    /// Whether no answer to a ping from h1 comes within two seconds.
+    fn misses(&self, address: &str) -> bool {
+        !self.ping(address, "2")
     }
 }
 
@@ -73,10 +84,11 @@ fn is_there(process: u64) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with('Z'))
 }
 
+#[track_caller]
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what} did not come");
+        assert!(began.elapsed() < TEST_TIMEOUT, "{what} did not come");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -97,9 +109,9 @@ fn controllers(labs: &Labs, isolate: &[&str]) {
     assert_eq!(status["switches"][1]["p4runtime"]["address"], second.as_str(), "{status:#}");
     assert_eq!(status["switches"][1]["p4runtime"]["device_id"], 1, "{status:#}");
     let ctl = |words: &[&str]| run(&mut triplane(&[&["ctl", "--addr", &second, "--device-id", "1"], words].concat()));
-    assert!(labs.reaches("10.0.0.2"));
+    labs.reaches("10.0.0.2");
     ctl(&["delete", "routes", "hdr.ipv4.dst=10.0.0.2/32"]).ok();
-    assert!(!labs.reaches("10.0.0.2"), "the controller took the route away");
+    assert!(labs.misses("10.0.0.2"), "the controller took the route away");
 
     labs.lab(&["fail", "s2"]).ok();
     let refused = ctl(&["tables"]);
@@ -107,7 +119,7 @@ fn controllers(labs: &Labs, isolate: &[&str]) {
     labs.lab(&["heal", "s2"]).ok();
     let entries = ctl(&["entries", "routes"]).ok();
     assert!(entries.stdout.contains("10.0.0.2"), "it starts with its own entries: {entries:?}");
-    assert!(labs.reaches("10.0.0.2"));
+    labs.reaches("10.0.0.2");
     labs.lab(&["down"]).ok();
     assert!(TcpListener::bind(&second).is_ok(), "the port is free again");
 }
@@ -147,7 +159,7 @@ fn a_switch_without_a_program_waits_for_its_controllers() {
     std::fs::write(&path, text).expect("the file can be written");
     let refused = labs.lab(&["up", &path]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("does not say which program `s1` runs"), "{refused:?}");
+    assert!(refused.stderr.contains("specifies no program for `s1`"), "{refused:?}");
     let port = reserved_ports(1).to_string();
     labs.lab(&["up", &path, "--p4runtime", &port]).ok();
     let address = format!("127.0.0.1:{port}");
@@ -156,7 +168,7 @@ fn a_switch_without_a_program_waits_for_its_controllers() {
 }
 
 #[test]
-fn mistakes_and_missing_privileges_are_told_at_once() {
+fn mistakes_and_missing_privileges_are_reported_before_the_start() {
     let Some(labs) = Labs::new(&["unshare"]) else { return };
     let path = labs.0.path("wrong.toml");
     std::fs::write(&path, "[hosts.h1]\nip = \"10.0.0.1/8\"\n[[links]]\nends = [\"h1\", \"s1:1\"]\n").unwrap();
@@ -166,10 +178,10 @@ fn mistakes_and_missing_privileges_are_told_at_once() {
     let refused = run(command.args(["-Ur", "sh", "-c", &up]).env("TRIPLANE_LAB_DIR", labs.0.path("labs")));
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("`s1`"), "{refused:?}");
-    assert!(refused.stderr.contains("no network can be made here: "), "{refused:?}");
+    assert!(refused.stderr.contains("no live network can be created here: "), "{refused:?}");
     // A user with the rights to create networks sees mistakes only.
     let refused = labs.lab(&["up", &path]);
-    assert!(refused.stderr.contains("`s1`") && !refused.stderr.contains("no network"), "{refused:?}");
+    assert!(refused.stderr.contains("`s1`") && !refused.stderr.contains("no live network"), "{refused:?}");
 }
 
 #[test]
@@ -177,28 +189,29 @@ fn a_process_that_is_killed_leaves_the_others_alone() {
     let Some(labs) = Labs::new(&["ping"]) else { return };
     let topology = labs.topology("apart", &["line", "--switches", "3"], |text| text);
     labs.lab(&["up", &topology, "--isolate"]).ok();
-    assert!(labs.reaches("10.0.0.3"));
+    labs.reaches("10.0.0.3");
     let processes: Vec<u64> =
         (0..3).map(|at| labs.status()["switches"][at]["pid"].as_u64().expect("it has a process")).collect();
     kill(processes[2]);
     until("the end of s3", || labs.status()["switches"][2]["failed"] == true);
     let status = labs.status();
-    assert_eq!(status["switches"][2]["why"], "its process was ended by signal 9", "{status:#}");
+    assert_eq!(status["switches"][2]["why"], "its process was terminated by signal 9", "{status:#}");
     assert_eq!(status["switches"][0]["failed"], false, "{status:#}");
-    assert!(labs.reaches("10.0.0.2") && !labs.reaches("10.0.0.3"));
+    labs.reaches("10.0.0.2");
+    assert!(labs.misses("10.0.0.3"));
 
     // The state of a link also applies to the process that comes next.
     labs.lab(&["link", "down", "s2", "s3"]).ok();
     labs.lab(&["heal", "s3"]).ok();
-    assert!(!labs.reaches("10.0.0.3"));
+    assert!(labs.misses("10.0.0.3"));
     labs.lab(&["link", "up", "s2", "s3"]).ok();
-    assert!(labs.reaches("10.0.0.3"));
+    labs.reaches("10.0.0.3");
     // A command returns when its effect holds, even for the very next packet.
     for _ in 0..2 {
         labs.lab(&["link", "down", "s1", "s2"]).ok();
-        assert!(!labs.reaches("10.0.0.3"));
+        assert!(labs.misses("10.0.0.3"));
         labs.lab(&["link", "up", "s1", "s2"]).ok();
-        assert!(labs.reaches("10.0.0.3"));
+        assert!(labs.ping("10.0.0.3", "20"));
     }
     labs.lab(&["down"]).ok();
     assert!(processes.iter().all(|process| !is_there(*process)));
@@ -213,7 +226,7 @@ fn captures_come_from_processes_too() {
     let path = labs.0.path("s1.pcap");
     let capture = Running::start(&mut labs.command(&["pcap", "s1:1", &path]));
     until("a capture", || {
-        assert!(labs.reaches("10.0.0.2"));
+        labs.reaches("10.0.0.2");
         let bytes = std::fs::read(&path).unwrap_or_default();
         wire::pcap::Reader::new(bytes.as_slice()).map(|reader| reader.flatten().count()).unwrap_or(0) >= 4
     });
@@ -256,7 +269,7 @@ fn a_lab_that_is_stopped_holds_nobody_up() {
     for command in [&["status"][..], &["fail", "s1"], &["link", "down", "h1", "s1"], &["pcap", "s1:1", "/dev/null"]] {
         let refused = labs.lab(command);
         assert_eq!(refused.code, Some(3), "{refused:?}");
-        assert!(refused.stderr.contains(&format!("goes on with `kill -CONT {pid}`")), "{refused:?}");
+        assert!(refused.stderr.contains(&format!("resume its process with `kill -CONT {pid}`")), "{refused:?}");
     }
     signal("CONT");
     labs.status();
@@ -289,7 +302,7 @@ fn shells_run_on_a_host_and_all_labs_end_together() {
         labs.lab(&["up", &topology]).ok();
     }
     let unsaid = labs.lab(&["status"]);
-    assert!(unsaid.stderr.contains("several labs are up; say which with --lab (up: one, two)"), "{unsaid:?}");
+    assert!(unsaid.stderr.contains("several labs are up; choose one with --lab (up: one, two)"), "{unsaid:?}");
     // A shell whose input has ended prints its host's name and exits.
     let mut shell = labs.command(&["shell", "--lab", "two", "h2"]);
     let script = labs.0.path("shell");
@@ -316,7 +329,7 @@ fn a_start_that_fails_is_undone() {
     labs.lab(&["up", &topology]).ok();
     let again = labs.lab(&["up", &topology]);
     assert_eq!(again.code, Some(2), "{again:?}");
-    assert!(again.stderr.contains("the lab `twice` is up already"), "{again:?}");
+    assert!(again.stderr.contains("the lab `twice` is already up"), "{again:?}");
     assert_eq!(labs.left(), ["twice"]);
 }
 
@@ -329,11 +342,148 @@ fn ctrl_c_while_a_lab_starts_undoes_it() {
     until("the beginning", || labs.left() == ["slow"]);
     until("the command of h1", || std::path::Path::new(&labs.0.path("labs/slow/h1.log")).exists());
     let meanwhile = labs.lab(&["up", &topology]);
-    assert!(meanwhile.stderr.contains("is being started already"), "{meanwhile:?}");
+    assert!(meanwhile.stderr.contains("is already starting"), "{meanwhile:?}");
     up.signal("INT");
-    up.wait_for("stopped; nothing is left of it");
+    up.wait_for("interrupted; everything was cleaned up");
     assert_eq!(up.wait().code, Some(3));
     assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_lab_that_is_starting_can_be_ended() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let change = |text: String| text.replace("[hosts.h1]\n", "[hosts.h1]\ncommands = [\"sleep 600\"]\n");
+    let topology = labs.topology("slow", &["line", "--switches", "2"], change);
+    let mut up = Running::start(&mut labs.command(&["up", &topology]));
+    until("the command of h1", || std::path::Path::new(&labs.0.path("labs/slow/h1.log")).exists());
+    labs.lab(&["down", "slow"]).ok();
+    assert_eq!(labs.left(), Vec::<String>::new());
+    // A daemon that was killed would give no reason.
+    up.wait_for("the lab was stopped while it was starting");
+    assert_eq!(up.wait().code, Some(3));
+}
+
+#[test]
+fn a_start_that_is_killed_leaves_no_directory() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let change = |text: String| text.replace("[hosts.h1]\n", "[hosts.h1]\ncommands = [\"sleep 600\"]\n");
+    let topology = labs.topology("stuck", &["line", "--switches", "2"], change);
+    let mut up = Running::start(&mut labs.command(&["up", &topology]));
+    until("the command of h1", || std::path::Path::new(&labs.0.path("labs/stuck/h1.log")).exists());
+    let text = std::fs::read_to_string(labs.0.path("labs/stuck/lab.json")).expect("the lab describes itself");
+    let lab: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
+    // A stopped daemon cannot remove what it created.
+    run(Command::new("sh").args(["-c", &format!("kill -STOP {}", lab["pid"])])).ok();
+    up.signal("INT");
+    up.wait_for("interrupted; everything was cleaned up");
+    assert_eq!(up.wait().code, Some(3));
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_lab_ends_without_the_program_kill() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let file = labs.0.path("process");
+    let command = format!("[hosts.h1]\ncommands = [\"/bin/sleep 600 & echo $! > {file}\"]\n");
+    let topology = labs.topology("bare", &["star", "--hosts", "2"], |text| text.replace("[hosts.h1]\n", &command));
+    let lab = |words: &[&str]| run(labs.command(words).env("PATH", "/nonexistent")).ok();
+    let read = || std::fs::read_to_string(&file).expect("the command wrote it");
+    let started = || read().trim().parse::<u64>().expect("a number");
+    lab(&["up", &topology, "--isolate"]);
+    let first = started();
+    assert!(is_there(first));
+    lab(&["down"]);
+    assert!(!is_there(first));
+    // The daemon ends nothing if it is killed.
+    lab(&["up", &topology, "--isolate"]);
+    let second = started();
+    assert!(is_there(second));
+    let text = std::fs::read_to_string(labs.0.path("labs/bare/lab.json")).expect("the lab describes itself");
+    let description: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
+    kill(description["pid"].as_u64().expect("a number"));
+    lab(&["down", "bare"]);
+    assert!(!is_there(second));
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_log_has_the_output_of_all_commands() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let file = labs.0.path("go");
+    let background = format!("echo early; (until test -e {file}; do sleep 0.02; done; echo late) &");
+    let commands = format!("[hosts.h1]\ncommands = [\"{background}\", \"echo second; touch {file}\"]\n");
+    let topology = labs.topology("logs", &["star", "--hosts", "2"], |text| text.replace("[hosts.h1]\n", &commands));
+    labs.lab(&["up", &topology]).ok();
+    let log = || std::fs::read(labs.0.path("labs/logs/h1.log")).expect("there is a log");
+    until("the last line", || log().ends_with(b"late\n"));
+    assert_eq!(String::from_utf8(log()).as_deref(), Ok("early\nsecond\nlate\n"));
+}
+
+/// Writes a topology whose program has `count` long warnings. Returns its path and a text of each warning.
+fn topology_with_warnings(labs: &Labs, count: usize) -> (String, &'static str) {
+    let properties: String = (0..count).map(|number| format!("    property_{number:0120} = {number};\n")).collect();
+    let source = format!(
+        "#include <core.p4>\n#include <v1model.p4>\nstruct H {{}}\nstruct M {{}}\n\
+         parser P(packet_in b, out H h, inout M m, inout standard_metadata_t s) {{\n\
+         \x20 state start {{ transition accept; }}\n}}\n\
+         control V(inout H h, inout M m) {{ apply {{}} }}\n\
+         control I(inout H h, inout M m, inout standard_metadata_t s) {{\n\
+         \x20 table t {{\n    key = {{ s.ingress_port: exact; }}\n    actions = {{ NoAction; }}\n{properties}  }}\n\
+         \x20 apply {{ t.apply(); }}\n}}\n\
+         control E(inout H h, inout M m, inout standard_metadata_t s) {{ apply {{}} }}\n\
+         control C(inout H h, inout M m) {{ apply {{}} }}\n\
+         control D(packet_out b, in H h) {{ apply {{}} }}\n\
+         V1Switch(P(), V(), I(), E(), C(), D()) main;\n"
+    );
+    labs.0.write("warned.p4", &source);
+    let path = labs.0.path("warned.toml");
+    let text = "[hosts.h1]\nip = \"10.0.0.1/8\"\n[switches.s1]\nprogram = \"warned.p4\"\n\
+                [[links]]\nends = [\"h1\", \"s1:1\"]\n";
+    std::fs::write(&path, text).expect("the file can be written");
+    (path, "v1model has no table property")
+}
+
+#[test]
+fn warnings_of_any_length_are_printed_once() {
+    const COUNT: usize = 200;
+    let Some(labs) = Labs::new(&[]) else { return };
+    let (topology, warning) = topology_with_warnings(&labs, COUNT);
+    for isolate in [&[][..], &["--isolate"]] {
+        let up = labs.lab(&[&["up", &topology], isolate].concat()).ok();
+        assert!(up.stderr.len() > 65_536, "more than a pipe holds");
+        assert_eq!(up.stderr.matches(warning).count(), COUNT);
+        labs.lab(&["down"]).ok();
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("it has an address").port().to_string();
+    let refused = labs.lab(&["up", &topology, "--p4runtime", &port]);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert_eq!(refused.stderr.matches(warning).count(), COUNT);
+    assert_eq!(refused.stderr.matches("error: ").count(), 1, "{refused:?}");
+    assert!(refused.stderr.contains(&format!("cannot serve P4Runtime at 127.0.0.1:{port}")), "{refused:?}");
+}
+
+#[test]
+fn an_endpoint_for_other_machines_is_pointed_out() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let port = reserved_ports(2);
+    let asked = format!("[switches.s2]\np4runtime = \"0.0.0.0:{port}\"\ndevice_id = 7\n");
+    let change = |text: String| text.replace("[switches.s2]\n", &asked);
+    let topology = labs.topology("open", &["line", "--switches", "2"], change);
+    let expected = format!(
+        "s2: P4Runtime on 0.0.0.0:{port}, device 7, without TLS: \
+         any client that reaches this address controls the switch"
+    );
+    let up = labs.lab(&["up", &topology]).ok();
+    assert!(up.stderr.contains(&expected), "{up:?}");
+    labs.lab(&["down"]).ok();
+    let scenario = labs.0.path("scenario.toml");
+    std::fs::write(&scenario, "duration = \"10ms\"\n").expect("the file can be written");
+    let played = labs.lab(&["run", &topology, "--scenario", &scenario]).ok();
+    assert!(played.stderr.contains(&expected), "{played:?}");
+    let local = labs.topology("local", &["line", "--switches", "2"], |text| text);
+    let up = labs.lab(&["up", &local, "--p4runtime", &port.to_string()]).ok();
+    assert!(!up.stderr.contains("any client"), "{up:?}");
 }
 
 #[test]
@@ -357,7 +507,7 @@ fn what_is_no_labs_stays_where_it_is() {
     std::fs::write(&kept, "").expect("it can be written");
     let refused = labs.lab(&["up", &topology]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("is in the way"), "{refused:?}");
+    assert!(refused.stderr.contains("is not the run directory of a lab"), "{refused:?}");
     labs.lab(&["down", "--all"]).ok();
     assert_eq!(labs.lab(&["down", "mine"]).code, Some(2));
     assert!(std::path::Path::new(&kept).exists());
@@ -366,5 +516,5 @@ fn what_is_no_labs_stays_where_it_is() {
     std::os::unix::fs::symlink(labs.0.path("labs"), &link).expect("it can be made");
     let refused = run(labs.command(&["up", &topology, "--name", "other"]).env("TRIPLANE_LAB_DIR", &link));
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("is no directory"), "{refused:?}");
+    assert!(refused.stderr.contains("is not a directory"), "{refused:?}");
 }

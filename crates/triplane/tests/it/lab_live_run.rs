@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
-use crate::support::{Directory, Done, PATIENCE, Running, run, triplane};
+use crate::support::{Directory, Done, Running, TEST_TIMEOUT, run, triplane};
 use testing::lock::LIVE_TRAFFIC;
 
 /// A path over two switches with a slower link in the middle.
@@ -62,6 +62,23 @@ impl Files {
     }
 }
 
+/// Repeats an attempt that a busy machine can spoil, since it is late for what happens in real time. One of five must
+/// succeed.
+#[track_caller]
+fn one_of_five(mut attempt: impl FnMut() -> Result<(), String>) {
+    for _ in 0..4 {
+        if attempt().is_ok() {
+            return;
+        }
+    }
+    attempt().unwrap_or_else(|wrong| panic!("{wrong}"));
+}
+
+/// Returns an error with this text unless the condition holds.
+fn check(holds: bool, text: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(text()) }
+}
+
 fn is_possible() -> bool {
     let obstacle = Network::obstacle(&[]);
     obstacle.iter().for_each(|reason| testing::skip(reason));
@@ -81,14 +98,16 @@ fn rates_and_losses_are_those_of_the_simulation() {
     let files = Files::new(PATH, scenario);
     let simulated = files.lab("sim", &["--json"]).ok().json();
     for isolate in [&["--json"][..], &["--json", "--isolate"]] {
-        let live = files.lab("run", isolate).ok().json();
-        let of = |results: &serde_json::Value, what: &str| results["traffic"][0][what].as_f64().expect("a number");
-        let loss = |results| 1.0 - of(results, "received") / of(results, "sent");
-        assert_eq!(of(&live, "sent"), of(&simulated, "sent"), "{live:#}");
-        let rate = of(&live, "rate_bps") / of(&simulated, "rate_bps");
-        assert!((0.95..1.05).contains(&rate), "{rate} of the rate: {live:#}\n{simulated:#}");
-        let difference = loss(&live) - loss(&simulated);
-        assert!(difference.abs() < 0.02, "{difference}: {live:#}\n{simulated:#}");
+        one_of_five(|| {
+            let live = files.lab("run", isolate).ok().json();
+            let of = |results: &serde_json::Value, what: &str| results["traffic"][0][what].as_f64().expect("a number");
+            let loss = |results| 1.0 - of(results, "received") / of(results, "sent");
+            check(of(&live, "sent") == of(&simulated, "sent"), || format!("{live:#}"))?;
+            let rate = of(&live, "rate_bps") / of(&simulated, "rate_bps");
+            check((0.95..1.05).contains(&rate), || format!("{rate} of the rate: {live:#}\n{simulated:#}"))?;
+            let difference = loss(&live) - loss(&simulated);
+            check(difference.abs() < 0.02, || format!("{difference}: {live:#}\n{simulated:#}"))
+        });
     }
     assert_eq!(files.left(), 0);
 }
@@ -113,12 +132,15 @@ fn faults_come_and_go_in_real_time() {
         "[[faults]]\nat = \"500ms\"\ndown = [\"s1\", \"s2\"]\n[[faults]]\nat = \"1500ms\"\nup = [\"s2\", \"s1\"]\n",
         "[[faults]]\nat = \"500ms\"\ndown = [\"h2\", \"s2\"]\n[[faults]]\nat = \"1500ms\"\nup = [\"h2\", \"s2\"]\n",
         "[[faults]]\nat = \"500ms\"\ncrash = \"s2\"\n[[faults]]\nat = \"1500ms\"\nrestart = \"s2\"\n",
-        "[[faults]]\nat = \"500ms\"\npartition = [\"h1\", \"s1\"]\n[[faults]]\nat = \"1500ms\"\nheal = [\"h1\", \"s1\"]\n",
+        "[[faults]]\nat = \"500ms\"\npartition = [\"h1\", \"s1\"]\n[[faults]]\nat = \"1500ms\"\nheal = [\"h1\", \
+         \"s1\"]\n",
         // At 8 ms per frame half of the frames that come every 4 ms arrive in time.
         "[[faults]]\nat = \"0ms\"\nslow = \"h2\"\nby = \"8ms\"\n",
     ] {
-        let share = delivered(faults);
-        assert!((0.40..0.60).contains(&share), "{share} with\n{faults}");
+        one_of_five(|| {
+            let share = delivered(faults);
+            check((0.40..0.60).contains(&share), || format!("{share} with\n{faults}"))
+        });
     }
 }
 
@@ -130,8 +152,11 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
     let ping = "duration = \"1s\"\n[[traffic]]\nname = \"p\"\nkind = \"ping\"\nfrom = \"all\"\nto = \"all\"\ncount = 3\n\
                 interval = \"100ms\"\n[[expect]]\ntraffic = \"p\"\ndelivered = 1.0\n";
     let files = Files::new(PATH, ping);
-    let done = files.lab("run", &[]).ok();
-    assert!(done.stdout.contains("p        2 hosts  2 hosts     6        6  echoes"), "{done:?}");
+    one_of_five(|| {
+        let done = files.lab("run", &[]);
+        let is_right = done.code == Some(0) && done.stdout.contains("p        2 hosts  2 hosts     6        6  echoes");
+        check(is_right, || format!("{done:?}"))
+    });
     // The path takes 6 ms; no answer can come earlier.
     let files = Files::new(PATH, &format!("{ping}latency_p50 = \"5ms\"\n"));
     let done = files.lab("run", &[]);
@@ -145,11 +170,11 @@ fn what_is_expected_is_checked_and_what_cannot_be_is_refused() {
     let done = files.lab("run", &[]);
     assert_eq!(done.code, Some(1), "{done:?}");
     for expected in [
-        "`traffic 1`: marks are not counted in real time",
-        "clocks are not skewed in real time",
-        "the host `h2` does not crash in real time",
-        "queues and marks are not measured in real time",
-        "4 mistakes found; nothing was run",
+        "`traffic 1`: ECN marks cannot be counted on a live network",
+        "clocks cannot be skewed on a live network",
+        "the host `h2` cannot be crashed on a live network",
+        "queues and marks cannot be measured on a live network",
+        "4 errors found; nothing was run",
     ] {
         assert!(done.stderr.contains(expected), "{expected} is not in {done:?}");
     }
@@ -267,15 +292,20 @@ rate = "100Mbps"
     files.directory.write("again.pcap", capture.into_inner());
     let simulated = files.lab("sim", &["--json"]).ok().json();
     for isolate in [&["--json"][..], &["--json", "--isolate"]] {
-        let live = files.lab("run", isolate).ok().json();
-        assert_eq!(live["seed"], 77, "the scenario's: {live:#}");
-        for (number, counted) in [(2, true), (3, true), (4, false)] {
-            let (live, simulated) = (&live["traffic"][number], &simulated["traffic"][number]);
-            assert_eq!(live["name"], simulated["name"]);
-            assert_eq!(live["sent"], simulated["sent"], "{live:#}");
-            assert_eq!(live["received"], simulated["received"], "{live:#}");
-            assert!(!counted || live["received"].as_u64() > Some(0), "{live:#}");
-        }
+        one_of_five(|| {
+            let done = files.lab("run", isolate);
+            check(done.code == Some(0), || format!("{done:?}"))?;
+            let live = done.json();
+            assert_eq!(live["seed"], 77, "the scenario's: {live:#}");
+            for (number, counted) in [(2, true), (3, true), (4, false)] {
+                let (live, simulated) = (&live["traffic"][number], &simulated["traffic"][number]);
+                assert_eq!(live["name"], simulated["name"]);
+                check(live["sent"] == simulated["sent"], || format!("{live:#}\n{simulated:#}"))?;
+                check(live["received"] == simulated["received"], || format!("{live:#}\n{simulated:#}"))?;
+                check(!counted || live["received"].as_u64() > Some(0), || format!("{live:#}"))?;
+            }
+            Ok(())
+        });
     }
     assert_eq!(files.left(), 0);
 }
@@ -290,9 +320,11 @@ fn pings_do_not_wait_for_answers() {
     let scenario = "duration = \"2s\"\n[[traffic]]\nname = \"p\"\nkind = \"ping\"\nfrom = \"h1\"\nto = \"h2\"\ncount = 15\n\
                     interval = \"100ms\"\n[[faults]]\nat = \"0s\"\ncrash = \"s2\"\n";
     let files = Files::new(PATH, scenario);
-    let results = files.lab("run", &["--json"]).ok().json();
-    assert_eq!(results["traffic"][0]["sent"], 15, "{results:#}");
-    assert_eq!(results["traffic"][0]["received"], 0, "{results:#}");
+    one_of_five(|| {
+        let results = files.lab("run", &["--json"]).ok().json();
+        check(results["traffic"][0]["sent"] == 15, || format!("{results:#}"))?;
+        check(results["traffic"][0]["received"] == 0, || format!("{results:#}"))
+    });
 }
 
 /// A killed `lab run` leaves no network behind.
@@ -308,7 +340,7 @@ fn a_run_that_is_killed_takes_its_network_with_it() {
     assert_eq!(files.left(), 1);
     running.signal("KILL");
     let began = Instant::now();
-    while files.left() > 0 && began.elapsed() < PATIENCE {
+    while files.left() > 0 && began.elapsed() < TEST_TIMEOUT {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(files.left(), 0);

@@ -98,36 +98,36 @@ fn entries_change_at_the_time_that_the_scenario_says() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_before_anything_runs() {
+fn impossible_writes_are_reported_before_anything_runs() {
     let twice = simulate(BACK);
     assert!(
         twice.code != Some(0)
-            && twice.stderr.contains("`I.ports` refuses this")
-            && twice.stderr.contains("1 mistake found")
+            && twice.stderr.contains("`I.ports` rejected this entry")
+            && twice.stderr.contains("1 error found")
     );
     let gone = simulate(&format!("{AWAY}{AWAY}"));
-    assert!(gone.code != Some(0) && gone.stderr.contains("`I.ports` deletes nothing"), "{}", gone.stderr);
+    assert!(gone.code != Some(0) && gone.stderr.contains("cannot delete an entry of `I.ports`"), "{}", gone.stderr);
     let wrong = simulate("[[writes]]\nswitch = \"h1\"\nentries = \"out.json\"\n");
-    assert!(wrong.stderr.contains("`h1` is a host, and has no entries"), "{}", wrong.stderr);
-    assert!(wrong.stderr.contains("a write has a time and a switch: at = \"1s\""), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`h1` is a host and has no entries"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("a write needs a time and a switch: at = \"1s\""), "{}", wrong.stderr);
 }
 
 /// A switch that is down, or that lost its entries, does not have the state that the scenario assumes.
 #[test]
-fn what_a_switch_refuses_on_the_way_is_told() {
+fn writes_refused_during_the_run_are_reported() {
     let crash = "[[faults]]\nat = \"500ms\"\ncrash = \"s1\"\n[[faults]]\nat = \"1500ms\"\nrestart = \"s1\"\n";
     let results = simulate(&format!("{AWAY}{crash}{BACK}")).ok().json();
     let refused = results["refused_writes"].as_array().expect("a list");
     let why = |at: usize| refused[at]["why"].as_str().expect("a text").to_owned();
     assert_eq!(refused.len(), 2);
     assert_eq!((refused[0]["at_ns"].as_u64(), why(0).as_str()), (Some(1_000_000_000), "the switch is down"));
-    assert!(why(1).contains("`I.ports` refuses this"), "{}", why(1));
+    assert!(why(1).contains("`I.ports` rejected this entry"), "{}", why(1));
 }
 
 #[test]
 fn pipes_are_no_topologies_and_no_captures() {
     let done = run(&mut triplane(&["lab", "check", "/dev/zero"]));
-    assert!(done.code != Some(0) && done.stderr.contains("/dev/zero is no regular file"), "{}", done.stderr);
+    assert!(done.code != Some(0) && done.stderr.contains("/dev/zero is not a regular file"), "{}", done.stderr);
     // No process writes to this pipe: opening it for reading blocks forever.
     let directory = Directory::new();
     run(std::process::Command::new("mkfifo").arg(directory.path("pipe.pcap"))).ok();
@@ -136,5 +136,5 @@ fn pipes_are_no_topologies_and_no_captures() {
     let replay = "[[traffic]]\nkind = \"replay\"\nfrom = \"h1\"\nfile = \"pipe.pcap\"\n";
     let scenario = directory.write("scenario.toml", replay);
     let done = run(&mut triplane(&["lab", "sim", &lab, "--scenario", &scenario]));
-    assert!(done.code != Some(0) && done.stderr.contains("pipe.pcap is no regular file"), "{}", done.stderr);
+    assert!(done.code != Some(0) && done.stderr.contains("pipe.pcap is not a regular file"), "{}", done.stderr);
 }

@@ -1,9 +1,11 @@
 //! Checks the workspace against the list of layers in ARCHITECTURE.md: the same crates, the same edges, pointing down
-//! only.
+//! only; and no threads, clocks and sockets below layer 3.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::support::sources::{CLOCKS, LIVE, first_named, lines_that_name, rust_files, without_tests};
 
 type Edges = BTreeMap<String, Vec<String>>;
 
@@ -75,12 +77,86 @@ fn imports_never_point_up() {
     }
 }
 
+/// Waits below layer 3, by file and names: the lock of `@atomic` blocks spins, and then yields its processor.
+const ALLOWED_WAITS: [(&str, [&str; 2]); 1] =
+    [("crates/engine/src/objects/exclusive.rs", ["thread::yield_now", "spin_loop"])];
+
+#[test]
+fn layers_2_to_0_start_no_threads_read_no_clocks_and_open_no_sockets() {
+    let names = [&LIVE[..], &CLOCKS].concat();
+    let (layers, _) = documented();
+    // A development dependency: its ports and locks are those of tests.
+    let pure = layers.iter().filter(|(name, layer)| **layer < 3 && *name != "testing");
+    let mut places = Vec::new();
+    let mut allowed = 0;
+    for (name, layer) in pure {
+        for (path, text) in rust_files(&root().join("crates").join(name).join("src")) {
+            let file = path.strip_prefix(root()).expect("a file of the workspace");
+            if file.iter().any(|part| part == "tests" || part == "tests.rs") {
+                continue;
+            }
+            for (line, name) in lines_that_name(without_tests(&text), &names) {
+                if ALLOWED_WAITS.iter().any(|(at, names)| file == Path::new(at) && names.contains(&name)) {
+                    allowed += 1;
+                } else {
+                    places.push(format!("{}:{line}: {name} in layer {layer}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(places.is_empty(), "these belong into a crate of layer 3:\n  {}", places.join("\n  "));
+    assert!(allowed >= ALLOWED_WAITS.len(), "an exception is not needed any more, or no source was read");
+}
+
+#[test]
+fn a_clock_is_found_outside_tests() {
+    assert_eq!(first_named("let now = Instant::now();", &CLOCKS), Some("Instant::now"));
+    assert_eq!(first_named("pub fn step(&mut self, now: Instant) // Instant::now", &CLOCKS), None);
+    let text =
+        "use std::time::Instant;\nfn f() { Instant::now(); }\n\n#[cfg(test)]\nmod tests {\n    Instant::now();\n}\n";
+    assert_eq!(lines_that_name(without_tests(text), &CLOCKS), [(2, "Instant::now")]);
+}
+
+/// Returns the paths below a folder.
+fn paths(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The lint of `unsafe`. In two parts, so that the scan does not find this file.
+const LINT: &str = concat!("unsafe", "_code");
+
+/// Collects the source files below a folder that lower the level of [`LINT`].
+fn collect_lowered(folder: &Path, files: &mut Vec<PathBuf>) {
+    for path in paths(folder) {
+        if path.is_dir() {
+            collect_lowered(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && lowers(&std::fs::read_to_string(&path).expect("a source file"))
+        {
+            files.push(path);
+        }
+    }
+}
+
+/// Whether a source file lowers the level of [`LINT`].
+fn lowers(text: &str) -> bool {
+    let raises = |level: &str| text.matches(&format!("{level}({LINT})")).count();
+    text.matches(LINT).count() > raises("forbid") + raises("deny")
+}
+
 #[test]
 fn only_some_crates_may_use_unsafe() {
     // Machine code and its callees; sockets and rings; prefetching and SIMD.
     const ALLOWED: [&str; 3] = ["jit", "ports", "tables"];
-    for entry in std::fs::read_dir(root().join("crates")).expect("crates/") {
-        let path = entry.expect("an entry").path();
+    // An allocator that counts, around the system's.
+    const EXCEPTED: &str = "crates/p4runtime_proto/tests/footprint.rs";
+    let mut crates = paths(&root().join("crates"));
+    crates.push(root().join("fuzz"));
+    let mut lowered = Vec::new();
+    for path in crates {
         let manifest = std::fs::read_to_string(path.join("Cargo.toml")).expect("Cargo.toml");
         let inherits = manifest.contains("[lints]\nworkspace = true");
         assert!(
@@ -88,7 +164,15 @@ fn only_some_crates_may_use_unsafe() {
             "{} does not inherit the workspace's lints",
             path.display()
         );
+        collect_lowered(&path, &mut lowered);
     }
+    assert_eq!(lowered, [root().join(EXCEPTED)], "these files allow what their crates deny");
+}
+
+#[test]
+fn an_attribute_that_allows_unsafe_is_found() {
+    assert!(lowers(&format!("#[allow(dead_code, {LINT})]")) && lowers(&format!("#![expect(\n    {LINT}\n)]")));
+    assert!(!lowers(&format!("#![forbid({LINT})]")) && !lowers("unsafe fn call()"));
 }
 
 #[test]
@@ -97,9 +181,10 @@ fn crates_that_packets_pass_are_fully_optimized() {
     const PASSED: [&str; 10] =
         ["bits", "engine", "jit", "ports", "runtime", "switch", "tables", "triplane", "v1model", "wire"];
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
-    let release = manifest.split("[profile.release.package]\n").nth(1).expect("exceptions of the release profile");
-    for line in release.lines().take_while(|line| !line.starts_with('[')) {
-        let name = line.split([' ', '.', '=']).next().unwrap_or_default();
-        assert!(!PASSED.contains(&name), "packets pass `{name}`, which a release builds with another profile: {line}");
+    let (_, release) = manifest.split_once("[profile.release.package]\n").expect("the fully optimized crates");
+    let listed: Vec<&str> = release.lines().take_while(|line| !line.starts_with('[')).collect();
+    for name in PASSED {
+        let line = format!("{name} = {{ opt-level = 3, codegen-units = 1 }}");
+        assert!(listed.contains(&line.as_str()), "packets pass `{name}`, so Cargo.toml needs: {line}");
     }
 }

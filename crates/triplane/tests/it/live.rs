@@ -3,9 +3,10 @@
 //! These tests need root and some tools. Where those are missing the tests skip and say so.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::support::network::Network;
-use crate::support::{self, Directory, Done, Running, drop_line, run, triplane};
+use crate::support::{self, Directory, Done, Running, TEST_TIMEOUT, drop_line, run, triplane};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
 
@@ -26,9 +27,18 @@ fn interrupt(router: Running) -> Done {
     router.wait().ok()
 }
 
-/// Sends `count` pings from h1 to 10.0.2.2, which must answer every one.
-fn ping(network: &Network, count: u32) -> Done {
-    network.run("h1", &["ping", "-n", "-i", "0.2", "-W", "10", "-c", &count.to_string(), "10.0.2.2"]).ok()
+/// Sends `count` pings from h1 to 10.0.2.2, which must answer each within 20 s, and returns the outputs. Several pings
+/// of one command would have less time: the command waits for the last one no longer than the others took.
+#[track_caller]
+fn ping(network: &Network, count: u32) -> String {
+    ping_with(network, count, &[])
+}
+
+/// As [`ping`], with more arguments.
+#[track_caller]
+fn ping_with(network: &Network, count: u32, more: &[&str]) -> String {
+    let ping = [&["ping", "-n", "-W", "20", "-c", "1"][..], more, &["10.0.2.2"]].concat();
+    (0..count).map(|_| network.run("h1", &ping).ok().stdout).collect()
 }
 
 /// Runs iperf3 from h1 to h2 and returns the client's report.
@@ -46,8 +56,8 @@ fn hosts_that_know_nothing_reach_each_other() {
     let Some(network) = network(&["ping"], false) else { return };
     // The hosts first resolve their gateway's address: the router answers ARP.
     let router = network.router(&["--json"]);
-    let text = ping(&network, 4).stdout;
-    assert!(text.contains("4 packets transmitted, 4 received, 0% packet loss"), "{text}");
+    let text = ping(&network, 4);
+    assert_eq!(text.matches("1 packets transmitted, 1 received, 0% packet loss").count(), 4, "{text}");
     assert_eq!(text.matches("ttl=63").count(), 4, "{text}");
     let summary = interrupt(router).json();
     for port in [1, 2] {
@@ -118,7 +128,7 @@ fn af_xdp_ports_carry_tcp_and_a_second_router_says_why_it_has_none() {
     let Some(network) = network(&["iperf3"], false) else { return };
     let ports = ["1=xdp:p1", "2=xdp:p2"];
     let mut router = network.router_on(ports, &["--json"]);
-    router.wait_for("Ctrl-C ends");
+    router.wait_for("press Ctrl-C to stop");
     for direction in [&[][..], &["--reverse"]] {
         let report = iperf3(&network, &[&["--bytes", "16M"], direction].concat());
         let sent = report["end"]["sum_sent"]["bytes"].as_u64().unwrap_or(0);
@@ -126,8 +136,8 @@ fn af_xdp_ports_carry_tcp_and_a_second_router_says_why_it_has_none() {
     }
     // The first router has the interfaces; the second one falls back to AF_PACKET and says so.
     let mut second = network.router_on(ports, &[]);
-    second.wait_for("port 1: `p1` is used through AF_PACKET and not AF_XDP: another XDP program is attached");
-    second.wait_for("Ctrl-C ends");
+    second.wait_for("port 1: `p1` uses AF_PACKET instead of AF_XDP: another XDP program is attached");
+    second.wait_for("press Ctrl-C to stop");
     interrupt(second);
     let summary = interrupt(router).json();
     assert_eq!(summary["ports"][0]["rx_unusable"], 0, "{summary:#}");
@@ -139,15 +149,22 @@ fn udp_passes_whole_and_in_fragments() {
     let Some(network) = network(&["iperf3"], false) else { return };
     let router = network.router(&[]);
     for length in ["1200", "4000"] {
-        let report = iperf3(&network, &["--udp", "--bitrate", "8M", "--bytes", "1M", "--length", length]);
-        let sum = &report["end"]["sum"];
-        let (packets, lost) = (sum["packets"].as_u64(), sum["lost_packets"].as_u64());
-        // A busy machine may lose datagrams; more than one in twenty would be strange.
-        let (Some(packets), Some(lost)) = (packets, lost) else { panic!("{report:#}") };
-        assert!(packets > 200 && lost * 20 <= packets, "{lost} of {packets} lost: {report:#}");
+        // A receiver that is not scheduled for a second loses datagrams. That does not happen five times in a row.
+        let is_whole = || {
+            let report = iperf3(&network, &["--udp", "--bitrate", "2M", "--bytes", "1M", "--length", length]);
+            let sum = &report["end"]["sum"];
+            let (packets, lost) = (sum["packets"].as_u64(), sum["lost_packets"].as_u64());
+            let (Some(packets), Some(lost)) = (packets, lost) else { panic!("{report:#}") };
+            println!("{lost} of {packets} datagrams of {length} bytes lost");
+            packets > 200 && lost * 20 <= packets
+        };
+        assert!((0..5).any(|_| is_whole()), "datagrams of {length} bytes are lost");
     }
     interrupt(router);
 }
+
+/// The bytes of a marked ping, as an argument of `ping`.
+const MARK: &str = "feedbeefcafe0123";
 
 /// Returns the given fields of those frames of a capture that match, as tshark parses them.
 fn fields(file: &str, filter: &str, names: &[&str]) -> Vec<Vec<String>> {
@@ -169,18 +186,27 @@ fn the_wire_shows_what_a_router_does() {
     let arguments = ["dumpcap", "-q", "-i", "eth0", "-s", "0", "-w", &file];
     let mut capture = Running::start(&mut network.command("h2", &arguments));
     capture.wait_for("File:");
-    // The capture socket is open as soon as the first packet is in the file.
-    for attempt in 0.. {
+    // The capture socket is open as soon as the first packet is in the file, which dumpcap writes from time to time.
+    let begun = Instant::now();
+    while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000) {
+        assert!(begun.elapsed() < TEST_TIMEOUT, "dumpcap captures nothing");
         ping(&network, 2);
-        if std::fs::metadata(&file).is_ok_and(|file| file.len() > 1000) {
-            break;
-        }
-        assert!(attempt < 30, "dumpcap captures nothing");
+        std::thread::sleep(Duration::from_millis(200));
     }
     iperf3(&network, &["--bytes", "4M"]);
     iperf3(&network, &["--udp", "--bitrate", "8M", "--bytes", "100K", "--length", "1000"]);
     ping(&network, 3);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    // Frames come in order: those before a marked one are in the file when that one is.
+    let begin = Instant::now();
+    loop {
+        ping_with(&network, 1, &["-p", MARK]);
+        let file = std::fs::read(&file).unwrap_or_default();
+        if file.windows(8).any(|bytes| bytes == 0xfeed_beef_cafe_0123_u64.to_be_bytes()) {
+            break;
+        }
+        assert!(begin.elapsed() < TEST_TIMEOUT, "dumpcap does not write what it captures");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     capture.signal("INT");
     let _ = capture.wait();
     interrupt(router);
@@ -217,6 +243,8 @@ fn the_summary_names_the_line_that_dropped() {
 
     let router = network.router(&["--json"]);
     lost(&network);
+    // The router has processed what was lost when it forwards what comes after.
+    ping(&network, 1);
     let summary = interrupt(router).json();
     let drops = summary["drops"].as_array().expect("a list");
     assert_eq!(drops.len(), 1, "{summary:#}");
@@ -227,8 +255,8 @@ fn the_summary_names_the_line_that_dropped() {
     assert_eq!(summary["counters"]["drop.ingress.program"], 2);
 
     let router = network.router(&[]);
-    ping(&network, 3);
     lost(&network);
+    ping(&network, 3);
     let text = interrupt(router).stdout;
     let (counts, rate) = text.rsplit_once("\n\n").expect("a last line apart");
     let expected = format!(
@@ -252,6 +280,30 @@ fn a_run_ends_after_its_duration_and_on_a_termination_request() {
 }
 
 #[test]
+fn a_scrape_of_a_running_router_has_its_packets() {
+    let Some(network) = network(&["perl"], true) else { return };
+    network.run("router", &["ip", "link", "set", "lo", "up"]).ok();
+    let mut router = network.router_on(["1=p1", "2=p2"], &["--metrics", "127.0.0.1:0"]);
+    let line = router.wait_for("metrics on http://");
+    let (_, address) = line.split_once("http://").expect("the line has an address");
+    let (address, _) = address.split_once("/metrics").expect("the address has a path");
+    router.wait_for("press Ctrl-C to stop");
+    ping(&network, 3);
+    let scraper = r#"
+        my $peer = IO::Socket::INET->new(PeerAddr => $ARGV[0], Timeout => 20) or die "no answer: $!";
+        print $peer "GET /metrics HTTP/1.1\r\nHost: router\r\n\r\n";
+        print while <$peer>;
+    "#;
+    let answer = network.run("router", &["perl", "-MIO::Socket::INET", "-e", scraper, address]).ok().stdout;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
+    for sample in [r#"rx_packets_total{port="1"} 3"#, r#"tx_packets_total{port="1"} 3"#] {
+        assert!(answer.contains(&format!("triplane_port_{sample}\n")), "{answer}");
+    }
+    interrupt(router).ok();
+}
+
+#[test]
 fn jumbo_frames_pass_af_xdp_ports_whole() {
     let _alone = testing::lock(LIVE_TRAFFIC);
     let Some(network) = network(&["ping"], true) else { return };
@@ -260,10 +312,9 @@ fn jumbo_frames_pass_af_xdp_ports_whole() {
         network.run(namespace, &["ip", "link", "set", link, "mtu", "9000"]).ok();
     }
     let mut router = network.router_on(["1=xdp:p1", "2=xdp:p2"], &["--json"]);
-    router.wait_for("Ctrl-C ends");
-    let text =
-        network.run("h1", &["ping", "-n", "-M", "do", "-i", "0.2", "-c", "3", "-s", "8000", "10.0.2.2"]).ok().stdout;
-    assert!(text.contains("3 packets transmitted, 3 received"), "{text}");
+    router.wait_for("press Ctrl-C to stop");
+    let text = ping_with(&network, 3, &["-M", "do", "-s", "8000"]);
+    assert_eq!(text.matches("1 packets transmitted, 1 received").count(), 3, "{text}");
     let done = interrupt(router);
     assert!(!done.stderr.contains("AF_PACKET"), "{done:?}");
     assert_eq!(done.json()["counters"]["port.2.tx.bytes"], 3 * 8042);
@@ -276,57 +327,57 @@ fn a_killed_run_leaves_interfaces_as_they_were_for_the_next() {
     let before = links(&network);
     for _ in 0..2 {
         let mut router = network.router_on(["1=xdp:p1", "2=xdp:p2"], &[]);
-        router.wait_for("Ctrl-C ends");
+        router.wait_for("press Ctrl-C to stop");
         ping(&network, 1);
         assert_ne!(links(&network), before, "AF_XDP ports show");
         router.signal("KILL");
         let done = router.wait();
         assert!(!done.stderr.contains("AF_PACKET"), "{done:?}");
         // The kernel releases the resources of a process with a short delay.
-        for attempt in 0.. {
-            if links(&network) == before {
-                break;
-            }
-            assert!(attempt < 100, "{before}\n{}", links(&network));
-            std::thread::sleep(std::time::Duration::from_millis(50));
+        let begin = Instant::now();
+        while links(&network) != before {
+            assert!(begin.elapsed() < TEST_TIMEOUT, "{before}\n{}", links(&network));
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
 
 #[test]
-fn what_a_device_does_not_send_counts_as_dropped_and_not_as_sent() {
+fn frames_that_a_device_does_not_send_count_as_dropped() {
     for kind in ["", "xdp:"] {
         let Some(network) = network(&["ping"], true) else { return };
         // The MTU of the router's own end is smaller than the hosts' packets.
         network.run("router", &["ip", "link", "set", "p2", "mtu", "600"]).ok();
         let mut router = network.router_on([&format!("1={kind}p1"), &format!("2={kind}p2")], &["--json"]);
-        router.wait_for("Ctrl-C ends");
-        let ping = ["ping", "-n", "-i", "0.2", "-W", "1", "-c", "3", "-s", "1000", "10.0.2.2"];
-        let text = network.run("h1", &ping).stdout;
+        router.wait_for("press Ctrl-C to stop");
+        let long = ["ping", "-n", "-i", "0.2", "-W", "1", "-c", "3", "-s", "1000", "10.0.2.2"];
+        let text = network.run("h1", &long).stdout;
         assert!(text.contains("3 packets transmitted, 0 received"), "{text}");
+        // The router has processed the long frames when it forwards a short one of 98 bytes that comes after.
+        ping(&network, 1);
         let counters = interrupt(router).json()["counters"].take();
         let counted = |name: &str| counters[name].as_u64();
-        assert_eq!(counted("port.1.rx.packets"), Some(3), "{kind}p1: {counters:#}");
+        assert_eq!(counted("port.1.rx.packets"), Some(4), "{kind}p1: {counters:#}");
         assert_eq!(counted("drop.tx.device-length"), Some(3), "{kind}p2: {counters:#}");
-        assert_eq!((counted("port.2.tx.packets"), counted("port.2.tx.bytes")), (Some(0), Some(0)));
+        assert_eq!((counted("port.2.tx.packets"), counted("port.2.tx.bytes")), (Some(1), Some(98)));
     }
 }
 
 #[test]
-fn an_interface_that_goes_away_is_told_and_ends_in_a_failure_that_says_so() {
+fn a_removed_interface_is_reported_and_the_run_fails() {
     for kind in ["", "xdp:"] {
         let Some(network) = network(&["ping"], true) else { return };
         let mut router = network.router_on([&format!("1={kind}p1"), &format!("2={kind}p2")], &[]);
-        router.wait_for("Ctrl-C ends");
+        router.wait_for("press Ctrl-C to stop");
         ping(&network, 1);
         network.run("router", &["ip", "link", "delete", "p2"]).ok();
         // The loss is reported even if no frame comes, and the other port keeps running until the router is stopped.
-        router.wait_for("port 2 was lost, the others go on: interface `p2` vanished");
+        router.wait_for("port 2 was lost, the others continue: interface `p2` disappeared");
         router.signal("INT");
         let done = router.wait();
         assert_eq!(done.code, Some(3), "{done:?}");
         assert!(done.stderr.contains("error: port 2 was lost during the run"), "{done:?}");
-        assert_eq!(done.stderr.matches("the others go on").count(), 1, "it is told once: {done:?}");
+        assert_eq!(done.stderr.matches("the others continue").count(), 1, "it is told once: {done:?}");
         assert!(done.stdout.contains("port  rx packets"), "there is a summary all the same: {done:?}");
     }
 }
@@ -336,7 +387,7 @@ fn an_interface_that_is_not_there_is_one_sentence() {
     let done = run(&mut triplane(&["run", "examples/wire/wire.p4", "--port", "1=nosuch0"]));
     assert_eq!(done.code, Some(3), "{done:?}");
     assert_eq!(done.stdout, "");
-    let expected = "error: there is no network interface `nosuch0` here; `ip link` lists those that exist\n";
+    let expected = "error: there is no network interface `nosuch0`; `ip link` lists the available ones\n";
     assert_eq!(done.stderr, expected);
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::controller::{ELECTION, Primary, become_primary, connect};
 use crate::support::flows::{self, FLOWS};
-use crate::support::{Directory, PATIENCE, Running, triplane};
+use crate::support::{Directory, Running, TEST_TIMEOUT, triplane};
 use p4runtime_proto::config::{P4Info, Preamble};
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -90,7 +90,7 @@ impl Network {
             host.add_address("eth0", IpAddr::from([10, 0, 0, number]), 24)?;
             host.set_up("eth0")?;
             switch.set_up(&end)?;
-            assert!(host.wait_for_link("eth0", PATIENCE)? && switch.wait_for_link(&end, PATIENCE)?);
+            assert!(host.wait_for_link("eth0", TEST_TIMEOUT)? && switch.wait_for_link(&end, TEST_TIMEOUT)?);
             let other = 3 - number;
             host.add_neighbour("eth0", IpAddr::from([10, 0, 0, other]), [2, 0, 0, 0, 0, other])?;
         }
@@ -209,7 +209,7 @@ impl Controller {
 /// Waits until a condition holds or the timeout expires.
 async fn until(is_so: impl Fn() -> bool) {
     let begin = Instant::now();
-    while !is_so() && begin.elapsed() < PATIENCE {
+    while !is_so() && begin.elapsed() < TEST_TIMEOUT {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -226,7 +226,7 @@ fn another_program_under_traffic_loses_nothing() {
     let mut command = network.switch.command(triplane(&[]).get_program()).expect("a command in a namespace");
     command.args(["run", &path, "--port", "1=p1", "--port", "2=p2", "--workers", "2", "--p4runtime", "--json"]);
     let mut switch = Running::start(&mut command);
-    switch.wait_for("Ctrl-C ends");
+    switch.wait_for("press Ctrl-C to stop");
 
     let (is_over, is_complete, so_far) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     let (is_ready, ready) = std::sync::mpsc::channel();
@@ -251,7 +251,7 @@ fn another_program_under_traffic_loses_nothing() {
     let (arrived, (counts, seen)) = std::thread::scope(|scope| {
         let control = scope.spawn(|| network.switch.enter(control).expect("to enter a namespace"));
         // A panic in that thread surfaces when it is joined.
-        let _ = ready.recv_timeout(PATIENCE);
+        let _ = ready.recv_timeout(TEST_TIMEOUT);
         let arrived = send_through(&network, &is_over, &so_far);
         is_complete.store(true, Ordering::Release);
         (arrived, control.join().expect("the controller comes to its end"))

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use crate::support::flows::{FLOWS, send_through};
-use crate::support::{PATIENCE, Running, root, triplane};
+use crate::support::{Running, TEST_TIMEOUT, root, triplane};
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
 use serde_json::Value;
 use testing::lock::LIVE_TRAFFIC;
@@ -32,7 +32,7 @@ impl Network {
             host.add_address("eth0", IpAddr::from([10, 0, number, last]), 24)?;
             host.set_up("eth0")?;
             router.set_up(&end)?;
-            assert!(host.wait_for_link("eth0", PATIENCE)? && router.wait_for_link(&end, PATIENCE)?);
+            assert!(host.wait_for_link("eth0", TEST_TIMEOUT)? && router.wait_for_link(&end, TEST_TIMEOUT)?);
             let gateway = IpAddr::from([10, 0, number, 254]);
             host.add_route(IpAddr::from([0, 0, 0, 0]), 0, gateway)?;
             host.add_neighbour("eth0", gateway, [2, 0, 0, 0, number, 0xfe])?;
@@ -60,7 +60,7 @@ fn run(queues: u32, ports: [&str; 2]) -> Option<(String, Value)> {
         network => network.expect("a network"),
     };
     let mut router = network.router(ports);
-    router.wait_for("Ctrl-C ends");
+    router.wait_for("press Ctrl-C to stop");
     let all = FLOWS as u64 * u64::from(EACH);
     let (h1, h2) = ((&network.h1, [10, 0, 1, 1]), (&network.h2, [10, 0, 2, 2]));
     let arrived = send_through(h1, h2, 6, |sent| sent < all, |_, _| ());

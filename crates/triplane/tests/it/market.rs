@@ -18,7 +18,7 @@ fn text(path: &str) -> String {
 
 /// Number of messages in the first `datagrams` datagrams of a feed that each port asked for.
 fn asked(spec: Spec, datagrams: usize) -> BTreeMap<u32, u64> {
-    let rules = Filter::rules(RULES, &text(RULES)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let rules = Filter::parse_rules(RULES, &text(RULES)).unwrap_or_else(|wrong| panic!("{wrong}"));
     let mut feed = Feed::new(spec);
     let mut asked = BTreeMap::new();
     for _ in 0..datagrams {
@@ -65,7 +65,7 @@ fn every_subscriber_gets_what_it_asked_for_without_gaps() {
     run(&mut triplane(&arguments.iter().map(String::as_str).collect::<Vec<_>>())).ok();
 
     let asked = asked(Spec { mix: Mix::BOOK, share: 0.2, ..Workload::Synthetic.spec(5) }, 3_000);
-    let rules = Filter::rules(RULES, &text(RULES)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let rules = Filter::parse_rules(RULES, &text(RULES)).unwrap_or_else(|wrong| panic!("{wrong}"));
     assert_eq!(asked.len(), outputs.len());
     for ((port, path), rule) in outputs.iter().zip(rules) {
         let receive = ["market", "receive", "--pcap", path, "--from-start", "--filter", &rule.condition, "--json"];
@@ -80,7 +80,7 @@ fn every_subscriber_gets_what_it_asked_for_without_gaps() {
 }
 
 #[test]
-fn what_is_lost_is_told() {
+fn lost_messages_are_reported() {
     let directory = Directory::new();
     let (feed, part) = (directory.path("feed.pcap"), directory.path("part.pcap"));
     run(&mut triplane(&["market", "publish", "--pcap", &feed, "--datagrams", "100", "--messages", "3"])).ok();
@@ -105,7 +105,7 @@ fn what_is_lost_is_told() {
 }
 
 #[test]
-fn mistakes_are_told_in_words() {
+fn wrong_arguments_are_reported() {
     for (arguments, code, said) in [
         (&["receive", "--filter", "stok == \"A\"", "--pcap", "x"][..], 1, "`stok`"),
         (&["receive", "--group", "10.0.0.1"], 2, "224.0.0.0"),
@@ -137,7 +137,7 @@ fn a_feed_reaches_a_receiver_over_udp_and_ends_it() {
         "30",
         "--json",
     ]));
-    let line = receiver.wait_for("listening at port ");
+    let line = receiver.wait_for("listening on port ");
     let port: u16 =
         line.split_once("port ").and_then(|(_, rest)| rest.split(';').next()?.parse().ok()).expect("a port");
     let to = format!("127.0.0.1:{port}");
@@ -160,9 +160,12 @@ fn the_demos_second_act_delivers_what_was_asked_for() {
     }
     assert!(json["market"]["way"].as_array().is_some_and(|lines| lines.len() >= 3), "{json:#}");
     let text = run(&mut triplane(&["demo", "--offline"])).ok().stdout;
-    for said in
-        ["A P4 router between two hosts", "What the subscribers got", "One datagram's way", "stock == \"GOOGL\""]
-    {
+    for said in [
+        "A P4 router between two hosts",
+        "Messages delivered to the subscribers",
+        "Path of one datagram",
+        "stock == \"GOOGL\"",
+    ] {
         assert!(text.contains(said), "`{said}` is missing in\n{text}");
     }
 }

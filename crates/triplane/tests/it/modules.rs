@@ -1,11 +1,69 @@
-//! Checks that the command's top-level modules have an order: no two of them depend on each other, directly or through
-//! others.
+//! Checks the sources of the command. Its top-level modules have an order: no two of them depend on each other,
+//! directly or through others. And the command is a surface: sockets, threads and loops that wait are in the crates
+//! below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crate::support::sources::LIVE;
+
 /// A map from each module to the modules that it names, with one place for each.
 type Edges = BTreeMap<String, BTreeMap<String, String>>;
+
+/// Waits, and reads that may come from a socket of another crate.
+const WAITS: [&str; 12] = [
+    "Condvar",
+    ".recv()",
+    "block_on",
+    "ppoll",
+    "ports::wait",
+    ".forever()",
+    ".read(&mut ",
+    ".read_line(&mut ",
+    ".read_exact(",
+    ".read_to_end(",
+    ".read_until(",
+    "io::copy",
+];
+
+/// Files that may use a name of [`LIVE`] or [`WAITS`], each with the reason.
+const EXCEPTIONS: [(&str, &str, &str); 3] = [
+    ("src/load.rs", ".read_to_end(", "reads a file up to a limit"),
+    ("src/signals.rs", ".forever()", "waits for Ctrl-C while a service of another crate runs"),
+    ("src/subscribe/entry_set.rs", ".read_to_end(", "reads the beginning of a file"),
+];
+
+/// Returns the names of [`LIVE`] and [`WAITS`] in a line of code.
+fn named_live(line: &str) -> Vec<&'static str> {
+    let code = line.split("//").next().unwrap_or_default();
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let is_whole = |name: &str, at: usize| !name.starts_with(is_word) || !code[..at].ends_with(is_word);
+    let mut names = [&LIVE[..], &WAITS].concat();
+    names.retain(|name| code.match_indices(name).any(|(at, _)| is_whole(name, at)));
+    names
+}
+
+/// Collects the places below `folder` that name a socket, a thread, a wait or a read, except those of [`EXCEPTIONS`],
+/// whose indexes are added to `used`.
+fn collect_live(folder: &Path, places: &mut Vec<String>, used: &mut BTreeSet<usize>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            collect_live(&path, places, used);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            for (number, line) in text.lines().enumerate() {
+                for name in named_live(line) {
+                    let is_excepted = |(file, what, _): &(&str, &str, &str)| path.ends_with(file) && *what == name;
+                    match EXCEPTIONS.iter().position(is_excepted) {
+                        Some(exception) => _ = used.insert(exception),
+                        None => places.push(format!("{}:{}: {name}", path.display(), number + 1)),
+                    }
+                }
+            }
+        }
+    }
+}
 
 /// Returns the names that follow `crate::` in a line of code.
 fn named_modules(line: &str) -> Vec<&str> {
@@ -89,4 +147,24 @@ fn a_cycle_is_found_through_others() {
     let cycle = path(&edges, "a", "a", &mut BTreeSet::new());
     assert_eq!(cycle.unwrap().join(", "), "a -> b (here:1), b -> c (here:1), c -> a (here:1)");
     assert_eq!(path(&edges, "d", "d", &mut BTreeSet::new()), None);
+}
+
+#[test]
+fn the_command_opens_no_socket_starts_no_thread_and_polls_nothing() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut places, mut used) = (Vec::new(), BTreeSet::new());
+    collect_live(&source, &mut places, &mut used);
+    assert!(places.is_empty(), "these belong into a crate of layer 3:\n  {}", places.join("\n  "));
+    assert_eq!(used.len(), EXCEPTIONS.len(), "an exception is not needed any more");
+}
+
+#[test]
+fn a_socket_a_thread_or_a_wait_is_found() {
+    assert_eq!(named_live("    let socket = UdpSocket::bind(address)?;"), ["UdpSocket"]);
+    assert_eq!(named_live("std::thread::sleep(wait);"), ["thread::sleep"]);
+    assert_eq!(named_live("let count = reader.read(&mut buffer)?;"), [".read(&mut "]);
+    assert_eq!(named_live("runtime.block_on(async { events.recv().await });"), [".recv()", "block_on"]);
+    assert_eq!(named_live("while let Ok(event) = events.recv() {"), [".recv()"]);
+    assert_eq!(named_live("std::thread::available_parallelism() // thread::spawn"), [""; 0]);
+    assert_eq!(named_live("thread_local! { static MY_UdpSocket: u8 = 0; }"), [""; 0]);
 }

@@ -52,7 +52,7 @@ fn captured(path: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_run_from_file_to_file_routes_and_tells() {
+fn a_run_from_file_to_file_routes_and_prints_a_summary() {
     let directory = Directory::new();
     let frames = [
         frame([10, 0, 2, 2], 64),
@@ -104,7 +104,7 @@ fn a_file_without_end_is_refused_and_a_byte_order_mark_is_passed_over() {
     for arguments in [["check", "/dev/zero", "--json"], ["check", ROUTER, "--entries=/dev/zero"]] {
         let done = command(&arguments);
         assert_eq!(done.code, Some(3), "{done:?}");
-        assert!(done.stderr.contains("/dev/zero has more than"), "{done:?}");
+        assert!(done.stderr.contains("/dev/zero is larger than"), "{done:?}");
     }
     let directory = Directory::new();
     let marked = |path: &str| {
@@ -148,7 +148,7 @@ fn a_trace_shows_every_step_of_a_packet() {
     assert!(text.contains("packet 1") && text.contains("packet 2"), "{text}");
     let line = drop_line("no_route");
     assert!(text.contains(&format!("router.p4:{line}:9 (RouterIngress.no_route)")), "{text}");
-    assert!(text.contains("sent by port 1"), "the ARP reply leaves: {text}");
+    assert!(text.contains("sent on port 1"), "the ARP reply leaves: {text}");
 
     let text = command(&[&trace[..], &["--packet", &file, "--json"]].concat()).ok().stdout;
     let objects: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -194,7 +194,7 @@ fn check_reports_every_mistake_with_its_place() {
 fn check_is_content_with_what_is_right() {
     for program in [ROUTER, "examples/wire/wire.p4"] {
         let done = command(&["check", program]).ok();
-        assert!(done.stdout.starts_with(&format!("{program}: no mistakes")) && done.stderr.is_empty(), "{done:?}");
+        assert!(done.stdout.starts_with(&format!("{program}: no errors")) && done.stderr.is_empty(), "{done:?}");
     }
     command(&["check", ROUTER, "--entries", ENTRIES]).ok();
     assert_eq!(command(&["check", ROUTER, "--json"]).ok().json()["findings"], serde_json::json!([]));
@@ -210,7 +210,7 @@ fn wrong_entries_are_reported_all_together_and_nothing_runs() {
     let out = directory.path("out.pcap");
     let done = command(&["run", ROUTER, "--entries", wrong, "--port", &format!("1={input}:{out}")]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""));
-    assert!(done.stderr.ends_with("error: 3 mistakes found; nothing was run\n"), "{done:?}");
+    assert!(done.stderr.ends_with("error: 3 errors found; nothing was run\n"), "{done:?}");
     assert!(!std::path::Path::new(&out).exists(), "nothing was run, but {out} was written");
 }
 
@@ -244,7 +244,7 @@ fn programs_that_are_none_are_refused_in_one_sentence() {
     }
     let (empty, port) = (directory.write("empty.p4", ""), format!("1=:{}", directory.path("out.pcap")));
     let done = command(&["run", &empty, "--port", &port]);
-    assert_eq!(done.code, Some(1), "an empty file is no program: {done:?}");
+    assert_eq!(done.code, Some(1), "an empty file is not a program: {done:?}");
     let checked = command(&["check", &empty]).ok().stdout;
     assert!(checked.contains("there is no `main`"), "a library is checked, and said to be one: {checked}");
 }
@@ -256,7 +256,7 @@ fn digests_reach_the_summary_and_the_file_of_messages() {
     let (input, messages) = (directory.write("in.pcap", capture(&[frame])), directory.path("messages.jsonl"));
     let port = format!("0={input}:");
     let done = command(&["run", "testdata/stf/digest.p4", "--port", &port, "--messages", &messages]).ok();
-    assert!(done.stdout.contains("messages to the control plane: digests `learn_t`"), "{}", done.stdout);
+    assert!(done.stdout.contains("notifications to the control plane: digests `learn_t`"), "{}", done.stdout);
     let line = std::fs::read_to_string(&messages).expect("the file of messages");
     let message: serde_json::Value = serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");
     assert_eq!((&message["digest"], &message["time_ns"]), (&"learn_t".into(), &0.into()), "{message}");
@@ -264,12 +264,12 @@ fn digests_reach_the_summary_and_the_file_of_messages() {
 }
 
 #[test]
-fn a_missing_include_is_the_only_mistake_told() {
+fn a_missing_include_is_the_only_mistake_reported() {
     let directory = Directory::new();
     let text = "#include \"types.p4\"\nmac_t first() { return LAST; }\n";
     let done = command(&["check", &directory.write("includes.p4", text)]);
     assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("include-not-found") && done.stderr.contains("1 mistake"), "{done:?}");
+    assert!(done.stderr.contains("include-not-found") && done.stderr.contains("1 error"), "{done:?}");
 }
 
 #[test]
@@ -403,7 +403,7 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
     capture.write(0, &frame([10, 0, 2, 2], 64)).unwrap();
     let (input, out) = (directory.write("in.pcap", capture.into_inner()), directory.path("out.pcap"));
     let arguments = ["run", &program, "--port", &format!("1={input}:"), "--port", &format!("2=:{out}")];
-    let said = "too large to be compiled: the interpreter runs packets";
+    let said = "too large to be compiled: falling back to the interpreter";
     let done = command(&arguments).ok();
     assert!(done.stderr.contains(said), "{}", done.stderr);
     let sent: Vec<_> = Reader::new(std::fs::read(&out).unwrap().as_slice()).unwrap().collect();

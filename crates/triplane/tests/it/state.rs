@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::controller::{ELECTION, become_primary, connect};
 use crate::support::network::Network;
-use crate::support::{Directory, Running, run, triplane, unique};
+use crate::support::{Directory, Running, TEST_TIMEOUT, run, triplane, unique};
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
@@ -58,7 +58,7 @@ enum Known {
 type Batches = BTreeMap<(u32, u32), (u32, Known)>;
 
 #[test]
-fn what_was_acknowledged_survives_a_kill_and_no_batch_is_half_done() {
+fn acknowledged_writes_survive_a_kill_and_batches_are_atomic() {
     if let Some(reason) = Network::obstacle(&[]) {
         return testing::skip(&reason);
     }
@@ -102,6 +102,9 @@ fn inside_a_namespace() {
                         tokio::spawn(write(client.clone(), table, action, writer, rng, batches.clone()))
                     })
                     .collect();
+                if kill == KILLS {
+                    have_begun(21, &batches).await;
+                }
                 tokio::time::sleep(delay).await;
                 switch.signal("KILL");
                 for writer in writers {
@@ -163,6 +166,7 @@ async fn a_saved_pipeline_is_committed_after_kills(directory: &Directory, state:
             0 => {
                 let shared = Arc::new(Mutex::new(Batches::new()));
                 let writer = tokio::spawn(write(client.clone(), table, action, 0, SplitMix64::new(1), shared.clone()));
+                have_begun(4, &shared).await;
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 switch.signal("KILL");
                 writer.await.expect("a writer ends when the switch is gone");
@@ -183,7 +187,7 @@ fn start(state: &str, program: Option<&String>) -> Running {
     arguments.extend(program.map(String::as_str));
     arguments.extend(["--interpret", "--port", "1=p1", "--p4runtime", "--state-dir", state]);
     let mut switch = Running::start(&mut triplane(&arguments));
-    switch.wait_for("Ctrl-C ends");
+    switch.wait_for("press Ctrl-C to stop");
     switch
 }
 
@@ -192,6 +196,15 @@ fn ids(P4Info { tables, actions, .. }: &P4Info) -> (u32, u32) {
     let table = tables[0].preamble.as_ref().expect("it has a name").id;
     let to = actions.iter().filter_map(|action| action.preamble.as_ref()).find(|it| it.name.ends_with("to"));
     (table, to.expect("it is in the program").id)
+}
+
+/// Waits until writers have begun this number of batches, however slow the disk is.
+async fn have_begun(count: usize, batches: &Mutex<Batches>) {
+    let begin = Instant::now();
+    while batches.lock().unwrap().len() < count {
+        assert!(begin.elapsed() < TEST_TIMEOUT, "fewer than {count} batches are written");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Inserts and deletes batches until the switch is gone.

@@ -31,11 +31,11 @@ fn a_failing_test_shows_the_difference_and_exits_with_1() {
     ] {
         assert!(done.stdout.contains(part), "{part:?} is missing in {done:?}");
     }
-    assert!(done.stderr.contains("1 of 2 packet tests fail"), "{done:?}");
+    assert!(done.stderr.contains("1 of 2 packet tests failed"), "{done:?}");
 }
 
 #[test]
-fn a_trace_tells_of_every_packet() {
+fn a_trace_has_every_packet() {
     let done = command(&["stf", PROGRAM, TEST, "--trace"]).ok();
     for number in 1..=6 {
         assert!(done.stdout.contains(&format!("packet {number}, {TEST}:")), "{done:?}");

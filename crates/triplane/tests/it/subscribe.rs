@@ -164,7 +164,7 @@ fn rules_that_deliver_to_no_port_are_entries_that_a_switch_takes() {
 }
 
 #[test]
-fn what_is_lost_before_the_switch_is_a_gap_for_everyone_and_heartbeats_reach_everyone() {
+fn losses_before_the_switch_are_gaps_for_all_subscribers_and_heartbeats_reach_all() {
     let mut payloads = feed(Spec { counts: DatagramMessages::Exactly(2), ..Workload::WorstCase.spec(1) }, 10);
     payloads.remove(4);
     let next = moldudp64::datagram::<[u8; 0]>(*b"TRIPLANE01", 21, &[]);
@@ -201,7 +201,7 @@ fn bad_datagrams_are_dropped_whole_or_up_to_where_they_are_bad() {
 }
 
 #[test]
-fn mistakes_in_rules_are_told_at_their_places() {
+fn mistakes_in_rules_are_reported_at_their_positions() {
     let directory = Directory::new();
     let rules =
         directory.write("rules.sub", "stok == \"GOOGL\" : fwd(1)\nprice > : fwd(2)\nstock == \"A\" : fwd(600)\n");
@@ -213,7 +213,7 @@ fn mistakes_in_rules_are_told_at_their_places() {
 }
 
 #[test]
-fn rules_match_prefixes_call_actions_and_tell_the_controller() {
+fn rules_match_prefixes_call_actions_and_notify_the_controller() {
     let rules = "source in 1.2.0.0/16 : mark(7); fwd(2)\n\
                  switch_id == 22 and hop_latency > 8000 : fwd(3); to_controller\n\
                  hop_latency > 100000 : to_controller\n";
@@ -226,7 +226,7 @@ fn rules_match_prefixes_call_actions_and_tell_the_controller() {
 }
 
 #[test]
-fn an_action_is_called_once_for_a_message_also_if_it_goes_round() {
+fn an_action_is_called_once_for_a_message_even_if_it_recirculates() {
     let directory = Directory::new();
     let format = directory.write(
         "items.p4",
@@ -288,7 +288,7 @@ fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
 }
 
 #[test]
-fn what_cannot_be_read_once_it_goes_round_opens_a_gap() {
+fn messages_that_cannot_be_parsed_after_recirculation_open_a_gap() {
     let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(14), ..Workload::WorstCase.spec(1) });
     let mut cut = feed.datagram(0);
     // The length of the last message exceeds the datagram. A pass reads twelve messages, and the first two leave by
@@ -322,7 +322,7 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
     for (state, said) in [
         ("max(weight)=4", "the aggregates that rules test: `min(value) by unit over 50us`"),
         ("min(value) by unit", "has no value"),
-        ("min(value) by unit=-1", "`-1` is no number"),
+        ("min(value) by unit=-1", "`-1` is not a 64-bit number"),
         ("min(valeu) by unit=1", "there is no field or counter `valeu`"),
     ] {
         let refused = subscribe(&["explain", format, &cheap, "--message", "value=1,unit=A", "--state", state]);
@@ -335,7 +335,7 @@ fn what_was_before_is_nothing_to_who_explains_and_compares() {
         twice.stderr
     );
     let refused = subscribe(&["compile", format, &cheap, "--cpu-port", "511"]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("write a port from 0 to 510"), "{}", refused.stderr);
+    assert!(refused.code == Some(2) && refused.stderr.contains("expected a port from 0 to 510"), "{}", refused.stderr);
     let warned = subscribe(&["compile", format, &cheap, "--cpu-port", "1"]).ok();
     assert!(warned.stderr.contains("controller-port"), "{}", warned.stderr);
     let differ = subscribe(&["diff", format, &cheap, &most]);
@@ -361,8 +361,8 @@ fn messages_are_explained_and_sets_of_rules_compared() {
     // An order always has a price. A test that all prices pass adds nothing, although the language does not state it.
     let order = directory.write("order.sub", "valid(add_order) : fwd(1)\n");
     let priced = directory.write("priced.sub", "valid(add_order) and price >= 0 and not valid(trade) : fwd(1)\n");
-    assert!(subscribe(&["diff", FORMAT, &order, &priced]).ok().stdout.contains("the same with every message"));
-    assert!(subscribe(&["diff", FORMAT, &whole, &halves]).ok().stdout.contains("the same with every message"));
+    assert!(subscribe(&["diff", FORMAT, &order, &priced]).ok().stdout.contains("equivalent for every message"));
+    assert!(subscribe(&["diff", FORMAT, &whole, &halves]).ok().stdout.contains("equivalent for every message"));
     let differ = subscribe(&["diff", FORMAT, &whole, &half]);
     assert_eq!(differ.code, Some(1));
     assert!(differ.stdout.contains("stock=\"A\"") && differ.stdout.contains("no rule"), "{}", differ.stdout);
@@ -376,13 +376,13 @@ fn messages_are_explained_and_sets_of_rules_compared() {
 }
 
 #[test]
-fn two_rules_of_one_name_are_told_with_both_places() {
+fn two_rules_of_one_name_are_reported_with_both_positions() {
     let directory = Directory::new();
     directory.write("more.sub", "\nrule dear: price > 5 : fwd(2)\n");
     let rules = directory.write("rules.sub", "rule dear: price > 4 : fwd(1)\ninclude \"more.sub\"\n");
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
     assert_eq!(done.code, Some(1));
-    for said in ["two rules are called `dear`", "more.sub:2:1", "rules.sub:1:1"] {
+    for said in ["two rules have the name `dear`", "more.sub:2:1", "rules.sub:1:1"] {
         assert!(done.stderr.contains(said), "`{said}` is missing:\n{}", done.stderr);
     }
 }
@@ -393,19 +393,19 @@ fn a_file_that_is_not_there_is_named_once() {
     let rules = directory.write("rules.sub", "include \"more.sub\"\n");
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
     assert_eq!(done.code, Some(1));
-    assert!(done.stderr.contains("`more.sub` is not there: included files are looked for in "), "{}", done.stderr);
+    assert!(done.stderr.contains("`more.sub` does not exist: included files are searched for in "), "{}", done.stderr);
     assert!(done.stderr.contains("rules.sub:1:9"), "{}", done.stderr);
 }
 
 #[test]
-fn what_is_no_regular_file_is_not_waited_for() {
+fn files_that_are_not_regular_are_refused_at_once() {
     let directory = Directory::new();
     let pipe = directory.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for wanted in ["pipe", "/dev/zero", "."] {
         let rules = directory.write("rules.sub", format!("include \"{wanted}\"\n"));
         let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
-        let said = format!("`{wanted}` is no file of text: rules are included from regular files");
+        let said = format!("`{wanted}` is not a regular file: only regular files can be included");
         assert!(done.code == Some(1) && done.stderr.contains(&said), "{}", done.stderr);
     }
     let done = run(&mut triplane(&["subscribe", "check", FORMAT, &pipe]));
@@ -433,8 +433,7 @@ fn entries_of_another_order_are_refused() {
         compile(&["--order", order]);
         let done = run(&mut triplane(&with));
         // There is one finding with the cause, not one for each table that follows from it.
-        for part in ["different orders of fields: the program has `Subscriptions.", "same `--order`", "1 mistake found"]
-        {
+        for part in ["different field orders: the program has `Subscriptions.", "same `--order`", "1 error found"] {
             assert!(done.code == Some(1) && done.stderr.contains(part), "{order}, `{part}`: {}", done.stderr);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::support::feed::frame;
 use crate::support::rig::Rig;
-use crate::support::{self, Directory, Done, Running, run, triplane};
+use crate::support::{self, Directory, Done, Running, TEST_TIMEOUT, run, triplane};
 use itch_feed::{DatagramMessages, Feed, Mix, Spec, Workload, messages};
 use testing::port::reserved_address;
 use wire::itch::{Body, Message};
@@ -10,7 +10,7 @@ use wire::pcap::Writer;
 
 const FORMAT: &str = "examples/market-data/feed.p4";
 const RULES: &str = "examples/market-data/rules.sub";
-const SAME: &str = "they do the same with every message\n";
+const SAME: &str = "equivalent for every message\n";
 
 fn subscribe(arguments: &[&str]) -> Done {
     run(&mut triplane(&[&["subscribe"], arguments].concat()))
@@ -43,11 +43,11 @@ fn rules_and_their_entries_are_the_same_in_any_order_until_an_entry_changes() {
     let silent = directory.write("silent.json", text.replace(members, fewer));
     let differ = subscribe(&["diff", FORMAT, &plain, &silent]);
     assert_eq!(differ.code, Some(1));
-    assert!(differ.stdout.contains("but not with packets without messages"), "{}", differ.stdout);
+    assert!(differ.stdout.contains("but packets without messages are delivered differently"), "{}", differ.stdout);
 }
 
 #[test]
-fn entries_of_other_programs_and_entries_that_contradict_each_other_are_told_at_their_place() {
+fn entries_of_other_programs_and_contradictory_entries_are_reported_at_their_positions() {
     let directory = Directory::new();
     let plain = directory.path("plain.json");
     subscribe(&["compile", FORMAT, RULES, "-o", &plain]).ok();
@@ -64,15 +64,15 @@ fn entries_of_other_programs_and_entries_that_contradict_each_other_are_told_at_
     let broken = directory.write("broken.json", "{ \"table_entries\": [ { ] }");
     let broken = subscribe(&["diff", FORMAT, &broken, &plain]);
     assert!(broken.code == Some(2) && broken.stderr.contains("broken.json:1:"), "{broken:?}");
-    let nobody = subscribe(&["diff", FORMAT, RULES, "@127.0.0.1:1"]);
+    let nobody = subscribe(&["diff", FORMAT, RULES, &format!("@{}", reserved_address())]);
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
 }
 
-/// A format with one header behind another.
+/// A format with one header after another.
 const BEHIND: &str = "crates/subscribe_p4/testdata/behind.p4";
 
 #[test]
-fn exit_codes_tell_what_differs_from_what_cannot_be_compared() {
+fn exit_codes_distinguish_differences_from_files_that_cannot_be_compared() {
     let directory = Directory::new();
     let rules = |name: &str, text: &str| directory.write(name, text);
     let diff = |one: &str, other: &str| subscribe(&["diff", BEHIND, one, other]);
@@ -89,7 +89,7 @@ fn exit_codes_tell_what_differs_from_what_cannot_be_compared() {
     assert_eq!(subscribe(&["diff", BEHIND, &d]).code, Some(2));
     let never = rules("never.sub", "not valid(h) and valid(g) : fwd(1)\n");
     let check = subscribe(&["check", BEHIND, &never]).ok();
-    assert!(check.stderr.contains("never matches") && check.stderr.contains("exclude each other"), "{check:?}");
+    assert!(check.stderr.contains("never matches") && check.stderr.contains("mutually exclusive"), "{check:?}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn differences_and_explanations_are_told_as_json() {
+fn differences_and_explanations_are_printed_as_json() {
     let directory = Directory::new();
     let one = directory.write("one.sub", "rule a: stock == \"GOOGL\" and price > 5 : fwd(1, 2)\n");
     let other = directory.write("other.sub", "stock == \"GOOGL\" and price > 6 : fwd(1, 2)\n");
@@ -137,7 +137,7 @@ fn differences_and_explanations_are_told_as_json() {
     let silent = directory.write("silent.json", text.replace(members, "\"multicast_group_id\":32765"));
     assert!(text.contains(members));
     let told = json(&subscribe(&["diff", FORMAT, &entries, &silent, "--json"]).stdout);
-    assert_eq!(told["beside"][0]["what"], "not with packets without messages");
+    assert_eq!(told["beside"][0]["what"], "packets without messages are delivered differently");
 
     let message = "stock=GOOGL,price=9,add_order";
     let told = json(&subscribe(&["explain", FORMAT, &one, "--message", message, "--json"]).ok().stdout);
@@ -197,11 +197,14 @@ fn every_message_of_a_packet_is_explained_those_behind_the_stack_too() {
     assert!(cut.contains("PacketTooShort") && cut.contains("dropped"), "{cut}");
     let short = explain(&["--packet", &digits(&whole[..whole.len() - 4])]).ok().stdout;
     assert!(
-        short.contains("message 24 of 24") && short.contains("the messages behind the 24 above are lost"),
+        short.contains("message 24 of 24") && short.contains("the messages after the 24 above are lost"),
         "{short}"
     );
     let heartbeat = explain(&["--packet", &digits(&frame(&[&payloads[0][..18], &[0, 0]].concat()))]).ok().stdout;
-    assert!(heartbeat.contains("has no messages") && heartbeat.contains("goes to everyone"), "{heartbeat}");
+    assert!(
+        heartbeat.contains("announces no messages") && heartbeat.contains("is sent to all subscribers"),
+        "{heartbeat}"
+    );
     let nonsense = explain(&["--packet", "xyz"]);
     assert!(nonsense.code == Some(2) && nonsense.stderr.contains("hexadecimal digits"), "{nonsense:?}");
 }
@@ -254,13 +257,13 @@ fn a_switch_is_compared_with_rules_and_files() {
     let tell = |arguments: &[&str]| subscribe(&[arguments, &["--service", &listen]].concat()).ok();
     // This rule is added and removed again. The switch may take a while to be reached.
     let add = ["add", "stock == \"MSFT\" : fwd(7)", "--service", &listen];
-    let mut tries = 0..200;
+    let deadline = std::time::Instant::now() + TEST_TIMEOUT;
     let id = loop {
         let done = subscribe(&add);
         if done.code == Some(0) {
             break done.stdout;
         }
-        tries.next().unwrap_or_else(|| panic!("{done:?}"));
+        assert!(std::time::Instant::now() < deadline, "{done:?}");
         std::thread::sleep(std::time::Duration::from_millis(50));
     };
     let there = format!("@{switch}");

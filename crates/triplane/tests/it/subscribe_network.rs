@@ -119,9 +119,12 @@ fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, pub
 fn lossy_line() -> String {
     let lab = run(&mut triplane(&["lab", "new", "line"])).ok().stdout;
     let (hosts, links) = lab.split_once("[[links]]").expect("links come last");
-    let lossy = |link: &str| match link.contains("\"h1\"") || link.contains("\"h2\"") {
-        true => link.to_owned(),
-        false => format!("{}\nloss = 0.1\n\n", link.trim_end()),
+    let lossy = |link: &str| {
+        if link.contains("\"h1\"") || link.contains("\"h2\"") {
+            link.to_owned()
+        } else {
+            format!("{}\nloss = 0.1\n\n", link.trim_end())
+        }
     };
     [hosts.to_owned()].into_iter().chain(links.split("[[links]]").map(lossy)).collect::<Vec<_>>().join("[[links]]")
 }
@@ -137,7 +140,7 @@ fn a_subscriber_finds_losses_on_the_way_to_it_by_its_numbers() {
     let (hosts, seed) = (3, 4);
     let ends = ["h2", "h3", "s2:2", "s3:2"].map(str::to_owned);
     let bought = ("side == \"B\"".to_owned(), vec![3]);
-    // All messages that are lost behind s1 are for h3. A switch counts from the first message that a link delivers.
+    // All messages that are lost after s1 are for h3. A switch counts from the first message that a link delivers.
     let (directory, rules) = (Directory::new(), [bought.clone()]);
     compile(&directory, &lossy_line(), &rules, &[], seed);
     simulate(&directory, 1, &ends);
@@ -180,7 +183,7 @@ fn over_a_ring_as_a_tree() {
 }
 
 #[test]
-fn mistakes_are_told_in_words() {
+fn wrong_arguments_are_reported() {
     let directory = Directory::new();
     let (lab, rules, out) = (directory.path("lab.toml"), directory.path("rules.sub"), directory.path("out"));
     std::fs::write(&lab, run(&mut triplane(&["lab", "new", "star", "--hosts", "3"])).ok().stdout).unwrap();

@@ -31,7 +31,7 @@ fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered(
     let rig = Rig::new(8, address);
     let (through, refusals) = plain::refusing(address);
     let mut service = Service::start(&rules, through, &[]);
-    service.running.wait_for("changes step by step");
+    service.running.wait_for("step-by-step changes");
 
     let mut feed = Feed::new(spec());
     let (mut number, begun) = (0, Instant::now());
@@ -58,8 +58,7 @@ fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered(
         refused += 1;
     }
     std::thread::sleep(Duration::from_millis(50));
-    rig.feed(Box::new(|| None));
-    std::thread::sleep(Duration::from_millis(50));
+    rig.drain();
     let (mut delivered, last) = (delivered(&rig.left()), rig.sent());
     let before = RULES.map(str::to_owned).to_vec();
     let behind = [&before[..], &[CHANGE.to_owned()]].concat();
@@ -72,9 +71,10 @@ fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered(
             let mut got = delivered.remove(&bytes(&message)).unwrap_or_default();
             got.retain(|port| *port != v1model::CPU_PORT);
             let [old, new] = [&before, &behind].map(|rules| wanted(rules, &message));
-            let is_right = match is_between {
-                true => got == old || got == new,
-                false => got == if number > made { new.clone() } else { old.clone() },
+            let is_right = if is_between {
+                got == old || got == new
+            } else {
+                got == if number > made { new.clone() } else { old.clone() }
             };
             apart += usize::from(is_between && old != new);
             assert!(is_right, "datagram {number}, {message:?}: got {got:?}, not {old:?} or {new:?}; {windows:?}");

@@ -16,12 +16,12 @@ use testing::port::reserved_address;
 
 #[test]
 fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
-    deliveries("changes as a whole", |address| address);
+    deliveries("atomic changes", |address| address);
 }
 
 #[test]
 fn so_it_is_by_a_switch_that_takes_writes_in_any_order_and_one_after_the_other() {
-    deliveries("changes step by step", plain::plain);
+    deliveries("step-by-step changes", plain::plain);
 }
 
 #[test]
@@ -35,10 +35,10 @@ fn codes_are_for_switches_that_change_as_a_whole() {
     let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut whole = Service::of(&format, &rules, address, &[]);
-    whole.running.wait_for("delivers by 1 rule");
+    whole.running.wait_for("the switch applies 1 rule");
     drop(whole);
     let mut in_turn = Service::of(&format, &rules, plain::plain(address), &[]);
-    in_turn.running.wait_for("make the program without `@query_codes` of `price`");
+    in_turn.running.wait_for("generate the program without `@query_codes` for `price`");
 }
 
 #[test]
@@ -54,16 +54,16 @@ fn programs_of_another_order_are_refused_with_the_cause() {
     first.running.wait_for("program loaded");
     drop(first);
     let mut other = Service::start(&rules, address, &["--keep-program", "--order", "stock"]);
-    other.running.wait_for("different orders of fields: the program has `Subscriptions.");
+    other.running.wait_for("different field orders: the program has `Subscriptions.");
     let done = other.tell(&["add", "price > 5 : fwd(3)"]);
     assert!(
         done.code == Some(3)
-            && done.stderr.contains("with the `--order`, `--ranges` and `--exact-tables` that `serve` has"),
+            && done.stderr.contains("with the same `--order`, `--ranges` and `--exact-tables` as `serve`"),
         "{done:?}"
     );
     drop(other);
     let mut same = Service::start(&rules, address, &["--order", "price", "--keep-program"]);
-    same.running.wait_for("delivers by 1 rule: 0 writes");
+    same.running.wait_for("the switch applies 1 rule: 0 writes");
 }
 
 /// A program that is loaded anew loses the counts of the program before it.
@@ -77,18 +77,18 @@ fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise(
     let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut first = Service::start(&rules, address, &[]);
-    first.running.wait_for("delivers by 300 rules: program loaded");
+    first.running.wait_for("the switch applies 300 rules: program loaded");
     drop(first);
     directory.write("rules.sub", crowd("price", "shares"));
     for keep in [&[][..], &["--keep-program"]] {
         let mut second = Service::start(&rules, address, keep);
-        second.running.wait_for("the switch's program stays, with its order of fields");
-        let line = second.running.wait_for("delivers by 300 rules: ");
+        second.running.wait_for("keeping the switch's program and its field order");
+        let line = second.running.wait_for("the switch applies 300 rules: ");
         assert!(!line.contains("program loaded"), "{line}");
         second.add("shares > 5 : fwd(3)");
     }
     let mut third = Service::start(&rules, address, &["--order", "price"]);
-    third.running.wait_for("delivers by 300 rules: program loaded");
+    third.running.wait_for("the switch applies 300 rules: program loaded");
 }
 
 /// Rules come and go while a feed runs; each message goes to the ports of the rules before or after a change.
@@ -135,8 +135,7 @@ fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
     }
     std::thread::sleep(Duration::from_millis(50));
     let sent = rig.sent();
-    rig.feed(Box::new(|| None));
-    std::thread::sleep(Duration::from_millis(50));
+    rig.drain();
     let (left, last) = (rig.left(), rig.sent());
 
     let mut delivered = delivered(&left);
@@ -167,7 +166,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &[]);
-    service.running.wait_for("delivers by 2 rules");
+    service.running.wait_for("the switch applies 2 rules");
     let id = service.add("price > 5 : fwd(4)");
     assert_eq!(id, "3");
 
@@ -182,7 +181,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
 
     directory.write("more.sub", "rule first: stok == \"B\" : fwd(3)\n");
     service.running.wait_for("`stok`");
-    service.running.wait_for("the rules from before stay");
+    service.running.wait_for("the previous rules stay in effect");
     assert_eq!(service.list(), listed, "a mistake changes nothing");
     // A change of an included file takes effect, too.
     directory.write("more.sub", "rule first: stock == \"B\" : fwd(3, 4)\n");
@@ -194,11 +193,11 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     for (arguments, code, said) in [
         (&["add", "stock == \"A\" : fwd(2)\nprice >"][..], 1, "rules:2:8"),
         (&["add", "stok == \"A\" : fwd(2)"], 1, "`stok`"),
-        (&["add", "# nothing"], 1, "there is no rule"),
+        (&["add", "# nothing"], 1, "no rules found"),
         (&["add", "include \"/etc/passwd\""], 1, "cannot be included here"),
-        (&["add", "stock == \"A\" : fwd(77)"], 1, "the switch refused"),
+        (&["add", "stock == \"A\" : fwd(77)"], 1, "the switch rejected"),
         (&["remove", "99"], 1, "there is no rule 99"),
-        (&["remove", of_file], 1, "rules.sub: take it away there"),
+        (&["remove", of_file], 1, "rules.sub: remove it there"),
     ] {
         let before = service.list();
         let done = service.tell(arguments);
@@ -210,7 +209,7 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     let nobody = run(&mut triplane(&["subscribe", "list", "--service", &reserved_address().to_string()]));
     assert!(nobody.code == Some(3) && nobody.stderr.contains("subscribe serve"), "{nobody:?}");
     service.running.signal("TERM");
-    assert!(service.running.wait().ok().stderr.contains("goes on with the rules"));
+    assert!(service.running.wait().ok().stderr.contains("keeps its current rules"));
 }
 
 #[test]
@@ -225,7 +224,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     let done = service.tell(&["add", "price > 5 : fwd(4)"]);
     assert!(done.code == Some(3) && done.stderr.contains("cannot be reached"), "{done:?}");
     let rig = Rig::new(8, address);
-    service.running.wait_for("delivers by 1 rule");
+    service.running.wait_for("the switch applies 1 rule");
     let (first, second) = (service.add("price > 5 : fwd(3)"), service.add("price > 6 : fwd(4)"));
     service.tell(&["remove", &first]).ok();
     let format = "examples/market-data/feed.p4";
@@ -234,13 +233,13 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     assert!(done.stderr.contains("in use by another service"), "{done:?}");
     let before = std::fs::read_to_string(&rules).unwrap();
     let done = second_of(&[&rules, "--listen", "0"]);
-    assert!(done.stderr.contains("give --keep a file of its own"), "{done:?}");
+    assert!(done.stderr.contains("use another file for --keep"), "{done:?}");
     assert_eq!(std::fs::read_to_string(&rules).unwrap(), before);
 
     drop(rig);
-    service.running.wait_for("the switch went away");
+    service.running.wait_for("the connection to the switch was lost");
     let rig = Rig::new(8, address);
-    service.running.wait_for("delivers by 2 rules: program loaded");
+    service.running.wait_for("the switch applies 2 rules: program loaded");
     let listed = service.list();
     let mut feed = Feed::new(spec());
     let mut left = 50_u64;
@@ -254,7 +253,7 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     service.running.signal("TERM");
     service.running.wait().ok();
     let mut service = Service::start(&rules, address, &["--keep", &kept]);
-    service.running.wait_for("delivers by 2 rules: ");
+    service.running.wait_for("the switch applies 2 rules: ");
     assert_eq!(service.list().lines().count(), listed.lines().count());
     assert!(service.list().contains(&format!("{second}  added  price > 6")), "{}", service.list());
     assert!(!service.list().contains("price > 5"), "{}", service.list());
@@ -266,9 +265,9 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     let (listed, held) = (service.list(), entries());
     assert!(held.contains("Subscriptions."), "{held}");
     let done = service.tell(&["add", "price > 4 and side == \"B\" : fwd(5)"]);
-    assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be stored in the --keep file"), "{done:?}");
     let done = service.tell(&["remove", &second]);
-    assert!(done.code != Some(0) && done.stderr.contains("cannot be kept"), "{done:?}");
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be stored in the --keep file"), "{done:?}");
     assert_eq!((service.list(), entries()), (listed, held));
 }
 
@@ -279,7 +278,7 @@ fn another_controller_may_take_the_switch_for_a_while() {
     let address = reserved_address();
     let _rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &[]);
-    service.running.wait_for("delivers by 1 rule");
+    service.running.wait_for("the switch applies 1 rule");
     let to = address.to_string();
     // Another controller stays primary while it watches, and an entry of a leaf that does more than deliver is deleted.
     let table = "Subscriptions.leaf";
@@ -292,26 +291,26 @@ fn another_controller_may_take_the_switch_for_a_while() {
     assert!(done.code == Some(3) && done.stderr.contains("another controller"), "{done:?}");
     other.signal("INT");
     other.wait();
-    service.running.wait_for("delivers by 1 rule: 0 writes");
+    service.running.wait_for("the switch applies 1 rule: 0 writes");
     let delete = ["ctl", "--addr", &to, "--election-id", "200", "delete", table, &format!("state={state}")];
     run(&mut triplane(&delete)).ok();
-    service.running.wait_for("delivers by 1 rule: 1 write");
+    service.running.wait_for("the switch applies 1 rule: 1 write");
     service.add("price > 5 : fwd(4)");
     let done = run(&mut triplane(&["subscribe", "list", "--service", &to]));
     assert!(done.stderr.contains("is not `triplane subscribe serve`"), "{done:?}");
     // The first service takes over with the second one's election id; the second one takes the primary role back.
     for through in [|address| address, plain::plain] {
         let mut second = Service::start(&rules, through(address), &["--election-id", "1000"]);
-        second.running.wait_for("delivers by 1 rule");
+        second.running.wait_for("the switch applies 1 rule");
         service.running.wait_for("another controller is primary");
         second.running.signal("TERM");
         second.running.wait().ok();
-        service.running.wait_for("delivers by 2 rules");
+        service.running.wait_for("the switch applies 2 rules");
     }
 }
 
 #[test]
-fn connections_that_do_nothing_shut_nobody_out() {
+fn idle_connections_do_not_block_others() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"A\" : fwd(1)\n");
     let service = Service::start(&rules, reserved_address(), &[]);

@@ -201,7 +201,7 @@ fn the_examples_rules_about_messages_before_deliver_what_they_say() {
 }
 
 #[test]
-fn rules_without_their_aggregate_are_told_how_to_get_it() {
+fn rules_without_their_aggregate_are_refused_with_a_remedy() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" and avg(price) by stock over 2 s > 50 : fwd(2)\n");
     let done = run(&mut triplane(&["subscribe", "check", "examples/market-data/feed.p4", &rules]));

@@ -8,7 +8,13 @@ use p4runtime_server::Tls;
 use testing::port::reserved_address;
 
 /// Runs `triplane subscribe` with files of the authority, and with `--tls-name` if the service has TLS.
-fn tell(service: &Service, authority: &Authority, words: &[&str], files: &[(&str, &str)], name: &[&str]) -> Done {
+fn run_command(
+    service: &Service,
+    authority: &Authority,
+    words: &[&str],
+    files: &[(&str, &str)],
+    name: &[&str],
+) -> Done {
     let mut all: Vec<String> = ["subscribe"].iter().chain(words).map(|word| (*word).to_owned()).collect();
     all.extend(["--service".to_owned(), service.address.clone()]);
     all.extend(files.iter().flat_map(|(option, file)| [(*option).to_owned(), authority.path(file)]));
@@ -48,46 +54,46 @@ fn services_switches_and_users_are_who_the_authority_says() {
     // A client needs only the authority's certificate to verify the service; the service asks for no client
     // certificate.
     let mut open = Service::start(&rules, address, &[&to_switch[..], &shown, &served].concat());
-    open.running.wait_for("delivers by 1 rule");
-    let id = tell(&open, &authority, &["add", "price > 5 : fwd(3)"], &[CA], NAMED).ok().stdout;
-    assert!(tell(&open, &authority, &["list"], &[CA], NAMED).ok().stdout.contains("price > 5"));
-    tell(&open, &authority, &["remove", id.trim()], &[CA], NAMED).ok();
-    refused(&tell(&open, &authority, &["list"], &[CA], &[]), 3, "certificate");
-    refused(&tell(&open, &authority, &["list"], &[("--tls-ca", "other.pem")], NAMED), 3, "certificate");
-    refused(&tell(&open, &authority, &["list"], &[], &[]), 3, "if it uses TLS, give --tls-ca");
-    refused(&tell(&open, &authority, &["list"], &[], NAMED), 2, "TLS needs --tls-ca");
+    open.running.wait_for("the switch applies 1 rule");
+    let id = run_command(&open, &authority, &["add", "price > 5 : fwd(3)"], &[CA], NAMED).ok().stdout;
+    assert!(run_command(&open, &authority, &["list"], &[CA], NAMED).ok().stdout.contains("price > 5"));
+    run_command(&open, &authority, &["remove", id.trim()], &[CA], NAMED).ok();
+    refused(&run_command(&open, &authority, &["list"], &[CA], &[]), 3, "certificate");
+    refused(&run_command(&open, &authority, &["list"], &[("--tls-ca", "other.pem")], NAMED), 3, "certificate");
+    refused(&run_command(&open, &authority, &["list"], &[], &[]), 3, "if it uses TLS, give --tls-ca");
+    refused(&run_command(&open, &authority, &["list"], &[], NAMED), 2, "TLS requires --tls-ca");
     drop(open);
 
     // Only users with a certificate of the authority may change or list rules.
     let mutual = [&served[..], &["--tls-ca", &ca]].concat();
     let mut closed = Service::start(&rules, address, &[&to_switch[..], &shown, &mutual].concat());
-    closed.running.wait_for("delivers by 1 rule");
+    closed.running.wait_for("the switch applies 1 rule");
     let person = [CA, ("--tls-cert", "person.pem"), ("--tls-key", "person.key")];
-    tell(&closed, &authority, &["add", "price > 5 : fwd(3)"], &person, NAMED).ok();
+    run_command(&closed, &authority, &["add", "price > 5 : fwd(3)"], &person, NAMED).ok();
     refused(
-        &tell(&closed, &authority, &["add", "price > 6 : fwd(3)"], &[CA], NAMED),
+        &run_command(&closed, &authority, &["add", "price > 6 : fwd(3)"], &[CA], NAMED),
         3,
         "give --tls-cert and --tls-key",
     );
-    refused(&tell(&closed, &authority, &["list"], &[CA], NAMED), 3, "give --tls-cert and --tls-key");
+    refused(&run_command(&closed, &authority, &["list"], &[CA], NAMED), 3, "give --tls-cert and --tls-key");
     let stranger = [CA, ("--tls-cert", "other.pem"), ("--tls-key", "other.key")];
-    refused(&tell(&closed, &authority, &["add", "price > 6 : fwd(3)"], &stranger, NAMED), 3, "");
-    assert_eq!(tell(&closed, &authority, &["list"], &person, NAMED).ok().stdout.lines().count(), 2);
+    refused(&run_command(&closed, &authority, &["add", "price > 6 : fwd(3)"], &stranger, NAMED), 3, "");
+    assert_eq!(run_command(&closed, &authority, &["list"], &person, NAMED).ok().stdout.lines().count(), 2);
     drop(closed);
 
     // The switch refuses clients without a certificate, and reports it to a service that has none.
     let mut nobody = Service::start(&rules, address, &to_switch);
-    nobody.running.wait_for("give --switch-tls-cert and --switch-tls-key");
+    nobody.running.wait_for("pass --switch-tls-cert and --switch-tls-key");
     assert_eq!(nobody.tell(&["add", "price > 5 : fwd(3)"]).code, Some(3));
-    refused(&tell(&nobody, &authority, &["list"], &[CA], NAMED), 3, "does not use TLS; leave out --tls-ca");
+    refused(&run_command(&nobody, &authority, &["list"], &[CA], NAMED), 3, "does not use TLS; leave out --tls-ca");
     // A switch with TLS and a service without it, and the reverse.
     let mut plain = Service::start(&rules, address, &[]);
-    plain.running.wait_for("if it uses TLS, give --switch-tls-ca");
+    plain.running.wait_for("if it uses TLS, pass --switch-tls-ca");
     drop(plain);
     let other = reserved_address();
     let _plain = Rig::new(8, other);
     let mut secure = Service::start(&rules, other, &to_switch);
-    secure.running.wait_for("does not use TLS: leave out --switch-tls-ca");
+    secure.running.wait_for("does not use TLS: omit --switch-tls-ca");
     drop(secure);
     let start = |more: &[&str]| {
         let serve = ["subscribe", "serve", service::FORMAT, &rules, "--listen", "0"];
@@ -95,6 +101,6 @@ fn services_switches_and_users_are_who_the_authority_says() {
     };
     refused(&start(&["--tls-ca", &ca]), 2, "--tls-cert");
     refused(&start(&["--tls-cert", &certificate]), 2, "--tls-key");
-    refused(&start(&["--switch-tls-name", "switch.test"]), 2, "TLS needs --switch-tls-ca");
+    refused(&start(&["--switch-tls-name", "switch.test"]), 2, "TLS requires --switch-tls-ca");
     refused(&start(&["--tls-cert", &certificate, "--tls-key", &authority.path("person.key")]), 3, "TLS certificates");
 }

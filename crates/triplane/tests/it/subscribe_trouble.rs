@@ -19,12 +19,12 @@ fn the_rule_that_a_switch_refuses_is_named() {
     let _rig = Rig::new(8, address);
     for through in [|address| address, plain::plain] {
         let mut service = Service::start(&rules, through(address), &[]);
-        service.running.wait_for("delivers by 1 rule");
+        service.running.wait_for("the switch applies 1 rule");
         let many = "price > 5 : fwd(3)\nprice > 9 and side == \"B\" : fwd(3, 77)\nshares > 7 : fwd(2)";
         let done = service.tell(&["add", many]);
         assert_eq!(done.code, Some(1), "{done:?}");
         // The message names the refused object, the reason, and the rule among the three.
-        assert!(done.stderr.contains("the switch refused multicast group"), "{done:?}");
+        assert!(done.stderr.contains("the switch rejected multicast group"), "{done:?}");
         assert!(done.stderr.contains("for `price > 9 and side == \"B\" : fwd(3, 77)`"), "{done:?}");
         assert!(!done.stderr.contains("shares") && !done.stderr.contains("price > 5"), "{done:?}");
         assert_eq!(service.list().lines().count(), 1);
@@ -39,10 +39,10 @@ fn a_rule_that_a_switch_takes_no_more_can_be_removed() {
     let address = reserved_address();
     let rig = Rig::new(8, address);
     let mut service = Service::start(&rules, address, &["--keep", &kept]);
-    service.running.wait_for("delivers by 1 rule");
+    service.running.wait_for("the switch applies 1 rule");
     let id = service.add("price > 5 : fwd(3, 8)");
     drop(rig);
-    service.running.wait_for("the switch went away");
+    service.running.wait_for("the connection to the switch was lost");
     // The switch comes back with fewer ports.
     let _rig = Rig::new(4, address);
     service.running.wait_for(&format!("it is for rule {id}, `price > 5 : fwd(3, 8)`"));
@@ -50,38 +50,38 @@ fn a_rule_that_a_switch_takes_no_more_can_be_removed() {
     assert!(done.code == Some(1) && done.stderr.contains("fwd(3, 8)"), "{done:?}");
     assert_eq!(service.list().lines().count(), 2);
     service.tell(&["remove", &id]).ok();
-    service.running.wait_for("delivers by 1 rule");
+    service.running.wait_for("the switch applies 1 rule");
     service.add("price > 7 : fwd(4)");
     assert_eq!(service.list().lines().count(), 2);
 }
 
 #[test]
-fn who_only_reads_does_not_wait_for_a_switch_that_hangs() {
+fn reads_do_not_wait_for_a_switch_that_hangs() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let address = reserved_address();
     let _rig = Rig::new(8, address);
     let stalling = Stalling::before(address);
     let mut service = Service::start(&rules, stalling.address(), &[]);
-    service.running.wait_for("delivers by 1 rule");
+    service.running.wait_for("the switch applies 1 rule");
     let mut watch = Running::start(&mut triplane(&["subscribe", "watch", "--service", &service.address]));
-    watch.wait_for("delivers by the rules");
+    watch.wait_for("the rules are in effect");
     stalling.stall(true);
     let mut add = triplane(&["subscribe", "add", "price > 5 : fwd(3)", "--service", &service.address]);
     let adding = Running::start(&mut add);
-    watch.wait_for("waits for the switch, which has not answered for");
+    watch.wait_for("waiting for the switch, which has not responded for");
     assert!(service.list().contains("GOOGL"));
     let late = run(&mut triplane(&["subscribe", "list", "--json", "--service", &service.address])).ok();
     assert_eq!(late.json().as_array().map(Vec::len), Some(1), "what is not acknowledged is not listed");
     stalling.stall(false);
     adding.wait().ok();
-    watch.wait_for("delivers by the rules");
+    watch.wait_for("the rules are in effect");
     assert_eq!(service.list().lines().count(), 2);
 }
 
 /// Returns the output of a service until it is stopped, after it has printed `first` and has had time for several
 /// tries.
-fn told(mut service: Service, first: &str) -> String {
+fn stderr_of(mut service: Service, first: &str) -> String {
     service.running.wait_for(first);
     std::thread::sleep(Duration::from_secs(2));
     service.running.signal("TERM");
@@ -89,21 +89,21 @@ fn told(mut service: Service, first: &str) -> String {
 }
 
 #[test]
-fn what_stays_wrong_is_said_once_with_its_cause() {
+fn a_persistent_error_is_reported_once_with_its_cause() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let address = reserved_address();
-    let said = told(Service::start(&rules, address, &[]), "cannot be reached");
+    let said = stderr_of(Service::start(&rules, address, &[]), "cannot be reached");
     assert_eq!(said.matches("cannot be reached").count(), 1, "{said}");
     let _rig = Rig::new(4, address);
-    let said = told(Service::start(&rules, address, &["--device-id", "7"]), "--device-id");
+    let said = stderr_of(Service::start(&rules, address, &["--device-id", "7"]), "--device-id");
     assert_eq!(said.matches("there is no device 7 at").count(), 1, "{said}");
     // The server accepts connections and closes them at once.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = listener.local_addr().unwrap();
     std::thread::spawn(move || listener.incoming().for_each(drop));
-    let said = told(Service::start(&rules, other, &[]), "the switch");
-    assert_eq!(said.matches("the switch ").count() - said.matches("the switch goes on").count(), 1, "{said}");
+    let said = stderr_of(Service::start(&rules, other, &[]), "the switch");
+    assert_eq!(said.matches("the switch ").count() - said.matches("the switch keeps").count(), 1, "{said}");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_call_is_answered_though_the_switch_never_is() {
     let done = service.tell(&["add", "price > 5 : fwd(3)"]);
     assert_eq!(done.code, Some(3), "{done:?}");
     eventually("it says that it has no answer", || {
-        service.tell(&["add", "price > 5 : fwd(3)"]).stderr.contains("no answer")
+        service.tell(&["add", "price > 5 : fwd(3)"]).stderr.contains("no response")
     });
     assert!(service.list().contains("GOOGL"));
     let mut watch = Running::start(&mut triplane(&["subscribe", "watch", "--service", &service.address]));
@@ -141,16 +141,17 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
     let mut other = Service::of(&format, &others, address, &[]);
     other.running.wait_for("program loaded");
     drop(other);
-    let said = told(Service::start(&rules, address, &["--keep-program"]), "different formats");
-    assert_eq!(said.matches("were made of different formats").count(), 1, "{said}");
+    let said = stderr_of(Service::start(&rules, address, &["--keep-program"]), "different formats");
+    assert_eq!(said.matches("were generated from different formats").count(), 1, "{said}");
     assert!(
-        !said.contains("different orders") && said.contains("serve the format that its program was made of"),
+        !said.contains("different field orders")
+            && said.contains("serve the format that the switch's program was generated from"),
         "{said}"
     );
     // The program loaded for the rules is the right one; delivery to the controller's port may be unintended.
     let mut right = Service::start(&rules, address, &[]);
     right.running.wait_for("program loaded");
-    assert!(said.contains("the controller gets what goes to port 510"), "{said}");
+    assert!(said.contains("port 510 is the port of the controller"), "{said}");
     assert!(right.tell(&["add", "price > 5 : fwd(510)"]).code == Some(0));
-    right.running.wait_for("the controller gets what goes to port 510");
+    right.running.wait_for("port 510 is the port of the controller");
 }

@@ -12,7 +12,7 @@ use p4runtime_server::Pipeline;
 const MAX_REPORT_BYTES: usize = 6 << 10;
 
 /// The head of the server's answer about a program that is not valid.
-const HEAD: &str = "the program in p4_device_config has mistakes:\n";
+const HEAD: &str = "the program in p4_device_config has errors:\n";
 
 /// A v1model program around declarations in front of its ingress control and the content of that control.
 fn program(before: &str, ingress: &str) -> String {
@@ -148,7 +148,7 @@ fn the_command_and_the_server_accept_the_same_programs() {
 /// Errors that only follow from others are not reported: a missing file's names, and restrictions on an incomplete
 /// P4Info.
 #[test]
-fn what_only_follows_from_another_error_is_not_reported() {
+fn consequential_errors_are_not_reported() {
     let codes = |name: &str| {
         let (_, text) = wrong().into_iter().find(|(known, _)| *known == name).expect("it is listed");
         let errors = server_errors(&text).expect("it is wrong");
@@ -162,7 +162,7 @@ fn what_only_follows_from_another_error_is_not_reported() {
     assert_eq!(codes("syntax and types").len(), 2, "types are checked in spite of the syntax");
 }
 
-/// A library is fine as far as the language goes, and is no program that runs.
+/// A library is fine as far as the language goes, and is not a program that runs.
 #[test]
 fn a_library_is_checked_and_not_run() {
     let directory = Directory::new();
@@ -170,7 +170,7 @@ fn a_library_is_checked_and_not_run() {
     directory.write("p4_device_config", text);
     let done = command(&directory, &["check", "p4_device_config"]).ok();
     assert!(done.stdout.contains("there is no `main` for v1model"), "{done:?}");
-    assert!(server_errors(text).expect("it is no program").starts_with("error[no-main]"));
+    assert!(server_errors(text).expect("it is not a program").starts_with("error[no-main]"));
     let done = command(&directory, &["p4info", "p4_device_config"]);
     assert!(done.code == Some(1) && errors(&done).starts_with("error[no-main]"), "{done:?}");
 }

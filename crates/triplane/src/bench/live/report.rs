@@ -1,44 +1,48 @@
-//! Results of a live benchmark, for people and for programs.
+//! Renders the results of a live benchmark as text and as JSON.
 
+use ports::load::{LATENCY_RATE_PPS, LoadPath, LoadTrial, best_trial};
 use serde_json::{Value, json};
 
-use super::latency::{Latency, RATE_PPS};
-use super::{Ends, Trial, best};
+use super::Latency;
 use crate::bench::report::amount;
 use crate::output::grouped;
 
 /// The head of the table of trials.
 pub fn head() -> String {
-    format!("  {:>16}  {:>16}  {:>16}  {:>10}  {:>7}\n", "asked for /s", "sent /s", "received /s", "lost", "%")
+    format!("  {:>16}  {:>16}  {:>16}  {:>10}  {:>7}\n", "offered /s", "sent /s", "received /s", "lost", "%")
 }
 
 /// A line of the table.
-pub fn line(trial: &Trial) -> String {
-    let asked = if trial.asked_pps > 0.0 { amount(trial.asked_pps) } else { "all there are".to_owned() };
+pub fn line(trial: &LoadTrial) -> String {
+    let asked = if trial.intended_pps > 0.0 { amount(trial.intended_pps) } else { "maximum".to_owned() };
     let (sent, received) = (amount(trial.sent_pps()), amount(trial.received_pps()));
     format!("  {asked:>16}  {sent:>16}  {received:>16}  {:>10}  {:>7.3}\n", grouped(trial.lost()), trial.loss() * 100.0)
 }
 
 /// Renders the conclusion of the trials.
-pub fn verdict(trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> String {
+pub fn verdict(trials: &[LoadTrial], tolerated: f64, latency: Option<&Latency>) -> String {
     let mut text = String::from("\n");
     let limit =
-        if tolerated > 0.0 { format!("with at most {} % lost", tolerated * 100.0) } else { "without loss".to_owned() };
-    match best(trials, tolerated) {
+        if tolerated > 0.0 { format!("with at most {} % loss", tolerated * 100.0) } else { "without loss".to_owned() };
+    match best_trial(trials, tolerated) {
         Some(trial) => {
             text.push_str(&format!("  {:12}{} packets/s {limit}\n", "best", amount(trial.sent_pps())));
             if trial.is_short() {
-                text.push_str("              the sender had no more to give; what is between may carry more\n");
+                text.push_str("              the sender was the bottleneck; the device between may forward more\n");
             }
         }
-        None => text.push_str(&format!("  {:12}no rate {limit} was found; the lowest tried lost too\n", "best")),
+        None => text
+            .push_str(&format!("  {:12}no rate {limit} was found; even the lowest rate tried had more loss\n", "best")),
     }
     if let Some(latency) = latency {
         let us = |percent| format!("{:.1} us", latency.took.percentile(percent) as f64 / 1000.0);
         text.push_str(&match latency.took.len() {
-            0 => format!("  {:12}not known: frames have no room for a number, or do not keep it\n", "latency"),
+            0 => format!(
+                "  {:12}unknown: frames are too short for a sequence number, or it is not preserved\n",
+                "latency"
+            ),
             arrived => format!(
-                "  {:12}median {}, p99 {}, of {} packets at {RATE_PPS} a second\n",
+                "  {:12}median {}, p99 {}, over {} packets at {LATENCY_RATE_PPS} packets/s\n",
                 "latency",
                 us(50.0),
                 us(99.0),
@@ -50,26 +54,26 @@ pub fn verdict(trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> S
 }
 
 /// Renders all results as JSON, with stable names.
-pub fn json(ends: &Ends, traffic: &str, trials: &[Trial], tolerated: f64, latency: Option<&Latency>) -> String {
-    let told: Vec<Value> = trials
+pub fn json(path: &LoadPath, traffic: &str, trials: &[LoadTrial], tolerated: f64, latency: Option<&Latency>) -> String {
+    let trials_json: Vec<Value> = trials
         .iter()
         .map(|trial| {
             json!({
-                "asked_pps": trial.asked_pps, "seconds": trial.seconds, "sent": trial.sent,
+                "asked_pps": trial.intended_pps, "seconds": trial.seconds, "sent": trial.sent,
                 "received": trial.received, "lost": trial.lost(),
             })
         })
         .collect();
     let latency = latency.map(|latency| {
         json!({
-            "rate_pps": RATE_PPS, "sent": latency.sent, "received": latency.took.len(),
+            "rate_pps": LATENCY_RATE_PPS, "sent": latency.sent, "received": latency.took.len(),
             "median_ns": latency.took.percentile(50.0), "p99_ns": latency.took.percentile(99.0),
         })
     });
     let whole = json!({
-        "from": ends.from, "to": ends.to, "traffic": traffic, "trials": told, "tolerated_loss": tolerated,
-        "best_pps": best(trials, tolerated).map(Trial::sent_pps),
-        "sender_limited": best(trials, tolerated).map(Trial::is_short), "latency": latency,
+        "from": path.from, "to": path.to, "traffic": traffic, "trials": trials_json, "tolerated_loss": tolerated,
+        "best_pps": best_trial(trials, tolerated).map(LoadTrial::sent_pps),
+        "sender_limited": best_trial(trials, tolerated).map(LoadTrial::is_short), "latency": latency,
     });
     format!("{whole:#}\n")
 }

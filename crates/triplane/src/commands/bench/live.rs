@@ -1,14 +1,15 @@
-//! `triplane bench --live`: frames offered to one interface and counted on another.
+//! Runs `triplane bench --live`: offers frames to one interface and counts them on another.
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use ports::PortSpec;
+use ports::load::{LoadError, LoadPath, ThroughputTest};
 use runtime::{PortDrivers, RunConfig, RunHandle};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
-use crate::bench::live::{Ends, Live, LiveError, latency, report};
+use crate::bench::live::{self, Latency, report};
 use crate::bench::report::amount;
 use crate::bench::traffic::Traffic;
 use crate::cli::BenchArgs;
@@ -16,27 +17,42 @@ use crate::load::{Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 use crate::progress::{self, Progress};
 
-impl From<LiveError> for Failure {
-    fn from(error: LiveError) -> Self {
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        let facts = error.to_string();
         match error {
-            LiveError::Port(error) => error.into(),
-            LiveError::Spec(error) => Failure::Usage(error.to_string()),
-            nothing => Failure::Environment(nothing.into()),
+            LoadError::Port(error) => error.into(),
+            LoadError::Spec(_) => Failure::Usage(facts),
+            LoadError::Down { .. } => anyhow!("{facts}").into(),
+            LoadError::TooLong { longest, from, .. } => anyhow!(
+                "{facts}: send smaller ones (--traffic …,size=64), or raise its MTU with `ip link set {from} mtu \
+                 {longest}`"
+            )
+            .into(),
+            LoadError::NothingArrived { .. } => anyhow!(
+                "{facts}; start the switch between them, and check with its summary or `triplane trace` whether it \
+                 forwards such frames"
+            )
+            .into(),
         }
     }
 }
 
 /// Benchmarks what is between two interfaces.
 pub fn run(args: &BenchArgs, ends: &str, traffic: Option<Traffic>, output: &Output) -> Result<(), Failure> {
-    let ends = Ends::parse(ends).ok_or_else(|| {
-        Failure::Usage(format!("--live {ends} does not name two interfaces: write A:B, such as gen0:sink0"))
+    let path = LoadPath::parse(ends).ok_or_else(|| {
+        Failure::Usage(format!("--live {ends} does not name two interfaces: expected A:B, such as gen0:sink0"))
     })?;
     let time =
         Duration::try_from_secs_f64(args.trial).ok().filter(|time| (0.01..=3600.0).contains(&time.as_secs_f64()));
-    let time =
-        time.ok_or_else(|| Failure::Usage(format!("--trial {} is no time: give 0.01 to 3600 seconds", args.trial)))?;
+    let time = time.ok_or_else(|| {
+        Failure::Usage(format!("--trial {} is not a valid duration: expected 0.01 to 3600 seconds", args.trial))
+    })?;
     if !(0.0..100.0).contains(&args.loss) {
-        return Err(Failure::Usage(format!("--loss {} is no percentage below 100", args.loss)));
+        return Err(Failure::Usage(format!(
+            "--loss {} is out of range: expected 0 to less than 100 percent",
+            args.loss
+        )));
     }
     let tolerated = args.loss / 100.0;
     let switch = args.program.as_ref().map(|program| switch(args, program, output)).transpose()?;
@@ -44,7 +60,8 @@ pub fn run(args: &BenchArgs, ends: &str, traffic: Option<Traffic>, output: &Outp
         (Some(traffic), _) => traffic,
         (None, Some(switch)) => Traffic::derived(switch)?,
         (None, None) => {
-            let what = "say what frames there are: --traffic udp,flows=1000,dst=10.0.0.0/16, or a capture";
+            let what = "specify the frames with --traffic: a specification such as udp,flows=1000,dst=10.0.0.0/16, or \
+                        a capture";
             return Err(Failure::Usage(what.to_owned()));
         }
     };
@@ -52,7 +69,7 @@ pub fn run(args: &BenchArgs, ends: &str, traffic: Option<Traffic>, output: &Outp
         Some(switch) if !args.ports.is_empty() => Some(start(switch, &args.ports, output)?),
         _ => None,
     };
-    let result = measure(args, &ends, &traffic, time, tolerated, running.is_some(), output);
+    let result = measure(args, &path, &traffic, time, tolerated, running.is_some(), output);
     if let Some(running) = running {
         running.stop().context("cannot run the switch")?;
     }
@@ -61,29 +78,29 @@ pub fn run(args: &BenchArgs, ends: &str, traffic: Option<Traffic>, output: &Outp
 
 fn measure(
     args: &BenchArgs,
-    ends: &Ends,
+    path: &LoadPath,
     traffic: &Traffic,
     time: Duration,
     tolerated: f64,
     runs_here: bool,
     output: &Output,
 ) -> Result<(), Failure> {
-    let mut live = Live::open(ends, &mut traffic.generator())?;
-    if let Some(note) = live.note() {
-        output.note(&format!("{}: {note}", ends.from));
+    let mut test = ThroughputTest::open(path, live::frames(&mut traffic.generator()))?;
+    if let Some(note) = test.note() {
+        output.note(&format!("{}: {note}", path.from));
     }
     if !args.json {
         let between = match (&args.program, runs_here) {
             (Some(program), true) => program.program.display().to_string(),
-            _ => "whatever forwards".to_owned(),
+            _ => "an external device".to_owned(),
         };
-        let title = output.bold(&format!("{} -> {}, with {between} between them", ends.from, ends.to));
+        let title = output.bold(&format!("{} -> {}, through {between}", path.from, path.to));
         output.print(&format!("{title}\n\n  {:12}{traffic}\n\n{}", "traffic", report::head()))?;
     }
     let mut progress = Progress::new();
-    progress.say(|| "offering as many frames as can be sent".to_owned());
+    progress.say(|| "sending at the maximum rate".to_owned());
     let mut printed = Ok(());
-    let trials = live.search(time, tolerated, &mut |trial| {
+    let trials = test.search(time, tolerated, &mut |trial| {
         progress.clear();
         if !args.json && printed.is_ok() {
             printed = output.print(&report::line(trial));
@@ -92,13 +109,14 @@ fn measure(
     })?;
     printed?;
     progress.clear();
-    progress.say(|| "latency at a light load".to_owned());
+    progress.say(|| "measuring latency at low load".to_owned());
     // The sink stays, so that no stack answers the frames; it takes them after the receiver has seen them.
-    let latency = latency::measure(ends, &mut traffic.generator(), time)?;
+    let latency = Latency::measure(path, &mut traffic.generator(), time)?;
     progress.clear();
-    output.print(&match args.json {
-        true => report::json(ends, &traffic.to_string(), &trials, tolerated, Some(&latency)),
-        false => report::verdict(&trials, tolerated, Some(&latency)),
+    output.print(&if args.json {
+        report::json(path, &traffic.to_string(), &trials, tolerated, Some(&latency))
+    } else {
+        report::verdict(&trials, tolerated, Some(&latency))
     })
 }
 
@@ -114,7 +132,7 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
         ..Config::default()
     };
     let program = loader.program(output)?;
-    let made = progress::compiling(|| Switch::new(program, config));
+    let made = progress::with_compile_progress(|| Switch::new(program, config));
     let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
     if let Some(path) = &args.entries {
         loader.apply(path, &mut switch, output)?;

@@ -1,5 +1,5 @@
 
-# Names of the switch that runs; where there are none, what the command line itself allows.
+# Names from the running switch, or else the completions of the command line.
 _triplane_live() {
     local line=${COMP_LINE:0:COMP_POINT} word=${COMP_WORDS[COMP_CWORD]} cur found
     if [[ $line == *[[:space:]]ctl[[:space:]]* ]]; then
@@ -7,7 +7,7 @@ _triplane_live() {
         if [[ -n $found ]]; then
             local IFS=$'\n'
             COMPREPLY=($found)
-            # Bash cuts words at `=` and `:` too, and replaces what is behind only.
+            # Bash also splits words at `=` and `:`, and replaces only the part after them.
             if [[ $word != [\'\"]* ]]; then
                 cur=${line##*[[:space:]]}
                 [[ $word == [=:] ]] && word=

@@ -1,5 +1,5 @@
 
-# Names of the switch that runs; where there are none, what the command line itself allows.
+# Names from the running switch, or else the completions of the command line.
 _triplane_live() {
     local found
     local -a names

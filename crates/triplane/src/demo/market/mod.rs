@@ -1,5 +1,5 @@
-//! The second act: an exchange, a switch that delivers to each subscriber the messages it asked for, and three
-//! subscribers.
+//! Runs part two of the demo, market data: an exchange, a switch that delivers to each subscriber the messages that
+//! match its rule, and three subscribers.
 //!
 //! ```text
 //!   exchange ──── [1] switch [2] ──── fund
@@ -10,22 +10,21 @@
 //! The switch is `examples/market-data`. The messages that each subscriber should get are found by applying its rule to
 //! every message of the feed, which is generated again from its seed.
 
-mod account;
 mod live;
 mod offline;
-mod way;
+mod path;
+mod report;
 
 pub use live::live;
 pub use offline::offline;
 
 use std::net::Ipv4Addr;
 
-use itch_feed::{Feed, Filter, Mix, Spec, Subscriber, Workload};
+use itch_feed::{Feed, Filter, Mix, Published, Spec, Subscriber, Workload, messages};
 use switch::PortId;
 use v1model::{Config, Switch};
 
 use crate::load::Loader;
-use crate::market::publish::Published;
 use crate::output::{Failure, Output};
 
 const PROGRAM: &str = include_str!("../../../../../examples/market-data/switch.p4");
@@ -33,9 +32,9 @@ const ENTRIES: &str = include_str!("../../../../../examples/market-data/switch.j
 const RULES: &str = include_str!("../../../../../examples/market-data/rules.sub");
 
 /// Paths of the example's files in the repository.
-const PROGRAM_NAME: &str = "examples/market-data/switch.p4";
-const ENTRIES_NAME: &str = "examples/market-data/switch.json";
-const RULES_NAME: &str = "examples/market-data/rules.sub";
+const PROGRAM_PATH: &str = "examples/market-data/switch.p4";
+const ENTRIES_PATH: &str = "examples/market-data/switch.json";
+const RULES_PATH: &str = "examples/market-data/rules.sub";
 
 /// The switch port of the exchange.
 const EXCHANGE: u32 = 1;
@@ -44,7 +43,7 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
 
 /// Rate in messages per second, and duration in seconds; the same live and from captures.
 const RATE: f64 = 10_000.0;
-const SENDS_S: f64 = 1.5;
+const DURATION_S: f64 = 1.5;
 
 /// A subscriber's rule, and its port.
 struct Subscription {
@@ -55,17 +54,17 @@ struct Subscription {
     port: u32,
 }
 
-/// A subscription, the number of messages it asked for, and the subscriber's results.
+/// A subscription, the number of messages that match its rule, and the subscriber's results.
 struct Outcome {
     subscription: Subscription,
-    asked: u64,
+    expected: u64,
     subscriber: Subscriber,
 }
 
 /// Returns the subscriptions of the example.
 fn subscriptions() -> Vec<Subscription> {
     let rules =
-        Filter::rules(RULES_NAME, RULES).unwrap_or_else(|wrong| panic!("the example's rules are right: {wrong}"));
+        Filter::parse_rules(RULES_PATH, RULES).unwrap_or_else(|error| panic!("built-in rules do not parse: {error}"));
     rules
         .into_iter()
         .map(|rule| Subscription {
@@ -77,15 +76,15 @@ fn subscriptions() -> Vec<Subscription> {
         .collect()
 }
 
-/// Returns the feed's parameters: an exchange's mix of message types, and a share of 0.1 of the new orders for the
-/// stock that matters.
+/// Returns the feed's parameters: an exchange's mix of message types, and 10 % of the new orders for the stock
+/// that the rules ask for.
 fn spec() -> Spec {
     Spec { mix: Mix::BOOK, share: 0.1, ..Workload::Synthetic.spec(1) }
 }
 
 /// Builds a switch that runs the example with its entries.
 fn switch(output: &Output) -> Result<Switch, Failure> {
-    let mut loader = Loader::builtin(PROGRAM_NAME, PROGRAM);
+    let mut loader = Loader::builtin(PROGRAM_PATH, PROGRAM);
     let program = loader.program(output)?;
     let ports = std::iter::once(EXCHANGE).chain(subscriptions().into_iter().map(|subscription| subscription.port));
     let config = Config {
@@ -95,21 +94,21 @@ fn switch(output: &Output) -> Result<Switch, Failure> {
         ..Config::default()
     };
     let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
-    loader.apply_text(ENTRIES_NAME, ENTRIES, &mut switch, output)?;
+    loader.apply_text(ENTRIES_PATH, ENTRIES, &mut switch, output)?;
     Ok(switch)
 }
 
-/// Pairs the number of messages that each subscriber asked for with the messages it received.
+/// Counts the messages that each subscriber should have received, and pairs the count with its results.
 fn outcomes(published: &Published, subscribers: Vec<(Subscription, Subscriber)>) -> Vec<Outcome> {
     let mut feed = Feed::new(spec());
     let mut outcomes: Vec<Outcome> = subscribers
         .into_iter()
-        .map(|(subscription, subscriber)| Outcome { subscription, asked: 0, subscriber })
+        .map(|(subscription, subscriber)| Outcome { subscription, expected: 0, subscriber })
         .collect();
     for _ in 0..published.datagrams {
-        for message in ::itch_feed::messages(&feed.datagram(0)).expect("the feed makes whole ones") {
+        for message in messages(&feed.datagram(0)).expect("the feed emits complete datagrams") {
             for outcome in &mut outcomes {
-                outcome.asked += u64::from(outcome.subscription.filter.wants(&message));
+                outcome.expected += u64::from(outcome.subscription.filter.wants(&message));
             }
         }
     }

@@ -1,24 +1,23 @@
-//! The second act without namespaces: the feed is read from a capture, and each subscriber's messages are written to
-//! one.
+//! Runs part two of the demo without namespaces: the feed is read from a capture, and each subscriber's messages are
+//! written to one.
 
-use itch_feed::{Feed, FeedRate, Pace, Receiver, Subscriber};
+use itch_feed::{Feed, FeedRate, Pace, PublishLimit, Receiver, Subscriber};
 use ports::PcapPort;
 use runtime::{PortDrivers, RunConfig};
 use switch::PortId;
 
-use super::account::Account;
-use super::{EXCHANGE, RATE, SENDS_S};
-use crate::demo::account::Mode;
+use super::report::MarketReport;
+use super::{DURATION_S, EXCHANGE, RATE};
 use crate::demo::offline::Directory;
+use crate::demo::report::Mode;
 use crate::market::capture;
-use crate::market::publish::Limit;
 use crate::output::{Failure, Output};
 
 /// Runs the act over files; `reason` says why.
-pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
+pub fn offline(reason: &str, output: &Output) -> Result<MarketReport, Failure> {
     let directory = Directory::new()?;
     let feed = directory.0.join("feed.pcap");
-    let limit = Limit { seconds: Some(SENDS_S), datagrams: None };
+    let limit = PublishLimit { seconds: Some(DURATION_S), datagrams: None };
     let pace = Pace::new(FeedRate::Messages(RATE));
     let published = capture::write(&feed, &mut Feed::new(super::spec()), pace, limit)?;
 
@@ -36,5 +35,5 @@ pub fn offline(reason: &str, output: &Output) -> Result<Account, Failure> {
         capture::read(&file(subscription.port), itch_feed::PORT, &mut subscriber)?;
         subscribers.push((subscription, subscriber));
     }
-    Account::new(Mode::Offline(reason.to_owned()), published, subscribers, report.switch.is_compiled(), output)
+    MarketReport::new(Mode::Offline(reason.to_owned()), published, subscribers, report.switch.is_compiled(), output)
 }

@@ -1,11 +1,11 @@
-//! Command lines of the commands for rules of a running switch.
+//! Defines the command lines of the commands for rules of a running switch.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::dial::{Dial, OPTIONS};
+use crate::server_options::{OPTIONS, ServerOptions};
 use crate::subscribe::args::{FormatArgs, ShapeArgs};
 
 pub const SERVE_AFTER_HELP: &str = "\
@@ -14,14 +14,14 @@ Examples:
   triplane subscribe serve feed.p4 rules.sub
   triplane subscribe add 'stock == \"GOOGL\" : fwd(2)'
 
-For others than this machine, over TLS, and for users with a certificate only:
+To serve other machines, over TLS, and only clients with a certificate:
   triplane subscribe serve feed.p4 rules.sub --listen 0.0.0.0:9560 \\
       --tls-cert service.pem --tls-key service.key --tls-ca users.pem
   triplane subscribe list --service feeds.example:9560 \\
       --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
 
-The switch is given the program if it runs another one. When the file of rules changes,
-so do the switch's tables; a file with mistakes changes nothing, and they are shown.";
+If the switch runs another program, the service loads its own. When the rules file
+changes, so do the switch's tables; if it has errors, they are reported and nothing changes.";
 
 /// `triplane subscribe serve`.
 #[derive(Args, Debug)]
@@ -30,33 +30,33 @@ pub struct ServeArgs {
     /// The format.
     #[command(flatten)]
     pub format: FormatArgs,
-    /// The file of rules; it is watched, with all files that it includes.
+    /// The rules file; it and all files that it includes are watched.
     #[arg(value_name = "RULES", value_hint = ValueHint::FilePath)]
     pub rules: PathBuf,
     /// The shape.
     #[command(flatten)]
     pub shape: ShapeArgs,
     /// Address to listen on for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Any client that reaches
-    /// it can change rules, unless --tls-ca restricts the clients.
+    /// it can change rules, unless --tls-ca restricts access.
     #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address, help_heading = "Subscribers")]
     pub listen: SocketAddr,
     /// Serve over TLS with this certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", help_heading = "Subscribers")]
     pub tls_cert: Option<PathBuf>,
-    /// The key that belongs to the certificate (PEM).
+    /// The private key of the certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
     pub tls_key: Option<PathBuf>,
-    /// Let only clients in whose certificate this authority signed (PEM).
+    /// Accept only clients whose certificate is signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
     pub tls_ca: Option<PathBuf>,
-    /// Store rules that clients add in this file, and load them at the next start. Without it they are lost when the
-    /// service ends.
+    /// Store the rules that clients add in this file, and load them at the next start. Without it, they are lost when
+    /// the service stops.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub keep: Option<PathBuf>,
     /// Maximum number of rules.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub max_rules: usize,
-    /// The port at which the controller gets packets.
+    /// The controller's port.
     #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::subscribe::args::cpu_port)]
     pub cpu_port: u32,
     /// The switch.
@@ -70,34 +70,34 @@ pub struct SwitchArgs {
     /// The switch's P4Runtime server: ADDRESS:PORT.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559", help_heading = "Switch")]
     pub addr: String,
-    /// The device to speak to.
+    /// The P4Runtime device id.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
-    /// Write as the controller with this election id, and take the place of one with a lower one. Without it the
-    /// service waits while another controller is primary.
+    /// Write with this election id, and replace a primary controller with a lower one. Without it, the service waits
+    /// while another controller is primary.
     #[arg(long, value_name = "N", help_heading = "Switch")]
     pub election_id: Option<u128>,
-    /// Never load the program: the switch has it (compiled by p4c for BMv2, say).
+    /// Never load the program: the switch already runs it (for example, compiled by p4c for BMv2).
     #[arg(long, help_heading = "Switch")]
     pub keep_program: bool,
-    /// Speak TLS to the switch, in whose certificate this authority signed (PEM).
+    /// Use TLS to the switch, and accept only a certificate signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
     pub switch_tls_ca: Option<PathBuf>,
-    /// The certificate to show to a switch that asks for one (PEM).
+    /// The client certificate, for switches that require one (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
     pub switch_tls_cert: Option<PathBuf>,
-    /// The key that belongs to it (PEM).
+    /// The private key of the client certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Switch")]
     pub switch_tls_key: Option<PathBuf>,
-    /// The name in the switch's certificate, if it is not the one in --addr.
+    /// The name in the switch's certificate, if it differs from the host in --addr.
     #[arg(long, value_name = "NAME", help_heading = "Switch")]
     pub switch_tls_name: Option<String>,
 }
 
 impl SwitchArgs {
     /// Returns the options that say where the server is.
-    pub fn dial(&self) -> Dial<'_> {
-        Dial {
+    pub fn server_options(&self) -> ServerOptions<'_> {
+        ServerOptions {
             addr: &self.addr,
             tls_ca: self.switch_tls_ca.as_deref(),
             tls_cert: self.switch_tls_cert.as_deref(),
@@ -111,16 +111,16 @@ impl SwitchArgs {
 /// TLS options of a client.
 #[derive(Args, Clone, Debug)]
 pub struct TlsArgs {
-    /// Speak TLS, to a server in whose certificate this authority signed (PEM).
+    /// Use TLS, and accept only a server certificate signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
-    /// The certificate to show to a server that asks for one (PEM).
+    /// The client certificate, for servers that require one (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
-    /// The key that belongs to it (PEM).
+    /// The private key of the client certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
-    /// The name in the server's certificate, if it is not the one in its address.
+    /// The name in the server's certificate, if it differs from the host in its address.
     #[arg(long, value_name = "NAME")]
     pub tls_name: Option<String>,
 }
@@ -141,8 +141,8 @@ pub struct ServiceArgs {
 
 impl ServiceArgs {
     /// Returns the options that say where the server is.
-    pub fn dial(&self) -> Dial<'_> {
-        Dial {
+    pub fn server_options(&self) -> ServerOptions<'_> {
+        ServerOptions {
             addr: &self.service,
             tls_ca: self.tls.tls_ca.as_deref(),
             tls_cert: self.tls.tls_cert.as_deref(),
@@ -157,7 +157,7 @@ impl ServiceArgs {
 fn with_port(text: &str) -> Result<String, String> {
     match text.parse::<IpAddr>() {
         Ok(ip) => Ok(SocketAddr::new(ip, subscribe_service::PORT).to_string()),
-        Err(_) if text.is_empty() => Err("give ADDRESS:PORT or PORT".to_owned()),
+        Err(_) if text.is_empty() => Err("expected ADDRESS:PORT or PORT".to_owned()),
         Err(_) => Ok(text.to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! `triplane subscribe add`, `remove`, `list` and `watch`: the client of the service at the command line.
+//! Implements `triplane subscribe add`, `remove`, `list` and `watch`: the service's command-line client.
 
 use anyhow::anyhow;
 use diagnostics::visible;
@@ -8,8 +8,8 @@ use subscribe_service::client::{ServiceCallError, ServiceClient};
 use subscribe_service::proto;
 
 use super::args::{AddArgs, RemoveArgs, ServiceArgs};
-use crate::dial::causes;
 use crate::output::{Failure, Output};
+use crate::server_options::causes;
 
 /// A connection, and the options that remedies depend on.
 struct Session {
@@ -17,7 +17,7 @@ struct Session {
     target: ServerTarget,
 }
 
-/// A failed call of a watch, or of the output.
+/// Why a watch ended: the call failed, or the output did.
 enum WatchError {
     Call(ServiceCallError),
     Output(Failure),
@@ -31,7 +31,7 @@ impl From<ServiceCallError> for WatchError {
 
 impl Session {
     fn connect(args: &ServiceArgs) -> Result<Session, Failure> {
-        let target = args.dial().target()?;
+        let target = args.server_options().target()?;
         let client = ServiceClient::connect(&target).map_err(|error| connect_failure(&error, &target))?;
         Ok(Session { client, target })
     }
@@ -41,7 +41,7 @@ impl Session {
         let (code, text) = match error {
             ServiceCallError::Timeout(after) => {
                 return anyhow!(
-                    "the service did not answer in {} s; `triplane subscribe list` shows which rules there are",
+                    "the service did not answer in {} s; `triplane subscribe list` shows the current rules",
                     after.as_secs()
                 )
                 .into();
@@ -50,17 +50,18 @@ impl Session {
                 // A TLS server that rejects a client reports it late, and not always with a reason.
                 let remedy = match (self.target.is_tls(), self.target.has_identity()) {
                     (false, _) => "if it uses TLS, give --tls-ca, the authority that signed its certificate",
-                    (true, false) => "if it lets only clients with a certificate in, give --tls-cert and --tls-key",
-                    (true, true) => "it may let only clients in whose certificate another authority signed",
+                    (true, false) => "if it requires client certificates, give --tls-cert and --tls-key",
+                    (true, true) => "it may require client certificates from a different CA",
                 };
                 let causes = std::error::Error::source(&**status).map_or(String::new(), |cause| causes("", cause));
-                return anyhow!("the service went away{causes}; {remedy}").into();
+                return anyhow!("the connection to the service was lost{causes}; {remedy}").into();
             }
             ServiceCallError::Rejected { code, message } => (*code, visible(message)),
         };
         match code {
             Code::Unimplemented => {
-                anyhow!("what answers there is not `triplane subscribe serve`: is it the switch's own address?").into()
+                anyhow!("the server at this address is not `triplane subscribe serve`: is it the switch's own address?")
+                    .into()
             }
             Code::Unavailable | Code::Cancelled | Code::Unknown => Failure::Environment(anyhow!("{}", text.trim_end())),
             Code::InvalidArgument => Failure::Input(format!("nothing was changed\n{}", text.trim_end())),
@@ -72,11 +73,11 @@ impl Session {
 /// Renders a failed connection attempt, with a remedy.
 fn connect_failure(error: &ConnectError, target: &ServerTarget) -> Failure {
     let address = target.address();
-    let failed = format!("no service of subscriptions answers on {address}");
+    let failed = format!("no subscription service is listening on {address}");
     let hint = if target.is_tls() { "" } else { "; `triplane subscribe serve FORMAT RULES` starts one" };
     let sentence = match error {
         ConnectError::NotTls { .. } => {
-            anyhow!("the service on {address} does not use TLS; leave out --tls-ca and what goes with it")
+            anyhow!("the service on {address} does not use TLS; leave out --tls-ca and the other TLS options")
         }
         ConnectError::Unreachable { source, .. } => anyhow!("{}{hint}", causes(&failed, source)),
         ConnectError::Timeout { after, .. } => anyhow!("{failed} within {} s{hint}", after.as_secs()),
@@ -141,7 +142,7 @@ fn status_line(status: &proto::Status, is_json: bool) -> String {
             "changes": changes, "mistakes": mistakes });
         return format!("{object}\n");
     }
-    let wrong = if mistakes.is_empty() { "" } else { "; the file of rules has mistakes" };
+    let wrong = if mistakes.is_empty() { "" } else { "; the rules file has errors" };
     let detail = visible(detail);
     format!("{rules} rules, {rules_in_file} of them in the file; {changes} changes; {detail}{wrong}\n")
 }

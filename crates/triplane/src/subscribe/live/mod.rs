@@ -1,4 +1,4 @@
-//! Rules of a switch that runs: the service that changes them, and its clients.
+//! Manages the rules of a running switch: the service that changes them, and its clients.
 
 pub mod args;
 mod client;

@@ -1,15 +1,13 @@
-//! `triplane subscribe serve`: the service that keeps a switch at the rules of a file and of its clients.
-
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+//! Runs `triplane subscribe serve`: the service that keeps a switch at the rules of a file and of its clients.
 
 use anyhow::anyhow;
 use subscribe::ColumnLayout;
-use subscribe_service::{Program, ServiceEvent, Settings, StartError, WrittenProgram};
+use subscribe_service::{ServiceEvent, Settings, StartError, SubscriptionProgram, WrittenProgram};
 
 use super::args::ServeArgs;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
+use crate::signals::StopSignals;
 use crate::subscribe::load::Loaded;
 use crate::subscribe::options;
 use crate::subscribe::report::digits;
@@ -23,18 +21,26 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::builtin(&name, &loaded.program(&options));
     let compiled = loader.compile();
     loader.report(output)?;
-    let compiled = compiled.ok_or_else(|| anyhow!("the program that was made is none; this is a bug"))?;
+    let compiled = compiled.ok_or_else(|| anyhow!("the generated program does not compile; this is a bug"))?;
     let written =
         WrittenProgram { text: loaded.program(&options), layout: loaded.layout.clone(), info: compiled.p4info };
-    let Loaded { format, rules, is_forced, room, text: source, .. } = loaded;
-    let write = move |of: &Program, layout: &ColumnLayout| {
+    let Loaded { format, rules, is_forced, memory_limit, text: source, .. } = loaded;
+    let write = move |of: &SubscriptionProgram, layout: &ColumnLayout| {
         let text = subscribe_p4::program(&source, &of.format, &of.rules, layout, &of.options);
         let compiled = Loader::builtin(&name, &text).compile().expect("a valid program is valid in any order");
         WrittenProgram { layout: layout.clone(), text, info: compiled.p4info }
     };
     let write = Box::new(write);
-    let program =
-        Program { format, rules, options, written, is_forced, limits: room.limits(), write, cpu_port: args.cpu_port };
+    let program = SubscriptionProgram {
+        format,
+        rules,
+        options,
+        written,
+        is_forced,
+        limits: memory_limit.limits(),
+        write,
+        cpu_port: args.cpu_port,
+    };
     let settings = Settings {
         kept: args.keep.clone(),
         device_id: args.switch.device_id,
@@ -42,44 +48,46 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         keep_program: args.switch.keep_program,
         max_rules: args.max_rules,
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
-        ..Settings::new(args.rules.clone(), args.switch.dial().target()?, args.listen)
+        ..Settings::new(args.rules.clone(), args.switch.server_options().target()?, args.listen)
     };
-    let stop = crate::signals::stop_on_signals()?;
-    let told = *output;
+    let signals = StopSignals::new()?;
+    let waiter = signals.handle();
+    let event_output = *output;
     let rules = args.rules.display().to_string();
-    let running = subscribe_service::start(program, settings, move |event| told.note(&describe(&event, &rules)));
+    let report = move |event| event_output.note(&describe(&event, &rules));
+    let running = subscribe_service::start(program, settings, report, move || waiter.close());
     let running = running.map_err(|error| match error {
         StartError::Rules(why) => {
-            output.note(why.trim_end());
-            Failure::Input("the service has no rules to begin with".to_owned())
+            output.note(why.to_string().trim_end());
+            Failure::Input("the service has no valid rules to start with".to_owned())
         }
         error => Failure::Environment(error.into()),
     })?;
     let address = running.address();
     output.note(&match (&args.tls_ca, &args.tls_cert, address.ip().is_loopback()) {
         (Some(authority), ..) => {
-            format!("subscriptions on {address}, over TLS, for clients that {} has signed", authority.display())
-        }
-        (None, Some(_), true) => format!("subscriptions on {address}, over TLS, for this machine only"),
-        (None, Some(_), false) => {
             format!(
-                "subscriptions on {address}, over TLS: without --tls-ca, any client that reaches this address can change rules"
+                "subscriptions on {address}, over TLS, for clients with a certificate signed by {}",
+                authority.display()
             )
         }
-        (None, None, true) => format!("subscriptions on {address}, without TLS, for this machine only"),
+        (None, Some(_), true) => format!("subscriptions on {address}, over TLS, reachable from this machine only"),
+        (None, Some(_), false) => {
+            format!(
+                "subscriptions on {address}, over TLS: without --tls-ca, any client that reaches this address can \
+                 change rules"
+            )
+        }
+        (None, None, true) => format!("subscriptions on {address}, without TLS, reachable from this machine only"),
         (None, None, false) => {
             format!("subscriptions on {address}, without TLS: any client that reaches this address can change rules")
         }
     });
-    while !stop.load(Ordering::Relaxed) {
+    if !signals.wait() {
         // A supervisor may restart the command.
-        if !running.is_alive() {
-            let why = "the service ended by a bug; the switch goes on with the rules that it has";
-            return Err(Failure::Environment(anyhow::anyhow!(why)));
-        }
-        std::thread::sleep(Duration::from_millis(50));
+        return Err(anyhow!("the service stopped because of a bug; the switch keeps its current rules").into());
     }
-    output.note("stopped; the switch goes on with the rules that it has");
+    output.note("stopped; the switch keeps its current rules");
     Ok(())
 }
 
@@ -93,26 +101,27 @@ fn describe(event: &ServiceEvent, rules: &str) -> String {
     match event {
         ServiceEvent::Installed { rules, writes, loaded, atomic } => {
             let program = if *loaded { "program loaded, " } else { "" };
-            let how = if *atomic { "changes as a whole" } else { "changes step by step" };
-            format!("the switch delivers by {}: {program}{}, {how}", many(*rules, "rule"), many(*writes, "write"))
+            let how = if *atomic { "atomic changes" } else { "step-by-step changes" };
+            format!("the switch applies {}: {program}{}, {how}", many(*rules, "rule"), many(*writes, "write"))
         }
         ServiceEvent::OtherOrder { entries, better: (names, better) } => {
             let order = format!("`--order {}`", names.join(","));
             let [now, fewer] = [*entries, *better].map(|count| digits(count as u64));
-            match better * 2 < *entries {
-                true => format!(
-                    "the switch's program stays, with its order of fields: {now} entries, where another program would take \
-                     {fewer} ({order} loads it)"
-                ),
-                false => format!("the switch's program stays, with its order of fields: {now} entries"),
-            }
+            let comparison = if better * 2 < *entries {
+                format!(", where another order would take {fewer} (restart with {order} to load it)")
+            } else {
+                String::new()
+            };
+            format!("keeping the switch's program and its field order: {now} entries{comparison}")
         }
-        ServiceEvent::Away(why) => why.clone(),
-        ServiceEvent::Reloaded(0, 0, _) => format!("{rules} is right again, and as it was"),
+        ServiceEvent::Away(why) => why.to_string(),
+        ServiceEvent::Reloaded(0, 0, _) => format!("{rules} is valid again and unchanged"),
         ServiceEvent::Reloaded(come, go, writes) => {
             format!("{rules}: {} added, {go} removed, {}", many(*come, "rule"), many(*writes, "write"))
         }
-        ServiceEvent::Mistakes(why) => format!("{}\n{rules} is left out; the rules from before stay", why.trim_end()),
+        ServiceEvent::Mistakes(why) => {
+            format!("{}\n{rules} is ignored; the previous rules stay in effect", why.trim_end())
+        }
         ServiceEvent::Warnings(warnings) => warnings.trim_end().to_owned(),
         ServiceEvent::Added(added) => format!("added: rule {}", ids(added)),
         ServiceEvent::Removed(removed) => format!("removed: rule {}", ids(removed)),

@@ -34,14 +34,14 @@ fn members_and_groups_come_change_and_go() {
     router.refused(&["delete", "selector", "group 7"], &["FAILED_PRECONDITION"]);
     router.says(&["delete", "group_t", "a=1"]);
     assert_eq!(router.says(&["delete", "selector", "group 7"]), "deleted: I.selector group 7\n");
-    router.refused(&["insert", "profile", "group 1 -> 1"], &["`I.profile` has no selector and so no groups"]);
+    router.refused(&["insert", "profile", "group 1 -> 1"], &["`I.profile` has no selector and therefore no groups"]);
     router.refused(&["insert", "selector", "member 3"], &["the member has no action"]);
     router.refused(&["insert", "selector", "member 3 -> learn()"], &["no action `learn` in `I.group_t`"]);
     router.refused(
         &["insert", "selector", "thing 3"],
-        &["expected `member` or `group` here", "no group of `I.selector`"],
+        &["expected `member` or `group` here", "not a valid member or group of `I.selector`"],
     );
-    router.refused(&["insert", "selector", "group 3 -> 1 weight x"], &["`x` is no number"]);
+    router.refused(&["insert", "selector", "group 3 -> 1 weight x"], &["`x` is not a valid number"]);
     router.refused(&["insert", "exact_t", "a=1 -> drop() | forward(1)"], &["has no action selector"]);
 }
 
@@ -77,7 +77,7 @@ fn sessions_and_groups_of_ports_are_written_as_they_are_printed() {
     assert_eq!(json[1]["replicas"][1]["port"], "4", "{json:#}");
     router.refused(&["insert", "multicast", "1 -> 1"], &["ALREADY_EXISTS"]);
     router.refused(&["insert", "multicast", "2 -> 77"], &["INVALID_ARGUMENT", "77"]);
-    router.refused(&["insert", "multicast", "2 -> x"], &["`x` is no port", "no multicast group"]);
+    router.refused(&["insert", "multicast", "2 -> x"], &["`x` is not a valid port", "not a valid multicast group"]);
     router.refused(&["insert", "multicast", "2 -> 1, class=3"], &["a multicast group has no `class`"]);
     router.refused(&["insert", "clone", "2"], &["the session has no port"]);
     assert_eq!(router.says(&["delete", "clone", "5"]), "deleted: clone 5\n");
@@ -99,12 +99,12 @@ fn cells_are_set() {
     assert_eq!(router.says(&["set", "signed", "1", "-5"]), "modified: I.signed[1]  -5\n");
     assert_eq!(router.says(&["registers", "signed", "1"]), "I.signed[1]  -5\n");
     assert_eq!(router.says(&["set", "signed", "1", "2047"]), "modified: I.signed[1]  2047\n");
-    router.refused(&["set", "signed", "1", "-2049"], &["the lowest value is -2048"]);
+    router.refused(&["set", "signed", "1", "-2049"], &["the minimum is -2048"]);
     router.refused(&["set", "remembered", "1", "-1"], &["-1 is negative", "the same bits are 0xffff"]);
     router.refused(&["insert", "exact_t", "a=-1 -> drop()"], &["-1 is negative", "the same bits are 0xffff"]);
     router.refused(&["set", "remembered", "1", "2 | 3"], &["expected a value here"]);
     router.refused(&["set", "remembered", "9", "1"], &["OUT_OF_RANGE"]);
-    router.refused(&["set", "remembered", "1", "65536"], &["65536", "no value of `I.remembered`"]);
+    router.refused(&["set", "remembered", "1", "65536"], &["65536", "not a valid value of `I.remembered`"]);
     router.refused(&["set", "remembered", "1", "2", "3"], &["a cell has one value"]);
     let usage = router.ctl(&["set", "remembered", "x", "1"]);
     assert_eq!(usage.code, Some(2), "{usage:?}");
@@ -114,7 +114,7 @@ fn cells_are_set() {
     let counters = router.says(&["counters", "counted"]);
     assert!(counters.contains("I.counted[3]           9 packets           900 bytes\n"), "{counters}");
     router.says(&["set", "I.counted", "all", "packets=0"]);
-    assert!(router.ctl(&["counters", "I.counted"]).ok().stderr.contains("nothing was counted yet"));
+    assert!(router.ctl(&["counters", "I.counted"]).ok().stderr.contains("all counters are 0"));
 
     assert_eq!(
         router.says(&["set", "metered", "1", "cir=1000 cburst=100 pir=2000 pburst=200"]),
@@ -123,7 +123,7 @@ fn cells_are_set() {
     assert_eq!(router.says(&["meters"]), "I.metered[1]  cir=1000 cburst=100 pir=2000 pburst=200\n");
     router.says(&["set", "metered", "1", "none"]);
     assert!(router.ctl(&["meters"]).ok().stderr.contains("no meter has rates"));
-    router.refused(&["set", "metered", "1", "speed=3"], &["`speed` means nothing here", "write cir=N"]);
+    router.refused(&["set", "metered", "1", "speed=3"], &["unexpected `speed`", "write cir=N"]);
     router.refused(&["set", "nosuch", "1", "2"], &["there is no register, counter, meter or value set `nosuch`"]);
 }
 
@@ -144,7 +144,7 @@ fn counters_and_meters_of_entries_are_set() {
     );
     router.says(&["set", "metered_t", "a=1 none"]);
     router.refused(&["set", "counted_t", "a=2 packets=1"], &["NOT_FOUND"]);
-    router.refused(&["set", "counted_t", "a=1"], &["what to set is missing", "write packets=0"]);
+    router.refused(&["set", "counted_t", "a=1"], &["the values to set are missing", "write packets=0"]);
     router.refused(&["set", "exact_t", "a=1 packets=1"], &["there is no register, counter, meter or value set"]);
 }
 
@@ -155,7 +155,7 @@ fn value_sets_are_replaced() {
     router.says(&["set", "specials", "1 | 0x20"]);
     assert_eq!(router.says(&["value-sets", "specials"]), "P.specials  1 | 32\n");
     router.refused(&["set", "specials", "1 | 2 | 3"], &["RESOURCE_EXHAUSTED"]);
-    router.refused(&["set", "specials", "1, 2"], &["more values than fields"]);
+    router.refused(&["set", "specials", "1, 2"], &["too many values"]);
     router.refused(&["set", "specials", "70000"], &["16 bits wide"]);
     assert_eq!(router.says(&["set", "specials", "none"]), "modified: P.specials  none\n");
     assert_eq!(router.says(&["value-sets"]), "P.specials  none\n");
@@ -167,8 +167,8 @@ fn a_default_action_is_given_back() {
     router.says(&["modify", "exact_t", "default -> drop()"]);
     assert!(router.says(&["entries", "exact_t"]).contains("default -> I.drop()"));
     let given_back = router.says(&["modify", "exact_t", "default"]);
-    assert_eq!(given_back, "modified: I.exact_t default, as the program has it\n");
-    assert!(router.says(&["tables"]).contains("I.keyless_t  no key: a default action alone\n"));
+    assert_eq!(given_back, "modified: I.exact_t default action, reset to the program's\n");
+    assert!(router.says(&["tables"]).contains("I.keyless_t  no key; default action only\n"));
     assert!(router.says(&["entries", "exact_t"]).contains("default -> NoAction()"));
     router.refused(&["modify", "const_default_t", "default -> forward(1)"], &["const"]);
 }

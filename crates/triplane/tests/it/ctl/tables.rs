@@ -5,6 +5,7 @@ use std::process::Stdio;
 use crate::ctl::{ROUTER, Router};
 use crate::support::plain::plain;
 use crate::support::{Running, run, triplane};
+use testing::port::reserved_address;
 
 const ROUTE: &str = "dst=10.0.0.0/8 -> forward(mac=02:00:00:00:00:01, port=2)";
 const SHOWN: &str = "hdr.ipv4.dst=10.0.0.0/8 -> RouterIngress.forward(mac=02:00:00:00:00:01, port=2)";
@@ -48,26 +49,27 @@ fn a_server_that_begins_to_answer_late_is_written_to() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_in_words() {
+fn wrong_entries_are_refused_with_a_diagnostic() {
     let router = Router::start(ROUTER);
     router.ctl(&["insert", "ipv4_lpm", ROUTE]).ok();
     // The command itself refuses these before it sends anything, and reports all mistakes at once with their places.
     router.refused(
         &["insert", "ipv4_lmp", ROUTE],
-        &["there is no table or action profile `ipv4_lmp`", "`RouterIngress.ipv4_lpm`?"],
+        &["there is no table, action profile or session kind `ipv4_lmp`", "`RouterIngress.ipv4_lpm`?"],
     );
     router.refused(
         &["insert", "ipv4_lpm", "dts=10.0.0.0/8 -> forward(mac=1, prot=2)"],
         &["no key field `dts`", "did you mean `hdr.ipv4.dst`", "no parameter `prot`", "nothing was written"],
     );
     // The server refuses these, for this one update.
-    router.refused(&["insert", "ipv4_lpm", ROUTE], &["ALREADY_EXISTS", "MODIFY changes it"]);
+    router.refused(&["insert", "ipv4_lpm", ROUTE], &["ALREADY_EXISTS", "use MODIFY to change it"]);
     router.refused(&["delete", "ipv4_lpm", "dst=11.0.0.0/8"], &["NOT_FOUND"]);
     router.refused(&["insert", "ipv4_lpm", "dst=10.0.0.1/8 -> no_route()"], &["INVALID_ARGUMENT"]);
     router.refused(&["registers", "x"], &["there is no register `x`"]);
-    let nobody = run(&mut triplane(&["ctl", "--addr", "127.0.0.1:1", "tables"]));
+    let address = reserved_address().to_string();
+    let nobody = run(&mut triplane(&["ctl", "--addr", &address, "tables"]));
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
-    assert!(nobody.stderr.contains("no P4Runtime server answers on 127.0.0.1:1"), "{nobody:?}");
+    assert!(nobody.stderr.contains(&format!("no P4Runtime server is listening on {address}")), "{nobody:?}");
 }
 
 #[test]
@@ -78,7 +80,7 @@ fn another_primary_is_respected_until_an_election_id_says_otherwise() {
     watch.wait_for("watching as the primary, with election id 7");
     router.refused(
         &["insert", "ipv4_lpm", ROUTE],
-        &["another controller is primary, with election id 7; --election-id 8"],
+        &["another controller is primary, with election id 7; use --election-id 8"],
     );
     router.ctl(&["--election-id", "8", "insert", "ipv4_lpm", ROUTE]).ok();
     watch.wait_for("another controller is primary (election id 8)");
@@ -93,7 +95,7 @@ fn another_primary_is_respected_until_an_election_id_says_otherwise() {
 fn counters_and_sessions_are_listed() {
     let router = Router::start(ROUTER);
     let counters = router.ctl(&["counters"]).ok();
-    assert!(counters.stderr.contains("nothing was counted yet"), "{counters:?}");
+    assert!(counters.stderr.contains("all counters are 0"), "{counters:?}");
     let json = router.ctl(&["counters", "--json", "routed"]).ok().json();
     assert_eq!(json.as_array().map(Vec::len), Some(512));
     assert_eq!(json[511]["of"], "511");

@@ -44,22 +44,22 @@ fn servers_and_clients_are_who_the_authority_says() {
     // The certificate is for another name, is signed by another authority, or TLS is not used at all.
     refused(tables(&authority, &router, &[("--tls-ca", "ca.pem")], &[]), 3, &["certificate"]);
     refused(tables(&authority, &router, &[("--tls-ca", "other.pem")], NAMED), 3, &["certificate"]);
-    refused(tables(&authority, &router, &[], &[]), 3, &["if the server uses TLS, give --tls-ca"]);
-    refused(tables(&authority, &router, &[], NAMED), 2, &["TLS needs --tls-ca"]);
+    refused(tables(&authority, &router, &[], &[]), 3, &["if it uses TLS, pass --tls-ca"]);
+    refused(tables(&authority, &router, &[], NAMED), 2, &["TLS requires --tls-ca"]);
     refused(
         tables(&authority, &router, &[("--tls-ca", "ca.pem"), ("--tls-cert", "person.pem")], NAMED),
         2,
-        &["need each other"],
+        &["must be given together"],
     );
     refused(
         tables(&authority, &router, &[("--tls-ca", "ca.key")], NAMED),
         1,
-        &["ca.key has no certificate in PEM form"],
+        &["ca.key contains no certificate in PEM format"],
     );
 
     // This server does not use TLS.
     let plain = Router::start(ROUTER);
-    let said = format!("the server on {} does not use TLS; leave out --tls-ca", plain.address());
+    let said = format!("the server on {} does not use TLS; omit --tls-ca", plain.address());
     refused(tables(&authority, &plain, &[("--tls-ca", "ca.pem")], NAMED), 3, &[&said]);
 
     // The server requires client certificates.

@@ -12,7 +12,7 @@ fn watch(router: &Router, words: &[&str]) -> Running {
 }
 
 #[test]
-fn what_the_switch_tells_is_printed_line_by_line() {
+fn notifications_of_the_switch_are_printed_line_by_line() {
     let router = Router::start(EVERY);
     router.says(&["insert", "exact_t", "a=1 -> learn()"]);
     router.says(&["insert", "exact_t", "a=2 -> to_cpu(reason=9)"]);
@@ -42,11 +42,11 @@ fn what_the_switch_tells_is_printed_line_by_line() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_told() {
+fn a_lost_server_is_reported() {
     let router = Router::start(EVERY);
     let watched = watch(&router, &[]);
     drop(router);
     let done = watched.wait();
     assert_eq!(done.code, Some(3), "{done:?}");
-    assert!(done.stderr.contains("the server ended the stream"), "{done:?}");
+    assert!(done.stderr.contains("the server closed the stream"), "{done:?}");
 }

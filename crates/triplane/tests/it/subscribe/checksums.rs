@@ -62,9 +62,8 @@ fn bytes(layout: Layout) -> usize {
 
 fn format(layout: Layout) -> String {
     let fields: String = layout.iter().map(|(name, width)| format!("bit<{width}> {name}; ")).collect();
-    let says = |key: &str, name: &str| match layout.iter().any(|(field, _)| *field == name) {
-        true => format!("{key} = \"h.{name}\", "),
-        false => String::new(),
+    let says = |key: &str, name: &str| {
+        if layout.iter().any(|(field, _)| *field == name) { format!("{key} = \"h.{name}\", ") } else { String::new() }
     };
     let (sequence, clear) = (says("sequence", "seq"), says("clear", "clear"));
     format!(

@@ -1,4 +1,4 @@
-//! Number of recirculation passes of a packet, and the bytes behind its messages.
+//! Number of recirculation passes of a packet, and the bytes after its messages.
 
 use std::fs::read_to_string;
 
@@ -35,8 +35,8 @@ fn datagram(sequence: u64, messages: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn messages_that_nobody_wants_take_a_pass_and_no_more() {
-    // Messages per pass, unwanted messages at the front, wanted messages behind them, and messages that are lost.
+fn messages_without_subscribers_take_one_pass() {
+    // Messages per pass, unwanted messages at the front, wanted messages after them, and messages that are lost.
     for (per_pass, nobodys, wanted, lost) in [
         ("1", 39, 1, 0),
         ("1", 64, 1, 0),
@@ -95,7 +95,7 @@ fn a_field_of_the_packet_is_there_in_messages_without_it() {
         };
         assert_eq!(got[0], expected, "{shape:?}");
     }
-    // An action for one message changes the packet's header; the messages behind it do not see the change.
+    // An action for one message changes the packet's header; the messages after it do not see the change.
     let action = "@query_action action late(inout headers_t hdr) { hdr.head.version = 9; }";
     let format = directory.write("late.p4", format!("{shared}\n{action}\n"));
     let got = run_rules(&format, "fee == 2 : fwd(2); late()", &[], &[packet(&[buy, note])], &[2]);
@@ -105,7 +105,7 @@ fn a_field_of_the_packet_is_there_in_messages_without_it() {
 }
 
 #[test]
-fn nothing_of_other_messages_stands_behind_a_datagram() {
+fn datagrams_have_no_bytes_of_other_messages_at_their_end() {
     let (nobodys, wanted) = (wanted_last(30, 0), wanted_last(0, 30));
     let mixed: Vec<Vec<u8>> =
         nobodys.iter().zip(&wanted).flat_map(|(one, other)| [one.clone(), other.clone()]).collect();

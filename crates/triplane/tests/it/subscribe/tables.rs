@@ -28,7 +28,7 @@ fn whatever_tables_take_subscribers_get_the_same() {
 }
 
 #[test]
-fn entries_are_told_by_table_and_kind_and_are_refused_by_programs_of_other_kinds() {
+fn entries_are_counted_by_table_and_kind_and_are_refused_by_programs_of_other_kinds() {
     let directory = Directory::new();
     let text: String = (0..500).map(|price| format!("price == {} : fwd(2)\n", 2 * price + 1)).collect();
     let rules = directory.write("rules.sub", text + "price > 100_000 : fwd(3)\n");
@@ -65,9 +65,9 @@ fn entries_are_told_by_table_and_kind_and_are_refused_by_programs_of_other_kinds
                 continue;
             }
             for part in [
-                "made for different kinds of tables: the program has `Subscriptions.",
+                "generated for different kinds of tables: the program has `Subscriptions.",
                 "same `--ranges`",
-                "1 mistake found",
+                "1 error found",
             ] {
                 assert!(done.code == Some(1) && done.stderr.contains(part), "{at} {other} `{part}`: {}", done.stderr);
             }

@@ -74,7 +74,7 @@ fn padding_is_cut_off_and_what_is_no_request_is_dropped_or_passes_as_it_is() {
 }
 
 #[test]
-fn an_answer_goes_back_whatever_other_rules_say() {
+fn an_answer_returns_to_its_sender_even_if_other_rules_match() {
     let directory = Directory::new();
     let answer_to = |port: &str| format!("op == \"G\" and key == \"{port}\" : answer(7); {port}\n");
     // Rules that deliver to no port, to one port, to several ports, and also to the controller.

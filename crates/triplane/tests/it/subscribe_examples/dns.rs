@@ -95,7 +95,7 @@ fn names_of_other_lengths_are_other_names() {
 }
 
 #[test]
-fn what_is_no_plain_query_goes_to_the_server_as_it_is() {
+fn other_queries_are_forwarded_unchanged() {
     let known = name("www.example.com");
     let ask = |flags, counts, asked: &[u8], behind: &[u8]| {
         CLIENT.datagram(SERVER, &message(9, flags, counts, asked, A, behind))
@@ -122,7 +122,7 @@ fn what_is_no_plain_query_goes_to_the_server_as_it_is() {
         of_chaos,
         of_two,
     ];
-    // Packets cut at every length behind the UDP header.
+    // Packets cut at every length after the UDP header.
     sent.extend((14 + 20 + 8..plain.len()).map(|length| plain[..length].to_vec()));
     let got = EXAMPLE.send(&[(1, &sent), (2, &[fragment])], 2);
     // A fragment has no ports to match.

@@ -72,7 +72,7 @@ fn each_gets_the_reports_that_its_rule_asks_for() {
 }
 
 #[test]
-fn what_a_report_does_not_say_matches_no_rule() {
+fn absent_fields_match_no_rule() {
     // The same word is a latency, the queue, or the next field, depending on the bits of the report.
     let without_latency = Report { queue: Some(0x00ff_ffff), ..PLAIN };
     let without_queue = Report { switch: 41, latency: Some(u32::MAX - 1), ..PLAIN };

@@ -62,10 +62,10 @@ fn attributed_orders_are_delivered_as_orders_are() {
 }
 
 #[test]
-fn what_becomes_of_orders_reaches_who_follows_the_stock() {
+fn changes_of_orders_reach_the_subscribers_of_the_stock() {
     let (price, side, shares) = (Price(1), Side::Buy, 1_000);
-    let executed = |executed| OrderExecuted { order: 1, executed, matched: 7 };
-    let with_price = OrderExecutedWithPrice { order: 1, executed: 2_000, matched: 8, printable: b'Y', price };
+    let executed = |executed| OrderExecuted { order: 1, executed, match_number: 7 };
+    let with_price = OrderExecutedWithPrice { order: 1, executed: 2_000, match_number: 8, printable: b'Y', price };
     let halt = |stock| TradingAction { stock, state: b'H', reserved: b' ', reason: *b"T1  " };
     let directory = Body::Other(b'R', [&GOOGLE.0[..], &[b'x'; 20]].concat());
     let all = messages(&[
@@ -78,12 +78,16 @@ fn what_becomes_of_orders_reaches_who_follows_the_stock() {
         (1, OrderDelete { order: 1 }.into()),
         (1, OrderReplace { order: 2, replacement: 3, shares: 10, price }.into()),
         (2, OrderReplace { order: 2, replacement: 3, shares, price }.into()),
-        (2, Trade { order: 0, side, shares: 1, stock: OTHER, price, matched: 9 }.into()),
-        (1, CrossTrade { shares: 1 << 40, stock: GOOGLE, price: Price(5_000_001), matched: 10, cross: b'O' }.into()),
+        (2, Trade { order: 0, side, shares: 1, stock: OTHER, price, match_number: 9 }.into()),
+        (
+            1,
+            CrossTrade { shares: 1 << 40, stock: GOOGLE, price: Price(5_000_001), match_number: 10, cross: b'O' }
+                .into(),
+        ),
         (1, halt(GOOGLE).into()),
         (2, halt(OTHER).into()),
         (1, directory),
-        (0, BrokenTrade { matched: 9 }.into()),
+        (0, BrokenTrade { match_number: 9 }.into()),
         (0, SystemEvent { event: b'C' }.into()),
     ]);
     let [fund, desk, tape] = delivered(&all);

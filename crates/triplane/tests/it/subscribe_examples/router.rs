@@ -65,7 +65,7 @@ fn the_longest_prefix_wins_because_rules_say_so() {
 }
 
 #[test]
-fn what_a_router_may_not_forward_it_drops() {
+fn packets_that_a_router_must_not_forward_are_dropped() {
     let to = [10, 1, 2, 4];
     let mut wrong = arrives(to, ipv4::ICMP);
     wrong[14 + 10] ^= 1;

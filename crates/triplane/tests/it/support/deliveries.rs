@@ -26,7 +26,7 @@ pub fn bytes(message: &wire::itch::Message) -> Vec<u8> {
 pub fn wanted(rules: &[String], message: &wire::itch::Message) -> Vec<u32> {
     let mut ports = Vec::new();
     if !rules.is_empty() {
-        for rule in Filter::rules("rules", &rules.join("\n")).unwrap_or_else(|wrong| panic!("{wrong}")) {
+        for rule in Filter::parse_rules("rules", &rules.join("\n")).unwrap_or_else(|wrong| panic!("{wrong}")) {
             ports.extend(rule.ports.iter().filter(|_| rule.filter.wants(message)));
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ports::namespace::Namespace;
 
-use crate::support::PATIENCE;
+use crate::support::TEST_TIMEOUT;
 
 pub const FLOWS: usize = 16;
 /// Maximum number of datagrams in flight: below the capacity of any queue or socket, so that no datagram may be lost.
@@ -59,7 +59,7 @@ pub fn send_through(
                 progress = Instant::now();
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                assert!(progress.elapsed() < PATIENCE, "{count} of {sent} datagrams arrived");
+                assert!(progress.elapsed() < TEST_TIMEOUT, "{count} of {sent} datagrams arrived");
             }
             Err(error) => panic!("{error}"),
         }

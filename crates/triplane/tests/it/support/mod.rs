@@ -13,6 +13,7 @@ pub mod network;
 pub mod plain;
 pub mod rig;
 pub mod service;
+pub mod sources;
 pub mod stalling;
 
 use std::io::Read;
@@ -24,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Maximum run time of a program; after it the program is killed, and the test fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the root of the workspace. Commands run there, so that their output names `examples/...`.
 pub fn root() -> &'static Path {
@@ -114,7 +115,7 @@ impl Running {
     /// Waits until the program prints a line with this text, and returns the line.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         let mut seen = String::new();
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -148,7 +149,7 @@ impl Running {
     /// Waits until the program ends.
     #[track_caller]
     pub fn wait(mut self) -> Done {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         let status: Option<ExitStatus> = loop {
             match self.child.try_wait().expect("a child can be waited for") {
                 Some(status) => break Some(status),
@@ -165,7 +166,7 @@ impl Running {
         let (stdout, stderr) = (text(self.stdout.take()), text(self.stderr.take()));
         let code = status.and_then(|status| status.code());
         let done = Done { code, stdout, stderr };
-        assert!(status.is_some(), "{} does not end in {} s; {done:?}", self.name, PATIENCE.as_secs());
+        assert!(status.is_some(), "{} does not end in {} s; {done:?}", self.name, TEST_TIMEOUT.as_secs());
         done
     }
 }

@@ -79,7 +79,7 @@ impl Network {
     /// Starts the router on its two ports, with additional arguments for `triplane run`.
     pub fn router(&self, more: &[&str]) -> Running {
         let mut running = self.router_on(["1=p1", "2=p2"], more);
-        running.wait_for("Ctrl-C ends");
+        running.wait_for("press Ctrl-C to stop");
         running
     }
 

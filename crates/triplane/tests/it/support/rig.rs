@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use crate::support::TEST_TIMEOUT;
 use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Server, Settings, Tls, switch_builder};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch, V1Model};
@@ -28,6 +29,8 @@ struct Shared {
     stop: AtomicBool,
     source: Mutex<Option<Source>>,
     sent: AtomicU64,
+    /// Rounds of the thread that have ended.
+    rounds: AtomicU64,
     /// Packets that left, by port.
     left: Mutex<BTreeMap<u32, Vec<Vec<u8>>>>,
 }
@@ -102,6 +105,7 @@ impl Rig {
                     left.entry(frame.port.0).or_default().push(frame.data);
                 }
                 drop(left);
+                here.rounds.fetch_add(1, Ordering::SeqCst);
                 // Yields to other threads, too.
                 if is_idle && !rung.load(Ordering::Relaxed) {
                     std::thread::park_timeout(Duration::from_millis(10));
@@ -115,6 +119,19 @@ impl Rig {
     pub fn feed(&self, source: Source) {
         *self.shared.source.lock().unwrap() = Some(source);
         self.thread.iter().for_each(|thread| thread.thread().unpark());
+    }
+
+    /// Ends the source, and waits until the packets sent so far have left.
+    pub fn drain(&self) {
+        *self.shared.source.lock().unwrap() = None;
+        let begin = Instant::now();
+        // The round that may have a packet of the source ends with this number or a later one.
+        let round = self.shared.rounds.load(Ordering::SeqCst) + 1;
+        while self.shared.rounds.load(Ordering::SeqCst) < round {
+            assert!(begin.elapsed() < TEST_TIMEOUT, "the packets' thread does not run");
+            self.thread.iter().for_each(|thread| thread.thread().unpark());
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Number of packets that were sent and have passed the switch.

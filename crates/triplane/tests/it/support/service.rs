@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::support::{Done, Running, run, triplane};
+use crate::support::{Done, Running, TEST_TIMEOUT, run, triplane};
 
 pub const FORMAT: &str = "examples/market-data/feed.p4";
 
@@ -47,7 +47,7 @@ impl Service {
 /// Repeats an action until it succeeds.
 #[track_caller]
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !done() {
         assert!(Instant::now() < deadline, "{what} never happens");
         std::thread::sleep(Duration::from_millis(50));

@@ -5,12 +5,12 @@ use ir::{BodyId, Op, Program, TableId};
 use switch::trace::Recorder;
 use v1model::ProbedPart;
 
-use super::memory::Way;
+use super::memory::Instrumentation;
 use super::sampler::{self, Sampler, Tally};
 
 /// The part of the work that a share of the time belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PartKind {
     /// The parser.
     Parser,
     /// A table: its key, its lookup and its action.
@@ -27,30 +27,30 @@ pub enum Kind {
     Switch,
 }
 
-impl Kind {
+impl PartKind {
     /// Returns the stable name in JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            Kind::Parser => "parser",
-            Kind::Table(_) => "table",
-            Kind::Ingress => "ingress",
-            Kind::Egress => "egress",
-            Kind::Checksums => "checksums",
-            Kind::Deparser => "deparser",
-            Kind::Switch => "switch",
+            PartKind::Parser => "parser",
+            PartKind::Table(_) => "table",
+            PartKind::Ingress => "ingress",
+            PartKind::Egress => "egress",
+            PartKind::Checksums => "checksums",
+            PartKind::Deparser => "deparser",
+            PartKind::Switch => "switch",
         }
     }
 
     /// Returns the name for people.
     pub fn label(&self) -> String {
         match self {
-            Kind::Parser => "parser".into(),
-            Kind::Table(name) => format!("table {name}"),
-            Kind::Ingress => "rest of ingress".into(),
-            Kind::Egress => "rest of egress".into(),
-            Kind::Checksums => "checksums".into(),
-            Kind::Deparser => "deparser".into(),
-            Kind::Switch => "ports, queues, counters".into(),
+            PartKind::Parser => "parser".into(),
+            PartKind::Table(name) => format!("table {name}"),
+            PartKind::Ingress => "rest of ingress".into(),
+            PartKind::Egress => "rest of egress".into(),
+            PartKind::Checksums => "checksums".into(),
+            PartKind::Deparser => "deparser".into(),
+            PartKind::Switch => "ports, queues, counters".into(),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
     /// The part of the work.
-    pub kind: Kind,
+    pub kind: PartKind,
     /// Nanoseconds a packet.
     pub ns: f64,
     /// Mean number of times that a packet reaches the part; only for tables in machine code.
@@ -96,13 +96,13 @@ fn tables(program: &Program, role: &str) -> Vec<TableId> {
 pub fn breakdown(
     program: &Program,
     sampler: &Sampler,
-    way: Way,
+    instrumentation: Instrumentation,
     packets: u64,
     whole_ns: f64,
     cost_ns: f64,
 ) -> Breakdown {
     let packets = packets.max(1) as f64;
-    let share = |kind: Kind, tallies: &[Tally]| {
+    let share = |kind: PartKind, tallies: &[Tally]| {
         let ns = |tally: &Tally| match tally.timed {
             0 => 0.0,
             timed => (tally.ns as f64 / timed as f64 - cost_ns).max(0.0) * tally.runs as f64 / packets,
@@ -114,30 +114,30 @@ pub fn breakdown(
         ids.dedup();
         ids.into_iter().map(|body| sampler.tally(ProbedPart::Body(body))).collect()
     };
-    let mut shares = vec![share(Kind::Parser, &bodies(&["parser"]))];
+    let mut shares = vec![share(PartKind::Parser, &bodies(&["parser"]))];
     let mut unused = Vec::new();
-    let mut told = Vec::new();
-    for (role, rest) in [("ingress", Kind::Ingress), ("egress", Kind::Egress)] {
+    let mut listed = Vec::new();
+    for (role, rest) in [("ingress", PartKind::Ingress), ("egress", PartKind::Egress)] {
         for table in tables(program, role) {
-            if told.contains(&table) {
+            if listed.contains(&table) {
                 continue;
             }
-            told.push(table);
+            listed.push(table);
             let (name, tally) = (program.tables[table].name.clone(), sampler.tally(ProbedPart::Table(table)));
             match tally.runs {
                 0 => unused.push(name),
                 runs => {
                     // The interpreter reports every step of an action, so its runs do not count packets.
-                    let part = (way == Way::Probed).then(|| runs as f64 / packets);
-                    shares.push(Share { packets: part, ..share(Kind::Table(name), &[tally]) });
+                    let part = (instrumentation == Instrumentation::Probed).then(|| runs as f64 / packets);
+                    shares.push(Share { packets: part, ..share(PartKind::Table(name), &[tally]) });
                 }
             }
         }
         shares.push(share(rest, &bodies(&[role])));
     }
-    shares.push(share(Kind::Checksums, &bodies(&["verify_checksum", "compute_checksum"])));
-    shares.push(share(Kind::Deparser, &bodies(&["deparser"])));
-    shares.push(share(Kind::Switch, &sampler.switch()));
+    shares.push(share(PartKind::Checksums, &bodies(&["verify_checksum", "compute_checksum"])));
+    shares.push(share(PartKind::Deparser, &bodies(&["deparser"])));
+    shares.push(share(PartKind::Switch, &sampler.switch()));
     let sampled_ns: f64 = shares.iter().map(|share| share.ns).sum();
     if sampled_ns > 0.0 {
         shares.iter_mut().for_each(|share| share.ns *= whole_ns / sampled_ns);

@@ -1,16 +1,17 @@
-//! The results of the demo, as text for people and as JSON for programs.
+//! Renders the results of the demo as text and as JSON.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ports::namespace::StreamTransfer;
 use runtime::RunReport;
 use serde_json::{Value, json};
 use switch::{Frame, PortId, Time};
 use v1model::Switch;
 use wire::icmpv4;
 
-use super::traffic::{Pings, Transfer};
-use super::witness::Seen;
+use super::pings::Pings;
+use super::recording::RecordedFrame;
 use super::{ENTRIES_NAME, PROGRAM_NAME};
 use crate::output::{Failure, Output};
 
@@ -27,10 +28,10 @@ pub enum Mode {
 const SHOWN: usize = 8;
 
 /// The results of a demo.
-pub struct Account {
+pub struct DemoReport {
     mode: Mode,
     pings: Pings,
-    transfer: Option<Transfer>,
+    transfer: Option<StreamTransfer>,
     unrouted: u32,
     unrouted_dropped: u64,
     frames: Vec<String>,
@@ -42,17 +43,17 @@ pub struct Account {
     compiled: bool,
 }
 
-impl Account {
-    /// Builds the account. `frames` are the frames that the witnesses recorded; the first ping among them is traced.
+impl DemoReport {
+    /// Builds the report. `frames` are the frames that the ports recorded; the first ping among them is traced.
     pub fn new(
         mode: Mode,
         pings: Pings,
-        transfer: Option<Transfer>,
+        transfer: Option<StreamTransfer>,
         unrouted: u32,
-        frames: &[Seen],
+        frames: &[RecordedFrame],
         report: &RunReport<Switch>,
         output: &Output,
-    ) -> Result<Account, Failure> {
+    ) -> Result<DemoReport, Failure> {
         let registry = report.switch.registry();
         let trace = match frames.iter().find(|frame| frame.inward && is_ping(&frame.data)) {
             Some(ping) => {
@@ -61,7 +62,7 @@ impl Account {
             }
             None => None,
         };
-        Ok(Account {
+        Ok(DemoReport {
             mode,
             pings,
             transfer,
@@ -83,9 +84,9 @@ impl Account {
             return Some(format!("{} of {sent} pings were not answered", sent - received));
         }
         if let Some(transfer) = &self.transfer
-            && (!transfer.intact || transfer.bytes == 0)
+            && (!transfer.is_intact || transfer.bytes == 0)
         {
-            return Some("the TCP stream did not arrive as it was sent".to_owned());
+            return Some("the received TCP stream differs from the one sent".to_owned());
         }
         if self.unrouted_dropped < u64::from(self.unrouted) {
             return Some("packets without a route were not dropped by the router".to_owned());
@@ -93,7 +94,7 @@ impl Account {
         None
     }
 
-    /// Renders the account for people.
+    /// Renders the report as text.
     pub fn render(&self, output: &Output) -> String {
         let heading = |text: &str| format!("\n{}\n\n", output.bold(text));
         let mut text = heading("A P4 router between two hosts").trim_start().to_owned();
@@ -108,7 +109,7 @@ impl Account {
                  The router is {PROGRAM_NAME} with {ENTRIES_NAME}.\n"
             ),
         };
-        text += &heading("What the hosts saw");
+        text += &heading("Seen by the hosts");
         let Pings { sent, received, median, ttl } = &self.pings;
         text += &format!("  ping h1 -> h2      {received} of {sent} answered, TTL {ttl} on arrival");
         if !median.is_zero() {
@@ -118,7 +119,7 @@ impl Account {
         if let Some(transfer) = &self.transfer {
             let mib = transfer.bytes as f64 / f64::from(1 << 20);
             let rate = transfer.bytes as f64 * 8.0 / transfer.seconds.max(1e-9) / 1e6;
-            let intact = if transfer.intact { "every byte as sent" } else { "NOT as sent" };
+            let intact = if transfer.is_intact { "data intact" } else { "DATA CORRUPTED" };
             text += &format!(
                 "  TCP  h1 -> h2      {mib:.1} MiB in {:.1} s, {rate:.0} Mbit/s, {intact}\n",
                 transfer.seconds
@@ -127,26 +128,26 @@ impl Account {
         let (unrouted, dropped) = (self.unrouted, self.unrouted_dropped);
         text += &format!("  h1 -> 10.9.9.9     {unrouted} sent, no route: {dropped} dropped by the router\n");
 
-        text += &heading("The first packets at the router");
+        text += &heading("First packets at the router");
         for frame in &self.frames {
             text += &format!("  {frame}\n");
         }
         if let Some(trace) = &self.trace {
-            text += &heading("What happened to the first ping (triplane trace)");
+            text += &heading("Trace of the first ping (triplane trace)");
             for line in trace.render().lines() {
                 text += &format!("  {line}\n");
             }
         }
-        text += &heading("What the router counted");
+        text += &heading("Counters of the router");
         for line in self.summary.lines() {
             text += &format!("  {line}\n");
         }
         let rate = self.packets as f64 / self.elapsed.as_secs_f64().max(1e-9);
-        text += &format!("\n  {} packets in {:.1} s: {rate:.0} a second", self.packets, self.elapsed.as_secs_f64());
+        text += &format!("\n  {} packets in {:.1} s: {rate:.0} packets/s", self.packets, self.elapsed.as_secs_f64());
         let executor = if self.compiled { "machine code" } else { "the interpreter" };
         text += &match self.mode {
-            Mode::Live => format!(" ({executor}, AF_PACKET ports, the hosts' own work on the same cores)\n"),
-            Mode::Offline(_) => format!(" ({executor}, from file to file)\n"),
+            Mode::Live => format!(" ({executor}, AF_PACKET ports, sharing the cores with the hosts)\n"),
+            Mode::Offline(_) => format!(" ({executor}, from capture file to capture file)\n"),
         };
         text
     }
@@ -160,7 +161,7 @@ impl Account {
         )
     }
 
-    /// Returns the account as JSON.
+    /// Returns the report as JSON.
     pub fn to_json(&self) -> Value {
         let (mode, reason) = match &self.mode {
             Mode::Live => ("live", None),
@@ -174,7 +175,7 @@ impl Account {
                 "median_us": self.pings.median.as_secs_f64() * 1e6,
             },
             "tcp": self.transfer.as_ref().map(|transfer| json!({
-                "bytes": transfer.bytes, "seconds": transfer.seconds, "intact": transfer.intact,
+                "bytes": transfer.bytes, "seconds": transfer.seconds, "intact": transfer.is_intact,
             })),
             "unrouted": { "sent": self.unrouted, "dropped": self.unrouted_dropped },
             "frames": self.frames,
@@ -185,7 +186,7 @@ impl Account {
     }
 }
 
-fn line(seen: &Seen) -> String {
+fn line(seen: &RecordedFrame) -> String {
     let direction = if seen.inward { "in " } else { "out" };
     format!("port {} {direction}  {}", seen.port, wire::describe(&seen.data))
 }

@@ -1,4 +1,4 @@
-//! A port that records the first frames that pass through it.
+//! Wraps a port and records the first frames that pass through it.
 
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ports::{Port, PortError, PortStats, Received, Sent};
 
 /// Maximum number of frames recorded over all ports.
-const REMEMBERED: usize = 400;
+const MAX_RECORDED: usize = 400;
 
 /// A recorded frame.
 #[derive(Clone)]
-pub struct Seen {
+pub struct RecordedFrame {
     /// The switch's port.
     pub port: u32,
     /// Whether the frame was received by the switch.
@@ -19,35 +19,35 @@ pub struct Seen {
     pub data: Vec<u8>,
 }
 
-/// The frames that several witnesses recorded, in order.
+/// The frames that several ports recorded, in order.
 #[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<Vec<Seen>>>);
+pub struct RecordedFrames(Arc<Mutex<Vec<RecordedFrame>>>);
 
-impl Memory {
+impl RecordedFrames {
     fn add(&self, port: u32, inward: bool, data: &[u8]) {
         let mut frames = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if frames.len() < REMEMBERED {
-            frames.push(Seen { port, inward, data: data.to_vec() });
+        if frames.len() < MAX_RECORDED {
+            frames.push(RecordedFrame { port, inward, data: data.to_vec() });
         }
     }
 
     /// Returns the recorded frames.
-    pub fn frames(&self) -> Vec<Seen> {
+    pub fn frames(&self) -> Vec<RecordedFrame> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// A port driver with a recorder of its frames.
-pub struct Witness {
+pub struct RecordingPort {
     /// The driver.
     pub driver: Box<dyn Port>,
     /// The switch's port.
     pub port: u32,
     /// The recorder.
-    pub memory: Memory,
+    pub memory: RecordedFrames,
 }
 
-impl Port for Witness {
+impl Port for RecordingPort {
     fn name(&self) -> &str {
         self.driver.name()
     }

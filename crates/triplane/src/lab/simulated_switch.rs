@@ -1,4 +1,4 @@
-//! A switch of any architecture in a simulated network.
+//! Adapts a switch of any architecture in a simulated network.
 
 use std::any::Any;
 use std::sync::Arc;

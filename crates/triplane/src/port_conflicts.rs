@@ -1,4 +1,5 @@
-//! Conflicts between ports: a file that one port writes while another reads or writes it, or an interface used twice.
+//! Finds conflicts between ports: a file that one port writes while another reads or writes it, or an interface used
+//! twice.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use ports::{PortKind, PortSpec};
 
 /// Describes the first two ports that conflict, in a sentence. Nothing has been opened or created yet: opening an
 /// output that is another port's input would empty it.
-pub fn clash(specs: &[PortSpec]) -> Option<String> {
+pub fn find_conflict(specs: &[PortSpec]) -> Option<String> {
     specs.iter().enumerate().find_map(|(at, one)| specs[..at].iter().find_map(|other| between(other, one)))
 }
 
@@ -27,7 +28,8 @@ pub fn overwrites<'a>(specs: &[PortSpec], files: impl IntoIterator<Item = &'a Pa
 fn between(one: &PortSpec, other: &PortSpec) -> Option<String> {
     let (first, second) = (one.number, other.number);
     if let (Some(name), Some(same)) = (interface(&one.kind), interface(&other.kind)) {
-        let sentence = format!("ports {first} and {second} are both `{name}`: an interface can be one port only");
+        let sentence =
+            format!("ports {first} and {second} are both `{name}`: an interface can be used as one port only");
         return (name == same).then_some(sentence);
     }
     let (PortKind::Pcap { input: in_one, output: out_one }, PortKind::Pcap { input: in_other, output: out_other }) =
@@ -41,7 +43,7 @@ fn between(one: &PortSpec, other: &PortSpec) -> Option<String> {
     };
     if is_same(out_one, out_other) {
         let file = out_one.as_ref()?.display();
-        return Some(format!("ports {first} and {second} both write `{file}`: give each a file of its own"));
+        return Some(format!("ports {first} and {second} both write `{file}`: use a separate file for each"));
     }
     for (reads, input, writes, output) in [(first, in_one, second, out_other), (second, in_other, first, out_one)] {
         if is_same(input, output) {

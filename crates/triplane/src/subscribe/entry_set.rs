@@ -1,4 +1,4 @@
-//! Entries from a file or from a switch.
+//! Reads entries from a file or from a switch.
 
 use std::fs::File;
 use std::io::Read;
@@ -24,7 +24,7 @@ use crate::ctl::{self, names};
 use crate::output::{Failure, Output};
 
 /// Entries with their source.
-pub struct Held {
+pub struct EntrySet {
     name: String,
     /// All entities, by the names of the program.
     pub entities: Vec<Entity>,
@@ -34,7 +34,7 @@ pub struct Held {
     places: Option<(SourceMap, Vec<Span>)>,
 }
 
-/// Returns the text of a file of entries, or `None` for a file of rules, which does not begin with a brace.
+/// Returns the text of an entries file, or `None` for a rules file, which does not begin with a brace.
 pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
     /// Maximum length of the comments before the first brace.
     const BEGINNING: u64 = 1 << 16;
@@ -46,7 +46,7 @@ pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
     let mut beginning = Vec::new();
     File::open(path)
         .and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning))
-        .with_context(|| format!("{} cannot be read", path.display()))?;
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let beginning = String::from_utf8_lossy(&beginning);
     let mut rest = beginning.trim_start_matches('\u{feff}').trim_start();
     loop {
@@ -59,16 +59,16 @@ pub fn is_entries(path: &Path) -> Result<Option<String>, Failure> {
         };
         rest = behind.map_or("", |(_, behind)| behind).trim_start();
     }
-    match rest.starts_with('{') {
-        true => crate::load::read(path, entries_file::MAX_FILE_BYTES).map(Some),
-        false => Ok(None),
+    if !rest.starts_with('{') {
+        return Ok(None);
     }
+    crate::load::read(path, entries_file::MAX_FILE_BYTES).map(Some)
 }
 
 /// Reads the entries of a file, in the format of `--entries`.
-pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> Result<Held, Failure> {
+pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> Result<EntrySet, Failure> {
     let name = path.display().to_string();
-    let unfit = |why: String| Failure::Input(format!("{name}: {why}"));
+    let unfit = |why: read_back::ReconstructError| Failure::Input(format!("{name}: {why}"));
     // Some of these are names of actions, not tables of a stage.
     let mentioned = text.split('"').filter(|word| word.starts_with("Subscriptions."));
     let (layout, target) = read_back::reconstruct(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
@@ -77,7 +77,8 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let mut made = loaded.made(&layout, &options);
     let program = made.compile();
     made.report(output)?;
-    let program = program.ok_or_else(|| Failure::Input(format!("{name}: there is no program for these entries")))?.ir;
+    let program =
+        program.ok_or_else(|| Failure::Input(format!("{name}: no program can be generated for these entries")))?.ir;
     let file = made.map.add(&name, text);
     let mut diagnostics = Diagnostics::new();
     let parsed = crate::entries::parse(&made.map, file, &program, &mut diagnostics);
@@ -101,22 +102,21 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
                 entities.push(Entity::Table(entity));
                 spans.push(entry.span);
             }
-            None => {
-                wrong.push(Diagnostic::error("entry-action", entry.span, "tables of rules have no action profiles"))
-            }
+            None => wrong.push(Diagnostic::error("entry-action", entry.span, "rule tables have no action profiles")),
         }
     }
     for (table, call, span) in &parsed.defaults {
         let action = &program.actions[call.action].name;
         if program.tables[*table].name.starts_with("Subscriptions") && action != "NoAction" {
-            let what = format!("what misses does nothing in tables of rules, and `{action}` here");
+            let what = format!("the default action of a rule table must be `NoAction`, not `{action}`");
             wrong.push(Diagnostic::error("entry-default", *span, what));
         }
     }
     output.diagnostics(&made.map, &wrong);
-    match wrong.has_errors() {
-        true => Err(Failure::Input(format!("{name} cannot be compared"))),
-        false => Ok(Held { name, entities, layout, places: Some((made.map, spans)) }),
+    if wrong.has_errors() {
+        Err(Failure::Input(format!("{name} cannot be compared")))
+    } else {
+        Ok(EntrySet { name, entities, layout, places: Some((made.map, spans)) })
     }
 }
 
@@ -146,7 +146,7 @@ fn table_entry(entry: &entries_file::TableEntrySpec, program: &Program) -> Optio
 }
 
 /// Reads the entries of a switch over P4Runtime.
-pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held, Failure> {
+pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<EntrySet, Failure> {
     let server = ServerArgs {
         addr: address.to_owned(),
         device_id: args.device_id,
@@ -162,12 +162,12 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
     let name = format!("@{address}");
     let tables: Vec<&str> = info.tables.iter().map(|table| names::name(&table.preamble)).collect();
     if !tables.contains(&"Subscriptions.validity") {
-        return Err(Failure::Input(format!("{name}: the program there matches no rules")));
+        return Err(Failure::Input(format!("{name}: the switch's program was not generated by `triplane subscribe`")));
     }
     let shape = read_back::reconstruct(tables.into_iter(), &loaded.rules, options(None).target);
     let (layout, _) = shape.map_err(|why| Failure::Input(format!("{name}: {why}")))?;
     let program = ProgramNames::new(&info);
-    let unknown = || Failure::Input("the switch has an entry that its own program does not explain".to_owned());
+    let unknown = || Failure::Input("the switch has an entry that does not fit its program's P4Info".to_owned());
     let mut entities = Vec::new();
     let copies = |kind| Kind::PacketReplicationEngineEntry(v1::PacketReplicationEngineEntry { r#type: Some(kind) });
     let wanted = [
@@ -184,20 +184,20 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Held
             Ok(())
         })?;
     }
-    Ok(Held { name, entities, layout, places: None })
+    Ok(EntrySet { name, entities, layout, places: None })
 }
 
-impl Held {
+impl EntrySet {
     /// Creates the entries that rules compile to.
-    pub fn compiled(path: &Path, entities: Vec<Entity>, layout: ColumnLayout) -> Held {
-        Held { name: path.display().to_string(), entities, layout, places: None }
+    pub fn compiled(path: &Path, entities: Vec<Entity>, layout: ColumnLayout) -> EntrySet {
+        EntrySet { name: path.display().to_string(), entities, layout, places: None }
     }
 
     /// Prints the findings about the entries.
     ///
     /// # Errors
     /// If a finding prevents a comparison.
-    pub fn tell(&self, findings: &[Finding], output: &Output) -> Result<(), Failure> {
+    pub fn print_findings(&self, findings: &[Finding], output: &Output) -> Result<(), Failure> {
         /// Maximum number of findings that are printed: more of them mostly repeat one cause.
         const MOST: usize = 10;
         let mut wrong = Diagnostics::new();
@@ -206,7 +206,7 @@ impl Held {
             match &self.places {
                 Some((_, spans)) => {
                     let diagnostic = make("entry-meaning", spans[finding.at], finding.message.clone());
-                    let other = finding.also.map(|other| (spans[other], "the other one".to_owned()));
+                    let other = finding.also.map(|other| (spans[other], "the other entry".to_owned()));
                     wrong.push(match other {
                         Some((span, label)) => diagnostic.also(span, label),
                         None => diagnostic,
@@ -218,7 +218,7 @@ impl Held {
                         _ => String::new(),
                     };
                     let other =
-                        finding.also.map_or(String::new(), |other| format!(" (the other one: {})", which(other)));
+                        finding.also.map_or(String::new(), |other| format!(" (the other entry: {})", which(other)));
                     output.note(&format!("{}: {}: {}{other}", self.name, which(finding.at), finding.message));
                 }
             }
@@ -227,11 +227,12 @@ impl Held {
             output.diagnostics(map, &wrong);
         }
         if findings.len() > MOST {
-            output.note(&format!("{}: and {} more like these", self.name, findings.len() - MOST));
+            output.note(&format!("{}: and {} more of these", self.name, findings.len() - MOST));
         }
-        match findings.iter().any(|finding| finding.is_error) {
-            true => Err(Failure::Input(format!("{} cannot be compared", self.name))),
-            false => Ok(()),
+        if findings.iter().any(|finding| finding.is_error) {
+            Err(Failure::Input(format!("{} cannot be compared", self.name)))
+        } else {
+            Ok(())
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The path of one datagram: the messages that came in, and the messages that left at each port.
+//! Describes the path of one datagram: the messages that came in, and the messages that left at each port.
 
 use itch_feed::{Feed, PORT};
 use switch::trace::PassKind;
@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 2_000;
 const EASY: std::ops::RangeInclusive<usize> = 3..=6;
 
 /// A description of one datagram's path.
-pub struct Way {
+pub struct DatagramPath {
     /// The datagram that came in and those that left, one per line.
     pub lines: Vec<String>,
     /// Number of passes through the program.
@@ -25,7 +25,7 @@ pub struct Way {
 
 /// Sends one datagram of the feed through a separate switch. At least two subscribers want some message of the
 /// datagram, and at least one message is wanted by nobody. Returns `None` if the feed has no such datagram.
-pub fn way(subscriptions: &[Subscription], output: &Output) -> Result<Option<Way>, Failure> {
+pub fn path(subscriptions: &[Subscription], output: &Output) -> Result<Option<DatagramPath>, Failure> {
     let mut feed = Feed::new(super::spec());
     let found = (0..LOOKED_AT).map(|_| feed.datagram(0)).find(|payload| {
         let messages = itch_feed::messages(payload).unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn way(subscriptions: &[Subscription], output: &Output) -> Result<Option<Way
     left.sort_by_key(|frame| frame.port.0);
     lines.extend(left.iter().map(|frame| line("out", frame.port.0, &frame.data)));
     let again = trace.passes.iter().filter(|pass| matches!(pass.kind, PassKind::Received | PassKind::Recirculated));
-    Ok(Some(Way { lines, passes: again.count() }))
+    Ok(Some(DatagramPath { lines, passes: again.count() }))
 }
 
 fn line(direction: &str, port: u32, frame: &[u8]) -> String {

@@ -1,15 +1,15 @@
-//! The kinds of warnings there are, for `--allow`.
+//! Lists the warning kinds that `--allow` accepts.
 
 use diagnostics::names::nearest;
 
 /// Every kind of warning that is about a program or its entries, in alphabetical order.
 const KINDS: &[&str] = &[
-    "bits-behind-prefix",
+    "bits-beyond-prefix",
     "constant-comparison",
     "deprecated",
-    "directive-tail",
     "duplicate-function",
     "empty-range",
+    "extra-tokens",
     "ignored-annotation",
     "ignored-pragma",
     "invalid-header",
@@ -41,23 +41,24 @@ const KINDS: &[&str] = &[
     "warning-directive",
 ];
 
-/// Whether there is such a kind, or a family of them: `unused` is all that begin with `unused-`.
+/// Checks that `wanted` names a warning kind or a family of them: `unused` stands for every kind that begins with
+/// `unused-`.
 ///
 /// # Errors
-/// What is wrong, and the kinds there are.
+/// Returns a message that lists the known kinds.
 pub fn check(wanted: &str) -> Result<(), String> {
-    let is_family =
-        |kind: &&str| kind.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-    if KINDS.iter().any(is_family) {
+    let matches = |kind: &&str| kind.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    if KINDS.iter().any(matches) {
         return Ok(());
     }
     let guess = match nearest(wanted, KINDS.iter().copied()) {
-        Some(kind) => format!("did you mean `{kind}`? There are"),
-        None => "there are".to_owned(),
+        Some(kind) => format!("did you mean `{kind}`? The kinds are"),
+        None => "the kinds are".to_owned(),
     };
     let all: Vec<_> = KINDS.iter().map(|kind| format!("`{kind}`")).collect();
     Err(format!(
-        "--allow {wanted}: there is no such kind of warning; {guess} {}; `unused` stands for all that begin with it",
+        "--allow {wanted}: unknown kind of warning; {guess} {}; `unused` stands for every kind that begins with \
+         `unused-`",
         all.join(", ")
     ))
 }
@@ -69,7 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// Every text in quotes behind `mark` in the sources below `folder`.
+    /// Collects the string literals after `Diagnostic::warning(`, and those that begin with `unused-`, in the sources
+    /// below `folder`.
     fn collect(folder: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
@@ -78,23 +80,23 @@ mod tests {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            for behind in text.split("Diagnostic::warning(").skip(1) {
-                // Kinds that are computed are found by the way they begin.
-                if let Some(quoted) = behind.trim_start().strip_prefix('"') {
+            for after in text.split("Diagnostic::warning(").skip(1) {
+                // Computed kinds are found by their prefix, below.
+                if let Some(quoted) = after.trim_start().strip_prefix('"') {
                     found.extend(quoted.split('"').next().map(str::to_owned));
                 }
             }
-            for behind in text.split("\"unused-").skip(1) {
-                let rest = behind.split('"').next().unwrap_or_default();
+            for after in text.split("\"unused-").skip(1) {
+                let rest = after.split('"').next().unwrap_or_default();
                 found.extend((!rest.is_empty()).then(|| format!("unused-{rest}")));
             }
         }
     }
 
     #[test]
-    fn the_list_is_that_of_the_sources() {
+    fn the_list_matches_the_sources() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        // The checker of restrictions makes its one warning out of an error that is harmless.
+        // `p4_constraints` downgrades an error to its only warning.
         let mut found = BTreeSet::from(["restriction-constant".to_owned()]);
         for name in ["p4", "lower", "v1model", "p4info", "p4_constraints", "entries_file"] {
             collect(&crates.join(name).join("src"), &mut found);

@@ -1,4 +1,4 @@
-//! The options that say where a gRPC server is and how to authenticate, turned into a target of the client library.
+//! Converts the options that say where a gRPC server is, and how to authenticate, to a target of the client library.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::output::Failure;
 
 /// Values of `--addr` and `--tls-…`, or of the options with the same meaning in other commands.
 #[derive(Clone, Copy, Debug)]
-pub struct Dial<'a> {
+pub struct ServerOptions<'a> {
     /// `ADDRESS:PORT`, or a port of this machine.
     pub addr: &'a str,
     /// File with the authority that signed the server's certificate. Without it the client does not use TLS.
@@ -25,26 +25,24 @@ pub struct Dial<'a> {
     pub options: (&'static str, &'static str),
 }
 
-impl Dial<'_> {
+impl ServerOptions<'_> {
     /// Checks the options and reads the files.
     ///
     /// # Errors
     /// If options contradict each other, the address cannot be parsed, or a file is not in PEM form.
     pub fn target(&self) -> Result<ServerTarget, Failure> {
-        let Dial { tls_ca, tls_cert, tls_key, tls_name, options: (addr, tls), .. } = self;
+        let ServerOptions { tls_ca, tls_cert, tls_key, tls_name, options: (addr, tls), .. } = self;
         if tls_ca.is_none() && (tls_cert.is_some() || tls_key.is_some() || tls_name.is_some()) {
-            return Err(Failure::Usage(format!(
-                "TLS needs {tls}-ca, the authority that signed the server's certificate"
-            )));
+            return Err(Failure::Usage(format!("TLS requires {tls}-ca, the CA that signed the server's certificate")));
         }
         if tls_cert.is_some() != tls_key.is_some() {
-            return Err(Failure::Usage(format!("{tls}-cert and {tls}-key need each other")));
+            return Err(Failure::Usage(format!("{tls}-cert and {tls}-key must be given together")));
         }
         let refused = |error| match error {
             TargetError::Address { address, .. } => {
-                Failure::Usage(format!("{addr} {address} is no address: give ADDRESS:PORT"))
+                Failure::Usage(format!("{addr} {address} is not a valid address: expected ADDRESS:PORT"))
             }
-            TargetError::Tls(error) => Failure::Input(causes("these TLS files", &error)),
+            TargetError::Tls(error) => Failure::Input(causes("cannot use these TLS files", &error)),
         };
         let Some(authority) = tls_ca else { return ServerTarget::new(self.addr, None).map_err(refused) };
         // An address that cannot be parsed is reported before a file that cannot be read.
@@ -64,7 +62,7 @@ impl Dial<'_> {
 /// Names of the options in most commands.
 pub const OPTIONS: (&str, &str) = ("--addr", "--tls");
 
-/// Joins an error's chain of causes behind `failed`, each text once.
+/// Appends an error's chain of causes to `failed`, each text once.
 pub fn causes(failed: &str, error: &dyn Error) -> String {
     let (mut text, mut cause) = (failed.to_owned(), error.source());
     while let Some(error) = cause {

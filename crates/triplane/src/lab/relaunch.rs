@@ -1,0 +1,130 @@
+//! Builds the command lines of the hidden subcommands that are the processes of a live network.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use lab_live::{ProcessArguments, ProcessRole};
+
+use super::args::{LiveArgs, RunArgs};
+
+/// The arguments of a network's processes: the options of the command that started it.
+#[derive(Clone, Debug)]
+pub struct ChildArguments {
+    live: LiveArgs,
+    scenario: Option<PathBuf>,
+    json: bool,
+}
+
+impl ChildArguments {
+    /// Returns the arguments of the processes of a network.
+    pub fn network(live: &LiveArgs) -> ChildArguments {
+        ChildArguments { live: live.clone(), scenario: None, json: false }
+    }
+
+    /// Returns the arguments of the processes of a network and of the one that plays a scenario on it.
+    pub fn scenario(args: &RunArgs) -> ChildArguments {
+        ChildArguments { live: args.up.live.clone(), scenario: args.scenario.clone(), json: args.json }
+    }
+
+    /// Appends the options of the network and its file.
+    fn append_network(&self, words: &mut Vec<OsString>) {
+        let LiveArgs { topology, seed, interpret, isolate, p4runtime } = &self.live;
+        if let Some(seed) = seed {
+            words.extend(["--seed".into(), seed.to_string().into()]);
+        }
+        if let Some(program) = &topology.program {
+            words.extend(["--program".into(), program.into()]);
+        }
+        if *interpret {
+            words.push("--interpret".into());
+        }
+        if *isolate {
+            words.push("--isolate".into());
+        }
+        if let Some(address) = p4runtime {
+            words.extend(["--p4runtime".into(), address.to_string().into()]);
+        }
+        words.extend(["--".into(), (&topology.topology).into()]);
+    }
+}
+
+impl ProcessArguments for ChildArguments {
+    fn arguments(&self, role: ProcessRole<'_>) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec!["lab".into()];
+        match role {
+            ProcessRole::PermissionCheck => {
+                words.push("allowed".into());
+                return words;
+            }
+            ProcessRole::Daemon { lab, is_bound } => {
+                words.extend(["daemon".into(), "--name".into(), lab.into()]);
+                words.extend(is_bound.then(|| "--bound".into()));
+            }
+            ProcessRole::Switch { lab, switch } => {
+                words.extend(["switch", "--name", lab, "--switch", switch].map(OsString::from));
+            }
+            ProcessRole::Traffic { lab } => {
+                words.extend(["play", "--name", lab].map(OsString::from));
+                if let Some(scenario) = &self.scenario {
+                    words.extend(["--scenario".into(), scenario.into()]);
+                }
+                words.extend(self.json.then(|| "--json".into()));
+            }
+        }
+        self.append_network(&mut words);
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::args::{LabArgs, LabCommand};
+    use super::*;
+
+    /// The command line of `triplane lab`, without the command.
+    #[derive(Parser)]
+    struct LabCommandLine {
+        #[command(flatten)]
+        args: LabArgs,
+    }
+
+    /// Parses the arguments of a role of the network that `triplane lab run` starts with these options.
+    fn subcommand(options: &[&str], role: ProcessRole<'_>) -> LabCommand {
+        let parse = |words: Vec<OsString>| match LabCommandLine::try_parse_from(words) {
+            Ok(LabCommandLine { args }) => args.command,
+            Err(error) => panic!("{error}"),
+        };
+        let run = [&["lab", "run"], options].concat().into_iter().map(OsString::from).collect();
+        let LabCommand::Run(args) = parse(run) else { panic!("{options:?} are options of `lab run`") };
+        parse(ChildArguments::scenario(&args).arguments(role))
+    }
+
+    #[test]
+    fn every_option_of_the_network_reaches_its_processes() {
+        let given = "--seed 7 --program r.p4 --interpret --isolate --p4runtime 127.0.0.1:50100 --json \
+                     --scenario s.toml -- -odd.toml";
+        let given: Vec<&str> = given.split_whitespace().collect();
+        let LabCommand::Daemon(daemon) = subcommand(&given, ProcessRole::Daemon { lab: "l", is_bound: true }) else {
+            panic!("the daemon is `lab daemon`")
+        };
+        assert!(daemon.bound && daemon.name == "l" && daemon.live.isolate && daemon.live.interpret, "{daemon:?}");
+        assert_eq!((daemon.live.seed, daemon.live.p4runtime), (Some(7), "127.0.0.1:50100".parse().ok()));
+        assert_eq!(daemon.live.topology.topology, PathBuf::from("-odd.toml"));
+        assert_eq!(daemon.live.topology.program, Some(PathBuf::from("r.p4")));
+        let LabCommand::Switch(switch) = subcommand(&given, ProcessRole::Switch { lab: "l", switch: "s1" }) else {
+            panic!("the process of a switch is `lab switch`")
+        };
+        assert_eq!(
+            (switch.switch.as_str(), switch.daemon.name.as_str(), switch.daemon.live.seed),
+            ("s1", "l", Some(7))
+        );
+        let LabCommand::Play(traffic) = subcommand(&given, ProcessRole::Traffic { lab: "l" }) else {
+            panic!("the process that plays a scenario is `lab play`")
+        };
+        assert!(traffic.json && traffic.up.name.as_deref() == Some("l"), "{traffic:?}");
+        assert_eq!(traffic.scenario, Some(PathBuf::from("s.toml")));
+        assert!(matches!(subcommand(&given, ProcessRole::PermissionCheck), LabCommand::Allowed));
+    }
+}
