@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import socket
 import sys
 import time
@@ -63,18 +64,19 @@ class Ports:
         """Lets a frame arrive at a port of the switch."""
         self.sockets[number].send(frame)
 
-    def received(self, number, frame, timeout=5.0):
-        """Whether this frame leaves at a port of the switch, soon enough. Frames that we sent are looked over."""
-        end = time.monotonic() + timeout
-        port = self.sockets[number]
+    def received(self, number, frame):
+        """Whether this frame leaves at a port of the switch within 60 s. Frames that we sent are looked over."""
+        return self.received_at_any([number], frame)
+
+    def received_at_any(self, numbers, frame):
+        """Whether this frame leaves at one of these ports of the switch within 60 s."""
+        end = time.monotonic() + 60
+        open_ports = [self.sockets[number] for number in numbers]
         while (left := end - time.monotonic()) > 0:
-            port.settimeout(left)
-            try:
+            for port in select.select(open_ports, [], [], left)[0]:
                 data, address = port.recvfrom(2048)
-            except TimeoutError:
-                return False
-            if address[2] != socket.PACKET_OUTGOING and data == frame:
-                return True
+                if address[2] != socket.PACKET_OUTGOING and data == frame:
+                    return True
         return False
 
 

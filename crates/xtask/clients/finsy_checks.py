@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from pathlib import Path
 
 import finsy as fy
@@ -15,6 +16,16 @@ ports = Ports({int(number): name for number, name in (device.split("=") for devi
 
 async def all_of(switch, entity):
     return [found async for found in switch.read(entity)]
+
+
+async def becomes(switch, entity, value, expected):
+    """Fails unless the values of the found entities are these within 60 s."""
+    end = time.monotonic() + 60
+    while True:
+        values = [value(found) for found in await all_of(switch, entity)]
+        if values == expected or time.monotonic() > end:
+            return equal(values, expected)
+        await asyncio.sleep(0.1)
 
 
 async def refused(code, act):
@@ -103,9 +114,8 @@ async def run(switch):
         entry = row("counted_t", 1, fy.Action("count_hit"))
         await switch.insert([entry])
         ports.send(1, frame(1))
-        await asyncio.sleep(0.3)
-        counters = await all_of(switch, fy.P4DirectCounterEntry("direct_counted"))
-        equal([counter.packet_count for counter in counters], [1])
+        counters = fy.P4DirectCounterEntry("direct_counted")
+        await becomes(switch, counters, lambda counter: counter.packet_count, [1])
         await switch.delete([entry])
 
     with check("meters"):
@@ -129,9 +139,7 @@ async def run(switch):
         found = await all_of(switch, fy.P4RegisterEntry("remembered"))
         equal([entry.data for entry in found], [7, 0x1234, 7, 7])
         ports.send(1, frame(2, b=0xBEEF))
-        await asyncio.sleep(0.3)
-        found = await all_of(switch, fy.P4RegisterEntry("remembered", index=2))
-        equal([entry.data for entry in found], [0xBEEF])
+        await becomes(switch, fy.P4RegisterEntry("remembered", index=2), lambda entry: entry.data, [0xBEEF])
 
     with check("members and groups"):
         members = [
@@ -190,7 +198,7 @@ async def run(switch):
         waiting = asyncio.create_task(anext(lists))
         await asyncio.sleep(0)
         ports.send(2, frame(1))
-        found = await asyncio.wait_for(waiting, 5)
+        found = await asyncio.wait_for(waiting, 60)
         equal(found.data, [{"a": 1, "port": 2}])
         await switch.write([found.ack()])
         await switch.delete([digest, entry])
@@ -202,7 +210,7 @@ async def run(switch):
         waiting = asyncio.create_task(anext(packets))
         await asyncio.sleep(0)
         ports.send(3, frame(1))
-        packet = await asyncio.wait_for(waiting, 5)
+        packet = await asyncio.wait_for(waiting, 60)
         equal((packet.payload, packet["ingress_port"], packet["reason"]), (frame(1), 3, 5))
         await switch.delete([entry])
 
@@ -221,7 +229,7 @@ async def run(switch):
         waiting = asyncio.create_task(anext(idle))
         await asyncio.sleep(0)
         await switch.insert([entry])
-        told = await asyncio.wait_for(waiting, 5)
+        told = await asyncio.wait_for(waiting, 60)
         equal([found.table_id for found in told.table_entry], ["idle_t"])
         await switch.delete([entry])
 
@@ -230,7 +238,7 @@ async def main():
     options = fy.SwitchOptions(p4info=Path(p4info), p4blob=Path(program), device_id=1)
     with check("a pipeline is set"):
         switch = fy.Switch("sw", address, options)
-        async with asyncio.timeout(60), switch:
+        async with asyncio.timeout(600), switch:
             await run(switch)
     finish()
 

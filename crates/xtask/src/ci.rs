@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what CI runs, on any machine.
+//! Runs `cargo xtask ci`: what CI runs, on any machine.
 
 use anyhow::{Context, Result, bail};
 
@@ -9,46 +9,49 @@ use crate::totals::{SkipLog, Totals};
 pub const HELP: &str = "\
 Usage: cargo xtask ci [OPTIONS] [STEP...]
 
-Runs the steps one after the other and goes on when one fails, so that one run reports everything. Ends with a table
-of the steps and the totals of the tests, and fails if any step did. With STEPs, only those run.
+Runs the steps one after another and continues after a failure, so one run reports everything. At the end it prints the
+last errors of the steps that failed, a table of all steps and the totals of the tests, and fails if any step failed.
+With STEPs, only those run.
 
 Steps, in order:
   fmt      formatting (`cargo fmt --all` repairs it)
+  tidy     style: line width, file length, words, type names, commit subjects
   clippy   lints of every target, warnings denied
-  features what is built only if it is asked for compiles (Parquet)
+  features optional features compile (Parquet, `protos`)
   test     every test of the workspace; those that need root or a tool skip without it
   doc      the documentation builds without a warning
   build    the release build
   demo     `triplane demo` exits with 0
-  fuzz     every fuzz target, for some seconds each
+  oracle   random programs on the reference evaluator, the interpreter and machine code
+  fuzz     every fuzz target, for a few seconds each
 
 Options:
   --fuzz-seconds N   How long each fuzz target runs [default: 5]
   --fuzz-seed N      The seed of the fuzzers [default: 1]
 
 Environment:
-  TRIPLANE_NO_SKIP=1   A test that would skip fails instead. CI sets it.
+  TRIPLANE_NO_SKIP=1   Fail tests that would otherwise be skipped. Set in CI.
 ";
 
 /// The fuzz targets of the `fuzz` package.
 const FUZZ_TARGETS: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
-const STEPS: [&str; 8] = ["fmt", "clippy", "features", "test", "doc", "build", "demo", "fuzz"];
+const STEPS: [&str; 10] = ["fmt", "tidy", "clippy", "features", "test", "doc", "build", "demo", "oracle", "fuzz"];
 
-struct Options {
+struct CiOptions {
     steps: Vec<&'static str>,
     fuzz_seconds: u32,
     fuzz_seed: u64,
 }
 
-impl Options {
-    fn parse(arguments: &[String]) -> Result<Options> {
-        let mut options = Options { steps: Vec::new(), fuzz_seconds: 5, fuzz_seed: 1 };
+impl CiOptions {
+    fn parse(arguments: &[String]) -> Result<CiOptions> {
+        let mut options = CiOptions { steps: Vec::new(), fuzz_seconds: 5, fuzz_seed: 1 };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut number = || -> Result<u64> {
-                let value = rest.next().with_context(|| format!("{argument} needs a number"))?;
-                value.parse().with_context(|| format!("{argument} needs a number, not `{value}`"))
+                let value = rest.next().with_context(|| format!("{argument} requires a number"))?;
+                value.parse().with_context(|| format!("{argument} requires a number, not `{value}`"))
             };
             match argument.as_str() {
                 "--fuzz-seconds" => options.fuzz_seconds = u32::try_from(number()?).context("too many seconds")?,
@@ -68,18 +71,19 @@ impl Options {
 
 /// Runs the steps. False if any failed.
 pub fn run(arguments: &[String]) -> Result<bool> {
-    let options = Options::parse(arguments)?;
+    let options = CiOptions::parse(arguments)?;
     let skips = SkipLog::new()?;
     let mut totals = Totals::default();
     let mut outcomes: Vec<Outcome> = Vec::new();
     for name in STEPS.iter().filter(|step| options.steps.contains(step)) {
         let outcome = match *name {
             "fmt" => Step::cargo("fmt", &["fmt", "--all", "--check"]).run(),
+            "tidy" => Step::chore("tidy", &["tidy"]).run(),
             "clippy" => {
                 let arguments = ["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"];
                 Step::cargo("clippy", &arguments).run()
             }
-            "features" => Step::cargo("features", &["check", "-p", "triplane", "--features", "parquet"]).run(),
+            "features" => features(),
             "test" => test(&skips, &mut totals)?,
             "doc" => {
                 let step = Step::cargo("doc", &["doc", "--workspace", "--no-deps", "--keep-going"]);
@@ -87,12 +91,16 @@ pub fn run(arguments: &[String]) -> Result<bool> {
             }
             "build" => Step::cargo("build", &["build", "--release"]).run(),
             "demo" => Step::cargo("demo", &["run", "--release", "--", "demo"]).run(),
+            "oracle" => Step::chore("oracle", &["oracle"]).run(),
             "fuzz" => fuzz(&options),
             other => unreachable!("step `{other}` is listed and not implemented"),
         };
         outcomes.push(outcome);
     }
 
+    for outcome in outcomes.iter().filter(|outcome| !outcome.last_lines.is_empty()) {
+        println!("\n=== {}: last lines of its errors\n{}", outcome.name, outcome.last_lines.join("\n"));
+    }
     println!("\n{}", table(&outcomes));
     for line in skips.lines()? {
         println!("skipped: {line}");
@@ -111,11 +119,23 @@ fn test(skips: &SkipLog, totals: &mut Totals) -> Result<Outcome> {
         outcome.fail("no test ran".to_owned());
     }
     outcome.note(totals.to_string());
+    for name in totals.failures() {
+        outcome.note(format!("failed: {name}"));
+    }
     Ok(outcome)
 }
 
+/// Every feature that no other step enables.
+fn features() -> Outcome {
+    let mut whole = Outcome::empty("features");
+    for (name, feature) in [("triplane", "parquet"), ("xtask", "protos")] {
+        whole.join(Step::cargo(&format!("feature {feature}"), &["check", "-p", name, "--features", feature]).run());
+    }
+    whole
+}
+
 /// Every fuzz target in turn; the first failure is the step's.
-fn fuzz(options: &Options) -> Outcome {
+fn fuzz(options: &CiOptions) -> Outcome {
     let (seed, seconds) = (options.fuzz_seed.to_string(), options.fuzz_seconds.to_string());
     let mut whole = Outcome::empty("fuzz");
     for target in FUZZ_TARGETS {
@@ -143,8 +163,8 @@ fn table(outcomes: &[Outcome]) -> String {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Result<Options> {
-        Options::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
+    fn parse(arguments: &[&str]) -> Result<CiOptions> {
+        CiOptions::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -160,7 +180,7 @@ mod tests {
         let error = parse(&["tests"]).err().expect("there is no such step").to_string();
         assert_eq!(
             error,
-            "there is no step `tests`; the steps are fmt, clippy, features, test, doc, build, demo, fuzz"
+            "there is no step `tests`; the steps are fmt, tidy, clippy, features, test, doc, build, demo, oracle, fuzz"
         );
         assert!(parse(&["--fuzz-seconds"]).is_err());
     }

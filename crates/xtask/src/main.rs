@@ -1,11 +1,13 @@
-//! Chores of the project, run as `cargo xtask CHORE`: plain Rust instead of shell scripts, so that they work the same
-//! on every machine that can build the project.
+//! Runs the chores of the project as `cargo xtask CHORE`: plain Rust instead of shell scripts, so that they work the
+//! same on every machine that can build the project.
 //!
 //! Each chore is a module with a `HELP` text and a `run` function, and a line in [`CHORES`].
 
 mod ci;
 mod clients;
 mod conformance;
+mod oracle;
+mod protos;
 mod step;
 mod tidy;
 mod totals;
@@ -15,7 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-/// A chore: its name, its purpose, its help, and its function, which gets the arguments behind the name. `Ok(false)`
+/// A chore: its name, its purpose, its help, and its function, which gets the arguments after the name. `Ok(false)`
 /// means that the chore ran and found something wrong; it has printed the reason.
 struct Chore {
     name: &'static str,
@@ -28,17 +30,29 @@ const CHORES: &[Chore] = &[
     Chore { name: "ci", about: "Run everything that CI runs.", help: ci::HELP, run: ci::run },
     Chore {
         name: "clients",
-        about: "Let P4Runtime clients that others wrote drive a switch.",
+        about: "Run third-party P4Runtime clients against a switch.",
         help: clients::HELP,
         run: clients::run,
     },
     Chore {
         name: "conformance",
-        about: "Hold the project to the test data of p4lang/p4c.",
+        about: "Check the project against the test data of p4lang/p4c.",
         help: conformance::HELP,
         run: conformance::run,
     },
-    Chore { name: "tidy", about: "Check the style that a machine can check.", help: tidy::HELP, run: tidy::run },
+    Chore {
+        name: "oracle",
+        about: "Compare random programs on the reference evaluator and both executors.",
+        help: oracle::HELP,
+        run: oracle::run,
+    },
+    Chore {
+        name: "protos",
+        about: "Generate code from the protobuf interface files.",
+        help: protos::HELP,
+        run: protos::run,
+    },
+    Chore { name: "tidy", about: "Check style rules.", help: tidy::HELP, run: tidy::run },
 ];
 
 fn main() -> ExitCode {
@@ -52,7 +66,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(chore) = CHORES.iter().find(|chore| chore.name == first) else {
-        eprintln!("error: there is no chore `{first}`\n\n{}", overview());
+        eprintln!("error: unknown chore `{first}`\n\n{}", overview());
         return ExitCode::from(2);
     };
     if rest.iter().any(|argument| matches!(argument.as_str(), "--help" | "-h")) {
@@ -75,7 +89,7 @@ fn overview() -> String {
     for chore in CHORES {
         text += &format!("  {:<12} {}\n", chore.name, chore.about);
     }
-    text + "\n`cargo xtask CHORE --help` tells more about one.\n"
+    text + "\n`cargo xtask CHORE --help` describes one.\n"
 }
 
 /// The root of the workspace.

@@ -1,4 +1,4 @@
-//! Numbers of tests that passed, failed and were skipped, from the output of `cargo test` and the log of skipped tests.
+//! Counts tests that passed, failed and were skipped, from the output of `cargo test` and the log of skipped tests.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,16 @@ pub struct Totals {
     failed: usize,
     ignored: usize,
     skipped: usize,
+    failures: Vec<String>,
 }
 
 impl Totals {
-    /// Adds a line of `cargo test`: `test result: ok. 12 passed; 0 failed; 1 ignored; ...`. Other lines are ignored.
+    /// Adds a line of `cargo test`: `test result: ok. 12 passed; 0 failed; 1 ignored; ...`, or the name of a test that
+    /// failed. Other lines are ignored.
     pub fn read(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.trim_end().strip_suffix(" ... FAILED")) {
+            self.failures.push(name.to_owned());
+        }
         let Some(counts) = line.strip_prefix("test result: ") else { return };
         let words: Vec<&str> = counts.split_whitespace().collect();
         for pair in words.windows(2) {
@@ -38,6 +43,11 @@ impl Totals {
     /// Tests that ran and passed.
     pub fn passed(&self) -> usize {
         self.succeeded.saturating_sub(self.skipped)
+    }
+
+    /// Names of the tests that failed.
+    pub fn failures(&self) -> &[String] {
+        &self.failures
     }
 
     /// Tests that did not run.
@@ -92,8 +102,10 @@ mod tests {
         let mut totals = Totals::default();
         totals.read("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.1s\n");
         totals.read("test lex::strings ... ok");
+        totals.read("test lex::numbers ... FAILED\n");
         totals.read("test result: FAILED. 5 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n");
         assert_eq!(totals.to_string(), "17 passed, 2 failed, 1 skipped");
+        assert_eq!(totals.failures(), ["lex::numbers"]);
     }
 
     #[test]

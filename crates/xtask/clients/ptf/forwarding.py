@@ -37,7 +37,7 @@ class SwitchTest(BaseTest):
         request.arbitration.device_id = 1
         request.arbitration.election_id.low = SwitchTest.election
         self.requests.put(request)
-        assert self.answers.get(timeout=10).arbitration.status.code == 0
+        assert self.answers.get(timeout=60).arbitration.status.code == 0
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=1)
         request.election_id.low = SwitchTest.election
         request.action = p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
@@ -149,7 +149,7 @@ class PacketIn(SwitchTest):
     def runTest(self):
         self.insert("exact_t", b"\x01", "to_cpu", b"\x05")
         testutils.send_packet(self, 3, PACKET)
-        answer = self.answers.get(timeout=10)
+        answer = self.answers.get(timeout=60)
         assert answer.packet.payload == bytes(PACKET)
         assert [field.value for field in answer.packet.metadata] == [b"\x03", b"\x05"]
 

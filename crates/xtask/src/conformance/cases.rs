@@ -1,4 +1,4 @@
-//! Programs of the corpus, and a runner for checks that may fail, panic or hang on any of them.
+//! Lists the programs of the corpus, and runs checks that may fail, panic or hang on any of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// A program that falls short.
-pub struct Fault {
+/// A program that fails.
+pub struct FailedSample {
     /// Its path below the folder of samples.
     pub name: String,
     /// The reason: a summary in one line, and then the details.
@@ -17,7 +17,7 @@ pub struct Fault {
 }
 
 /// Maximum time of one program; one that takes longer counts as one that never ends.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Every P4 program below a folder, in the order of names.
 pub fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
@@ -38,25 +38,25 @@ pub fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Runs `check` on every path, several at once. A path has a fault if `check` returns one, panics, or does not end.
-pub fn faults(
+/// Runs `check` on every path, several at once. A path fails if `check` returns an error, panics, or does not end.
+pub fn failures_of(
     paths: &[PathBuf],
     folder: &Path,
     check: impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static,
-) -> Vec<Fault> {
+) -> Vec<FailedSample> {
     std::panic::set_hook(Box::new(|_| {}));
     let check = Arc::new(check);
     let next = AtomicUsize::new(0);
-    let faults = Mutex::new(Vec::new());
+    let failures = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(reason) = patiently(check.clone(), path.clone()) {
+                    if let Err(reason) = with_timeout(check.clone(), path.clone()) {
                         let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
-                        if let Ok(mut faults) = faults.lock() {
-                            faults.push(Fault { name, reason });
+                        if let Ok(mut failures) = failures.lock() {
+                            failures.push(FailedSample { name, reason });
                         }
                     }
                 }
@@ -64,13 +64,13 @@ pub fn faults(
         }
     });
     let _ = std::panic::take_hook();
-    let mut faults = faults.into_inner().unwrap_or_default();
-    faults.sort_by(|a: &Fault, b| a.name.cmp(&b.name));
-    faults
+    let mut failures = failures.into_inner().unwrap_or_default();
+    failures.sort_by(|a: &FailedSample, b| a.name.cmp(&b.name));
+    failures
 }
 
 /// Runs `check` in a thread of its own, which is left behind if it takes too long.
-fn patiently<F>(check: Arc<F>, path: PathBuf) -> Result<(), String>
+fn with_timeout<F>(check: Arc<F>, path: PathBuf) -> Result<(), String>
 where
     F: Fn(&Path) -> Result<(), String> + Send + Sync + 'static,
 {
@@ -83,5 +83,7 @@ where
         });
         let _ = sender.send(result);
     });
-    receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(format!("does not end in {} s", PATIENCE.as_secs())))
+    receiver
+        .recv_timeout(CASE_TIMEOUT)
+        .unwrap_or_else(|_| Err(format!("does not finish within {} s", CASE_TIMEOUT.as_secs())))
 }

@@ -1,4 +1,4 @@
-//! The yardsticks of the front end: correct programs are accepted, wrong ones are refused where they are wrong.
+//! Computes the rows of the front end: correct programs are accepted, wrong ones are refused where they are wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use diagnostics::{Severity, SourceMap};
 
-use super::cases::{faults, programs};
+use super::cases::{failures_of, programs};
 use super::{Request, Row, checked, errors, front_end};
 
 /// Architectures that the project does not have yet; programs that include one of them do not count.
@@ -16,16 +16,24 @@ const OTHER_ARCHITECTURES: [&str; 5] = ["psa.p4", "pna.p4", "ebpf_model.p4", "ub
 pub fn accepted(request: &Request) -> Result<Row> {
     let folder = request.p4c.join("testdata/p4_16_samples");
     let mut paths = programs(&folder)?;
-    // A file that others include is no program of its own, and need not be valid alone.
+    // A file that others include is not a program of its own, and need not be valid alone.
     paths.retain(|path| {
         let text = std::fs::read(path).unwrap_or_default();
         let is_part = path.components().any(|part| part.as_os_str() == "include");
         !is_part && is_for_us(&String::from_utf8_lossy(&text)) && path.display().to_string().contains(&request.name)
     });
     let total = paths.len();
-    let own = request.alone();
-    let short = faults(&paths, &folder, move |path| checked(&own, path, &mut SourceMap::new()).map(|_| ()));
-    Ok(Row { name: "check", what: "correct programs are accepted", required: 99.0, total, excused: Vec::new(), short })
+    let checkout = request.checkout_only();
+    let failures =
+        failures_of(&paths, &folder, move |path| checked(&checkout, path, &mut SourceMap::new()).map(|_| ()));
+    Ok(Row {
+        name: "check",
+        what: "correct programs are accepted",
+        required: 99.0,
+        total,
+        expected_failures: Vec::new(),
+        failures,
+    })
 }
 
 /// Whether a program's architecture, as far as its own includes show, is one that the project has.
@@ -43,11 +51,11 @@ pub fn refused(request: &Request) -> Result<Row> {
     let mut paths = programs(&folder)?;
     paths.retain(|path| path.display().to_string().contains(&request.name));
     let total = paths.len();
-    let own = request.alone();
+    let checkout = request.checkout_only();
     let goldens = request.p4c.join("testdata/p4_16_errors_outputs");
-    let short = faults(&paths, &folder, move |path| is_refused(&own, &goldens, path));
+    let failures = failures_of(&paths, &folder, move |path| is_refused(&checkout, &goldens, path));
     let what = "wrong programs are refused, at the right line";
-    Ok(Row { name: "errors", what, required: 97.0, total, excused: Vec::new(), short })
+    Ok(Row { name: "errors", what, required: 97.0, total, expected_failures: Vec::new(), failures })
 }
 
 /// A program of the errors must be refused at one of the lines that its golden output names. Where the golden output
@@ -90,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn architectures_are_told_by_includes() {
+    fn architectures_are_detected_by_their_includes() {
         assert!(is_for_us("#include <core.p4>\n#include <v1model.p4>\n"));
         assert!(is_for_us("header h {}\n"));
         assert!(!is_for_us("#include <core.p4>\n#include \"bmv2/psa.p4\"\n"));

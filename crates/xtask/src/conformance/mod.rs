@@ -1,6 +1,6 @@
-//! `cargo xtask conformance`: runs the project on the test data of p4lang/p4c, which is not part of the project.
+//! Runs `cargo xtask conformance`: the project on the test data of p4lang/p4c, which is not part of the project.
 //!
-//! Each yardstick is a module that returns a [`Row`]: the number of programs, and the reasons why some fall short.
+//! Each criterion is a module that returns a [`Row`]: the number of programs, and the reasons why some fail.
 
 mod cases;
 mod check;
@@ -17,40 +17,40 @@ use compiler::Source;
 use diagnostics::{Diagnostics, Severity, SourceMap};
 use v1model::V1Model;
 
-use cases::Fault;
+use cases::FailedSample;
 
 pub const HELP: &str = "\
 Usage: cargo xtask conformance --p4c DIR [--p4c-bm2-ss FILE [--p4test FILE]] [--only ROW] [--name TEXT] [--all]
 
-Runs the project on the test data in a checkout of https://github.com/p4lang/p4c and prints a row for each yardstick:
-how many programs there are, how many do as they should, and the names of those that do not.
+Runs the project on the test data in a checkout of https://github.com/p4lang/p4c and prints a row for each criterion:
+the number of programs, the number that meet it, and the names of those that do not.
 
   --p4c DIR          The checkout.
   --p4c-bm2-ss FILE  p4c's compiler for BMv2, which the row `programs` needs: has it compile the programs for packet
                      subscriptions that the formats in `examples` become, one message a pass, for every kind of tables.
   --p4test FILE      p4c's compiler for no target: `programs` has it compile those that match all messages in one pass.
-  --only ROW         Only this yardstick: check, errors, speed, stf, p4info, programs.
+  --only ROW         Only this row: check, errors, speed, stf, p4info, programs.
   --name TEXT        Only programs whose path contains this.
-  --all              Print the whole of what is wrong with a program, not only its first line.
+  --all              Print the whole reason of a failure, not only its first line.
 ";
 
-/// A yardstick's result.
+/// The result of a criterion.
 pub struct Row {
     name: &'static str,
     what: &'static str,
     /// The share of programs that is required, in percent.
     required: f64,
     total: usize,
-    /// Programs that are known to fall short, and why; the share is computed as if they did not.
-    excused: Vec<(String, String)>,
-    short: Vec<Fault>,
+    /// Programs that are known to fail, and why; the share is computed as if they passed.
+    expected_failures: Vec<(String, String)>,
+    failures: Vec<FailedSample>,
 }
 
 impl Row {
     fn share(&self) -> f64 {
         match self.total {
             0 => 0.0,
-            total => 100.0 * (total - self.short.len()) as f64 / total as f64,
+            total => 100.0 * (total - self.failures.len()) as f64 / total as f64,
         }
     }
 
@@ -67,25 +67,25 @@ pub struct Request {
     compiler: Option<PathBuf>,
     /// p4c's compiler for no target.
     no_target: Option<PathBuf>,
-    /// The only yardstick to run, if any.
+    /// The only criterion to check, if any.
     only: Option<String>,
     /// Text that the paths of programs must contain.
     name: String,
-    /// Whether all details of a program that falls short are printed.
+    /// Whether all details of a failure are printed.
     all: bool,
 }
 
 impl Request {
-    /// The checkout alone, for what runs on several threads.
-    fn alone(&self) -> Request {
+    /// Returns a request with the checkout but no other option, for functions that run on several threads.
+    fn checkout_only(&self) -> Request {
         Request { p4c: self.p4c.clone(), compiler: None, no_target: None, only: None, name: String::new(), all: true }
     }
 }
 
-/// A yardstick's name and the function that returns its row.
-type Yardstick = (&'static str, fn(&Request) -> Result<Row>);
+/// A criterion's name and the function that returns its row.
+type Criterion = (&'static str, fn(&Request) -> Result<Row>);
 
-const YARDSTICKS: &[Yardstick] = &[
+const CRITERIA: &[Criterion] = &[
     ("check", check::accepted),
     ("errors", check::refused),
     ("speed", speed::row),
@@ -94,41 +94,41 @@ const YARDSTICKS: &[Yardstick] = &[
     ("programs", programs::row),
 ];
 
-/// Prints the rows. `Ok(false)` if a yardstick is not met.
+/// Prints the rows. Returns false if a criterion is not met.
 pub fn run(arguments: &[String]) -> Result<bool> {
     let request = request(arguments)?;
     let has_all = |name: &str| name != "programs" || request.compiler.is_some();
-    let wanted = |(name, _): &&Yardstick| request.only.as_deref().map_or(has_all(name), |only| only == *name);
+    let wanted = |(name, _): &&Criterion| request.only.as_deref().map_or(has_all(name), |only| only == *name);
     let mut rows = Vec::new();
-    for (name, row) in YARDSTICKS.iter().filter(wanted) {
+    for (name, row) in CRITERIA.iter().filter(wanted) {
         eprintln!("{name} ...");
         rows.push(row(&request)?);
     }
     if rows.is_empty() {
-        let names: Vec<&str> = YARDSTICKS.iter().map(|(name, _)| *name).collect();
-        bail!("there is no such yardstick; there are: {}", names.join(", "));
+        let names: Vec<&str> = CRITERIA.iter().map(|(name, _)| *name).collect();
+        bail!("unknown row; the rows are {}", names.join(", "));
     }
     for row in &rows {
-        for Fault { name, reason } in &row.short {
+        for FailedSample { name, reason } in &row.failures {
             let reason = if request.all { reason.trim_end() } else { reason.lines().next().unwrap_or_default() };
             println!("{}: {name}: {reason}", row.name);
         }
-        for (name, reason) in &row.excused {
-            println!("{}: {name}: excused: {reason}", row.name);
+        for (name, reason) in &row.expected_failures {
+            println!("{}: {name}: expected failure: {reason}", row.name);
         }
     }
-    println!("\n{:<8} {:>6} {:>6} {:>8} {:>8} {:>8}  what", "", "total", "good", "excused", "share", "needed");
+    println!("\n{:<8} {:>6} {:>6} {:>8} {:>8} {:>8}  what", "", "total", "good", "expected", "share", "needed");
     for row in &rows {
         println!(
             "{:<8} {:>6} {:>6} {:>8} {:>7.1}% {:>7.1}%  {}{}",
             row.name,
             row.total,
-            row.total - row.short.len() - row.excused.len(),
-            row.excused.len(),
+            row.total - row.failures.len() - row.expected_failures.len(),
+            row.expected_failures.len(),
             row.share(),
             row.required,
             row.what,
-            if row.is_met() { "" } else { "  <-- falls short" }
+            if row.is_met() { "" } else { "  <-- not met" }
         );
     }
     Ok(rows.iter().all(Row::is_met))

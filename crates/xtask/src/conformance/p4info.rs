@@ -1,4 +1,4 @@
-//! The yardstick of P4Info: v1model programs for which p4c's repository has the P4Info that p4c generates.
+//! Computes the row of P4Info: v1model programs for which p4c's repository has the P4Info that p4c generates.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,13 +9,13 @@ use diagnostics::{Diagnostics, SourceMap};
 use p4info::P4Info;
 use p4runtime_proto::config::Preamble;
 
-use super::cases::faults;
+use super::cases::failures_of;
 use super::{Request, Row, checked, errors};
 
 /// Programs whose P4Info differs on purpose, and why.
-const EXCUSED: [(&str, &str); 1] = [(
+const EXPECTED_FAILURES: [(&str, &str); 1] = [(
     "issue2735-bmv2.p4",
-    "p4c leaves out a register because its optimiser dropped it; the program declares it, so it is there",
+    "p4c omits a register that its optimiser removed; the program declares it, so it is included",
 )];
 
 const ENDING: &str = ".p4info.txtpb";
@@ -30,16 +30,16 @@ pub fn row(request: &Request) -> Result<Row> {
         .filter(|path| path.display().to_string().contains(&request.name))
         .collect();
     let total = paths.len();
-    let own = request.alone();
-    let mut short = faults(&paths, &folder, move |path| agrees(&own, path));
-    let differs = |name: &str| short.iter().any(|fault| fault.name == name);
-    let excused: Vec<(String, String)> = EXCUSED
+    let checkout = request.checkout_only();
+    let mut failures = failures_of(&paths, &folder, move |path| agrees(&checkout, path));
+    let differs = |name: &str| failures.iter().any(|failure| failure.name == name);
+    let expected_failures: Vec<(String, String)> = EXPECTED_FAILURES
         .iter()
         .filter(|(name, _)| differs(name))
         .map(|(name, why)| ((*name).to_owned(), (*why).to_owned()))
         .collect();
-    short.retain(|fault| !excused.iter().any(|(name, _)| *name == fault.name));
-    Ok(Row { name: "p4info", what: "P4Info equals p4c's", required: 99.0, total, excused, short })
+    failures.retain(|failure| !expected_failures.iter().any(|(name, _)| *name == failure.name));
+    Ok(Row { name: "p4info", what: "P4Info equals p4c's", required: 99.0, total, expected_failures, failures })
 }
 
 /// Programs whose P4Info was made for v1model, as paths below `folder`.
@@ -107,7 +107,7 @@ pub fn differences(found: &P4Info, wanted: &P4Info) -> Vec<String> {
     one("externs", &found.externs, &wanted.externs, &mut out);
     one("type_info", &found.type_info, &wanted.type_info, &mut out);
     if out.is_empty() && found != wanted {
-        out.push("objects stand in another order".to_owned());
+        out.push("objects are in a different order".to_owned());
     }
     out
 }
@@ -130,7 +130,7 @@ fn objects<T: PartialEq + Debug>(
         list.iter().enumerate().map(|(at, object)| (name(object), at)).collect()
     };
     if found.len() != by_name(found).len() {
-        out.push(format!("{what}: a name is given twice"));
+        out.push(format!("{what}: duplicate name"));
     }
     let wanted_by_name = by_name(wanted);
     for object in found {

@@ -1,5 +1,5 @@
-//! The yardstick of programs for packet subscriptions: p4c compiles the programs generated from formats, for every kind
-//! of tables, and its P4Info of them equals ours.
+//! Computes the row of programs for packet subscriptions: p4c compiles the programs generated from formats, for every
+//! kind of tables, and its P4Info of them equals ours.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use p4runtime_proto::config::P4Info;
 use subscribe::{ColumnLayout, TargetCapabilities, Wide};
 use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
-use super::cases::{Fault, programs};
+use super::cases::{FailedSample, programs};
 use super::{Request, Row, checked, errors, p4info};
 
 /// Folders that hold formats.
@@ -94,14 +94,14 @@ pub fn row(request: &Request) -> Result<Row> {
         formats()?.into_iter().filter(|path| path.display().to_string().contains(&request.name)).collect();
     let folder = std::env::temp_dir().join(format!("triplane-xtask-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let (mut total, mut short) = (0, Vec::new());
+    let (mut total, mut failures) = (0, Vec::new());
     for path in &paths {
         let shown = path.strip_prefix(crate::root()).unwrap_or(path).display();
         let source = match Source::read(request, path) {
             Ok(source) => source,
             Err(reason) => {
                 total += 1;
-                short.push(Fault { name: shown.to_string(), reason });
+                failures.push(FailedSample { name: shown.to_string(), reason });
                 continue;
             }
         };
@@ -121,13 +121,13 @@ pub fn row(request: &Request) -> Result<Row> {
             total += usize::from(agreed != Ok(false));
             if let Err(reason) = agreed {
                 let name = [shown.to_string().as_str(), variant.flags, compiler.shape].join(" ");
-                short.push(Fault { name: name.trim_end().to_owned(), reason });
+                failures.push(FailedSample { name: name.trim_end().to_owned(), reason });
             }
         }
     }
     std::fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     let what = "p4c compiles programs for subscriptions, and its P4Info equals ours";
-    Ok(Row { name: "programs", what, required: 100.0, total, excused: Vec::new(), short })
+    Ok(Row { name: "programs", what, required: 100.0, total, expected_failures: Vec::new(), failures })
 }
 
 /// Programs with annotations for rules and no package.

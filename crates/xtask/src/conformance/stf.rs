@@ -1,15 +1,15 @@
-//! The yardstick of packet tests: v1model programs that have one.
+//! Computes the STF row of the conformance report: p4c's v1model samples that come with an `.stf` test.
 
 use std::path::Path;
 
 use anyhow::Result;
 use diagnostics::{Diagnostics, SourceMap};
 
-use super::cases::{faults, programs};
+use super::cases::{failures_of, programs};
 use super::{Request, Row, compiled, errors};
 
-/// Programs that need not pass: a path and why, a line each.
-const EXCUSED: &str = include_str!("stf.excused");
+/// Known failures, one `path: reason` per line.
+const EXPECTED_FAILURES: &str = include_str!("stf.expected_failures");
 
 /// Runs every packet test.
 pub fn row(request: &Request) -> Result<Row> {
@@ -20,14 +20,21 @@ pub fn row(request: &Request) -> Result<Row> {
         wanted && path.with_extension("stf").exists() && is_v1model(path)
     });
     let total = paths.len();
-    let own = request.alone();
-    let mut short = faults(&paths, &folder, move |path| passes(&own, path));
-    let excuses = EXCUSED.lines().filter_map(|line| line.split_once(": "));
-    let excuses: Vec<(String, String)> = excuses.map(|(name, why)| (name.to_owned(), why.to_owned())).collect();
-    let excused =
-        excuses.into_iter().filter(|(name, _)| short.iter().any(|fault| fault.name == *name)).collect::<Vec<_>>();
-    short.retain(|fault| !excused.iter().any(|(name, _)| *name == fault.name));
-    Ok(Row { name: "stf", what: "packet tests of v1model programs pass", required: 100.0, total, excused, short })
+    let checkout = request.checkout_only();
+    let mut failures = failures_of(&paths, &folder, move |path| passes(&checkout, path));
+    let known = EXPECTED_FAILURES.lines().filter_map(|line| line.split_once(": "));
+    let known = known.map(|(name, why)| (name.to_owned(), why.to_owned()));
+    let expected_failures: Vec<(String, String)> =
+        known.filter(|(name, _)| failures.iter().any(|failure| failure.name == *name)).collect();
+    failures.retain(|failure| !expected_failures.iter().any(|(name, _)| *name == failure.name));
+    Ok(Row {
+        name: "stf",
+        what: "packet tests of v1model programs pass",
+        required: 100.0,
+        total,
+        expected_failures,
+        failures,
+    })
 }
 
 fn is_v1model(path: &Path) -> bool {

@@ -11,7 +11,7 @@ const BANNED: &[(&str, &str)] = &[
     ("otherwise than", "use `unlike`"),
     ("of which", "use two sentences"),
     ("whoever", "name the client, user or caller"),
-    ("whatever else", "name it"),
+    ("whatever else", "be specific"),
     ("patience", "it is a timeout"),
 ];
 
@@ -45,7 +45,7 @@ pub fn check_rust(file: &str, text: &str, findings: &mut Vec<Finding>) -> Counte
     }
     let lines = text.lines().count();
     if lines > MAX_LINES {
-        let message = format!("{lines} lines; split it by meaning (at most {MAX_LINES})");
+        let message = format!("{lines} lines; the maximum is {MAX_LINES}: split it by meaning");
         findings.push(Finding::new(file, 0, message));
     }
     counters
@@ -71,7 +71,7 @@ pub fn check_markdown(file: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether a doc comment begins with a question word. "Whether" is right for a bool, and is counted by the share.
+/// Whether a doc comment begins with a question word. "Whether" is right for a bool and is not counted.
 fn is_question(doc: &str) -> bool {
     let first = doc.split(|c: char| !c.is_alphabetic()).next().unwrap_or("");
     QUESTION_WORDS.contains(&first) && first != "Whether"
@@ -139,7 +139,7 @@ mod tests {
         let (_, findings) = rust(&format!("// {long}\nlet a = \"{long}\";\n"));
         assert_eq!(findings, ["a.rs:1: a comment of more than 120 columns"]);
         let (_, findings) = rust(&"fn a() {}\n".repeat(MAX_LINES + 1));
-        assert_eq!(findings, ["a.rs: 601 lines; split it by meaning (at most 600)"]);
+        assert_eq!(findings, ["a.rs: 601 lines; the maximum is 600: split it by meaning"]);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! `cargo xtask tidy`: the part of the project's style that a machine can check.
+//! Runs `cargo xtask tidy`: checks the part of the project's style that a machine can check.
 //!
 //! | check | rule |
 //! |---|---|
 //! | width | comments and Markdown have at most 120 columns; table rows, links and code blocks may be longer |
 //! | length | a source file has at most 600 lines |
 //! | words | comments and Markdown use none of the banned words |
-//! | openers | at most 5 % of a crate's doc comments begin with What, How, Whether, Who, Where, Which or Why |
+//! | openers | at most 5 % of a crate's doc comments begin with What, How, Who, Where, Which or Why |
 //! | names | a type name is defined in at most three crates |
-//! | subjects | commit subjects since the last tag are `area: imperative`, at most 72 characters |
+//! | subjects | commit subjects since the last tag, and since this rule, are `area: imperative`, at most 72 characters |
 //!
 //! Foreign interface files (`.proto`) and test data are not checked. The checks are pure functions from a file's text
 //! to findings; this module reads the files.
@@ -17,7 +17,6 @@ mod commits;
 mod names;
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
@@ -25,11 +24,11 @@ use anyhow::{Context, Result, ensure};
 pub const HELP: &str = "\
 Usage: cargo xtask tidy [OPTIONS]
 
-Checks line width, file length, banned words, the openers of doc comments, type names that mean several things, and the
-subjects of the commits since the last tag. Lists every finding with its file and line.
+Checks line width, file length, banned words, the openers of doc comments, ambiguous type names, and the subjects of the
+commits since the last tag. Lists every finding with its file and line.
 
 Options:
-  --counters   Print the counters of every crate, too
+  --counters   Also print the counters of every crate
 ";
 
 /// Longest line of a comment or of Markdown, in columns.
@@ -76,15 +75,15 @@ struct Counters {
 pub fn run(arguments: &[String]) -> Result<bool> {
     let mut show_counters = false;
     for argument in arguments {
-        ensure!(argument == "--counters", "there is no option `{argument}`; see `cargo xtask tidy --help`");
+        ensure!(argument == "--counters", "unknown option `{argument}`; see `cargo xtask tidy --help`");
         show_counters = true;
     }
     let mut findings = Vec::new();
     let mut crates: BTreeMap<String, Counters> = BTreeMap::new();
     let mut definitions = names::Definitions::default();
-    for file in tracked_files()? {
-        // A file that was deleted and not yet committed is still tracked.
-        let Ok(text) = std::fs::read_to_string(crate::root().join(&file)) else { continue };
+    for file in source_files()? {
+        let path = crate::root().join(&file);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         if file.ends_with(".md") {
             findings.extend(comments::check_markdown(&file, &text));
         } else if file.ends_with(".rs") {
@@ -119,16 +118,27 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     Ok(findings.is_empty())
 }
 
-/// Returns the tracked Rust and Markdown files that the rules apply to.
-fn tracked_files() -> Result<Vec<String>> {
-    let output = Command::new("git")
-        .args(["ls-files", "*.rs", "*.md"])
-        .current_dir(crate::root())
-        .output()
-        .context("cannot run git")?;
-    ensure!(output.status.success(), "git ls-files failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    let files = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
-    Ok(files.lines().filter(|file| !file.contains("/testdata/")).map(str::to_owned).collect())
+/// Returns the Rust and Markdown files that the rules apply to: all but test data, generated code and build results.
+fn source_files() -> Result<Vec<String>> {
+    let root = crate::root();
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let unreadable = || format!("cannot read {}", folder.display());
+        for entry in std::fs::read_dir(&folder).with_context(unreadable)? {
+            let path = entry.with_context(unreadable)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_build_result = path.join("CACHEDIR.TAG").exists();
+            let is_data = matches!(name, "testdata" | "generated");
+            if path.is_dir() && !path.is_symlink() && !name.starts_with('.') && !is_data && !is_build_result {
+                folders.push(path);
+            } else if path.is_file() && (name.ends_with(".rs") || name.ends_with(".md")) {
+                files.extend(path.strip_prefix(root)?.to_str().map(str::to_owned));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// Returns the crate that a file belongs to: `crates/NAME/…` to `NAME`, `fuzz/…` to `fuzz`.

@@ -1,4 +1,4 @@
-//! Type names that stand for different things.
+//! Reports type names that stand for different things.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::Finding;
 const MAX_CRATES: usize = 3;
 
 /// Names that every crate may define: conventions of Rust, not concepts of the project.
-const CONVENTIONS: &[&str] = &["Error", "Result", "Iter", "Item", "Output", "Target", "Err", "Value", "IntoIter"];
+const CONVENTIONS: &[&str] = &["Error", "Result", "Iter", "Item", "Output", "Err", "IntoIter"];
 
 /// The crates that define each type name.
 #[derive(Debug, Default)]
