@@ -50,7 +50,7 @@ A failure is made small, written to fuzz/artifacts/, and shown with the command 
 ";
 
 /// The parsed command line.
-pub struct Options {
+pub struct FuzzOptions {
     /// One of [`targets::NAMES`].
     pub target: String,
     /// Seed of the random number generator.
@@ -84,11 +84,11 @@ pub enum Mode {
     Print,
 }
 
-impl Options {
-    fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
+impl FuzzOptions {
+    fn parse(arguments: impl Iterator<Item = String>) -> Result<FuzzOptions> {
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
         let until = Until::Elapsed(Duration::from_secs(30));
-        let mut options = Options { target: String::new(), seed, until, mode: Mode::Supervise };
+        let mut options = FuzzOptions { target: String::new(), seed, until, mode: Mode::Supervise };
         let mut rest = arguments;
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().with_context(|| format!("{argument} needs a value"));
@@ -113,12 +113,13 @@ impl Options {
 }
 
 fn main() -> ExitCode {
+    jit::verify_code();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.is_empty() || arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
-    let options = match Options::parse(arguments.into_iter()) {
+    let options = match FuzzOptions::parse(arguments.into_iter()) {
         Ok(options) => options,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::Options;
+use crate::FuzzOptions;
 use crate::supervise::{Failure, run_once};
 
 /// Maximum time spent on shrinking one input.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SHRINK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Cuts an input into pieces.
 type Split = fn(&[u8]) -> Vec<&[u8]>;
@@ -17,7 +17,7 @@ type Split = fn(&[u8]) -> Vec<&[u8]>;
 /// The smallest input found that fails as `failure` does.
 pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> Result<Vec<u8>> {
     let mut best = input.to_vec();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + SHRINK_TIMEOUT;
     let fails = |candidate: &[u8]| -> Result<bool> {
         std::fs::write(scratch, candidate).with_context(|| format!("cannot write {}", scratch.display()))?;
         Ok(run_once(target, scratch)?.is_some_and(|found| found.kind == failure.kind))
@@ -51,7 +51,7 @@ pub fn shrink(target: &str, input: &[u8], failure: &Failure, scratch: &Path) -> 
 }
 
 /// `--shrink FILE`
-pub fn run(options: &Options, file: &Path) -> Result<bool> {
+pub fn run(options: &FuzzOptions, file: &Path) -> Result<bool> {
     let input = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let Some(failure) = run_once(&options.target, file)? else { bail!("{} does not fail", file.display()) };
     let small = shrink(&options.target, &input, &failure, &file.with_extension("shrinking"))?;

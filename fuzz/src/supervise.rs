@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::{Options, Until, corpus, shrink};
+use crate::{FuzzOptions, Until, corpus, shrink};
 
 /// Maximum address space of a worker, in KiB: an input that needs more is a finding.
 const MEMORY_KIB: u32 = 4 << 20;
@@ -55,7 +55,7 @@ pub fn run_once(target: &str, input: &Path) -> Result<Option<Failure>> {
 }
 
 /// Runs rounds in a child. False if an input failed.
-pub fn run(options: &Options) -> Result<bool> {
+pub fn run(options: &FuzzOptions) -> Result<bool> {
     let target = options.target.as_str();
     let artifacts = corpus::root().join("fuzz/artifacts");
     fs::create_dir_all(&artifacts).with_context(|| format!("cannot make {}", artifacts.display()))?;

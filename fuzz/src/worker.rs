@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::random::Random;
 use crate::targets;
-use crate::{Options, Until, corpus};
+use crate::{FuzzOptions, Until, corpus};
 
 /// Stack size of a round, in bytes: a thread's default. A recursion too deep for it is a finding.
 const STACK_BYTES: usize = 2 << 20;
@@ -23,7 +23,7 @@ const HUNG: i32 = 70;
 
 /// State that a worker's two threads share.
 #[derive(Default)]
-struct Clock {
+struct RoundProgress {
     /// Number of the current round.
     round: AtomicU64,
     /// Inputs that reached something new.
@@ -31,10 +31,10 @@ struct Clock {
 }
 
 /// Runs rounds until it is time to stop. A failure ends the process.
-pub fn run(options: &Options, current: &Path) -> Result<bool> {
+pub fn run(options: &FuzzOptions, current: &Path) -> Result<bool> {
     let mut file = File::create(current).with_context(|| format!("cannot write {}", current.display()))?;
     let (name, seed, until) = (options.target.clone(), options.seed, options.until);
-    watched(true, move |clock| {
+    watched(true, move |progress| {
         let mut target = targets::open(&name);
         let mut random = Random::new(seed);
         let mut write = |input: &[u8]| {
@@ -46,12 +46,12 @@ pub fn run(options: &Options, current: &Path) -> Result<bool> {
         let mut seen: HashSet<u64> = HashSet::new();
         let mut rounds = 0;
         for input in target.seeds().into_iter().chain(corpus::regressions(&name)) {
-            clock.round.fetch_add(1, Ordering::Relaxed);
+            progress.round.fetch_add(1, Ordering::Relaxed);
             write(&input);
             seen.extend(target.run(&input));
         }
         loop {
-            clock.round.fetch_add(1, Ordering::Relaxed);
+            progress.round.fetch_add(1, Ordering::Relaxed);
             let enough = match until {
                 Until::Elapsed(time) => started.elapsed() >= time,
                 Until::Rounds(most) => rounds >= most,
@@ -66,14 +66,14 @@ pub fn run(options: &Options, current: &Path) -> Result<bool> {
             if reached.iter().any(|feature| !seen.contains(feature)) {
                 seen.extend(reached);
                 target.keep(input);
-                clock.kept.fetch_add(1, Ordering::Relaxed);
+                progress.kept.fetch_add(1, Ordering::Relaxed);
             }
         }
     })
 }
 
 /// Runs one input in this process.
-pub fn replay(options: &Options, file: &Path) -> Result<bool> {
+pub fn replay(options: &FuzzOptions, file: &Path) -> Result<bool> {
     let input = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let name = options.target.clone();
     watched(false, move |_| {
@@ -83,7 +83,7 @@ pub fn replay(options: &Options, file: &Path) -> Result<bool> {
 }
 
 /// Prints one input.
-pub fn print(options: &Options) -> Result<bool> {
+pub fn print(options: &FuzzOptions) -> Result<bool> {
     let input = targets::open(&options.target).generate(&mut Random::new(options.seed));
     std::io::stdout().write_all(&input)?;
     Ok(true)
@@ -91,35 +91,35 @@ pub fn print(options: &Options) -> Result<bool> {
 
 /// Runs `work` on a thread of its own, ends the process if a round takes too long, and reports progress to the
 /// supervisor. A panic's message has been printed when this returns false.
-fn watched(tell: bool, work: impl FnOnce(Arc<Clock>) + Send + 'static) -> Result<bool> {
-    let clock = Arc::new(Clock::default());
-    let theirs = clock.clone();
+fn watched(reports: bool, work: impl FnOnce(Arc<RoundProgress>) + Send + 'static) -> Result<bool> {
+    let progress = Arc::new(RoundProgress::default());
+    let theirs = progress.clone();
     let builder = std::thread::Builder::new().name("round".to_owned()).stack_size(STACK_BYTES);
     let thread = builder.spawn(move || work(theirs)).context("cannot start a thread")?;
-    let mut last = (clock.round.load(Ordering::Relaxed), Instant::now());
-    let mut told = Instant::now();
+    let mut last = (progress.round.load(Ordering::Relaxed), Instant::now());
+    let mut reported = Instant::now();
     while !thread.is_finished() {
         std::thread::sleep(Duration::from_millis(5));
-        let round = clock.round.load(Ordering::Relaxed);
+        let round = progress.round.load(Ordering::Relaxed);
         if round != last.0 {
             last = (round, Instant::now());
         } else if last.1.elapsed() > ROUND_LIMIT {
             eprintln!("hang: one input takes more than {} s", ROUND_LIMIT.as_secs());
             std::process::exit(HUNG);
         }
-        if tell && told.elapsed() > Duration::from_millis(250) {
-            report(&clock);
-            told = Instant::now();
+        if reports && reported.elapsed() > Duration::from_millis(250) {
+            report(&progress);
+            reported = Instant::now();
         }
     }
-    if tell {
-        report(&clock);
+    if reports {
+        report(&progress);
     }
     Ok(thread.join().is_ok())
 }
 
-fn report(clock: &Clock) {
-    let (round, kept) = (clock.round.load(Ordering::Relaxed), clock.kept.load(Ordering::Relaxed));
+fn report(progress: &RoundProgress) {
+    let (round, kept) = (progress.round.load(Ordering::Relaxed), progress.kept.load(Ordering::Relaxed));
     println!("rounds {} kept {kept}", round.saturating_sub(1));
 }
 

@@ -333,9 +333,10 @@ impl Generator<'_> {
                 let kind = if self.ingress { "I2E" } else { "E2E" };
                 let (session, list) = (self.random.below(3), self.random.between(1, 3));
                 let plain = self.random.one_in(2);
-                self.line(match plain {
-                    true => format!("clone(CloneType.{kind}, {session});"),
-                    false => format!("clone_preserving_field_list(CloneType.{kind}, {session}, {list});"),
+                self.line(if plain {
+                    format!("clone(CloneType.{kind}, {session});")
+                } else {
+                    format!("clone_preserving_field_list(CloneType.{kind}, {session}, {list});")
                 });
             }
             7 => {

@@ -185,10 +185,7 @@ impl Generator<'_> {
     pub(super) fn arguments(&mut self, params: &[(Ty, bool)], depth: usize) -> Option<String> {
         let mut texts: Vec<String> = Vec::new();
         for (ty, writable) in params {
-            texts.push(match writable {
-                true => self.place(*ty, true)?.text,
-                false => self.expr(*ty, depth.min(2)),
-            });
+            texts.push(if *writable { self.place(*ty, true)?.text } else { self.expr(*ty, depth.min(2)) });
         }
         Some(texts.join(", "))
     }

@@ -54,7 +54,7 @@ struct Place {
     writable: bool,
 }
 
-/// A header type: its name, its fields, and the widest a variable field may be.
+/// A header type: its name, its fields, and the widest a varbit field may be.
 struct HeaderType {
     name: String,
     fields: Vec<(String, Ty)>,

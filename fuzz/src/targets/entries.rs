@@ -32,7 +32,7 @@ impl Format for EntriesFile {
     }
 
     fn read(&self, map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Option<::entries_file::Entries> {
-        ::entries_file::parse(map, file, &self.program, diagnostics)
+        ::entries_file::parse(map, file, &self.program, v1model::MAX_PORT.into(), diagnostics)
     }
 
     fn hold(&self, entries: ::entries_file::Entries, reached: &mut Reached) {

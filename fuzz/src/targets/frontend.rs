@@ -1,10 +1,10 @@
 //! P4 text through everything that reads it: preprocessor, parser, checker, compiler, and the IR's own validator.
 
-use compiler::{Architecture, NoFiles};
+use compiler::Architecture;
 use diagnostics::{Diagnostics, SourceMap};
 use v1model::V1Model;
 
-use super::{Reached, Target};
+use super::{FuzzTarget, Reached};
 use crate::random::Random;
 use crate::{corpus, program, worker};
 
@@ -23,9 +23,10 @@ pub struct Compiled {
 /// Compiles a program, and checks what each stage promises about findings.
 pub fn compile(text: &str) -> Compiled {
     // Files that are included come with the input or not at all: an input means the same on every machine.
-    let options = p4::Options { builtin: V1Model.includes().to_vec(), ..p4::Options::default() };
+    let options =
+        p4::PreprocessorOptions { builtin: V1Model.includes().to_vec(), ..p4::PreprocessorOptions::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "fuzz.p4", text, &options, &NoFiles, &mut diagnostics);
+    let ast = p4::parse(&mut map, "fuzz.p4", text, &options, &p4::NoFiles, &mut diagnostics);
     let syntax = diagnostics.error_count();
     // Programs with syntax errors are checked, too: the checker must cope with the result of the parser's recovery.
     let typed = p4::check(&ast, &map, &mut diagnostics);
@@ -63,7 +64,7 @@ impl Frontend {
     }
 }
 
-impl Target for Frontend {
+impl FuzzTarget for Frontend {
     fn seeds(&self) -> Vec<Vec<u8>> {
         self.inputs.clone()
     }

@@ -20,7 +20,7 @@ use crate::random::Random;
 pub const NAMES: [&str; 7] = ["frontend", "ir", "packets", "entries", "pcap", "p4runtime", "rules"];
 
 /// A target.
-pub trait Target {
+pub trait FuzzTarget {
     /// Inputs to run as they are, before any other.
     fn seeds(&self) -> Vec<Vec<u8>> {
         Vec::new()
@@ -38,7 +38,7 @@ pub trait Target {
 }
 
 /// The target with this name, one of [`NAMES`].
-pub fn open(name: &str) -> Box<dyn Target> {
+pub fn open(name: &str) -> Box<dyn FuzzTarget> {
     match name {
         "frontend" => Box::new(frontend::Frontend::new()),
         "ir" => Box::new(ir::target()),

@@ -1,42 +1,15 @@
 //! Calls of controllers, as scripts of messages: the server executes or refuses each request, and its state is what it
 //! reports. The properties that must hold are in `p4runtime_server::testing`.
 
-use std::sync::{Arc, OnceLock};
+#[path = "../../../crates/p4runtime_server/tests/it/v1model_target.rs"]
+mod v1model_target;
 
-use ::p4runtime_server::testing::{EVERY, P4Info, TestTarget, script};
-use ::switch::BuildError;
-use compiler::{Architecture, Source};
-use ir::Program;
-use v1model::{Config, Executor, Switch, V1Model};
+use ::p4runtime_server::testing::script;
 
-use super::{Reached, Target};
+use super::{FuzzTarget, Reached};
 use crate::random::Random;
 use crate::{mutate, worker};
-
-/// The interpreter of v1model.
-struct V1ModelTarget;
-
-impl TestTarget for V1ModelTarget {
-    type Switch = Switch;
-
-    fn architecture() -> &'static dyn Architecture {
-        &V1Model
-    }
-
-    fn every() -> (Arc<Program>, P4Info) {
-        static COMPILED: OnceLock<(Arc<Program>, P4Info)> = OnceLock::new();
-        let compile = || {
-            let compiled = compiler::expect_program(&Source::without_files("every.p4", EVERY), &V1Model);
-            (Arc::new(compiled.ir), compiled.p4info)
-        };
-        COMPILED.get_or_init(compile).clone()
-    }
-
-    fn build(program: Arc<Program>) -> Result<Switch, BuildError> {
-        let config = Config { executor: Executor::Interpreter, ..Config::with_ports(4) };
-        Ok(Switch::new(program, config)?)
-    }
-}
+use v1model_target::V1ModelTarget;
 
 /// Scripts of calls.
 pub struct Calls {
@@ -50,7 +23,7 @@ impl Calls {
     }
 }
 
-impl Target for Calls {
+impl FuzzTarget for Calls {
     fn seeds(&self) -> Vec<Vec<u8>> {
         self.inputs.clone()
     }

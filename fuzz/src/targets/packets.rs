@@ -22,7 +22,7 @@ use engine::{ActionCall, EntryError, TableEntry};
 use ir::{KeyValue, MatchKind, Program};
 use v1model::{Config, Switch};
 
-use super::{Reached, Target, frontend};
+use super::{FuzzTarget, Reached, frontend};
 use crate::random::Random;
 use crate::{corpus, program};
 
@@ -175,9 +175,10 @@ fn key_value(kind: MatchKind, width: u32, signed: bool, random: &mut Random) -> 
         MatchKind::Range => {
             let other = value(width, random);
             // Signed numbers of one sign are ordered as unsigned ones are; of two, the negative comes first.
-            let swap = match signed && bits.sign_bit() != other.sign_bit() {
-                true => other.sign_bit(),
-                false => other.to_big() < bits.to_big(),
+            let swap = if signed && bits.sign_bit() != other.sign_bit() {
+                other.sign_bit()
+            } else {
+                other.to_big() < bits.to_big()
             };
             let (low, high) = if swap { (other, bits) } else { (bits, other) };
             KeyValue::Range(low, high)
@@ -277,7 +278,7 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     if text.len().is_multiple_of(2) { (0..text.len()).step_by(2).map(pair).collect() } else { None }
 }
 
-impl Target for Packets {
+impl FuzzTarget for Packets {
     fn generate(&mut self, random: &mut Random) -> Vec<u8> {
         let mut script = String::new();
         let _ = match random.below(2) {

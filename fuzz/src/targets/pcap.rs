@@ -2,7 +2,7 @@
 
 use ::wire::pcap::{MAX_FRAME, Reader, Writer};
 
-use super::{Reached, Target};
+use super::{FuzzTarget, Reached};
 use crate::random::Random;
 use crate::{corpus, worker};
 
@@ -27,7 +27,7 @@ impl Captures {
     }
 }
 
-impl Target for Captures {
+impl FuzzTarget for Captures {
     fn seeds(&self) -> Vec<Vec<u8>> {
         self.inputs.clone()
     }

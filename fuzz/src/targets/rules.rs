@@ -8,7 +8,7 @@ use subscribe::{
     Subscriptions, TargetCapabilities as Tables, ValueKind, Wide, Window,
 };
 
-use super::{Reached, Target};
+use super::{FuzzTarget, Reached};
 use crate::random::Random;
 use crate::worker;
 
@@ -220,7 +220,7 @@ impl Rules {
     }
 }
 
-impl Target for Rules {
+impl FuzzTarget for Rules {
     fn seeds(&self) -> Vec<Vec<u8>> {
         self.inputs.clone()
     }

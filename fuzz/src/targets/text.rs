@@ -3,7 +3,7 @@
 
 use diagnostics::{Diagnostics, FileId, SourceMap};
 
-use super::{Reached, Target};
+use super::{FuzzTarget, Reached};
 use crate::random::Random;
 use crate::worker;
 
@@ -35,7 +35,7 @@ impl<F> Texts<F> {
     }
 }
 
-impl<F: Format> Target for Texts<F> {
+impl<F: Format> FuzzTarget for Texts<F> {
     fn seeds(&self) -> Vec<Vec<u8>> {
         self.inputs.clone()
     }
