@@ -1,6 +1,6 @@
-// A key-value store over UDP: numbers of 64 bits under keys of 16 bytes; and an action that answers in its server's place.
+// A key-value store over UDP with keys of 16 bytes and values of 64 bits, and an action that answers for its server.
 //
-// This is the message format, with what the switch can do to a request; `triplane subscribe` adds the tables.
+// This is the message format and the actions on requests; `triplane subscribe` adds the tables.
 #include <v1model.p4>
 
 const bit<16> STORE_PORT = 9700;
@@ -33,16 +33,16 @@ header udp_t {
     bit<16> checksum;
 }
 
-// `G` asks for a key's value, `P` puts one there; `V` is the answer to both, and brings the value that the key has then.
+// `G` gets the value of a key, `P` puts one; `V` is the answer to both, with the value that the key then has.
 header store_t {
     @query_field_exact("op") @format(TEXT)
     bit<8>   op;
-    bit<32>  request;           // the client's number, which the answer repeats
+    bit<32>  request;           // number chosen by the client; the answer repeats it
     @query_field_exact("key") @format(TEXT)
     bit<128> key;
 }
 
-// Behind `P` and `V`.
+// Follows `P` and `V`.
 header value_t {
     @query_field("value")
     bit<64> number;
@@ -77,7 +77,7 @@ parser Requests(packet_in packet, out headers_t hdr, inout metadata_t meta, inou
     }
     state udp {
         packet.extract(hdr.udp);
-        // Whose port it is and how long it is say what it can be: 8 bytes of UDP, 21 of the store's, and 8 of a value.
+        // Port and length determine the message: 8 bytes of UDP, 21 of the store's header, and 8 of a value.
         transition select(hdr.udp.src, hdr.udp.dst, hdr.udp.length, packet.lookahead<bit<8>>()) {
             (_, STORE_PORT, 29, 0x47): store;
             (_, STORE_PORT, 37, 0x50): store;
@@ -98,7 +98,7 @@ parser Requests(packet_in packet, out headers_t hdr, inout metadata_t meta, inou
     }
 }
 
-// What rules may call: the request becomes its answer, and goes back to where it came from.
+// An action of rules: turns the request into its answer and returns it to its sender.
 @query_action
 action answer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata, bit<64> number) {
     bit<48> mac = hdr.ethernet.dst;
@@ -119,12 +119,12 @@ action answer(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
     hdr.udp.length = 37;
     hdr.ipv4.total_len = 57;
     hdr.ipv4.ttl = 64;
-    truncate(71);               // 14 bytes of Ethernet, and no padding behind the packet
+    truncate(71);               // with 14 bytes of Ethernet, without padding
     standard_metadata.egress_spec = standard_metadata.ingress_port;
     standard_metadata.mcast_grp = 0;
 }
 
-// Both checksums of what the switch answered. What it only passes on keeps its own, right or wrong.
+// Both checksums of the switch's answers. Forwarded packets keep theirs, right or wrong.
 control Compute(inout headers_t hdr, inout metadata_t meta) {
     apply {
         update_checksum(meta.answered,

@@ -45,13 +45,13 @@ header ipv4_h {
     ip_t dst;
 }
 
-// What TCP and UDP begin with.
+// The common beginning of TCP and UDP.
 header ports_h {
     bit<16> src;
     bit<16> dst;
 }
 
-// What follows the ports in TCP, up to its checksum.
+// The fields of TCP from the ports to the checksum.
 header tcp_rest_h {
     bit<32> number;
     bit<32> acknowledged;
@@ -60,7 +60,7 @@ header tcp_rest_h {
     bit<16> checksum;
 }
 
-// What follows the ports in UDP.
+// The fields of UDP after the ports.
 header udp_rest_h {
     bit<16> length;
     bit<16> checksum;

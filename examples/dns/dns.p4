@@ -1,6 +1,6 @@
 // Queries to a name server (RFC 1035, over UDP and IPv4), and an action that answers them.
 //
-// This is the message format, with what the switch can do to a query; `triplane subscribe` adds the tables.
+// This is the message format and the actions on queries; `triplane subscribe` adds the tables.
 #include <v1model.p4>
 
 header ethernet_t {
@@ -52,7 +52,7 @@ header dns_t {
     bit<16> arcount;
 }
 
-// A label of a name: its length, and its 1 to 15 bytes in pieces as the length's bits say.
+// A label of a name: its length, and its 1 to 15 bytes in pieces of 8, 4, 2 and 1 bytes by the bits of the length.
 header length_t { bit<8>  value; }
 header eight_t  { bit<64> bytes; }
 header four_t   { bit<32> bytes; }
@@ -67,7 +67,7 @@ struct label_t {
     one_t    one;
 }
 
-// Behind the labels: the root, which ends a name, and the rest of the question.
+// Follows the labels: the root label, which ends a name, and the rest of the question.
 header question_t {
     bit<8>  root;
     @query_field_exact("type")
@@ -75,7 +75,7 @@ header question_t {
     bit<16> class;
 }
 
-// The name that is asked for, as rules see it: in lower case, each label filled up with spaces. It is no part of the packet.
+// The queried name in the form that rules test: lower case, labels padded with spaces. It is not part of the packet.
 header name_t {
     @query_field_exact("host") @format(TEXT)
     bit<128> host;
@@ -114,8 +114,8 @@ struct metadata_t {
 
 const bit<128> SPACES = 0x20202020202020202020202020202020;
 
-// Letters in lower case have the bit of a space, and so have digits and the hyphen: setting it everywhere makes both of what
-// rules compare with, small letters and spaces behind them.
+// Lower-case letters, digits and the hyphen have the bit of a space set. Setting it in every byte yields the form that
+// rules compare with: lower-case letters, padded with spaces.
 parser Label(packet_in packet, out label_t label, inout bit<16> labels, out bit<128> text) {
     state start {
         packet.extract(label.length);
@@ -170,7 +170,7 @@ parser Label(packet_in packet, out label_t label, inout bit<16> labels, out bit<
     }
 }
 
-// A query that is no plain question for a name of up to three labels has no `name`: rules about names do not match it.
+// Only a plain question for a name of up to three labels has `name`; rules on names do not match other queries.
 parser Queries(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     bit<128> host = SPACES;
     bit<128> domain = SPACES;
@@ -254,7 +254,7 @@ parser Queries(packet_in packet, out headers_t hdr, inout metadata_t meta, inout
     }
 }
 
-// What rules may call: the query becomes its answer, with one address, and goes back to where it came from.
+// An action of rules: turns the query into its answer, with one address, and returns it to its sender.
 @query_action
 action answer(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata,
               bit<32> address, bit<32> ttl) {
@@ -276,10 +276,10 @@ action answer(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
     hdr.dns.ad = 0;
     hdr.dns.rcode = 0;
     hdr.dns.ancount = 1;
-    // What the query had behind its question (EDNS, RFC 6891) is cut off: a server that does not know it answers so.
+    // Records after the question (EDNS, RFC 6891) are cut off, as by a server that does not support them.
     hdr.dns.arcount = 0;
     hdr.answer.setValid();
-    hdr.answer.name = 0xc00c;   // the question's, which begins 12 bytes behind the beginning
+    hdr.answer.name = 0xc00c;   // compressed: the name at byte 12, the question's
     hdr.answer.type = 1;
     hdr.answer.class = 1;
     hdr.answer.ttl = ttl;
@@ -287,7 +287,7 @@ action answer(inout headers_t hdr, inout metadata_t meta, inout standard_metadat
     hdr.answer.address = address;
 
     hdr.udp.length = 8 + 12 + meta.labels + 5 + 16;
-    hdr.udp.checksum = 0;       // none, as UDP over IPv4 may have it (RFC 768)
+    hdr.udp.checksum = 0;       // none; optional over IPv4 (RFC 768)
     hdr.ipv4.total_len = 20 + hdr.udp.length;
     hdr.ipv4.ttl = 64;
     truncate(14 + (bit<32>)hdr.ipv4.total_len);
@@ -304,7 +304,7 @@ control Compute(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Everything but `name`.
+// All headers except `name`.
 control Emit(packet_out packet, in headers_t hdr) {
     apply {
         packet.emit(hdr.ethernet);

@@ -1,4 +1,4 @@
-// A router that tells senders of congestion before it has to drop: packets that can be marked (ECN, RFC 3168) are
+// A router that signals congestion before it has to drop: ECN-capable packets (RFC 3168) are
 // marked when they join a queue that is longer than its port's threshold.
 
 #include <core.p4>
@@ -70,7 +70,7 @@ control EcnIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
 control EcnEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
     counter(8, CounterType.packets) marked;
 
-    // Marks packets that found so many others in the queue, or more.
+    // Marks packets that found at least this number of packets in the queue.
     action mark_from(bit<19> threshold) {
         if (standard.enq_qdepth >= threshold && hdr.ipv4.ecn != NOT_CAPABLE) {
             hdr.ipv4.ecn = CONGESTION;

@@ -1,9 +1,9 @@
-// A router that lets in only what was asked for. What comes from inside leaves a trace in a Bloom filter: two bits, at
-// places that two hashes of the conversation say. What comes from outside has to find both. A conversation is two
+// A router that admits only answers. A packet from inside sets two bits of a Bloom filter, at
+// positions given by two hashes of the flow. A packet from outside must find both set. A flow is two
 // addresses, a protocol and two ports, seen from inside.
 //
-// Bits are never cleared: the fuller the filter, the likelier it lets a stranger in by chance. A controller that clears
-// the registers now and then closes idle conversations, and those that go on open again with their next packet.
+// Bits are never cleared: the fuller the filter, the more likely a false positive. A controller that clears
+// the registers periodically closes idle flows; active ones open again with their next packet from inside.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -82,7 +82,7 @@ control FirewallIngress(inout headers_t hdr, inout metadata_t meta, inout standa
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    // Which side a port is on: outside, unless it is said.
+    // Side of a port: outside by default.
     table zones {
         key = { standard.ingress_port: exact; }
         actions = { inside; outside; }
@@ -101,8 +101,8 @@ control FirewallIngress(inout headers_t hdr, inout metadata_t meta, inout standa
             || hdr.ipv4.ihl != 5 || hdr.ipv4.ttl <= 1) {
             unknown();
         } else {
-            // Packets without ports speak for all that their hosts say in this protocol. Of a datagram in fragments only
-            // the first has ports, so the others are strangers.
+            // A packet without ports stands for all traffic of its hosts in this protocol. Of fragments only
+            // the first has ports, so the others are treated as foreign.
             bit<16> port_inside = 0;
             bit<16> port_outside = 0;
             if (hdr.ports.isValid()) {

@@ -1,10 +1,10 @@
 // Telemetry reports of INT: "Telemetry Report Format Specification", version 2.0, of the P4.org Applications Working
 // Group, over UDP and IPv4.
 //
-// This is the message format only: headers, and the parser that finds them. `triplane subscribe` adds the tables.
+// This is the message format only: headers and their parser. `triplane subscribe` adds the tables.
 #include <v1model.p4>
 
-// The port is the deployment's choice (section 3.1.1).
+// The deployment chooses the port (section 3.1.1).
 const bit<16> REPORT_PORT = 32766;
 
 header ethernet_t {
@@ -40,7 +40,7 @@ header group_t {
     bit<4>  ver;
     bit<6>  hw_id;
     bit<22> sequence_number;
-    // Called the switch's until version 1.0.
+    // Called switch ID until version 1.0.
     @query_field_exact("switch_id")
     bit<32> node_id;
 }
@@ -49,7 +49,7 @@ header group_t {
 header report_t {
     bit<4>  rep_type;
     bit<4>  in_type;
-    bit<8>  report_length;      // in words of 4 bytes, behind this header
+    bit<8>  report_length;      // in words of 4 bytes, without this header
     bit<8>  md_length;
     @query_field_exact("dropped")
     bit<1>  d;
@@ -61,7 +61,7 @@ header report_t {
     bit<4>  rsvd;
 }
 
-// Section 3.3.1, the main contents of an INT report. Which metadata follow is in `rep_md_bits`, the first bit first.
+// Section 3.3.1, the main contents of an INT report. `rep_md_bits` says which metadata follow, highest bit first.
 header main_t {
     bit<1>  reserved;
     bit<1>  has_interfaces;
@@ -92,13 +92,13 @@ header queue_t {
     bit<24> occupancy;
 }
 
-// All ones say that the node does not know (section 3.3.1): then the field is not there, and no rule may ask for it.
+// All ones mean that the value is unknown (section 3.3.1). Then the field is absent, and rules on it do not match.
 const bit<32> UNKNOWN = 0xffffffff;
 header unknown_t {
     bit<32> ones;
 }
 
-// What comes behind the queue, timestamps and the beginning of the packet that is reported, no rule asks for.
+// Rules test no fields after the queue: timestamps and the beginning of the reported packet.
 struct headers_t {
     ethernet_t    ethernet;
     ipv4_t        ipv4;
@@ -140,7 +140,7 @@ parser Reports(packet_in packet, out headers_t hdr, inout metadata_t meta, inout
     state group {
         packet.extract(hdr.group);
         report_t next = packet.lookahead<report_t>();
-        // A datagram may hold a group of reports. They are not taken apart: only one that is alone is looked into.
+        // A datagram may hold a group of reports. Only a single report is parsed; groups are not split.
         bit<16> alone = 8 + 8 + 4 + ((bit<16>)next.report_length << 2);
         transition select(next.rep_type, hdr.udp.length == alone) {
             (1, true): report;

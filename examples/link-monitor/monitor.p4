@@ -1,6 +1,6 @@
-// Routers that tell how busy their links are. A probe carries the ports it is to leave by, one for each switch on its
-// way; each switch takes its own away and puts in front what has left by that port since the last probe: bytes, and in
-// how long. Whoever gets the probe at its end divides.
+// Routers that report the load of their links. A probe carries its output ports, one for each switch on its
+// path. Each switch removes its port and prepends a record: the bytes sent by that port since the last probe, and the
+// time since then. The receiver of the probe divides the two.
 //
 //     Ethernet 88b5 | hops left, records | port of each hop ... | record of each switch, newest first ...
 
@@ -8,7 +8,7 @@
 #include <v1model.p4>
 #include "../common/packet.p4"
 
-// For experiments in one's own network (IEEE 802, 0x88b5).
+// Local experimental Ethertype (IEEE 802).
 const bit<16> TYPE_PROBE = 0x88b5;
 
 const bit<32> PORTS = 16;
@@ -118,7 +118,7 @@ control MonitorIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    // Sends a probe where it wants to go next.
+    // Sends a probe to its next port.
     action next_hop() {
         standard.egress_spec = (port_t) hdr.hops[0].port;
         hdr.hops.pop_front(1);
@@ -145,7 +145,7 @@ control MonitorIngress(inout headers_t hdr, inout metadata_t meta, inout standar
 }
 
 control MonitorEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
-    // Bytes that left by each port since the last probe did, and when that was.
+    // Bytes sent by each port since its last probe, and the time of that probe.
     register<bit<32>>(PORTS) bytes;
     register<bit<48>>(PORTS) told;
 
@@ -155,7 +155,7 @@ control MonitorEgress(inout headers_t hdr, inout metadata_t meta, inout standard
         own_number = number;
     }
 
-    // Which switch this is; the default action says it.
+    // The ID of this switch, set by the default action.
     table self {
         actions = { is; }
         default_action = is(0);

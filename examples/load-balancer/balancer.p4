@@ -1,5 +1,5 @@
-// One address for several servers. A flow to the service goes to one of them, chosen by a hash of its addresses and
-// ports, and the packets of their answers leave with the service's address. Nothing is remembered: the same flow meets
+// One service address for several servers. A hash of addresses and ports chooses the server of each flow to the
+// service, and answers leave with the service's address. The switch keeps no state: a flow goes to
 // the same server for as long as the servers' ports stay up.
 
 #include <core.p4>
@@ -57,13 +57,13 @@ control BalanceVerify(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Sixteen bits of a sum of one's complement.
+// A 16-bit one's complement sum.
 bit<16> folded(in bit<32> sum) {
     bit<32> once = (sum & 0xffff) + (sum >> 16);
     return (bit<16>) (once + (once >> 16));
 }
 
-// A checksum over an address after the address was replaced (RFC 1624).
+// Updates a checksum after an address was replaced (RFC 1624).
 bit<16> replaced(in bit<16> checksum, in ip_t before, in ip_t after) {
     bit<32> sum = (bit<32>) ~checksum + (bit<32>) ~before[31:16] + (bit<32>) ~before[15:0]
         + (bit<32>) after[31:16] + (bit<32>) after[15:0];
@@ -75,7 +75,7 @@ control BalanceIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         mark_to_drop(standard);
     }
 
-    // Puts right what TCP and UDP say of addresses. A UDP sender that makes no checksum (0) goes without.
+    // Updates the checksums of TCP and UDP. A UDP checksum of 0 means none and stays.
     action readdress(ip_t before, ip_t after) {
         if (hdr.tcp.isValid()) {
             hdr.tcp.checksum = replaced(hdr.tcp.checksum, before, after);
@@ -131,7 +131,7 @@ control BalanceIngress(inout headers_t hdr, inout metadata_t meta, inout standar
     apply {
         if (standard.parser_error == error.NoError && standard.checksum_error == 0 && hdr.ipv4.isValid()
             && hdr.ipv4.ihl == 5 && hdr.ipv4.ttl > 1) {
-            // A flow has ports. Pings go to the servers themselves.
+            // A flow has ports. Pings go to the servers' own addresses.
             if (hdr.ports.isValid() && !services.apply().hit) {
                 servers.apply();
             }

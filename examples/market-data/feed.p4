@@ -1,8 +1,8 @@
-// A stock exchange's feed: ITCH 5.0 in MoldUDP64, and what subscribers may ask of it.
+// A stock exchange's feed: ITCH 5.0 in MoldUDP64, with the fields that rules may test.
 //
-// Every kind of message costs time and room in the program; orders.p4 is a leaner format of the same feed.
+// Every message type costs time and program size; orders.p4 is a smaller format of the same feed.
 //
-// This is the message format only: headers, and the parser that finds them. `triplane subscribe` adds the tables.
+// This is the message format only: headers and their parser. `triplane subscribe` adds the tables.
 #include <v1model.p4>
 
 header ethernet_t {
@@ -39,8 +39,8 @@ header mold_t {
     bit<16> count;
 }
 
-// The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar. Every message has
-// `locate`, the stock's number of the day; its name stands only where an order comes up first, and in trades.
+// The messages, each with the two length bytes of MoldUDP64. Prices are in units of 0.0001 dollar. Every message has
+// `locate`, the stock's number for the day; its name is only in new orders and in trades.
 
 // A new order (`A`).
 header add_order_t {
@@ -63,7 +63,7 @@ header add_order_t {
     bit<32> price;
 }
 
-// A new order, and the participant who made it (`F`).
+// A new order with its participant (`F`).
 header attributed_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -86,7 +86,7 @@ header attributed_t {
     bit<32> attribution;
 }
 
-// So many shares of an order found their match at its own price (`E`),
+// An order executed in part or in full at its own price (`E`),
 header executed_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -102,7 +102,7 @@ header executed_t {
     bit<64> matched;
 }
 
-// and at another (`C`); `printable` is `N` where they are counted elsewhere.
+// or at another price (`C`); `printable` is `N` if the volume is counted elsewhere.
 header executed_with_price_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -122,7 +122,7 @@ header executed_with_price_t {
     bit<32> price;
 }
 
-// So many shares of an order are taken back (`X`),
+// Some shares of an order cancelled (`X`),
 header cancel_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -137,7 +137,7 @@ header cancel_t {
     bit<32> shares;
 }
 
-// and all that were left (`D`).
+// or all remaining shares (`D`).
 header delete_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -150,7 +150,7 @@ header delete_t {
     bit<64> order;
 }
 
-// An order is taken back for another of the same stock and side (`U`).
+// An order replaced by another of the same stock and side (`U`).
 header replace_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -168,7 +168,7 @@ header replace_t {
     bit<32> price;
 }
 
-// A match of an order that the book does not show (`P`).
+// A trade against an order that is not displayed (`P`).
 header trade_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -190,7 +190,7 @@ header trade_t {
     bit<64> matched;
 }
 
-// Any other: auctions (`Q`), halts (`H`), the day's directory of stocks (`R`), ...
+// Any other message: auctions (`Q`), halts (`H`), the stock directory (`R`), ...
 @query_size("2 + length")
 header other_t {
     bit<16> length;
@@ -264,7 +264,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
             default: more;
         }
     }
-    // The stack takes 12; the others come here when they go round.
+    // The stack holds 12 messages; the rest are parsed after recirculation.
     state more {
         meta.left = 12;
         transition message;

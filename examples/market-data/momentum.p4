@@ -1,7 +1,7 @@
-// A stock exchange's feed, and what subscribers may ask of messages before: averages, rates and a counter.
+// A stock exchange's feed with aggregates over earlier messages: averages, rates and a counter.
 //
-// The headers are those of orders.p4: new orders and trades are looked into, and of all other messages rules see the type and the
-// stock's number of the day. momentum.sub has rules.
+// The headers are those of orders.p4: new orders and trades are parsed; of other messages, rules may test the type and
+// the stock's number for the day. momentum.sub has rules.
 #include <v1model.p4>
 
 header ethernet_t {
@@ -38,7 +38,7 @@ header mold_t {
     bit<16> count;
 }
 
-// The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar.
+// The messages, each with the two length bytes of MoldUDP64. Prices are in units of 0.0001 dollar.
 
 header add_order_t {
     bit<16> length;
@@ -59,7 +59,7 @@ header add_order_t {
     bit<32> price;
 }
 
-// An order with the participant who made it (`F`).
+// A new order with its participant (`F`).
 header attributed_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -101,7 +101,7 @@ header trade_t {
     bit<64> matched;
 }
 
-// Any other: the type, and the stock by its number of the day.
+// Any other message: its type and the stock's number for the day.
 @query_size("2 + length")
 header other_t {
     bit<16> length;
@@ -119,8 +119,8 @@ header_union message_t {
     other_t      other;
 }
 
-// Averages of the last second: of each stock for itself (of up to 256 that rules name), and of whatever the rest of a rule asks
-// for (up to four different). How often each stock comes up in a second. How many shares were traded in a second, told by rules.
+// Aggregates over one second: the average price of each stock (up to 256 that rules name) and of the messages that
+// match the rest of a rule (up to four rests), the number of messages of each stock, and a counter that rules update.
 @query_aggregate("avg(price) by stock over 1s", 4096)
 @query_aggregate("avg(price) over 1s", 1, 4)
 @query_aggregate("count() by locate over 1s")
@@ -176,7 +176,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
             default: more;
         }
     }
-    // The stack takes 12; the others come here when they go round.
+    // The stack holds 12 messages; the rest are parsed after recirculation.
     state more {
         meta.left = 12;
         transition message;

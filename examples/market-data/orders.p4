@@ -1,5 +1,5 @@
-// A stock exchange's feed, leaner than feed.p4: only new orders and trades are looked into, where a stock's name and a price stand. Of
-// all other messages rules see the type and the stock's number of the day.
+// A stock exchange's feed, smaller than feed.p4: only new orders and trades, which have a stock's name and a price, are
+// parsed. Of all other messages, rules may test the type and the stock's number for the day.
 #include <v1model.p4>
 
 header ethernet_t {
@@ -36,7 +36,7 @@ header mold_t {
     bit<16> count;
 }
 
-// The messages, each with the two bytes of MoldUDP64 before it. Prices are in ten-thousandths of a dollar.
+// The messages, each with the two length bytes of MoldUDP64. Prices are in units of 0.0001 dollar.
 
 header add_order_t {
     bit<16> length;
@@ -57,7 +57,7 @@ header add_order_t {
     bit<32> price;
 }
 
-// An order with the participant who made it (`F`).
+// A new order with its participant (`F`).
 header attributed_t {
     bit<16> length;
     @query_field_exact("kind") @format(TEXT)
@@ -99,7 +99,7 @@ header trade_t {
     bit<64> matched;
 }
 
-// Any other: the type, and the stock by its number of the day.
+// Any other message: its type and the stock's number for the day.
 @query_size("2 + length")
 header other_t {
     bit<16> length;
@@ -168,7 +168,7 @@ parser FeedParser(packet_in packet, out headers_t hdr, inout metadata_t meta, in
             default: more;
         }
     }
-    // The stack takes 12; the others come here when they go round.
+    // The stack holds 12 messages; the rest are parsed after recirculation.
     state more {
         meta.left = 12;
         transition message;

@@ -1,4 +1,4 @@
-// A leaf or a spine of a routed pod: IPv4 by longest prefix, flows spread over equal paths, and on leaves the gateways
+// A leaf or a spine of a routed pod: IPv4 by longest prefix, ECMP, and on leaves the gateways
 // of the hosts' networks, which answer ARP. A path whose port is down is not taken.
 
 #include <core.p4>
@@ -70,7 +70,7 @@ control PodIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         mark_to_drop(standard);
     }
 
-    // Answers an ARP request where it came from.
+    // Answers an ARP request on its input port.
     action answer(mac_t mac) {
         ip_t asked = hdr.arp.target_ip;
         hdr.arp.operation = ARP_REPLY;
@@ -83,7 +83,7 @@ control PodIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         standard.egress_spec = standard.ingress_port;
     }
 
-    // Sends a packet out of a port, from the switch's address there to the next one's.
+    // Sends a packet by a port, from the switch's address there to the next hop's.
     action forward(port_t port, mac_t own, mac_t next) {
         standard.egress_spec = port;
         hdr.ethernet.src = own;
@@ -91,14 +91,14 @@ control PodIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
-    // The addresses that hosts know as their gateways.
+    // The gateway addresses of hosts.
     table gateways {
         key = { hdr.arp.target_ip: exact; }
         actions = { answer; not_ours; }
         default_action = not_ours();
     }
 
-    // A flow keeps to one of several paths, as long as its port is up.
+    // A flow stays on one of several paths as long as its port is up.
     table routes {
         key = {
             hdr.ipv4.dst: lpm;

@@ -113,7 +113,7 @@ control RouterIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         routed.count((bit<32>) port);
     }
 
-    // Answers "who has this address" with `mac`, out of the port the question came from.
+    // Answers "who has this address" with `mac`, by the port that the request came from.
     action arp_reply(mac_t mac) {
         hdr.ethernet.dst = hdr.arp.sender_mac;
         hdr.ethernet.src = mac;

@@ -1,9 +1,9 @@
 // A router for IPv4 whose routes are rules: `dst in 10.1.2.0/24 : hop(02:00:00:00:00:22); fwd(2)`.
 //
-// This is the message format, with what a router does to a packet; `triplane subscribe` adds the tables.
+// This is the message format and the actions of a router; `triplane subscribe` adds the tables.
 #include <v1model.p4>
 
-// The router's own address at all its ports.
+// The router's own MAC address, the same on all ports.
 const bit<48> OWN = 0x0200000000fe;
 
 header ethernet_t {
@@ -70,7 +70,7 @@ control Verify(inout headers_t hdr, inout metadata_t meta) {
     }
 }
 
-// Before the rules: a packet that no router may forward has no IPv4 header to them, so that none of them matches.
+// Runs before the rules: invalidates the IPv4 header of packets that must not be forwarded, so that no rule matches.
 control Arrival(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     apply {
         if (hdr.ipv4.isValid() && (standard_metadata.checksum_error == 1 || hdr.ipv4.ttl < 2)) {
@@ -79,7 +79,7 @@ control Arrival(inout headers_t hdr, inout metadata_t meta, inout standard_metad
     }
 }
 
-// What rules may call: the next hop's address, and one hop less to live.
+// An action of rules: sets the next hop's address and decrements the TTL.
 @query_action
 action hop(inout headers_t hdr, bit<48> mac) {
     hdr.ethernet.dst = mac;

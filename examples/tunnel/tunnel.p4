@@ -1,5 +1,5 @@
-// Two private networks joined over a provider that knows neither: IPv4 in IPv4 (RFC 2003). The edges put packets into
-// tunnels and take them out; the core forwards what it sees from outside. All switches run this program.
+// Two private networks joined over a provider without routes to them: IPv4 in IPv4 (RFC 2003). The edges encapsulate
+// and decapsulate packets; the core forwards by the outer header. All switches run this program.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -60,7 +60,7 @@ control TunnelIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         mark_to_drop(standard);
     }
 
-    // Puts the packet into the tunnel between two addresses of the provider. The hop into the tunnel counts as one.
+    // Encapsulates the packet between two addresses of the provider. Entering the tunnel decrements the TTL.
     action enter(ip_t from, ip_t to, bit<8> number) {
         hdr.inner = hdr.outer;
         hdr.inner.ttl = hdr.inner.ttl - 1;
@@ -76,7 +76,7 @@ control TunnelIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         entered.count((bit<32>) number);
     }
 
-    // Takes the packet out. Congestion on the way stays visible inside (RFC 6040).
+    // Decapsulates the packet. Congestion marks are copied to the inner header (RFC 6040).
     action leave() {
         if (hdr.outer.ecn == 3 && hdr.inner.ecn != 0) {
             hdr.inner.ecn = 3;
@@ -92,7 +92,7 @@ control TunnelIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         hdr.outer.ttl = hdr.outer.ttl - 1;
     }
 
-    // The tunnels that end here, by the provider's addresses of both ends: nobody else may send into a network.
+    // The tunnels that end here, by the addresses of both ends: other sources may not send into a network.
     table ends {
         key = {
             hdr.outer.src: exact;
@@ -102,7 +102,7 @@ control TunnelIngress(inout headers_t hdr, inout metadata_t meta, inout standard
         default_action = NoAction();
     }
 
-    // What goes to a private network that is elsewhere.
+    // Routes to remote private networks.
     table begins {
         key = { hdr.outer.dst: lpm; }
         actions = { enter; NoAction; }

@@ -1,4 +1,4 @@
-// The smallest useful program: what comes in on port 1 leaves on port 2, and the other way round.
+// The smallest useful program: frames from port 1 leave by port 2, and the reverse.
 #include <v1model.p4>
 
 struct none {}
