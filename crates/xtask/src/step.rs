@@ -149,7 +149,13 @@ fn copy_errors(input: Option<impl Read>) -> Vec<String> {
 impl Outcome {
     /// The outcome of a step that has done nothing yet.
     pub fn empty(name: &str) -> Outcome {
-        Outcome { name: name.to_owned(), time: Duration::ZERO, notes: Vec::new(), last_lines: Vec::new(), failed: false }
+        Outcome {
+            name: name.to_owned(),
+            time: Duration::ZERO,
+            notes: Vec::new(),
+            last_lines: Vec::new(),
+            failed: false,
+        }
     }
 
     /// Whether all parts succeeded.
