@@ -15,7 +15,7 @@ use crate::error::failed_to;
 use crate::live_network::LiveNetwork;
 
 /// The socket on which controllers of a switch connect.
-pub struct ControllerListener<N> {
+pub struct ControllerListener<N: ?Sized> {
     listener: TcpListener,
     network: Arc<N>,
     at: usize,
@@ -41,7 +41,7 @@ pub fn bind(endpoint: &ControllerEndpoint) -> Result<TcpListener, LabError> {
     Ok(listener)
 }
 
-impl<N: LiveNetwork> ControllerListener<N> {
+impl<N: LiveNetwork + ?Sized> ControllerListener<N> {
     /// Returns the listener of a switch, by its index in the topology.
     pub fn new(listener: TcpListener, network: Arc<N>, at: usize, seed: u64, endpoint: ControllerEndpoint) -> Self {
         ControllerListener { listener, network, at, seed, endpoint }

@@ -53,7 +53,7 @@ pub struct DaemonSettings {
 ///
 /// # Errors
 /// Returns an error if the network cannot be created. Everything that was created has been removed then.
-pub fn run_daemon<N: LiveNetwork>(
+pub fn run_daemon<N: LiveNetwork + ?Sized>(
     network: Arc<N>,
     settings: &DaemonSettings,
     arguments: Arc<dyn ProcessArguments>,
@@ -108,7 +108,7 @@ fn end_with_input(ended: Arc<AtomicBool>) -> io::Result<()> {
 }
 
 /// A daemon in the namespace of its switches.
-struct LabDaemon<'a, N> {
+struct LabDaemon<'a, N: ?Sized> {
     settings: &'a DaemonSettings,
     arguments: Arc<dyn ProcessArguments>,
     network: Arc<N>,
@@ -124,7 +124,7 @@ struct RunningSwitches {
     threads: Vec<JoinHandle<()>>,
 }
 
-impl<N: LiveNetwork> LabDaemon<'_, N> {
+impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
     fn topology(&self) -> &Topology {
         self.network.topology()
     }

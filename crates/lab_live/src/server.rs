@@ -34,7 +34,7 @@ pub struct SwitchHandle {
 }
 
 /// The handler of a lab's requests.
-pub struct RequestHandler<N> {
+pub struct RequestHandler<N: ?Sized> {
     /// The topology and the endpoints.
     pub network: Arc<N>,
     /// The switches, in the order of the topology.
@@ -43,7 +43,7 @@ pub struct RequestHandler<N> {
     pub start: Instant,
 }
 
-impl<N: LiveNetwork> RequestHandler<N> {
+impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
     /// Handles a request. Captures are served by threads of their own.
     pub fn handle(&self, request: &LabRequest, stream: &UnixStream) -> RequestOutcome {
         RequestOutcome::Response(match request {

@@ -54,7 +54,7 @@ impl DaemonConnection {
 ///
 /// # Errors
 /// Returns an error if the switch cannot start.
-pub fn switch_main<N: LiveNetwork>(
+pub fn switch_main<N: LiveNetwork + ?Sized>(
     mut daemon: DaemonConnection,
     network: Arc<N>,
     lab: &str,

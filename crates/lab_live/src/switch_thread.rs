@@ -111,7 +111,7 @@ impl SwitchPort {
 }
 
 /// A switch with its ports.
-pub struct SwitchThread<N: LiveNetwork> {
+pub struct SwitchThread<N: LiveNetwork + ?Sized> {
     network: Arc<N>,
     /// Index of the switch in the topology.
     at: usize,
@@ -139,7 +139,7 @@ pub struct SwitchThread<N: LiveNetwork> {
     injected: Vec<Frame>,
 }
 
-impl<N: LiveNetwork> SwitchThread<N> {
+impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
     /// Starts a switch of a network, by its index in the topology. `start` is the start of the lab.
     pub fn new(
         (network, at, seed): (Arc<N>, usize, u64),

@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
     let p4runtime = pipeline.map(|pipeline| serve(args, pipeline, state, &mut config, output)).transpose()?;
     let metrics = args.metrics.map(|address| export_metrics(address, &mut config, output)).transpose()?;
-    let report = if is_offline { config.run_offline() } else { run_live(config, &name, output)? };
+    let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &name, output)? };
     note_dropped_messages(p4runtime.as_ref(), output);
     drop((p4runtime, metrics));
     let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
@@ -202,7 +202,7 @@ fn run_live(config: RunConfig<Switch>, name: &str, output: &Output) -> Result<Ru
     let on_port_loss = Box::new(move |id: PortId, error: &PortError| {
         loss_output.note(&format!("port {id} was lost, the others continue: {error}"));
     });
-    Ok(RunConfig { on_port_loss, ..config }.run_live(&stop).context("cannot create a socket pair")?)
+    Ok(v1model_runtime::run_live(RunConfig { on_port_loss, ..config }, &stop).context("cannot create a socket pair")?)
 }
 
 fn note_dropped_messages(p4runtime: Option<&Listening>, output: &Output) {

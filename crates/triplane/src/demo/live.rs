@@ -41,7 +41,8 @@ pub fn live(network: Network, output: &Output) -> Result<DemoReport, Failure> {
         let recording_port = RecordingPort { driver, port, memory: memory.clone() };
         ports.push(PortDrivers::single(PortId(port), recording_port));
     }
-    let router = RunConfig { limit: Some(LIMIT), ..RunConfig::new(switch, ports) }.spawn_live("router");
+    let router =
+        v1model_runtime::spawn_live(RunConfig { limit: Some(LIMIT), ..RunConfig::new(switch, ports) }, "router");
     let router = router.context("cannot start the router's thread")?;
     let traffic = exchange(&network);
     let report = router.stop().context("cannot run the router")?;

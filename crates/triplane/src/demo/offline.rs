@@ -57,7 +57,7 @@ pub fn offline(reason: &str, output: &Output) -> Result<DemoReport, Failure> {
         let recording_port = RecordingPort { driver, port, memory: memory.clone() };
         ports.push(PortDrivers::single(PortId(port), recording_port));
     }
-    let report = RunConfig::new(super::switch(output)?, ports).run_offline();
+    let report = v1model_runtime::run_offline(RunConfig::new(super::switch(output)?, ports));
     let answered = count_echo_replies(&h1_out)?;
     let pings = Pings { sent: u32::from(PINGS), received: answered.0, median: Duration::ZERO, ttl: answered.1 };
     let mode = Mode::Offline(reason.to_owned());

@@ -225,7 +225,12 @@ pub fn daemon(args: &DaemonArgs, output: &Output) -> Result<(), Failure> {
     // `check` has read the same files and printed the findings.
     let network = Arc::new(load_network(live, executor, None, &output.quiet())?);
     let settings = DaemonSettings { name: name.clone(), seed: live.seed(), isolate: live.isolate, is_bound: *bound };
-    Ok(lab_live::run_daemon(network, &settings, Arc::new(ChildArguments::network(live)), &mut std::io::stdout())?)
+    Ok(v1model_runtime::run_lab_daemon(
+        network,
+        &settings,
+        Arc::new(ChildArguments::network(live)),
+        &mut std::io::stdout(),
+    )?)
 }
 
 /// Runs the hidden `triplane lab switch`: the process of one switch.
@@ -234,7 +239,7 @@ pub fn switch(args: &SwitchMainArgs, output: &Output) -> Result<(), Failure> {
     let DaemonArgs { live, name, .. } = &args.daemon;
     let executor = if live.interpret { Executor::Interpreter } else { Executor::Auto };
     let network = Arc::new(load_network(live, executor, Some(&args.switch), &output.quiet())?);
-    Ok(lab_live::switch_main(daemon, network, name, &args.switch, live.seed())?)
+    Ok(v1model_runtime::run_lab_switch(daemon, network, name, &args.switch, live.seed())?)
 }
 
 /// Runs `triplane lab down`.

@@ -177,14 +177,43 @@ fn an_attribute_that_allows_unsafe_is_found() {
 
 #[test]
 fn crates_that_packets_pass_are_fully_optimized() {
-    // `triplane` instantiates the packet loop of `runtime` for the switch of `v1model`.
+    // `v1model_runtime` instantiates the packet loops for the switch of `v1model`.
     const PASSED: [&str; 10] =
-        ["bits", "engine", "jit", "ports", "runtime", "switch", "tables", "triplane", "v1model", "wire"];
+        ["bits", "engine", "jit", "ports", "runtime", "switch", "tables", "v1model", "v1model_runtime", "wire"];
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).expect("Cargo.toml");
     let (_, release) = manifest.split_once("[profile.release.package]\n").expect("the fully optimized crates");
     let listed: Vec<&str> = release.lines().take_while(|line| !line.starts_with('[')).collect();
     for name in PASSED {
         let line = format!("{name} = {{ opt-level = 3, codegen-units = 1 }}");
         assert!(listed.contains(&line.as_str()), "packets pass `{name}`, so Cargo.toml needs: {line}");
+    }
+}
+
+#[test]
+fn the_command_compiles_no_packet_loop() {
+    // These are generic over the switch, so the crate that calls them compiles them.
+    const LOOPS: [&str; 6] = [
+        ".run_live(",
+        ".run_offline(",
+        ".spawn_live(",
+        "lab_live::run_daemon",
+        "lab_live::switch_main",
+        ".step_in_place(",
+    ];
+    let mut places = Vec::new();
+    for (path, text) in rust_files(&root().join("crates/triplane/src")) {
+        for (index, line) in without_tests(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let named = LOOPS.iter().filter(|name| code.contains(**name));
+            places.extend(named.map(|name| format!("{}:{}: {name}", path.display(), index + 1)));
+        }
+    }
+    assert!(places.is_empty(), "call these through `v1model_runtime`, which is optimized:\n  {}", places.join("\n  "));
+    let wrapped = std::fs::read_to_string(root().join("crates/v1model_runtime/src/lib.rs")).expect("a source file");
+    for name in LOOPS {
+        assert!(
+            wrapped.contains(name),
+            "`v1model_runtime` does not call `{name}`, so this test looks for a wrong name"
+        );
     }
 }

@@ -150,5 +150,5 @@ fn start(switch: Switch, ports: &[String], output: &Output) -> Result<RunHandle<
         }
         ports.push(PortDrivers { id: PortId(u32::from(spec.number)), drivers: vec![driver] });
     }
-    Ok(RunConfig::new(switch, ports).spawn_live("switch").context("cannot start a thread")?)
+    Ok(v1model_runtime::spawn_live(RunConfig::new(switch, ports), "switch").context("cannot start a thread")?)
 }

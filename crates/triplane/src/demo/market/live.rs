@@ -61,7 +61,7 @@ pub fn live(output: &Output) -> Result<MarketReport, Failure> {
     }
 
     let limit = Some(Duration::from_secs_f64(LIMIT_S));
-    let running = RunConfig { limit, ..RunConfig::new(switch, ports) }.spawn_live("switch");
+    let running = v1model_runtime::spawn_live(RunConfig { limit, ..RunConfig::new(switch, ports) }, "switch");
     let running = running.context("cannot start the switch's thread")?;
     let mut receivers = Vec::new();
     for (subscription, host) in subscriptions.into_iter().zip(&hosts) {

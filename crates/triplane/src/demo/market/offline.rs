@@ -28,7 +28,7 @@ pub fn offline(reason: &str, output: &Output) -> Result<MarketReport, Failure> {
         let port = PcapPort::open(None, Some(&file(subscription.port)))?;
         ports.push(PortDrivers::single(PortId(subscription.port), port));
     }
-    let report = RunConfig::new(super::switch(output)?, ports).run_offline();
+    let report = v1model_runtime::run_offline(RunConfig::new(super::switch(output)?, ports));
     let mut subscribers = Vec::new();
     for subscription in subscriptions {
         let mut subscriber = Subscriber::new(Receiver::from_start(), None);

@@ -1,0 +1,93 @@
+//! Compiles the packet loops of [`runtime`] and [`lab_live`] for the switch of [`v1model`].
+//!
+//! The loops are generic over the switch, so the compiler translates them in the crate that names the switch. This
+//! crate is that place. It is small and fully optimized; the command, which calls it, is large and need not be.
+//!
+//! Each function only calls its generic counterpart, which has the documentation of arguments, errors and panics. A
+//! wrapper around the switch adds its own functions here.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
+use runtime::{RunConfig, RunHandle, RunReport};
+use switch::{Egress, FrameMut, PacketSwitch, PortId, Time};
+use v1model::Switch;
+
+/// Forwards in real time: [`RunConfig::run_live`].
+///
+/// # Errors
+/// If the process can open no more descriptors for the wakers of its workers.
+pub fn run_live(config: RunConfig<Switch>, stop: &AtomicBool) -> io::Result<RunReport<Switch>> {
+    config.run_live(stop)
+}
+
+/// Forwards in real time in a thread of its own: [`RunConfig::spawn_live`].
+///
+/// # Errors
+/// If the process can start no more threads.
+pub fn spawn_live(config: RunConfig<Switch>, name: &str) -> io::Result<RunHandle<Switch>> {
+    config.spawn_live(name)
+}
+
+/// Runs capture files to their end: [`RunConfig::run_offline`].
+pub fn run_offline(config: RunConfig<Switch>) -> RunReport<Switch> {
+    config.run_offline()
+}
+
+/// Runs the daemon of a live lab: [`lab_live::run_daemon`].
+///
+/// # Errors
+/// If the network cannot be created.
+pub fn run_lab_daemon(
+    network: Arc<dyn LiveNetwork<Switch = Switch>>,
+    settings: &DaemonSettings,
+    arguments: Arc<dyn ProcessArguments>,
+    starter: &mut dyn Write,
+) -> Result<(), LabError> {
+    lab_live::run_daemon(network, settings, arguments, starter)
+}
+
+/// Runs a switch of a live lab in this process: [`lab_live::switch_main`].
+///
+/// # Errors
+/// If the switch cannot start.
+pub fn run_lab_switch(
+    daemon: DaemonConnection,
+    network: Arc<dyn LiveNetwork<Switch = Switch>>,
+    lab: &str,
+    switch: &str,
+    seed: u64,
+) -> Result<(), LabError> {
+    lab_live::switch_main(daemon, network, lab, switch, seed)
+}
+
+/// A frame in memory with headroom for the headers that a program adds.
+pub struct MemoryFrame {
+    /// The headroom, then the frame.
+    pub buffer: Vec<u8>,
+    /// Offset of the frame in the buffer, in bytes.
+    pub start: usize,
+}
+
+impl FrameMut for MemoryFrame {
+    fn headroom(&mut self) -> (&mut [u8], usize) {
+        (&mut self.buffer, self.start)
+    }
+
+    fn set_start(&mut self, start: usize) {
+        self.start = start;
+    }
+}
+
+/// Passes a batch of frames that arrived at a port through the switch: [`PacketSwitch::step_in_place`].
+pub fn step_in_place(
+    switch: &mut Switch,
+    now: Time,
+    port: PortId,
+    frames: &mut [MemoryFrame],
+    departed: &mut Vec<Egress>,
+) {
+    switch.step_in_place(now, port, frames, departed);
+}
