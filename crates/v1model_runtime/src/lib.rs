@@ -1,10 +1,13 @@
 //! Compiles the packet loops of [`runtime`] and [`lab_live`] for the switch of [`v1model`].
 //!
 //! The loops are generic over the switch, so the compiler translates them in the crate that names the switch. This
-//! crate is that place. It is small and fully optimized; the command, which calls it, is large and need not be.
+//! crate is that place. It is small and fully optimized; the command, which calls it, is large and not optimized. The
+//! measurements of `triplane bench` ([`bench`]) are here for the same reason.
 //!
-//! Each function only calls its generic counterpart, which has the documentation of arguments, errors and panics. A
-//! wrapper around the switch adds its own functions here.
+//! Each function here only calls its generic counterpart, which has the documentation of arguments, errors and panics.
+//! A wrapper around the switch adds its own functions.
+
+pub mod bench;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,7 +15,6 @@ use std::sync::atomic::AtomicBool;
 
 use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
 use runtime::{RunConfig, RunHandle, RunReport};
-use switch::{Egress, FrameMut, PacketSwitch, PortId, Time};
 use v1model::Switch;
 
 /// Forwards in real time: [`RunConfig::run_live`].
@@ -61,33 +63,4 @@ pub fn run_lab_switch(
     seed: u64,
 ) -> Result<(), LabError> {
     lab_live::switch_main(daemon, network, lab, switch, seed)
-}
-
-/// A frame in memory with headroom for the headers that a program adds.
-pub struct MemoryFrame {
-    /// The headroom, then the frame.
-    pub buffer: Vec<u8>,
-    /// Offset of the frame in the buffer, in bytes.
-    pub start: usize,
-}
-
-impl FrameMut for MemoryFrame {
-    fn headroom(&mut self) -> (&mut [u8], usize) {
-        (&mut self.buffer, self.start)
-    }
-
-    fn set_start(&mut self, start: usize) {
-        self.start = start;
-    }
-}
-
-/// Passes a batch of frames that arrived at a port through the switch: [`PacketSwitch::step_in_place`].
-pub fn step_in_place(
-    switch: &mut Switch,
-    now: Time,
-    port: PortId,
-    frames: &mut [MemoryFrame],
-    departed: &mut Vec<Egress>,
-) {
-    switch.step_in_place(now, port, frames, departed);
 }

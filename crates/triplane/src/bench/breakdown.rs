@@ -1,12 +1,10 @@
 //! Breaks a packet's time down: maps a sampler's measurements to the parts of a P4 program.
 
-use engine::{Event, PacketState, Watch};
 use ir::{BodyId, Op, Program, TableId};
-use switch::trace::Recorder;
 use v1model::ProbedPart;
 
-use super::memory::Instrumentation;
-use super::sampler::{self, Sampler, Tally};
+use v1model_runtime::bench::memory::Instrumentation;
+use v1model_runtime::bench::sampler::{Sampler, Tally};
 
 /// The part of the work that a share of the time belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,58 +141,4 @@ pub fn breakdown(
         shares.iter_mut().for_each(|share| share.ns *= whole_ns / sampled_ns);
     }
     Breakdown { shares, unused, sampled_ns }
-}
-
-/// Reports the interpreter's position to this thread's sampler.
-#[derive(Debug, Default)]
-pub struct Watcher {
-    body: Option<BodyId>,
-    table: Option<TableId>,
-}
-
-impl Watcher {
-    fn ended(&self, part: ProbedPart) {
-        sampler::with(|sampler| sampler.ended(part.number()));
-    }
-
-    /// Attributes the time since the last event to the table whose action runs, else to the body.
-    fn here(&self) {
-        match (self.table, self.body) {
-            (Some(table), _) => self.ended(ProbedPart::Table(table)),
-            (None, Some(body)) => self.ended(ProbedPart::Body(body)),
-            (None, None) => self.ended(ProbedPart::Before(0)),
-        }
-    }
-}
-
-impl Watch for Watcher {
-    fn event(&mut self, _: &Program, event: Event<'_>) {
-        match event {
-            // The time since the previous event was spent on the key and the lookup.
-            Event::Applied { table, action, .. } => {
-                self.ended(ProbedPart::Table(table));
-                self.table = action.map(|_| table);
-            }
-            Event::BodyEnds { body, .. } => {
-                self.here();
-                self.table = None;
-                if self.body == Some(body) {
-                    self.body = None;
-                }
-            }
-            _ => self.here(),
-        }
-    }
-}
-
-impl Recorder for Watcher {
-    fn records(&self) -> bool {
-        true
-    }
-
-    fn section(&mut self, _: usize, _: &str, _: &Program, body: BodyId, _: &PacketState) {
-        self.ended(ProbedPart::Before(0));
-        self.body = Some(body);
-        self.table = None;
-    }
 }

@@ -5,7 +5,7 @@ use switch::DropSite;
 
 use super::Results;
 use super::breakdown::PartKind;
-use super::memory::{BATCH, Measured};
+use v1model_runtime::bench::memory::{BATCH, Measured};
 
 /// Renders all results.
 pub fn render(results: &Results) -> String {

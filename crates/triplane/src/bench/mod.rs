@@ -1,21 +1,18 @@
 //! `triplane bench`: sends traffic through a program and breaks down the time by part.
 //!
-//! [`memory`] runs a switch on batches in memory and times them. [`breakdown`] breaks the time down by part, from the
-//! measurements of [`sampler`] in a second run with instrumented code. [`traffic`] chooses the frames. [`report`]
-//! renders the results for people and [`json`] for programs. [`live`] measures any forwarder between two interfaces.
+//! [`v1model_runtime::bench`] runs the switch and takes the times. [`breakdown`] breaks the time down by part, from the
+//! measurements of a second run with instrumented code. [`traffic`] chooses the frames. [`report`] renders the results
+//! for people and [`json`] for programs. [`live`] measures any forwarder between two interfaces.
 
 pub mod breakdown;
 pub mod derive;
-pub mod histogram;
 pub mod json;
 pub mod live;
-pub mod memory;
 pub mod report;
-pub mod sampler;
 pub mod traffic;
 
 use breakdown::Breakdown;
-use memory::{Counts, Measured};
+use v1model_runtime::bench::memory::{Counts, Measured};
 
 /// The results of a benchmark in memory.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::Results;
 use super::breakdown::Breakdown;
-use super::memory::BATCH;
 use crate::output::{Output, grouped};
+use v1model_runtime::bench::memory::BATCH;
 
 /// Width of the longest bar, in columns.
 const BAR: usize = 30;

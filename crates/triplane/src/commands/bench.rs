@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use ir::Program;
 use v1model::{Executor, Switch};
+use v1model_runtime::bench::memory::{self, Bench, Counts, Instrumentation, Limit, Measured};
+use v1model_runtime::bench::sampler;
 
-use crate::bench::memory::{self, Bench, Counts, Instrumentation, Limit, Measured};
 use crate::bench::traffic::Traffic;
-use crate::bench::{Results, breakdown, json, report, sampler};
+use crate::bench::{Results, breakdown, json, report};
 use crate::cli::BenchArgs;
 use crate::load::{self, Loader, ProgramArgs};
 use crate::output::{Failure, Output};

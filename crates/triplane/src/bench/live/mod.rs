@@ -8,7 +8,7 @@ use std::time::Duration;
 use ::traffic_gen::{Generator, tag_of};
 use ports::load::{LoadError, LoadPath, measure_latency};
 
-use crate::bench::histogram::Histogram;
+use v1model_runtime::bench::histogram::Histogram;
 
 /// Number of different frames that are generated beforehand and sent in turn.
 const FRAMES: usize = 16_384;

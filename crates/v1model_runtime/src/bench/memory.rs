@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ::traffic_gen::Generator;
 use ir::Program;
-use switch::{DropSite, Egress, Frame, PortId, Time};
+use switch::{DropSite, Egress, Frame, FrameMut, PortId, Time};
+use traffic_gen::Generator;
 use v1model::{Config, Executor, Probe, Switch};
-use v1model_runtime::MemoryFrame;
 
-use super::breakdown::Watcher;
 use super::histogram::Histogram;
 use super::sampler;
+use super::watcher::Watcher;
 
 /// Number of packets in a batch, which is timed as a whole.
 pub const BATCH: usize = 32;
@@ -105,10 +104,26 @@ pub struct Counts {
     pub drops: Vec<DropSite>,
 }
 
+/// A frame of a batch.
+struct Slot {
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl FrameMut for Slot {
+    fn headroom(&mut self) -> (&mut [u8], usize) {
+        (&mut self.buffer, self.start)
+    }
+
+    fn set_start(&mut self, start: usize) {
+        self.start = start;
+    }
+}
+
 /// Frames that arrive on a port, collected until they form a batch.
 struct Waiting {
     port: u32,
-    slots: Vec<MemoryFrame>,
+    slots: Vec<Slot>,
     filled: usize,
 }
 
@@ -152,7 +167,7 @@ impl Bench {
             let port = self.generator.next(&mut self.frame);
             let found = self.waiting.iter().position(|waiting| waiting.port == port);
             let at = found.unwrap_or_else(|| {
-                let slots = (0..BATCH).map(|_| MemoryFrame { buffer: Vec::new(), start: 0 }).collect();
+                let slots = (0..BATCH).map(|_| Slot { buffer: Vec::new(), start: 0 }).collect();
                 self.waiting.push(Waiting { port, slots, filled: 0 });
                 self.waiting.len() - 1
             });
@@ -180,13 +195,13 @@ impl Bench {
         let ns = match self.instrumentation {
             Instrumentation::None => {
                 let begin = Instant::now();
-                v1model_runtime::step_in_place(&mut self.switch, now, port, slots, &mut self.departed);
+                self.switch.step_in_place(now, port, slots, &mut self.departed);
                 (begin.elapsed().as_nanos() as f64 - self.clock_ns).max(0.0)
             }
             Instrumentation::Probed => {
                 let begin = Instant::now();
                 sampler::with(sampler::Sampler::enter);
-                v1model_runtime::step_in_place(&mut self.switch, now, port, slots, &mut self.departed);
+                self.switch.step_in_place(now, port, slots, &mut self.departed);
                 sampler::with(sampler::Sampler::leave);
                 begin.elapsed().as_nanos() as f64
             }
