@@ -131,6 +131,14 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
+    /// Appends `text` to the suggested fix of every diagnostic with code `code`. A caller can name its own options
+    /// there, which the code that found the problem does not know.
+    pub fn extend_help(&mut self, code: &str, text: &str) {
+        for diagnostic in self.list.iter_mut().filter(|diagnostic| diagnostic.code == code) {
+            diagnostic.help.get_or_insert_default().push_str(text);
+        }
+    }
+
     /// Adds every diagnostic of `other`.
     pub fn append(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;

@@ -156,7 +156,7 @@ impl Refusal {
                 };
                 let prefixes = match full {
                     ExceededLimit::Prefixes(..) => {
-                        "ranges are expanded to prefixes here; range tables (`--ranges range`) need fewer entries; "
+                        "ranges are expanded to prefixes here; range tables need fewer entries; "
                     }
                     _ => "",
                 };

@@ -22,20 +22,6 @@ pub enum ProgramMismatch<'a> {
 }
 
 impl ProgramMismatch<'_> {
-    /// Returns the remedy, in terms of flags of `triplane subscribe`.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            ProgramMismatch::OtherOrder(_) => "generate both with the same `--order` from one version of the format",
-            ProgramMismatch::OtherTables(_) => {
-                "generate both with the same `--ranges` and `--exact-tables` from one version of the format"
-            }
-            ProgramMismatch::OtherFormat => {
-                "generate both from one version of the format, with the same `--order`, `--ranges` and `--exact-tables`"
-            }
-            ProgramMismatch::OtherKind => "run the program that was generated from the rules' format",
-        }
-    }
-
     /// Returns a clause about the program and the entries; `wanted` is the missing table.
     pub fn describe(self, wanted: &str) -> String {
         match self {

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::switch_error::{Incompatibility, Unreachable, sanitize};
 
 /// The reason why the switch cannot be used now. As text it is safe for a terminal: names from the switch's program and
-/// its messages are made visible.
+/// its messages are made visible. The owner of the service knows the remedies ([`crate::Settings::remedy`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AwayReason {
     /// The switch cannot be reached.
@@ -46,10 +46,9 @@ impl fmt::Display for AwayReason {
                 format!("another controller is primary, with election id {id}")
             }
             AwayReason::ElectionIdTaken(message) => format!("the switch rejected the election id: {message}"),
-            AwayReason::NoDevice { device_id, message } => format!(
-                "there is no device {device_id} at the switch's address ({message}): pass an existing device with \
-                 --device-id"
-            ),
+            AwayReason::NoDevice { device_id, message } => {
+                format!("there is no device {device_id} at the switch's address ({message})")
+            }
             AwayReason::Refused(message) => format!("the switch rejected the request: {message}"),
             AwayReason::RejectedUpdate(text) => text.clone(),
             AwayReason::Incompatible(why) => why.to_string(),

@@ -100,6 +100,9 @@ pub struct Settings {
     pub election_id: Option<u128>,
     /// Whether the switch keeps its program: the service loads none.
     pub keep_program: bool,
+    /// Returns what the operator can do if the switch cannot be used: text that follows the reason in the status and in
+    /// answers to clients, with its punctuation; empty if there is no remedy.
+    pub remedy: fn(&AwayReason) -> &'static str,
     /// The address to listen on.
     pub listen: SocketAddr,
     /// TLS settings. With an authority of clients, only clients with its certificates are admitted.
@@ -124,6 +127,7 @@ impl Settings {
             device_id: 1,
             election_id: None,
             keep_program: false,
+            remedy: |_| "",
             listen,
             tls: None,
             max_rules: 1_000_000,

@@ -10,6 +10,7 @@ use subscribe::NoIncludes;
 use tokio::sync::watch;
 
 use crate::arbitration_inbox::ArbitrationInbox;
+use crate::away_reason::AwayReason;
 use crate::pending_call::PendingCall;
 use crate::rule_files::FileWatch;
 use crate::rule_journal::RuleJournal;
@@ -69,7 +70,7 @@ pub(crate) enum ChangeError {
     #[error("nothing was changed: {0}")]
     SwitchUnavailable(String),
     /// The journal cannot be written.
-    #[error("nothing was changed: the change cannot be stored in the --keep file: {0}")]
+    #[error("nothing was changed: the change cannot be stored in the journal of added rules: {0}")]
     NotPersisted(#[source] std::io::Error),
 }
 
@@ -300,7 +301,7 @@ impl<'a> Reconciler<'a> {
         Ok((changed.ids, writes))
     }
 
-    /// UpdateMode a change to the journal.
+    /// Writes a change to the journal.
     fn persist(&mut self, removed: &[u64], added: &[u64], origin: RuleOrigin) -> std::io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         if origin == RuleOrigin::File {
@@ -343,7 +344,9 @@ impl<'a> Reconciler<'a> {
             InstallError::Switch(SwitchError::Rejected(rejection)) => {
                 Some(format!("the switch rejected the request: {}", rejection.reason))
             }
-            InstallError::Switch(SwitchError::Incompatible(why)) => Some(why.to_string()),
+            InstallError::Switch(SwitchError::Incompatible(why)) => {
+                Some(self.switch.describe(&AwayReason::Incompatible(why.clone())))
+            }
             InstallError::Switch(SwitchError::Unimplemented) => Some("the switch does not support this".to_owned()),
             InstallError::Switch(SwitchError::NotPrimary | SwitchError::Unreachable(_)) => None,
         };

@@ -62,7 +62,7 @@ pub enum JournalError {
     #[error("is not a regular file: rules cannot be stored there")]
     NotRegular,
     /// Another service has locked the file.
-    #[error("is in use by another service: use a separate --keep file for each")]
+    #[error("is in use by another service")]
     InUse,
     /// The operating system cannot lock the file.
     #[error("cannot be locked: {0}")]
@@ -71,7 +71,7 @@ pub enum JournalError {
     #[error("was removed or replaced while in use")]
     Replaced,
     /// The file has other content.
-    #[error("is not a file of stored rules and is left unchanged: use another file for --keep")]
+    #[error("is not a file of stored rules and is left unchanged")]
     NotAJournal,
     /// A line has a mistake. Lines are numbered from 1.
     #[error("is invalid in line {number}: {mistake}; remove the line")]

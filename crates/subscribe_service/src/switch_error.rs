@@ -33,7 +33,7 @@ pub(crate) struct SwitchRejection {
     pub update: Option<Box<v1::Update>>,
 }
 
-/// A switch whose configuration does not fit the rules; each text ends with a remedy where there is one.
+/// A switch whose configuration does not fit the rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incompatibility {
     /// The switch holds more than the service reads.
@@ -65,7 +65,7 @@ pub enum Incompatibility {
     #[error(transparent)]
     Program(#[from] ProgramDifference),
     /// The program has no table, field, action or parameter that an entry needs.
-    #[error("the switch's program has no {object} of `{table}`. {}", crate::compatibility::REMADE)]
+    #[error("the switch's program has no {object} of `{table}`")]
     MissingObject {
         /// The table, field, action or parameter.
         object: String,
@@ -73,10 +73,7 @@ pub enum Incompatibility {
         table: String,
     },
     /// The switch has no program, and the service must not load one.
-    #[error(
-        "the switch has no program yet, and --keep-program prevents loading one: load the program that `triplane \
-         subscribe program` generates from the format"
-    )]
+    #[error("the switch has no program yet, and the service is set to load none")]
     NoProgram,
 }
 
@@ -96,10 +93,10 @@ pub enum Unreachable {
     #[error("{0}")]
     Connect(String),
     /// The service uses TLS and the switch does not.
-    #[error("the server does not use TLS: omit --switch-tls-ca and the other --switch-tls options")]
+    #[error("the server does not use TLS")]
     NotTls,
     /// The connection ended before the first answer of the switch.
-    #[error("the connection was closed before the first response; {}", tls_remedy(*is_tls))]
+    #[error("the connection was closed before the first response")]
     BrokenAtStart {
         /// Whether the service uses TLS.
         is_tls: bool,
@@ -113,14 +110,6 @@ pub enum Unreachable {
     /// The switch reported this itself.
     #[error("{0}")]
     Reported(String),
-}
-
-fn tls_remedy(is_tls: bool) -> &'static str {
-    if is_tls {
-        "if it requires client certificates, pass --switch-tls-cert and --switch-tls-key"
-    } else {
-        "if it uses TLS, pass --switch-tls-ca with the CA that signed its certificate"
-    }
 }
 
 impl From<Incompatibility> for SwitchError {

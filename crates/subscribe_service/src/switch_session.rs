@@ -59,6 +59,7 @@ pub(crate) struct SwitchSession<'a> {
     /// Distance of the election id in use from the one in the settings, which another controller has.
     raise: u128,
     keep_program: bool,
+    remedy: fn(&AwayReason) -> &'static str,
     on_event: Arc<dyn Fn(u64, SwitchEvent) + Send + Sync>,
     on_slow: Arc<dyn Fn(u64) + Send + Sync>,
     /// Number of the current stream. Events of earlier streams are ignored.
@@ -99,6 +100,7 @@ impl<'a> SwitchSession<'a> {
             election_id: settings.election_id,
             raise: 0,
             keep_program: settings.keep_program,
+            remedy: settings.remedy,
             on_event: Arc::new(on_event),
             on_slow: Arc::new(on_slow),
             stream: 0,
@@ -192,6 +194,11 @@ impl<'a> SwitchSession<'a> {
         }
     }
 
+    /// Describes why the switch cannot be used, with the remedy.
+    pub fn describe(&self, why: &AwayReason) -> String {
+        format!("{why}{}", (self.remedy)(why))
+    }
+
     /// Marks the switch as not holding the current rules.
     fn invalidate(&mut self) {
         (self.loaded, self.cleanup, self.rejects_rules) = (None, None, false);
@@ -214,7 +221,7 @@ impl<'a> SwitchSession<'a> {
 
     /// Reports that the switch cannot be used, once for each reason.
     fn report_away(&mut self, why: AwayReason, report: &dyn Fn(ServiceEvent)) {
-        self.detail = why.to_string();
+        self.detail = self.describe(&why);
         if self.reported.as_ref() != Some(&why) {
             self.reported = Some(why.clone());
             report(ServiceEvent::Away(why));

@@ -3,6 +3,7 @@
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
 use entries_file::Entries;
 use ir::Program;
+use subscribe_p4::ProgramMismatch;
 
 /// Parses like [`entries_file::parse`]. If the entries were compiled from rules for another program, reports one
 /// finding that says so, instead of one finding for each table.
@@ -17,6 +18,20 @@ pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut
     parsed
 }
 
+/// Returns the options with which program and entries fit.
+fn remedy(misfit: ProgramMismatch<'_>) -> &'static str {
+    match misfit {
+        ProgramMismatch::OtherOrder(_) => "generate both with the same `--order` from one version of the format",
+        ProgramMismatch::OtherTables(_) => {
+            "generate both with the same `--ranges` and `--exact-tables` from one version of the format"
+        }
+        ProgramMismatch::OtherFormat => {
+            "generate both from one version of the format, with the same `--order`, `--ranges` and `--exact-tables`"
+        }
+        ProgramMismatch::OtherKind => "run the program that was generated from the rules' format",
+    }
+}
+
 fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, program: &Program) -> Option<Diagnostic> {
     let span = finding.primary.span;
     if finding.code != "unknown-table" || span.file != file {
@@ -27,7 +42,7 @@ fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, progr
     let misfit = subscribe_p4::mismatch(wanted, tables)?;
     let help = format!(
         "{}: `triplane subscribe compile FORMAT RULES -o ENTRIES --program PROGRAM` writes both",
-        misfit.remedy()
+        remedy(misfit)
     );
     let message = format!("entries and program {}", misfit.describe(wanted));
     Some(Diagnostic::error("other-program", span, message).help(help))

@@ -60,7 +60,8 @@ impl Includes for RelativeIncludes {
 
 /// Checks that text can be read from `path`. `what` names the kind of file in the error.
 ///
-/// # Errors If the path is not a source of text: reading a named pipe without a writer would block without a message. A
+/// # Errors
+/// If the path is not a source of text: reading a named pipe without a writer would block without a message. A
 /// file that the shell opened (`/dev/stdin`, `<(…)`) has a writer, and `/dev/null` ends.
 pub fn is_text(path: &Path, what: &str) -> Result<(), Failure> {
     let known = ["/dev/stdin", "/dev/null"].map(Path::new);
@@ -181,6 +182,7 @@ impl Loaded {
             ));
         }
         subscribe::named_once(&rules, &mut diagnostics);
+        diagnostics.extend_help("controller-port", ": `--cpu-port`");
         self.print_findings(&diagnostics, output)?;
         Ok(rules)
     }
@@ -196,8 +198,14 @@ impl Loaded {
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             let mut finding = refusal.diagnostic(&self.loader.map);
-            if let Refusal::TooLarge { full: ExceededLimit::Bytes(_), .. } = refusal {
-                finding.message += &format!(" ({})", self.memory_limit.describe());
+            match refusal {
+                Refusal::TooLarge { full: ExceededLimit::Bytes(_), .. } => {
+                    finding.message += &format!(" ({})", self.memory_limit.describe());
+                }
+                Refusal::TooLarge { full: ExceededLimit::Prefixes(..), .. } => {
+                    finding.help.get_or_insert_default().push_str("; `--ranges range` generates range tables");
+                }
+                _ => {}
             }
             diagnostics.push(finding);
         }

@@ -1,5 +1,5 @@
 //! Checks the workspace against the list of layers in ARCHITECTURE.md: the same crates, the same edges, pointing down
-//! only; and no threads, clocks and sockets below layer 3.
+//! only; no threads, clocks and sockets below layer 3; and no options of the command in libraries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -115,6 +115,51 @@ fn a_clock_is_found_outside_tests() {
     let text =
         "use std::time::Instant;\nfn f() { Instant::now(); }\n\n#[cfg(test)]\nmod tests {\n    Instant::now();\n}\n";
     assert_eq!(lines_that_name(without_tests(text), &CLOCKS), [(2, "Instant::now")]);
+}
+
+/// Files below layer 4 that name options: of `setcap` and `unshare`; of `triplane lab`; and those that a generated
+/// program records about itself.
+const ALLOWED_OPTIONS: [&str; 4] = [
+    "crates/ports/src/error.rs",
+    "crates/lab_live/src/error.rs",
+    "crates/lab_live/src/traffic/unsupported.rs",
+    "crates/subscribe_p4/src/write/mod.rs",
+];
+
+/// A library reports facts. The command knows its options, and adds the one that helps.
+#[test]
+fn libraries_name_no_options_of_the_command() {
+    let (layers, _) = documented();
+    let mut places = Vec::new();
+    let mut allowed = 0;
+    for (name, _) in layers.iter().filter(|(_, layer)| **layer < 4) {
+        for (path, text) in rust_files(&root().join("crates").join(name).join("src")) {
+            let file = path.strip_prefix(root()).expect("a file of the workspace");
+            let lines = without_tests(&text).lines().enumerate();
+            for (index, line) in lines.filter(|(_, line)| names_an_option(line)) {
+                if ALLOWED_OPTIONS.iter().any(|at| file == Path::new(at)) {
+                    allowed += 1;
+                } else {
+                    places.push(format!("{}:{}: {}", file.display(), index + 1, line.trim()));
+                }
+            }
+        }
+    }
+    assert!(places.is_empty(), "the command's crate adds these options:\n  {}", places.join("\n  "));
+    assert!(allowed > 0, "no source was read");
+}
+
+/// Whether a line other than a comment contains `--` and a lowercase letter.
+fn names_an_option(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    code.match_indices("--").any(|(at, _)| code[at + 2..].starts_with(|letter: char| letter.is_ascii_lowercase()))
+}
+
+#[test]
+fn options_are_found_outside_comments() {
+    assert!(names_an_option(r#"    "if it uses TLS, pass --switch-tls-ca""#));
+    assert!(!names_an_option("    // As with --ranges."));
+    assert!(!names_an_option(r#"    "the switch holds no program -- yet""#));
 }
 
 /// Returns the paths below a folder.

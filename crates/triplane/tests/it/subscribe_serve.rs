@@ -265,9 +265,9 @@ fn switches_come_back_and_rules_that_were_added_are_kept() {
     let (listed, held) = (service.list(), entries());
     assert!(held.contains("Subscriptions."), "{held}");
     let done = service.tell(&["add", "price > 4 and side == \"B\" : fwd(5)"]);
-    assert!(done.code != Some(0) && done.stderr.contains("cannot be stored in the --keep file"), "{done:?}");
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be stored in the journal of added rules"), "{done:?}");
     let done = service.tell(&["remove", &second]);
-    assert!(done.code != Some(0) && done.stderr.contains("cannot be stored in the --keep file"), "{done:?}");
+    assert!(done.code != Some(0) && done.stderr.contains("cannot be stored in the journal of added rules"), "{done:?}");
     assert_eq!((service.list(), entries()), (listed, held));
 }
 

@@ -95,8 +95,7 @@ impl<'a> RuleParser<'a> {
             if self.format.controller_port == Some(port) {
                 let message = format!("port {port} is the port of the controller");
                 let warning = Diagnostic::warning("controller-port", span, message);
-                self.diagnostics
-                    .push(warning.help("write `to_controller`, or choose another controller port: `--cpu-port`"));
+                self.diagnostics.push(warning.help("write `to_controller`, or choose another controller port"));
             }
             ports.push(port);
             self.take();

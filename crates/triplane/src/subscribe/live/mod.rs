@@ -2,6 +2,7 @@
 
 pub mod args;
 mod client;
+mod remedy;
 mod serve;
 
 pub use client::{add, list, remove, watch};

@@ -5,6 +5,7 @@ use subscribe::ColumnLayout;
 use subscribe_service::{ServiceEvent, Settings, StartError, SubscriptionProgram, WrittenProgram};
 
 use super::args::ServeArgs;
+use super::remedy;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::signals::StopSignals;
@@ -46,6 +47,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         device_id: args.switch.device_id,
         election_id: args.switch.election_id,
         keep_program: args.switch.keep_program,
+        remedy: remedy::of_switch,
         max_rules: args.max_rules,
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
         ..Settings::new(args.rules.clone(), args.switch.server_options().target()?, args.listen)
@@ -58,7 +60,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let running = subscribe_service::start(program, settings, report, move || waiter.close());
     let running = running.map_err(|error| match error {
         StartError::Rules(why) => {
-            output.note(why.to_string().trim_end());
+            output.note(&format!("{}{}", why.to_string().trim_end(), remedy::of_rules(&why)));
             Failure::Input("the service has no valid rules to start with".to_owned())
         }
         error => Failure::Environment(error.into()),
@@ -114,7 +116,7 @@ fn describe(event: &ServiceEvent, rules: &str) -> String {
             };
             format!("keeping the switch's program and its field order: {now} entries{comparison}")
         }
-        ServiceEvent::Away(why) => why.to_string(),
+        ServiceEvent::Away(why) => format!("{why}{}", remedy::of_switch(why)),
         ServiceEvent::Reloaded(0, 0, _) => format!("{rules} is valid again and unchanged"),
         ServiceEvent::Reloaded(come, go, writes) => {
             format!("{rules}: {} added, {go} removed, {}", many(*come, "rule"), many(*writes, "write"))
