@@ -84,7 +84,7 @@ pub enum EntryError {
         got: usize,
     },
     /// The kind of a key value does not fit the match kind.
-    #[error("key element {key} has match kind {kind:?}, but the value is of another kind")]
+    #[error("key element {key} has match kind {kind}, but the value is of another kind")]
     KeyKind {
         /// Index of the element among those that are matched.
         key: usize,

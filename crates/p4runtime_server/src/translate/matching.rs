@@ -115,21 +115,22 @@ fn parse_match(field: &FieldSchema, given: Option<&FieldMatchType>) -> Result<Ke
             Ok(KeyValue::Range(low, high))
         }
         (_, None) => Err(Refusal::invalid("and its value is missing")),
-        (_, Some(FieldMatchType::Other(_))) => {
-            Err(Refusal::new(Code::InvalidArgument, "the value is of an unknown kind"))
-        }
-        (_, Some(other)) => Err(Refusal::invalid(format!("the value is {}", given_name(other)))),
+        (_, Some(other)) => Err(match match_kind(other) {
+            Some(kind) => Refusal::invalid(format!("the value is {kind}")),
+            None => Refusal::new(Code::InvalidArgument, "the value is of an unknown kind"),
+        }),
     }
 }
 
-fn given_name(given: &FieldMatchType) -> &'static str {
+/// Returns the match kind that a value is of; `None` if it is of an architecture's own kind.
+fn match_kind(given: &FieldMatchType) -> Option<MatchKind> {
     match given {
-        FieldMatchType::Exact(_) => "exact",
-        FieldMatchType::Ternary(_) => "ternary",
-        FieldMatchType::Lpm(_) => "lpm",
-        FieldMatchType::Range(_) => "range",
-        FieldMatchType::Optional(_) => "optional",
-        FieldMatchType::Other(_) => "of another kind",
+        FieldMatchType::Exact(_) => Some(MatchKind::Exact),
+        FieldMatchType::Ternary(_) => Some(MatchKind::Ternary),
+        FieldMatchType::Lpm(_) => Some(MatchKind::Lpm),
+        FieldMatchType::Range(_) => Some(MatchKind::Range),
+        FieldMatchType::Optional(_) => Some(MatchKind::Optional),
+        FieldMatchType::Other(_) => None,
     }
 }
 
