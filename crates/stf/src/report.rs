@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use switch::trace::{PassOutcome, Trace};
 
 use crate::data::{PacketPattern, difference, hex};
+use crate::run::CommandRefusal;
 
 /// The report of a test.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +112,7 @@ pub enum Failure {
         /// The command.
         at: Span,
         /// The reason.
-        message: String,
+        refusal: CommandRefusal,
     },
 }
 
@@ -280,7 +281,7 @@ impl Failure {
             Failure::Missing { port, .. } => format!("port {port} did not send the expected packet"),
             Failure::Unexpected { port, .. } => format!("port {port} sent an unexpected packet"),
             Failure::Check { message, .. } => message.clone(),
-            Failure::Refused { message, .. } => format!("the switch rejected this: {message}"),
+            Failure::Refused { refusal, .. } => format!("the switch rejected this: {refusal}"),
         }
     }
 }

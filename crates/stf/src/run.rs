@@ -1,6 +1,7 @@
 //! Executes a test on a switch, in virtual time.
 
 mod checks;
+mod refusal;
 mod traffic;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,6 +16,7 @@ use v1model::{Config, LoadError, Switch};
 
 use crate::plan::{Cell, EntryRef, Op, Test};
 use crate::report::{Arrival, Expectation, Failure, Report, Sent, compare};
+pub use refusal::CommandRefusal;
 use traffic::MulticastNode;
 
 /// Options of a run.
@@ -88,7 +90,7 @@ impl Test {
         };
         for (at, op) in &self.ops {
             if let Err(refusal) = run.op(*at, op) {
-                run.report.failures.push(Failure::Refused { at: *at, message: refusal });
+                run.report.failures.push(Failure::Refused { at: *at, refusal });
             }
         }
         run.wait(AT_THE_END_NS);
@@ -124,18 +126,18 @@ struct TestRun<'a> {
     sent_bytes: usize,
 }
 
-/// The result of an operation, with the switch's message if it refused.
-type OpResult = Result<(), String>;
+/// The result of an operation.
+type OpResult = Result<(), CommandRefusal>;
 
 fn refused(result: Result<(), EntryError>) -> OpResult {
-    result.map_err(|error| error.to_string())
+    Ok(result?)
 }
 
 impl TestRun<'_> {
     fn op(&mut self, at: Span, op: &Op) -> OpResult {
         match op {
             Op::Packet { .. } if self.sent_bytes > MAX_SENT_BYTES => {
-                return Err(format!("the switch sent more than {MAX_SENT_BYTES} bytes in this test"));
+                return Err(CommandRefusal::TooManyBytes { max: MAX_SENT_BYTES });
             }
             Op::Packet { port, data } => self.packet(at, *port, data),
             Op::Expect { port, pattern } => {
@@ -183,7 +185,7 @@ impl TestRun<'_> {
                 refused(objects.delete(*table, keys, *priority).map(drop))
             }
             Op::TimeoutSet { entry: EntryRef { table, keys, priority }, ns } => {
-                let installed = objects.get(*table, keys, *priority).map_err(|error| error.to_string())?;
+                let installed = objects.get(*table, keys, *priority)?;
                 let entry = TableEntry { idle_timeout_ns: *ns, ..installed.entry.clone() };
                 refused(objects.modify(*table, entry))
             }
@@ -192,7 +194,7 @@ impl TestRun<'_> {
                 Cell::Entry(entry) => {
                     refused(objects.set_entry_counter(entry.table, &entry.keys, entry.priority, *value))
                 }
-                Cell::Nowhere(handle) => Err(no_entry(*handle)),
+                Cell::Nowhere(handle) => Err(CommandRefusal::NoEntry(*handle)),
             },
             Op::RegisterWrite(register, index, value) => {
                 refused(objects.set_register(*register, *index, value.clone()))
@@ -205,13 +207,13 @@ impl TestRun<'_> {
                 Cell::Entry(EntryRef { table, keys, priority }) => {
                     refused(objects.configure_entry_meter(*table, keys, *priority, Some(*config)))
                 }
-                Cell::Nowhere(handle) => Err(no_entry(*handle)),
+                Cell::Nowhere(handle) => Err(CommandRefusal::NoEntry(*handle)),
             },
             Op::MeterSetAll(meter, config) => refused(objects.configure_meters(*meter, Some(*config))),
             Op::MemberCreate(profile, id, call) => refused(objects.insert_member(*profile, *id, call.clone())),
             Op::MemberGroupCreate(profile, id) => refused(objects.insert_group(*profile, *id, Vec::new(), 0)),
             Op::MemberJoin { profile, group, member } => {
-                let members = objects.group(*profile, *group).ok_or(format!("there is no group {group}"))?;
+                let members = objects.group(*profile, *group).ok_or(CommandRefusal::NoGroup(*group))?;
                 let mut members = members.to_vec();
                 members.push(member.clone());
                 refused(objects.modify_group(*profile, *group, members))
@@ -292,8 +294,4 @@ impl TestRun<'_> {
             }
         }
     }
-}
-
-fn no_entry(handle: u64) -> String {
-    format!("there is no entry {handle}; entry handles start at 0")
 }

@@ -83,11 +83,11 @@ pub use rule::{Aggregate, Condition, Function, Operand, Rule, RuleAction, Test, 
 pub use subscriptions::{AppliedChange, CompileOptions, Limits, RuleId, Subscriptions, UpdateMode};
 pub use syntax::lex::SIGN_WORDS;
 pub use syntax::parse::{
-    self, Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition, constant,
-    named_once, parse, window,
+    self, IncludeError, Loader, MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_PARTS, NoIncludes, WORDS, aggregate, condition,
+    constant, named_once, parse, window,
 };
 pub use syntax::show::Shown;
-pub use syntax::value::{Constant, show as show_value};
+pub use syntax::value::{Constant, ConstantMismatch, show as show_value};
 pub use tables::{
     CodeEntry, Delivery, EntryKey, Leaf, PortGroup, Stage, StageEntry, StageKey, StateId, TableChange, Tables,
     TargetCapabilities, Wide, stages,

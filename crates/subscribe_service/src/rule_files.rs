@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use subscribe::IncludeError;
+
 /// Maximum size of a rules file: 1 GiB.
 const MAX_BYTES: u64 = 1 << 30;
 /// Time that files have to stay the same before they are read. Their writer has finished then.
@@ -100,9 +102,9 @@ impl FileLoader {
 }
 
 impl subscribe::Loader for FileLoader {
-    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
+    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), IncludeError> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        let text = self.read(&path).map_err(|error| error.to_string())?;
+        let text = self.read(&path).map_err(|error| IncludeError::Unreadable(error.into()))?;
         Ok((path.display().to_string(), text))
     }
 }

@@ -13,7 +13,7 @@ use crate::sim::traffic::{
     UdpSink,
 };
 use crate::sim::transport::Marks;
-use crate::sim::{LinkStats, Sample, Stack, Totals};
+use crate::sim::{LinkStats, Sample, Stack, Totals, WriteRefusal};
 use crate::topology::{End, Topology};
 
 /// The results of a scenario.
@@ -34,7 +34,7 @@ pub struct Results {
     /// Time at which it ended.
     pub end: Time,
     /// Changes of entries that a switch refused: the time, the index in the scenario, and the reason.
-    pub refused: Vec<(Time, usize, String)>,
+    pub refused: Vec<(Time, usize, WriteRefusal)>,
     /// Time at which the run was stopped because too many bytes were in flight; `None` if it was not.
     pub flooded: Option<Time>,
     /// Expectations that were not met.

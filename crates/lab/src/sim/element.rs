@@ -15,14 +15,30 @@ pub trait Element: Device + Send {
         (0, 0)
     }
 
-    /// Applies the change of the switch's entries that has this number, as a controller would. `Err` says what was
-    /// refused.
-    fn write(&mut self, _number: usize) -> Result<(), String> {
-        Err("it has no entries".to_owned())
+    /// Applies the change of the switch's entries that has this number, as a controller would.
+    ///
+    /// # Errors
+    /// If an update is refused. The others of the change are applied.
+    fn write(&mut self, _number: usize) -> Result<(), WriteRefusal> {
+        Err(WriteRefusal::NoEntries)
     }
 
     /// Returns the switch itself, for callers that know its concrete type.
     fn as_any(&mut self) -> &mut dyn Any;
+}
+
+/// Reason that a switch did not apply a change of its entries, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteRefusal {
+    /// The switch has no entries.
+    #[error("it has no entries")]
+    NoEntries,
+    /// The switch has crashed.
+    #[error("the switch is down")]
+    Down,
+    /// The switch rejected updates, with its messages.
+    #[error("{0}")]
+    Rejected(String),
 }
 
 /// Creates the switch with this place in the topology, when the simulation begins and when the switch restarts after a

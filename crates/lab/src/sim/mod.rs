@@ -37,7 +37,7 @@ use std::sync::Arc;
 use switch::Time;
 
 pub use capture::{Capture, Way};
-pub use element::{Element, MakeElement};
+pub use element::{Element, MakeElement, WriteRefusal};
 pub use fault::Fault;
 pub use host::{Host, HostProgram};
 pub use link::{Cable, LinkStats};
@@ -153,10 +153,10 @@ impl Simulation {
     }
 
     /// Returns the refused changes of entries in the order of time: the time, the number of the change, and the reason.
-    pub fn refused(&self) -> Vec<(Time, usize, String)> {
+    pub fn refused(&self) -> Vec<(Time, usize, WriteRefusal)> {
         let refused = self.nodes.iter().flat_map(|node| node.refused.iter().cloned());
         let mut refused: Vec<_> = refused.map(|(at, number, why)| (Time::from_ns(at), number, why)).collect();
-        refused.sort();
+        refused.sort_by_key(|(at, number, _)| (*at, *number));
         refused
     }
 

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use switch::{Frame, PortId, Time};
 
 use super::capture::{Capture, Way};
-use super::element::{Element, MakeElement};
+use super::element::{Element, MakeElement, WriteRefusal};
 use super::event::{Event, Message, What};
 use super::fault::Fault;
 use super::host::{Host, HostClock};
@@ -28,7 +28,7 @@ pub struct Node {
     /// A hash of the arrived frames and their times.
     pub digest: u64,
     /// Refused changes of entries: the time, the number of the change, and the reason.
-    pub refused: Vec<(u64, usize, String)>,
+    pub refused: Vec<(u64, usize, WriteRefusal)>,
     id: usize,
     awaited: BinaryHeap<Event>,
     /// Bytes of the pending events.
@@ -250,7 +250,7 @@ impl Node {
     /// Applies a controller's change of a switch's entries. A switch that is down cannot apply it.
     fn write(&mut self, now: u64, number: usize) {
         let NodeKind::Switch { element, .. } = &mut self.kind else { return };
-        let written = if self.up { element.write(number) } else { Err("the switch is down".to_owned()) };
+        let written = if self.up { element.write(number) } else { Err(WriteRefusal::Down) };
         if let Err(why) = written {
             self.refused.push((now, number, why));
         }

@@ -5,7 +5,7 @@ use diagnostics::Span;
 use engine::{CounterValue, MeterConfig};
 use ir::{CounterId, DigestId, MeterId};
 
-use super::{OpResult, TestRun, no_entry};
+use super::{CommandRefusal, OpResult, TestRun};
 use crate::plan::{Cell, EntryRef, Op};
 use crate::report::{Failure, Reading};
 use crate::script::Relation;
@@ -16,7 +16,7 @@ impl TestRun<'_> {
         match op {
             Op::CheckCounter { cell, check } => return self.check_counter(at, cell, *check),
             Op::CheckRegister { register, index, relation, value } => {
-                let got = self.switch.objects().register(*register, *index).map_err(|error| error.to_string())?;
+                let got = self.switch.objects().register(*register, *index)?;
                 if !relation.holds(got.to_big(), value.to_big()) {
                     let message = format!(
                         "`{}[{index}]` is {got:#x}, not {} {value:#x}",
@@ -33,7 +33,7 @@ impl TestRun<'_> {
                 self.reading(at, format!("{packets} packets, {bytes} bytes"));
             }
             Op::RegisterRead(register, index) => {
-                let value = self.switch.objects().register(*register, *index).map_err(|error| error.to_string())?;
+                let value = self.switch.objects().register(*register, *index)?;
                 let text = format!("{}[{index}] = {value:#x}", self.program.registers[*register].name);
                 self.reading(at, text);
             }
@@ -48,7 +48,7 @@ impl TestRun<'_> {
             }
             Op::MirrorGet(session) => {
                 let Some(found) = self.switch.mirror_sessions().get(*session) else {
-                    return Err(format!("there is no mirror session {session}"));
+                    return Err(CommandRefusal::NoMirrorSession(*session));
                 };
                 let ports: Vec<String> = found.replicas.iter().map(|copy| format!("port {}", copy.port)).collect();
                 let group = found.group.map(|group| format!("multicast group {group}"));
@@ -60,24 +60,24 @@ impl TestRun<'_> {
         Ok(())
     }
 
-    fn counter(&self, cell: &Cell<CounterId>) -> Result<CounterValue, String> {
+    fn counter(&self, cell: &Cell<CounterId>) -> Result<CounterValue, CommandRefusal> {
         let objects = self.switch.objects();
         let value = match cell {
             Cell::Array(counter, index) => objects.counter(*counter, *index),
             Cell::Entry(entry) => objects.get(entry.table, &entry.keys, entry.priority).map(|it| it.counter),
-            Cell::Nowhere(handle) => return Err(no_entry(*handle)),
+            Cell::Nowhere(handle) => return Err(CommandRefusal::NoEntry(*handle)),
         };
-        value.map_err(|error| error.to_string())
+        Ok(value?)
     }
 
-    fn meter(&self, cell: &Cell<MeterId>) -> Result<Option<MeterConfig>, String> {
+    fn meter(&self, cell: &Cell<MeterId>) -> Result<Option<MeterConfig>, CommandRefusal> {
         let objects = self.switch.objects();
         let config = match cell {
             Cell::Array(meter, index) => objects.meter_config(*meter, *index),
             Cell::Entry(entry) => objects.get(entry.table, &entry.keys, entry.priority).map(|it| it.meter_config),
-            Cell::Nowhere(handle) => return Err(no_entry(*handle)),
+            Cell::Nowhere(handle) => return Err(CommandRefusal::NoEntry(*handle)),
         };
-        config.map_err(|error| error.to_string())
+        Ok(config?)
     }
 
     fn check_counter(&mut self, at: Span, cell: &Cell<CounterId>, check: Option<(bool, Relation, u64)>) -> OpResult {

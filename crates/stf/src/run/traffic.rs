@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use switch::{MirrorSession, MulticastGroup, PortId, Replica};
 
-use super::{OpResult, TestRun};
+use super::{CommandRefusal, OpResult, TestRun};
 use crate::plan::Op;
 use crate::script::{NodeReplica, NodeTargets};
 
@@ -32,7 +32,7 @@ impl TestRun<'_> {
             }
             Op::GroupCreate(group) => {
                 if self.groups.iter().any(|(id, _)| id == group) {
-                    return Err(format!("multicast group {group} already exists"));
+                    return Err(CommandRefusal::MulticastGroupExists(*group));
                 }
                 self.groups.push((*group, Vec::new()));
                 return self.set_group(*group);
@@ -55,7 +55,7 @@ impl TestRun<'_> {
             Op::NodeAssociate { group, node } => {
                 self.node(*node)?;
                 let found = self.groups.iter_mut().find(|(id, _)| id == group);
-                let (_, nodes) = found.ok_or(format!("there is no multicast group {group}"))?;
+                let (_, nodes) = found.ok_or(CommandRefusal::NoMulticastGroup(*group))?;
                 nodes.push(*node);
                 return self.set_group(*group);
             }
@@ -76,10 +76,8 @@ impl TestRun<'_> {
         Ok(())
     }
 
-    fn node(&mut self, node: u32) -> Result<&mut MulticastNode, String> {
-        self.nodes
-            .get_mut(node as usize)
-            .ok_or_else(|| format!("there is no multicast node {node}; node handles start at 0"))
+    fn node(&mut self, node: u32) -> Result<&mut MulticastNode, CommandRefusal> {
+        self.nodes.get_mut(node as usize).ok_or(CommandRefusal::NoMulticastNode(node))
     }
 
     /// Writes a group to the switch.
@@ -103,6 +101,6 @@ impl TestRun<'_> {
             }
         }
         let accepted = self.switch.set_multicast_group(group, Some(MulticastGroup { replicas }));
-        if accepted { Ok(()) } else { Err(format!("multicast group {group} is invalid or has too many replicas")) }
+        if accepted { Ok(()) } else { Err(CommandRefusal::MulticastGroup(group)) }
     }
 }

@@ -46,27 +46,53 @@ impl Constant {
     /// Returns the value of the constant in a field of this kind and width.
     ///
     /// # Errors
-    /// A clause with the reason: "does not fit 8 bits, …".
-    pub fn value(&self, kind: ValueKind, width: u32) -> Result<u128, String> {
+    /// If the field has no such value.
+    pub fn value(&self, kind: ValueKind, width: u32) -> Result<u128, ConstantMismatch> {
         let fits = |number: u128| {
-            if number <= max_of(width) {
-                Ok(number)
-            } else {
-                Err(format!("does not fit in {width} bits: the maximum is {}", max_of(width)))
-            }
+            if number <= max_of(width) { Ok(number) } else { Err(ConstantMismatch::TooLarge { width }) }
         };
         match (self, kind) {
             (Constant::Text(text), ValueKind::Text(padding)) => pad(text, padding, width),
-            (Constant::Number(_), ValueKind::Text(_)) => {
-                Err("is a number, expected a string: put it in quotes".to_owned())
-            }
+            (Constant::Number(_), ValueKind::Text(_)) => Err(ConstantMismatch::NotText),
             (Constant::Number(number) | Constant::Bits(number), _) => fits(*number),
             (Constant::Ipv4(address), ValueKind::Ipv4 | ValueKind::Unsigned) if width == 32 => Ok(u128::from(*address)),
             (Constant::Ipv6(address), ValueKind::Ipv6 | ValueKind::Unsigned) if width == 128 => Ok(*address),
             (Constant::Mac(address), ValueKind::Mac | ValueKind::Unsigned) if width == 48 => Ok(u128::from(*address)),
-            _ => Err(format!("is {}, expected {}", self.describe(), expected(kind, width))),
+            _ => Err(ConstantMismatch::OtherKind { found: self.describe(), kind, width }),
         }
     }
+}
+
+/// Reason that a constant is no value of a field. As text it is a clause that follows the constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConstantMismatch {
+    /// The number needs more bits than the field has.
+    #[error("does not fit in {width} bits: the maximum is {}", max_of(*width))]
+    TooLarge {
+        /// The width of the field.
+        width: u32,
+    },
+    /// The constant is a number, and the field is text.
+    #[error("is a number, expected a string: put it in quotes")]
+    NotText,
+    /// The string is longer than the field.
+    #[error("has {length} bytes, but the field has {max}")]
+    TooLong {
+        /// The length of the string in bytes.
+        length: usize,
+        /// The length of the field in bytes.
+        max: usize,
+    },
+    /// The constant is of another kind than the field.
+    #[error("is {found}, expected {}", expected(*kind, *width))]
+    OtherKind {
+        /// The description of the constant.
+        found: &'static str,
+        /// The kind of the field.
+        kind: ValueKind,
+        /// The width of the field.
+        width: u32,
+    },
 }
 
 /// Describes the constants that a kind accepts, for messages.
@@ -80,10 +106,9 @@ pub fn expected(kind: ValueKind, width: u32) -> String {
     }
 }
 
-fn pad(text: &str, padding: Padding, width: u32) -> Result<u128, String> {
-    let room = (width / 8) as usize;
-    let missing =
-        room.checked_sub(text.len()).ok_or_else(|| format!("has {} bytes, but the field has {room}", text.len()))?;
+fn pad(text: &str, padding: Padding, width: u32) -> Result<u128, ConstantMismatch> {
+    let (length, max) = (text.len(), (width / 8) as usize);
+    let missing = max.checked_sub(length).ok_or(ConstantMismatch::TooLong { length, max })?;
     let fill = vec![padding.byte; missing];
     let bytes = if padding.left { [&fill, text.as_bytes()].concat() } else { [text.as_bytes(), &fill].concat() };
     Ok(bytes.into_iter().fold(0, |value, byte| value << 8 | u128::from(byte)))
@@ -126,7 +151,7 @@ mod tests {
         assert_eq!(text("AB", Padding::SPACES), Ok(0x4142_2020));
         assert_eq!(text("AB", Padding { byte: b'0', left: true }), Ok(0x3030_4142));
         assert_eq!(text("ABCD", Padding::ZEROS), Ok(0x4142_4344));
-        assert_eq!(text("ABCDE", Padding::ZEROS), Err("has 5 bytes, but the field has 4".to_owned()));
+        assert_eq!(text("ABCDE", Padding::ZEROS), Err(ConstantMismatch::TooLong { length: 5, max: 4 }));
         assert_eq!(show(0x4142_2020, ValueKind::Text(Padding::SPACES), 32), "\"AB\"");
         assert_eq!(show(0x4142_0020, ValueKind::Text(Padding::SPACES), 32), "0x41420020");
     }
@@ -134,11 +159,11 @@ mod tests {
     #[test]
     fn constants_fit_their_fields() {
         assert_eq!(Constant::Ipv4(1).value(ValueKind::Unsigned, 32), Ok(1));
-        assert_eq!(
-            Constant::Ipv4(1).value(ValueKind::Unsigned, 16),
-            Err("is an IPv4 address, expected a number of 16 bits".to_owned())
-        );
-        assert!(Constant::Number(256).value(ValueKind::Unsigned, 8).is_err());
+        let error =
+            |constant: Constant, width| constant.value(ValueKind::Unsigned, width).map_err(|why| why.to_string());
+        let message = "is an IPv4 address, expected a number of 16 bits";
+        assert_eq!(error(Constant::Ipv4(1), 16), Err(message.to_owned()));
+        assert_eq!(error(Constant::Number(256), 8), Err("does not fit in 8 bits: the maximum is 255".to_owned()));
         assert_eq!(show(0x0011_2233_4455, ValueKind::Mac, 48), "00:11:22:33:44:55");
         assert_eq!(show(1, ValueKind::Ipv6, 128), "::1");
     }

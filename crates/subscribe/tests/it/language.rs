@@ -4,8 +4,8 @@ use crate::support;
 use diagnostics::{Diagnostics, SourceMap, Span};
 use rng::SplitMix64;
 use subscribe::{
-    ActionDeclaration, Condition, Counter, FieldDeclaration, Loader, Match, MessageFormat, NoIncludes, Parameter, Rule,
-    RuleAction, ValueKind, parse,
+    ActionDeclaration, Condition, Counter, FieldDeclaration, IncludeError, Loader, Match, MessageFormat, NoIncludes,
+    Parameter, Rule, RuleAction, ValueKind, parse,
 };
 
 /// Parses a text. Returns the rules and the rendered diagnostics.
@@ -162,9 +162,10 @@ fn hostile_files_end_in_findings() {
 struct Files(Vec<(&'static str, String)>);
 
 impl Loader for Files {
-    fn load(&mut self, name: &str, _: &str) -> Result<(String, String), String> {
+    fn load(&mut self, name: &str, _: &str) -> Result<(String, String), IncludeError> {
         let file = self.0.iter().find(|(other, _)| *other == name);
-        file.map(|(name, text)| ((*name).to_owned(), text.clone())).ok_or_else(|| "does not exist".to_owned())
+        let file = file.map(|(name, text)| ((*name).to_owned(), text.clone()));
+        file.ok_or_else(|| IncludeError::Unreadable("does not exist".into()))
     }
 }
 

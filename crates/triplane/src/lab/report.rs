@@ -299,7 +299,8 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         })
         .collect();
     let refused = results.refused.iter();
-    let refused = refused.map(|(at, number, why)| json!({ "at_ns": at.as_ns(), "write": number, "why": why }));
+    let refused =
+        refused.map(|(at, number, why)| json!({ "at_ns": at.as_ns(), "write": number, "why": why.to_string() }));
     let refused: Vec<Value> = refused.collect();
     let unmet: Vec<&str> = results.unmet.iter().map(|unmet| unmet.message.as_str()).collect();
     json!({

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use lab::sim::Element;
+use lab::sim::{Element, WriteRefusal};
 use switch::{Device, Frame, PacketSwitch, PortId, Time};
 
 use super::writes::Writes;
@@ -34,8 +34,8 @@ impl<S: PacketSwitch> Element for Simulated<S> {
         self.switch.queue(port)
     }
 
-    fn write(&mut self, number: usize) -> Result<(), String> {
-        self.writes.apply(number, &mut self.switch)
+    fn write(&mut self, number: usize) -> Result<(), WriteRefusal> {
+        self.writes.apply(number, &mut self.switch).map_err(WriteRefusal::Rejected)
     }
 
     fn as_any(&mut self) -> &mut dyn Any {

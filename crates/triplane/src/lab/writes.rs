@@ -6,6 +6,7 @@ use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use entries_file::Entries;
 use lab::Topology;
 use lab::scenario::{Scenario, Write};
+use lab::sim::WriteRefusal;
 use switch::SwitchControl;
 
 use super::network::{Network, reason};
@@ -103,8 +104,12 @@ impl Writes {
 }
 
 /// Formats the changes that switches rejected.
-pub fn refused(topology: &Topology, scenario: &Scenario, refused: &[(switch::Time, usize, String)]) -> Vec<String> {
-    let one = |(at, number, why): &(switch::Time, usize, String)| {
+pub fn refused(
+    topology: &Topology,
+    scenario: &Scenario,
+    refused: &[(switch::Time, usize, WriteRefusal)],
+) -> Vec<String> {
+    let one = |(at, number, why): &(switch::Time, usize, WriteRefusal)| {
         let name = &topology.switches[scenario.writes[*number].switch].name;
         format!("at {at}, `{name}` rejected a write: {why}")
     };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
-use subscribe::{ColumnLayout, ExceededLimit, Loader as Includes, Refusal, Rule, Subscriptions, Tables};
+use subscribe::{ColumnLayout, ExceededLimit, IncludeError, Loader as Includes, Refusal, Rule, Subscriptions, Tables};
 use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use super::args::FormatArgs;
@@ -41,20 +41,22 @@ pub struct Compiled {
 struct RelativeIncludes;
 
 impl Includes for RelativeIncludes {
-    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String> {
+    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), IncludeError> {
+        let unreadable = |why: String| IncludeError::Unreadable(why.into());
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
         // Other files may have no end, or block until somebody writes to them.
         if std::fs::metadata(&path).is_ok_and(|of| !of.is_file()) {
-            return Err("is not a regular file: only regular files can be included".to_owned());
+            return Err(unreadable("is not a regular file: only regular files can be included".to_owned()));
         }
         // The diagnostic begins with the file's name already.
         if matches!(path.try_exists(), Ok(false)) {
             let beside = path.parent().filter(|of| !of.as_os_str().is_empty());
             let place = beside.map_or("in this file's directory".to_owned(), |of| format!("in {}", of.display()));
-            return Err(format!("does not exist: included files are searched for {place}"));
+            return Err(unreadable(format!("does not exist: included files are searched for {place}")));
         }
         let text = crate::load::read(&path, MAX_RULES_BYTES);
-        Ok((path.display().to_string(), text.map_err(|failure| failure.sentence().unwrap_or_default())?))
+        let text = text.map_err(|failure| unreadable(failure.sentence().unwrap_or_default()))?;
+        Ok((path.display().to_string(), text))
     }
 }
 

@@ -75,16 +75,30 @@ pub trait Loader {
     /// Returns the display name and the text of the file that `from` includes as `name`.
     ///
     /// # Errors
-    /// A clause with the reason: "cannot be read: …".
-    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), String>;
+    /// If the file cannot be included.
+    fn load(&mut self, name: &str, from: &str) -> Result<(String, String), IncludeError>;
+}
+
+/// Reason that a file cannot be included. As text it is a clause that follows the file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum IncludeError {
+    /// These rules cannot include files.
+    #[error("cannot be included here")]
+    NotAllowed,
+    /// The nesting is deeper than the maximum, or [`MAX_FILES`] are included.
+    #[error("is included too deeply, or there are too many files")]
+    TooMany,
+    /// The file cannot be loaded, with the loader's error.
+    #[error(transparent)]
+    Unreadable(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// A loader that rejects every include.
 pub struct NoIncludes;
 
 impl Loader for NoIncludes {
-    fn load(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("cannot be included here".to_owned())
+    fn load(&mut self, _: &str, _: &str) -> Result<(String, String), IncludeError> {
+        Err(IncludeError::NotAllowed)
     }
 }
 
@@ -119,7 +133,7 @@ pub fn parse(
             let refuse = |why: String| Diagnostic::error("include", span, why);
             let path: Vec<String> = path.iter().cloned().chain([from.clone()]).collect();
             let loaded = if depth >= MAX_INCLUDES || budget.0 == 0 {
-                Err("is included too deeply, or there are too many files".to_owned())
+                Err(IncludeError::TooMany)
             } else {
                 loader.load(&wanted, &from)
             };
