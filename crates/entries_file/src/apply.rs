@@ -7,9 +7,9 @@ use switch::{MirrorSession, MulticastGroup, PortId, SwitchControl};
 
 use crate::{ActionInvocation, CrcSettings, Entries, EntryAction, MeterRates, Replica, WeightedAction};
 
-/// Applies a file to a fresh switch. An entry that the switch nevertheless rejects, for example because a table is
-/// full, is reported at its position in the file; the other entries stay applied, so a caller should discard the
-/// switch.
+/// Applies a file to a switch. An entry that the switch rejects, for example because a table is full or has an equal
+/// entry, is reported at its position in the file; the others are applied. A caller that must not run with a part of a
+/// file discards the switch.
 pub fn apply(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
     apply_objects(switch, entries, diagnostics);
     for group in &entries.groups {

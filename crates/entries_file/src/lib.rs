@@ -14,7 +14,7 @@
 //! This is the format of the `sN-runtime.json` files of the public P4 tutorials. Their `target`, `p4info` and
 //! `bmv2_json` members are accepted and ignored; comments and trailing commas are allowed. [`parse`] checks a file
 //! against a program and returns [`Entries`], ready to be applied, or reports all errors with their positions: a file
-//! with errors is never partly applied.
+//! with a mistake is not applied at all.
 //!
 //! Values are numbers (`7`, `"0x7"`, `"0b111"`; negative ones in two's complement) or addresses (`"10.0.0.1"`, `"::1"`,
 //! `"08:00:00:00:01:11"`), and are checked against the width of their field. The syntax of a key depends on its match
@@ -50,7 +50,10 @@
 //! A meter entry without `index` applies to all elements, a queue entry without `priority` to all queues of its port. A
 //! member is selected only while its `watch_port` is up; `backup_ports` replace an `egress_port` that is down.
 //!
-//! [`apply`] writes entries to any switch, by its control interface. The crate knows no architecture.
+//! [`apply`] writes entries to any switch, by its control interface. Only the switch knows whether it has room for
+//! them, so it can still reject some: each is reported at its position, and the others are applied. The command applies
+//! files to switches that have received no packet, and ends if an entry is rejected. Labs try their files, and the
+//! changes of their scenarios, on such switches before they start. The crate knows no architecture.
 
 mod apply;
 mod arrays;

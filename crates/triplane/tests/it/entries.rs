@@ -62,7 +62,7 @@ fn more_copies_than_a_group_may_have_are_refused_in_words() {
 }
 
 #[test]
-fn check_reports_entries_that_a_switch_would_reject() {
+fn entries_that_a_switch_rejects_are_reported_before_the_first_packet() {
     let directory = Directory::new();
     let entry = |net: usize| {
         format!(
@@ -84,4 +84,17 @@ fn check_reports_entries_that_a_switch_would_reject() {
         assert!(done.stderr.contains(&place), "{place} is missing in {done:?}");
     }
     assert!(done.stderr.contains("2 errors found"), "{done:?}");
+
+    let capture = Writer::new(Vec::new()).expect("memory takes a header").into_inner();
+    let (input, output) = (directory.write("in.pcap", capture), directory.path("out.pcap"));
+    let ports = [format!("0={input}:"), format!("1=:{output}")];
+    let run_with = |count: usize| {
+        let entries = written(count);
+        run(&mut triplane(&["run", ROUTER, "--port", &ports[0], "--port", &ports[1], "--entries", &entries]))
+    };
+    let done = run_with(ROUTES + 2);
+    assert!(done.code == Some(1) && done.stderr.contains("2 errors found"), "{done:?}");
+    assert!(!Path::new(&output).exists(), "no port was opened");
+    run_with(ROUTES).ok();
+    assert!(Path::new(&output).exists());
 }
