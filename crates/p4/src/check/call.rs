@@ -7,6 +7,7 @@ use diagnostics::{Diagnostic, Span};
 use super::infer::{InferenceVars, contains_int, has_wildcard, mentions};
 use super::method::CallSite;
 use super::signature::evaluation_order;
+use super::type_arguments::is_left_open;
 use super::{Checker, DeclContext, counted, error_expr, is_error};
 use crate::ast::{self, Direction, TypeRef, TypeRefKind};
 use crate::typed::{self, Expr, Type};
@@ -79,26 +80,6 @@ pub(super) fn applicable(args: &[ast::Arg], params: &[ast::Param]) -> bool {
     } else {
         args.len() <= params.len() && params[args.len()..].iter().all(may_be_absent)
     }
-}
-
-/// Whether a type parameter may remain without a value.
-fn is_left_open(signature: &Signature<'_>, written: &[TypeRef], slots: &[Option<usize>], name: &Arc<str>) -> bool {
-    let names = std::slice::from_ref(name);
-    if signature.ret.is_some_and(|ret| mentions(ret, names)) {
-        return false;
-    }
-    let at = signature.type_params.iter().position(|param| param.name == *name);
-    if at.and_then(|at| written.get(at)).is_some_and(|written| matches!(written.kind, TypeRefKind::DontCare)) {
-        return true;
-    }
-    let mut mentioned = false;
-    for (param, slot) in signature.params.iter().zip(slots).filter(|(param, _)| mentions(&param.ty, names)) {
-        mentioned = true;
-        if slot.is_some() || param.default.is_some() {
-            return false;
-        }
-    }
-    mentioned
 }
 
 impl<'a> Checker<'a> {
@@ -174,31 +155,7 @@ impl<'a> Checker<'a> {
         let params: Vec<_> =
             signature.params.iter().map(|param| (param.name.name.clone(), may_be_absent(param))).collect();
         let slots = self.assign(args, &params, &signature.name, signature.span, span);
-        let mut variables = InferenceVars::new(signature.type_params);
-        if !type_args.is_empty() && type_args.len() != signature.type_params.len() {
-            self.error(
-                Diagnostic::error(
-                    "type-arguments",
-                    span,
-                    format!(
-                        "`{}` takes {}, not {}",
-                        signature.name,
-                        counted(signature.type_params.len(), "type argument"),
-                        type_args.len()
-                    ),
-                )
-                .also(signature.span, "declared here"),
-            );
-            return None;
-        }
-        let mut fine = true;
-        for (slot, arg) in variables.variables.iter_mut().zip(type_args) {
-            if !matches!(arg.kind, TypeRefKind::DontCare) {
-                let ty = self.type_argument(arg);
-                fine &= !is_error(&ty);
-                slot.1 = Some(ty);
-            }
-        }
+        let (mut variables, fine) = self.written_type_arguments(signature, type_args, span)?;
         let Some(slots) = slots else {
             for arg in args {
                 if !matches!(arg.value.kind, ast::ExprKind::DontCare) {
@@ -229,34 +186,11 @@ impl<'a> Checker<'a> {
         // A type written as `_`, or one that only absent arguments could determine, may remain open.
         let open: Vec<_> =
             variables.unbound().into_iter().filter(|name| !is_left_open(signature, type_args, &slots, name)).collect();
-        if !open.is_empty() {
-            if self.wrong_kind(signature, &checked) {
-                return None;
-            }
-            self.error(
-                Diagnostic::error("type-arguments", span, format!("the type `{}` cannot be inferred", open[0]))
-                    .also(signature.span, format!("type parameter of `{}`", signature.name))
-                    .help(format!("write `{}<...>(...)`", signature.name)),
-            );
+        if let Some(name) = open.first() {
+            self.report_open_type(signature, &checked, name, span);
             return None;
         }
-        let anonymous = variables
-            .variables
-            .iter()
-            .find(|(_, ty)| matches!(ty, Some(Type::Struct(id)) if self.anonymous_ids.contains(id)));
-        if let Some((name, _)) = anonymous {
-            let at = checked
-                .iter()
-                .flatten()
-                .find(|arg| matches!(&arg.ty, Type::Struct(id) if self.anonymous_ids.contains(id)));
-            let diagnostic = Diagnostic::error(
-                "type-arguments",
-                at.map_or(span, |at| at.span),
-                format!("the type `{name}` cannot be inferred"),
-            )
-            .label("the type of this struct is unknown")
-            .help("write a cast, `(S) { ... }`, or specify the type argument");
-            self.error(diagnostic);
+        if self.reports_anonymous_struct(&variables, &checked, span) {
             return None;
         }
         for (_, ty) in &mut variables.variables {
@@ -282,26 +216,11 @@ impl<'a> Checker<'a> {
         let formals = self.formals(signature, &bindings, &checked);
         let mut out = Vec::new();
         for (at, formal) in formals.iter().enumerate() {
-            let param = &signature.params[at];
-            let arg = match slots[at] {
-                Some(position) => {
-                    let written = &args[position];
-                    match &checked[at] {
-                        None => self.dont_care(formal, written.value.span, signature.kind),
-                        Some(e) => self.pass(e.clone(), formal, signature.kind, &signature.name),
-                    }
-                }
-                None => match &param.default {
-                    Some(default) => {
-                        let (visible, ty) = (signature.visible_decls, formal.ty.clone());
-                        let value = self
-                            .within(visible, &bindings, DeclContext::top_level(), |c| c.default_argument(default, &ty));
-                        typed::Arg::Expr(value)
-                    }
-                    None => typed::Arg::Absent,
-                },
-            };
-            out.push(arg);
+            out.push(match (slots[at], &checked[at]) {
+                (Some(_), Some(e)) => self.pass(e.clone(), formal, signature.kind, &signature.name),
+                (Some(position), None) => self.dont_care(formal, args[position].value.span, signature.kind),
+                (None, _) => self.absent_argument(signature, at, &formal.ty, &bindings),
+            });
         }
         if out.iter().any(|arg| matches!(arg, typed::Arg::Expr(e) if is_error(&e.ty))) {
             return None;
@@ -312,6 +231,20 @@ impl<'a> Checker<'a> {
             type_args: variables.variables.into_iter().filter_map(|(_, ty)| ty).collect(),
             bindings,
         })
+    }
+
+    /// Returns the argument for parameter `at`, which the call does not give: its default value, if it has one.
+    fn absent_argument(
+        &mut self,
+        signature: &Signature<'a>,
+        at: usize,
+        ty: &Type,
+        bindings: &[(Arc<str>, Type)],
+    ) -> typed::Arg {
+        let Some(default) = &signature.params[at].default else { return typed::Arg::Absent };
+        let visible = signature.visible_decls;
+        let value = self.within(visible, bindings, DeclContext::top_level(), |c| c.default_argument(default, ty));
+        typed::Arg::Expr(value)
     }
 
     /// Whether a number without a width is passed where a value exists at run time.

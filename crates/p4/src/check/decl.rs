@@ -30,41 +30,8 @@ impl<'a> Checker<'a> {
         }
         match &decl.kind {
             DeclKind::Const { ty, name, value } => self.const_decl(ty, name, value),
-            DeclKind::Errors(names) => {
-                for name in names {
-                    if self.out.errors.contains(&name.name) {
-                        self.error(
-                            Diagnostic::error(
-                                "duplicate",
-                                name.span,
-                                format!("`error.{}` is declared twice", name.name),
-                            )
-                            .label("declared again"),
-                        );
-                    } else {
-                        self.out.errors.push(name.name.clone());
-                    }
-                }
-            }
-            DeclKind::MatchKinds(kinds) => {
-                for (_, name) in kinds {
-                    if self.out.match_kinds.contains(&name.name) {
-                        self.error(
-                            Diagnostic::error(
-                                "duplicate",
-                                name.span,
-                                format!("match kind `{}` is declared twice", name.name),
-                            )
-                            .label("declared again"),
-                        );
-                    } else {
-                        self.out.match_kinds.push(name.name.clone());
-                        if self.is_in_program(name.span) {
-                            self.own_match_kinds.insert(name.name.clone());
-                        }
-                    }
-                }
-            }
+            DeclKind::Errors(names) => self.error_names(names),
+            DeclKind::MatchKinds(kinds) => self.match_kinds(kinds.iter().map(|(_, name)| name)),
             DeclKind::Enum { underlying, name, members } => {
                 self.enum_decl(index, decl, underlying.as_ref(), name, members);
                 self.declare(name, Symbol::Decl(index));
@@ -84,31 +51,7 @@ impl<'a> Checker<'a> {
                 self.typedefs.insert(index, ty);
                 self.declare(name, Symbol::Decl(index));
             }
-            DeclKind::NewType { ty, name } => {
-                let below = self.resolve(ty);
-                let allowed = match &below {
-                    Type::Bool | Type::Bit(_) | Type::Int(_) | Type::New(_) => true,
-                    _ => is_error(&below),
-                };
-                if !allowed {
-                    let found = self.describe(&below);
-                    let message = format!("{found} cannot be the underlying type of a `type`");
-                    self.error(
-                        Diagnostic::error("new-type", ty.span, message)
-                            .help("use bool, bit<w>, int<w> or another `type`, or `typedef` for an alias"),
-                    );
-                }
-                let annotations = self.annotations(&decl.annotations);
-                let underlying = if allowed { below } else { error_type() };
-                let id = self.out.new_types.push(typed::NewTypeDecl {
-                    name: name.name.clone(),
-                    underlying,
-                    annotations,
-                    span: name.span,
-                });
-                self.new_types.insert(index, id);
-                self.declare(name, if allowed { Symbol::Decl(index) } else { Symbol::Invalid });
-            }
+            DeclKind::NewType { ty, name } => self.new_type(index, decl, ty, name),
             DeclKind::ExternObject { name, type_params, .. } => {
                 self.declare(name, Symbol::Decl(index));
                 if type_params.is_empty() {
@@ -116,18 +59,7 @@ impl<'a> Checker<'a> {
                 }
                 self.generic_decls.push(index);
             }
-            DeclKind::ExternFunction(proto) => {
-                let annotations = self.annotations(&decl.annotations);
-                let id = self.out.extern_fns.push(typed::ExternFn {
-                    name: proto.name.name.clone(),
-                    params: proto.params.iter().map(|param| (param.name.name.clone(), param.direction)).collect(),
-                    annotations,
-                    span: proto.name.span,
-                });
-                self.extern_fns.insert(index, id);
-                self.declare_function(index, proto);
-                self.generic_decls.push(index);
-            }
+            DeclKind::ExternFunction(proto) => self.extern_function(index, decl, proto),
             DeclKind::Function { proto, .. } => {
                 self.declare_function(index, proto);
                 if proto.type_params.is_empty() {
@@ -172,6 +104,66 @@ impl<'a> Checker<'a> {
                 self.declare(&table.name, Symbol::Invalid);
             }
         }
+    }
+
+    fn error_names(&mut self, names: &'a [ast::Ident]) {
+        for name in names {
+            if self.out.errors.contains(&name.name) {
+                let message = format!("`error.{}` is declared twice", name.name);
+                self.error(Diagnostic::error("duplicate", name.span, message).label("declared again"));
+            } else {
+                self.out.errors.push(name.name.clone());
+            }
+        }
+    }
+
+    fn match_kinds(&mut self, names: impl Iterator<Item = &'a ast::Ident>) {
+        for name in names {
+            if self.out.match_kinds.contains(&name.name) {
+                let message = format!("match kind `{}` is declared twice", name.name);
+                self.error(Diagnostic::error("duplicate", name.span, message).label("declared again"));
+            } else {
+                self.out.match_kinds.push(name.name.clone());
+                if self.is_in_program(name.span) {
+                    self.own_match_kinds.insert(name.name.clone());
+                }
+            }
+        }
+    }
+
+    fn new_type(&mut self, index: usize, decl: &'a ast::Decl, ty: &'a ast::TypeRef, name: &'a ast::Ident) {
+        let below = self.resolve(ty);
+        let allowed = match &below {
+            Type::Bool | Type::Bit(_) | Type::Int(_) | Type::New(_) => true,
+            _ => is_error(&below),
+        };
+        if !allowed {
+            let found = self.describe(&below);
+            let message = format!("{found} cannot be the underlying type of a `type`");
+            self.error(
+                Diagnostic::error("new-type", ty.span, message)
+                    .help("use bool, bit<w>, int<w> or another `type`, or `typedef` for an alias"),
+            );
+        }
+        let annotations = self.annotations(&decl.annotations);
+        let underlying = if allowed { below } else { error_type() };
+        let new = typed::NewTypeDecl { name: name.name.clone(), underlying, annotations, span: name.span };
+        let id = self.out.new_types.push(new);
+        self.new_types.insert(index, id);
+        self.declare(name, if allowed { Symbol::Decl(index) } else { Symbol::Invalid });
+    }
+
+    fn extern_function(&mut self, index: usize, decl: &'a ast::Decl, proto: &'a ast::FunctionProto) {
+        let annotations = self.annotations(&decl.annotations);
+        let id = self.out.extern_fns.push(typed::ExternFn {
+            name: proto.name.name.clone(),
+            params: proto.params.iter().map(|param| (param.name.name.clone(), param.direction)).collect(),
+            annotations,
+            span: proto.name.span,
+        });
+        self.extern_fns.insert(index, id);
+        self.declare_function(index, proto);
+        self.generic_decls.push(index);
     }
 
     fn declare_function(&mut self, index: usize, proto: &ast::FunctionProto) {

@@ -359,28 +359,7 @@ impl<'a> Checker<'a> {
             for member in body {
                 match &member.kind {
                     DeclKind::Function { proto, body } => {
-                        let wanted = methods.iter().find(|method| {
-                            method.is_abstract
-                                && method.proto.name.name == proto.name.name
-                                && method.proto.params.len() >= proto.params.len()
-                                && method.proto.params[proto.params.len()..].iter().all(super::call::is_optional)
-                        });
-                        let Some(wanted) = wanted else {
-                            c.error(
-                                Diagnostic::error(
-                                    "abstract",
-                                    proto.name.span,
-                                    format!("there is no abstract method `{}` with these parameters", proto.name.name),
-                                )
-                                .also(program.decls[index].span, "extern object declared here"),
-                            );
-                            continue;
-                        };
-                        if !proto.type_params.is_empty() {
-                            let message = "an implementation cannot be generic";
-                            c.error(Diagnostic::error("abstract", proto.name.span, message));
-                            continue;
-                        }
+                        let Some(wanted) = c.implemented_method(proto, methods, index) else { continue };
                         let Some(id) = c.function_body(proto, body, BodyContext::Method) else { continue };
                         c.same_signature(id, proto, wanted, index, &bindings);
                         out.push((proto.name.name.clone(), id));
@@ -416,6 +395,34 @@ impl<'a> Checker<'a> {
             }
         }
         out
+    }
+
+    /// Returns the abstract method of the extern object `index` that a function implements. Reports a function that
+    /// implements none.
+    fn implemented_method(
+        &mut self,
+        proto: &'a ast::FunctionProto,
+        methods: &'a [ast::Method],
+        index: usize,
+    ) -> Option<&'a ast::Method> {
+        let wanted = methods.iter().find(|method| {
+            method.is_abstract
+                && method.proto.name.name == proto.name.name
+                && method.proto.params.len() >= proto.params.len()
+                && method.proto.params[proto.params.len()..].iter().all(super::call::is_optional)
+        });
+        if wanted.is_none() {
+            let message = format!("there is no abstract method `{}` with these parameters", proto.name.name);
+            self.error(
+                Diagnostic::error("abstract", proto.name.span, message)
+                    .also(self.program.decls[index].span, "extern object declared here"),
+            );
+        } else if !proto.type_params.is_empty() {
+            let message = "an implementation cannot be generic";
+            self.error(Diagnostic::error("abstract", proto.name.span, message));
+            return None;
+        }
+        wanted
     }
 
     /// Reports an implementation with types or directions that differ from the abstract method's.

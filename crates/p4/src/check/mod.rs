@@ -37,6 +37,7 @@ mod signature;
 mod stmt;
 mod switch;
 mod table;
+mod type_arguments;
 mod types;
 mod unused;
 mod well_formed;
