@@ -151,6 +151,7 @@ impl Op {
         }
     }
 
+    /// Runs an operation on a table, or any other operation on an object of the program.
     fn run_on(self, objects: &mut Objects) -> Result<Undo, EntryError> {
         match self {
             Op::InsertEntry(write) => insert(objects, write),
@@ -180,6 +181,13 @@ impl Op {
                 objects.configure_entry_meter(table, &keys, priority, config)?;
                 Ok(Undo::Op(Op::SetEntryMeter { table, keys, priority, config: before }))
             }
+            other => other.run_on_profile(objects),
+        }
+    }
+
+    /// Runs an operation on an action profile, or any other one on an object besides tables.
+    fn run_on_profile(self, objects: &mut Objects) -> Result<Undo, EntryError> {
+        match self {
             Op::InsertMember(profile, id, call) => {
                 objects.insert_member(profile, id, call)?;
                 Ok(Undo::Op(Op::DeleteMember(profile, id)))
@@ -209,6 +217,13 @@ impl Op {
                 objects.delete_group(profile, id)?;
                 Ok(Undo::Group(profile, id, before, max_size))
             }
+            other => other.run_on_array(objects),
+        }
+    }
+
+    /// Runs an operation on a counter, meter or register array, or on a value set.
+    fn run_on_array(self, objects: &mut Objects) -> Result<Undo, EntryError> {
+        match self {
             Op::SetCounter(id, Some(index), value) => {
                 let before = objects.counter(id, index)?;
                 objects.set_counter(id, index, value)?;
@@ -343,6 +358,7 @@ impl Undo {
         }
     }
 
+    /// Runs an operation on a table, or any other operation on an object of the program.
     fn run_on(self, objects: &mut Objects, was: &str) {
         match self {
             Undo::RemoveEntry { table, keys, priority } => objects.delete(table, &keys, priority).expect(was),

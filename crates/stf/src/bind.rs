@@ -74,33 +74,12 @@ impl Binder<'_> {
                 let value = self.value(value, program.registers[register].width)?;
                 Op::CheckRegister { register, index: *index, relation: *relation, value }
             }
-            CommandKind::CheckDigest { name, values } => {
-                let all: Vec<_> = program.digests.iter().map(|(id, digest)| (id, digest.name.as_str())).collect();
-                let digest = self.find(name, "digest", &all)?;
-                let fields = &program.digests[digest].fields;
-                if fields.len() != values.len() {
-                    let message =
-                        format!("the digest has {} fields, but {} values are given", fields.len(), values.len());
-                    return self.error("stf-value", name.span, message);
-                }
-                let values = fields.iter().zip(values).map(|((_, width), value)| self.value(value, *width));
-                Op::CheckDigest { digest, values: values.collect::<Option<_>>()? }
-            }
+            CommandKind::CheckDigest { name, values } => return self.check_digest(name, values),
             CommandKind::CheckIdle { entries } => {
                 let named = |name: &Word| Some((name.text.clone(), self.named_entry(name)?));
                 Op::CheckIdle(entries.iter().map(named).collect::<Option<_>>()?)
             }
-            CommandKind::TimeoutSet { entry, ms } => {
-                let at = entry.span;
-                let entry = self.named_entry(entry)?;
-                if !program.tables[entry.table].idle_timeout {
-                    let message = format!("entries of `{}` do not time out", program.tables[entry.table].name);
-                    let help = "only tables with `support_timeout = true` support timeouts";
-                    self.diagnostics.push(Diagnostic::error("stf-value", at, message).help(help));
-                    return None;
-                }
-                Op::TimeoutSet { entry, ns: ms.saturating_mul(1_000_000) }
-            }
+            CommandKind::TimeoutSet { entry, ms } => return self.timeout_set(entry, *ms),
             CommandKind::MirrorAdd { session, port } => Op::MirrorAdd { session: *session, port: *port },
             CommandKind::MirrorAddGroup { session, group } => Op::MirrorAddGroup { session: *session, group: *group },
             CommandKind::MirrorDelete { session } => Op::MirrorDelete(*session),
@@ -135,20 +114,7 @@ impl Binder<'_> {
                     None => Op::MeterSetAll(meter, config),
                 }
             }
-            CommandKind::MemberCreate { profile, call } => {
-                let profile = self.profile(profile)?;
-                let mut actions = Vec::new();
-                for (id, _) in program.tables.iter().filter(|(_, table)| table.profile == Some(profile)) {
-                    actions.extend(self.actions_of(id));
-                }
-                // Tables of one profile may share actions; a name denotes one all the same.
-                actions.sort();
-                actions.dedup();
-                let call = self.call(call, &actions, &program.profiles[profile].name)?;
-                let (members, _) = self.handles.entry(profile).or_default();
-                *members += 1;
-                Op::MemberCreate(profile, *members - 1, call)
-            }
+            CommandKind::MemberCreate { profile, call } => return self.member_create(profile, call),
             CommandKind::MemberGroupCreate { profile } => {
                 let profile = self.profile(profile)?;
                 let (_, groups) = self.handles.entry(profile).or_default();
@@ -159,18 +125,7 @@ impl Binder<'_> {
                 let member = GroupMember { member: *member, weight: *weight, watch_port: *watch_port };
                 Op::MemberJoin { profile: self.profile(profile)?, group: *group, member }
             }
-            CommandKind::ValueSetAdd { name, values } => {
-                let set = self.value_set(name)?;
-                let fields = &program.value_sets[set].fields;
-                if fields.len() != values.len() {
-                    let message =
-                        format!("a member has {} fields, but {} values are given", fields.len(), values.len());
-                    return self.error("stf-value", name.span, message);
-                }
-                let fields = fields.iter().zip(values);
-                let values = fields.map(|((_, width, kind), value)| self.key(value, *kind, *width));
-                Op::ValueSetAdd(set, values.collect::<Option<_>>()?)
-            }
+            CommandKind::ValueSetAdd { name, values } => return self.value_set_add(name, values),
             CommandKind::ValueSetClear { name } => Op::ValueSetClear(self.value_set(name)?),
             CommandKind::QueueRate { pps, port, queue } => Op::QueueRate { pps: *pps, port: *port, queue: *queue },
             CommandKind::QueueDepth { packets, port, queue } => {
@@ -179,6 +134,58 @@ impl Binder<'_> {
             CommandKind::PortUp { port, up } => Op::PortUp { port: *port, up: *up },
             CommandKind::CrcSet(params) => Op::CrcSet(*params),
         })
+    }
+
+    fn check_digest(&mut self, name: &Word, values: &[Word]) -> Option<Op> {
+        let program = self.program;
+        let all: Vec<_> = program.digests.iter().map(|(id, digest)| (id, digest.name.as_str())).collect();
+        let digest = self.find(name, "digest", &all)?;
+        let fields = &program.digests[digest].fields;
+        if fields.len() != values.len() {
+            let message = format!("the digest has {} fields, but {} values are given", fields.len(), values.len());
+            return self.error("stf-value", name.span, message);
+        }
+        let values = fields.iter().zip(values).map(|((_, width), value)| self.value(value, *width));
+        Some(Op::CheckDigest { digest, values: values.collect::<Option<_>>()? })
+    }
+
+    fn timeout_set(&mut self, name: &Word, ms: u64) -> Option<Op> {
+        let entry = self.named_entry(name)?;
+        let table = &self.program.tables[entry.table];
+        if !table.idle_timeout {
+            let message = format!("entries of `{}` do not time out", table.name);
+            let help = "only tables with `support_timeout = true` support timeouts";
+            self.diagnostics.push(Diagnostic::error("stf-value", name.span, message).help(help));
+            return None;
+        }
+        Some(Op::TimeoutSet { entry, ns: ms.saturating_mul(1_000_000) })
+    }
+
+    fn member_create(&mut self, profile: &Word, call: &ActionCallText) -> Option<Op> {
+        let program = self.program;
+        let profile = self.profile(profile)?;
+        let mut actions = Vec::new();
+        for (id, _) in program.tables.iter().filter(|(_, table)| table.profile == Some(profile)) {
+            actions.extend(self.actions_of(id));
+        }
+        // Tables of one profile may share actions; a name denotes one all the same.
+        actions.sort();
+        actions.dedup();
+        let call = self.call(call, &actions, &program.profiles[profile].name)?;
+        let (members, _) = self.handles.entry(profile).or_default();
+        *members += 1;
+        Some(Op::MemberCreate(profile, *members - 1, call))
+    }
+
+    fn value_set_add(&mut self, name: &Word, values: &[WrittenValue]) -> Option<Op> {
+        let set = self.value_set(name)?;
+        let fields = &self.program.value_sets[set].fields;
+        if fields.len() != values.len() {
+            let message = format!("a member has {} fields, but {} values are given", fields.len(), values.len());
+            return self.error("stf-value", name.span, message);
+        }
+        let values = fields.iter().zip(values).map(|((_, width, kind), value)| self.key(value, *kind, *width));
+        Some(Op::ValueSetAdd(set, values.collect::<Option<_>>()?))
     }
 
     fn actions_of(&self, table: TableId) -> Vec<ActionId> {

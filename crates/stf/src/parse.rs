@@ -81,8 +81,29 @@ const COMMANDS: [&str; 42] = [
 ];
 
 fn command(line: &mut TokenLine) -> LineResult<CommandKind> {
-    let verb = word(line, "a command")?;
-    let what = match verb.text.to_ascii_lowercase().as_str() {
+    let word = word(line, "a command")?;
+    let verb = word.text.to_ascii_lowercase();
+    let families = [test_command, object_command, traffic_command];
+    let found = families.into_iter().find_map(|family| family(&verb, line).transpose());
+    let Some(found) = found.transpose()? else {
+        let error = wrong(word.span, format!("unknown command `{verb}`"));
+        return Err(match nearest(&verb, COMMANDS) {
+            Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),
+            None => error,
+        });
+    };
+    match line.peek() {
+        None => Ok(found),
+        Some(rest) => {
+            let error = wrong(rest.span, format!("unexpected `{}`", shown(&rest.text)));
+            Err(Box::new(error.label(format!("`{}` takes no further arguments", word.text))))
+        }
+    }
+}
+
+/// Parses the arguments of a command that sends a packet or checks something; `None` if the verb is of another kind.
+fn test_command(verb: &str, line: &mut TokenLine) -> LineResult<Option<CommandKind>> {
+    Ok(Some(match verb {
         "packet" => packet(line)?,
         "expect" => {
             let port = port(line)?;
@@ -90,14 +111,6 @@ fn command(line: &mut TokenLine) -> LineResult<CommandKind> {
         }
         "no_packet" => CommandKind::NoPacket,
         "wait" => CommandKind::Wait,
-        "add" => add(line, None)?,
-        "table_indirect_add" => add(line, Some(EntryTarget::Member))?,
-        "table_indirect_add_with_group" => add(line, Some(EntryTarget::Group))?,
-        "setdefault" => CommandKind::SetDefault { table: name(line, "a table")?, call: call(line)? },
-        "remove" => match word(line, "`all` or the name of an entry")? {
-            word if word.text.eq_ignore_ascii_case("all") => CommandKind::RemoveAll,
-            id => CommandKind::Remove { id },
-        },
         "check_counter" => check_counter(line)?,
         "check_register" => {
             let (name, element) = element(line)?;
@@ -113,19 +126,21 @@ fn command(line: &mut TokenLine) -> LineResult<CommandKind> {
                 entries: if any { many(line, |line| name(line, "an entry"))? } else { Vec::new() },
             }
         }
-        "mirroring_add" => CommandKind::MirrorAdd { session: small(line, "a session")?, port: port(line)? },
-        "mirroring_add_mc" => {
-            CommandKind::MirrorAddGroup { session: small(line, "a session")?, group: small(line, "a multicast group")? }
-        }
-        "mirroring_delete" => CommandKind::MirrorDelete { session: small(line, "a session")? },
-        "mirroring_get" => CommandKind::MirrorGet { session: small(line, "a session")? },
-        "mc_mgrp_create" => CommandKind::GroupCreate { group: small(line, "a multicast group")? },
-        "mc_node_create" => CommandKind::NodeCreate { rid: small(line, "a replication id")?, targets: targets(line)? },
-        "mc_node_update" => CommandKind::NodeUpdate { node: small(line, "a node")?, targets: targets(line)? },
-        "mc_set_lag_membership" => CommandKind::LagMembers { lag: small(line, "a LAG")?, ports: many(line, port)? },
-        "mc_node_associate" => {
-            CommandKind::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
-        }
+        _ => return Ok(None),
+    }))
+}
+
+/// Parses the arguments of a command for the program's objects; `None` if the verb is of another kind.
+fn object_command(verb: &str, line: &mut TokenLine) -> LineResult<Option<CommandKind>> {
+    Ok(Some(match verb {
+        "add" => add(line, None)?,
+        "table_indirect_add" => add(line, Some(EntryTarget::Member))?,
+        "table_indirect_add_with_group" => add(line, Some(EntryTarget::Group))?,
+        "setdefault" => CommandKind::SetDefault { table: name(line, "a table")?, call: call(line)? },
+        "remove" => match word(line, "`all` or the name of an entry")? {
+            word if word.text.eq_ignore_ascii_case("all") => CommandKind::RemoveAll,
+            id => CommandKind::Remove { id },
+        },
         "counter_read" => CommandKind::CounterRead { name: name(line, "a counter")?, index: small(line, "an index")? },
         "counter_write" => CommandKind::CounterWrite {
             name: name(line, "a counter")?,
@@ -161,6 +176,28 @@ fn command(line: &mut TokenLine) -> LineResult<CommandKind> {
         }
         "pvs_add" => CommandKind::ValueSetAdd { name: name(line, "a value set")?, values: many(line, written)? },
         "pvs_clear" => CommandKind::ValueSetClear { name: name(line, "a value set")? },
+        "set_crc16_parameters" => crc(line, 16)?,
+        "set_crc32_parameters" => crc(line, 32)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// Parses the arguments of a command for the traffic manager; `None` if the verb is of another kind.
+fn traffic_command(verb: &str, line: &mut TokenLine) -> LineResult<Option<CommandKind>> {
+    Ok(Some(match verb {
+        "mirroring_add" => CommandKind::MirrorAdd { session: small(line, "a session")?, port: port(line)? },
+        "mirroring_add_mc" => {
+            CommandKind::MirrorAddGroup { session: small(line, "a session")?, group: small(line, "a multicast group")? }
+        }
+        "mirroring_delete" => CommandKind::MirrorDelete { session: small(line, "a session")? },
+        "mirroring_get" => CommandKind::MirrorGet { session: small(line, "a session")? },
+        "mc_mgrp_create" => CommandKind::GroupCreate { group: small(line, "a multicast group")? },
+        "mc_node_create" => CommandKind::NodeCreate { rid: small(line, "a replication id")?, targets: targets(line)? },
+        "mc_node_update" => CommandKind::NodeUpdate { node: small(line, "a node")?, targets: targets(line)? },
+        "mc_set_lag_membership" => CommandKind::LagMembers { lag: small(line, "a LAG")?, ports: many(line, port)? },
+        "mc_node_associate" => {
+            CommandKind::NodeAssociate { group: small(line, "a multicast group")?, node: small(line, "a node")? }
+        }
         "set_queue_rate" => {
             let pps = small(line, "a number of packets per second")?;
             let (port, queue) = queue(line)?;
@@ -171,25 +208,10 @@ fn command(line: &mut TokenLine) -> LineResult<CommandKind> {
             let (port, queue) = queue(line)?;
             CommandKind::QueueDepth { packets, port, queue }
         }
-        "set_crc16_parameters" => crc(line, 16)?,
-        "set_crc32_parameters" => crc(line, 32)?,
         "port_up" => CommandKind::PortUp { port: port(line)?, up: true },
         "port_down" => CommandKind::PortUp { port: port(line)?, up: false },
-        other => {
-            let error = wrong(verb.span, format!("unknown command `{other}`"));
-            return Err(match nearest(other, COMMANDS) {
-                Some(near) => Box::new(error.help(format!("did you mean `{near}`?"))),
-                None => error,
-            });
-        }
-    };
-    match line.peek() {
-        None => Ok(what),
-        Some(rest) => {
-            let error = wrong(rest.span, format!("unexpected `{}`", shown(&rest.text)));
-            Err(Box::new(error.label(format!("`{}` takes no further arguments", verb.text))))
-        }
-    }
+        _ => return Ok(None),
+    }))
 }
 
 fn packet(line: &mut TokenLine) -> LineResult<CommandKind> {

@@ -100,13 +100,8 @@ impl Printer<'_> {
             Op::Apply { table, hit, action } => {
                 out.write_str("apply ")?;
                 self.table_name(out, *table)?;
-                for (word, slot) in [(" hit ", hit), (" action ", action)] {
-                    if let Some(slot) = slot {
-                        out.write_str(word)?;
-                        self.slot(out, *slot)?;
-                    }
-                }
-                Ok(())
+                self.with_slot(out, " hit ", *hit)?;
+                self.with_slot(out, " action ", *action)
             }
             Op::RegisterRead(dst, register, index) => {
                 out.write_str("read ")?;
@@ -160,6 +155,12 @@ impl Printer<'_> {
             }
             Op::Assert(condition) => self.with_expr(out, "assert", condition),
         }
+    }
+
+    fn with_slot(&self, out: Out<'_>, word: &str, slot: Option<SlotId>) -> fmt::Result {
+        let Some(slot) = slot else { return Ok(()) };
+        out.write_str(word)?;
+        self.slot(out, slot)
     }
 
     fn request(&self, out: Out<'_>, request: &Request) -> fmt::Result {

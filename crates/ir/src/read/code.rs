@@ -185,14 +185,7 @@ impl TextReader<'_, '_> {
     fn op(&mut self) -> Option<Op> {
         let word = self.keyword();
         if word.is_empty() {
-            if self.is_no_assignment() {
-                let help = "an instruction starts with a keyword, or is `PLACE = VALUE`";
-                let message = format!("`{}` is not an instruction", self.text_of(self.at));
-                return self.error_with(self.span(), message, help);
-            }
-            let dst = self.lvalue()?;
-            self.expect("=")?;
-            return Some(Op::Assign(dst, self.expr()?));
+            return self.assignment();
         }
         self.at += 1;
         Some(match word {
@@ -258,18 +251,7 @@ impl TextReader<'_, '_> {
             }
             "begin_atomic" => Op::BeginAtomic,
             "end_atomic" => Op::EndAtomic,
-            "compute" => {
-                let algorithm = self.algorithm()?;
-                self.expect("(")?;
-                let mut data = Vec::new();
-                while !self.take(")") {
-                    if !data.is_empty() {
-                        self.expect(",")?;
-                    }
-                    data.push(self.data()?);
-                }
-                Op::Compute(self.result()?, algorithm, data)
-            }
+            "compute" => return self.computation(),
             "random" => {
                 let low = self.expr()?;
                 self.expect(",")?;
@@ -287,6 +269,30 @@ impl TextReader<'_, '_> {
                 return self.request().map(Op::Request);
             }
         })
+    }
+
+    fn assignment(&mut self) -> Option<Op> {
+        if self.is_no_assignment() {
+            let help = "an instruction starts with a keyword, or is `PLACE = VALUE`";
+            let message = format!("`{}` is not an instruction", self.text_of(self.at));
+            return self.error_with(self.span(), message, help);
+        }
+        let dst = self.lvalue()?;
+        self.expect("=")?;
+        Some(Op::Assign(dst, self.expr()?))
+    }
+
+    fn computation(&mut self) -> Option<Op> {
+        let algorithm = self.algorithm()?;
+        self.expect("(")?;
+        let mut data = Vec::new();
+        while !self.take(")") {
+            if !data.is_empty() {
+                self.expect(",")?;
+            }
+            data.push(self.data()?);
+        }
+        Some(Op::Compute(self.result()?, algorithm, data))
     }
 
     /// Whether the next word is not a keyword but is followed by a token that cannot follow an l-value.

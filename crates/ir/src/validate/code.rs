@@ -88,18 +88,7 @@ impl<'p> Checker<'p> {
             Op::SetValid(header) | Op::SetInvalid(header) | Op::Emit(header) => {
                 self.header(body, header);
             }
-            Op::Extract(header, width) => {
-                let ty = self.header(body, header).and_then(|ty| program.header_types.get(ty));
-                if let Some(ty) = ty {
-                    let variable = ty.varbit_field().is_some();
-                    self.require(variable == width.is_some(), Rule::ExtractWidth, || {
-                        format!("{} {} a varbit field", ty.name, if variable { "has" } else { "does not have" })
-                    });
-                }
-                if let Some(width) = width {
-                    self.expr_of(body, width, 32, "the varbit field's width");
-                }
-            }
+            Op::Extract(header, width) => self.extract(body, header, width.as_ref()),
             Op::Lookahead { dst, skip } => {
                 let width = self.lvalue(body, dst).unwrap_or(0);
                 let reach = u64::from(*skip) + u64::from(width);
@@ -153,17 +142,7 @@ impl<'p> Checker<'p> {
             Op::BeginAtomic | Op::EndAtomic => {}
             Op::Compute(dst, _, data) => {
                 self.lvalue(body, dst);
-                for data in data {
-                    match data {
-                        HashInput::Value(value) => {
-                            self.expr(body, value);
-                        }
-                        HashInput::Varbit(header, field) => {
-                            self.varbit(body, header, *field);
-                        }
-                        HashInput::Payload => {}
-                    }
-                }
+                data.iter().for_each(|data| self.hash_input(body, data));
             }
             Op::Random(dst, low, high) => {
                 let (dst, low, high) = (self.lvalue(body, dst), self.expr(body, low), self.expr(body, high));
@@ -177,6 +156,31 @@ impl<'p> Checker<'p> {
                 }
             }
             Op::Assert(condition) => self.expr_of(body, condition, 1, "the condition"),
+        }
+    }
+
+    fn extract(&mut self, body: Option<BodyId>, header: &'p HeaderRef, width: Option<&'p Expr>) {
+        let ty = self.header(body, header).and_then(|ty| self.program.header_types.get(ty));
+        if let Some(ty) = ty {
+            let variable = ty.varbit_field().is_some();
+            self.require(variable == width.is_some(), Rule::ExtractWidth, || {
+                format!("{} {} a varbit field", ty.name, if variable { "has" } else { "does not have" })
+            });
+        }
+        if let Some(width) = width {
+            self.expr_of(body, width, 32, "the varbit field's width");
+        }
+    }
+
+    fn hash_input(&mut self, body: Option<BodyId>, data: &'p HashInput) {
+        match data {
+            HashInput::Value(value) => {
+                self.expr(body, value);
+            }
+            HashInput::Varbit(header, field) => {
+                self.varbit(body, header, *field);
+            }
+            HashInput::Payload => {}
         }
     }
 
