@@ -11,6 +11,15 @@ use crate::lowering::Lowering;
 use crate::storage::{Store, resolve};
 use crate::value::{StorageRoot, Val};
 
+/// Values of the scalars in a new variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InitialScalars {
+    /// They are 0.
+    Zero,
+    /// Nothing is written to them.
+    Undefined,
+}
+
 impl<'a> Lowering<'a> {
     /// Assigns `value` to `place`.
     pub fn set(&mut self, place: LValue, value: Expr) {
@@ -165,14 +174,14 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Initialises a new variable: headers become invalid, stacks empty and, if `all`, scalars 0.
-    pub(crate) fn initialise(&mut self, store: &Store, all: bool) {
+    /// Initialises a new variable: headers become invalid and stacks empty.
+    pub(crate) fn initialise(&mut self, store: &Store, scalars: InitialScalars) {
         match store {
-            Store::Slot(slot) if all => {
+            Store::Slot(slot) if scalars == InitialScalars::Zero => {
                 let width = self.ir.slots[*slot].width;
                 self.set(LValue::Slot(*slot), fold::constant(0, width));
             }
-            Store::Field(header, field) if all => {
+            Store::Field(header, field) if scalars == InitialScalars::Zero => {
                 let width = self.ir.header_types[self.layout_of(header)].fields[*field as usize].width;
                 self.set(LValue::Field(header.clone(), *field), fold::constant(0, width));
             }
@@ -188,12 +197,12 @@ impl<'a> Lowering<'a> {
                 self.set(LValue::Slot(next), fold::constant(0, 32));
             }
             Store::Array(elements, next) => {
-                elements.iter().for_each(|element| self.initialise(element, all));
+                elements.iter().for_each(|element| self.initialise(element, scalars));
                 if let Some(next) = next {
                     self.set(LValue::Slot(*next), fold::constant(0, 32));
                 }
             }
-            Store::Fields(parts) => parts.iter().for_each(|part| self.initialise(part, all)),
+            Store::Fields(parts) => parts.iter().for_each(|part| self.initialise(part, scalars)),
         }
     }
 }

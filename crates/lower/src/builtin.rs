@@ -3,6 +3,7 @@
 use ir::{BinaryOp, Expr, LValue, Op};
 use p4::typed::{self, Builtin, Type};
 
+use crate::assign::InitialScalars;
 use crate::fold;
 use crate::lowering::Lowering;
 use crate::storage::Store;
@@ -21,8 +22,10 @@ impl<'a> Lowering<'a> {
                         self.invalidate_others(members, *index);
                     }
                     // `u.hi.setInvalid()` makes any valid member invalid (section 8.19).
-                    (Store::Member(members, _), _) => self.initialise(&Store::Union(members.clone()), false),
-                    (store, _) => self.initialise(store, false),
+                    (Store::Member(members, _), _) => {
+                        self.initialise(&Store::Union(members.clone()), InitialScalars::Undefined)
+                    }
+                    (store, _) => self.initialise(store, InitialScalars::Undefined),
                 }
                 self.finish(&lval);
                 Val::Absent
@@ -71,7 +74,7 @@ impl<'a> Lowering<'a> {
                     let val = elements[from as usize].read();
                     self.assign(&to, val, &element_ty);
                 }
-                None => self.initialise(&to, false),
+                None => self.initialise(&to, InitialScalars::Undefined),
             }
         }
         let old = Expr::Slot(next);

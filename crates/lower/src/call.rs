@@ -15,6 +15,7 @@ use p4::ast::Direction;
 use p4::typed::{self, Arg, Call, Callee, ExprKind, Param, StmtKind, Type};
 
 use crate::arch::Object;
+use crate::assign::InitialScalars;
 use crate::instance::InstRef;
 use crate::lowering::{Binding, InlineFrame, Lowering};
 use crate::lvalue::Lval;
@@ -38,6 +39,15 @@ pub(crate) struct PassedPlace {
     may_be_nowhere: bool,
     /// Position in the order of evaluation, which is the order of the copy-outs.
     position: usize,
+}
+
+/// Choice between arguments that are passed by reference and copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyPolicy {
+    /// An argument is copied if a reference could be observed.
+    WhereNeeded,
+    /// Every argument is copied, because several places apply the same tables, whose keys name the parameters.
+    Always,
 }
 
 /// Copy-outs to perform when a callee returns.
@@ -85,9 +95,9 @@ impl<'a> Lowering<'a> {
             let may_be_nowhere = matches!(arg, Arg::Expr(e) if has_computed_index(e));
             let place = |lval, saved| PassedArg::LValue(PassedPlace { lval, saved, may_be_nowhere, position });
             passed[*index] = Some(match (direction, arg) {
-                (Direction::Out, Arg::Expr(e)) => place(self.lvalue(e, true), None),
+                (Direction::Out, Arg::Expr(e)) => place(self.stable_lvalue(e), None),
                 (Direction::InOut, Arg::Expr(e)) => {
-                    let lval = self.lvalue(e, true);
+                    let lval = self.stable_lvalue(e);
                     let saved = later.then(|| lval.read(self));
                     let saved = saved.map(|val| self.spill(val, &lval.value_ty()));
                     place(lval, saved)
@@ -106,14 +116,14 @@ impl<'a> Lowering<'a> {
     }
 
     /// Binds parameters to arguments. `captured` is the storage that the callee can access by other names; `own` is the
-    /// instance whose storage holds copies (that of the body by default), and `force` copies every argument.
+    /// instance whose storage holds copies (that of the body by default).
     pub(crate) fn bind(
         &mut self,
         params: &[Param],
         passed: Vec<PassedArg>,
         captured: &HashSet<StorageRoot>,
         own: Option<InstRef>,
-        force: bool,
+        policy: CopyPolicy,
     ) -> Copies {
         let mut outs: Vec<HashSet<StorageRoot>> = Vec::new();
         for arg in &passed {
@@ -135,7 +145,9 @@ impl<'a> Lowering<'a> {
                     let mut read = HashSet::new();
                     self.val_roots(&val, &mut read);
                     let compile_time = matches!(val, Val::Object(_) | Val::Text(_) | Val::Absent | Val::Integer(_));
-                    let by_reference = !force && is_leaf(&val) && written().all(|roots| read.is_disjoint(roots));
+                    let by_reference = policy == CopyPolicy::WhereNeeded
+                        && is_leaf(&val)
+                        && written().all(|roots| read.is_disjoint(roots));
                     if compile_time || by_reference {
                         bindings.push((param.var, Binding::Val(val)));
                     } else {
@@ -150,7 +162,7 @@ impl<'a> Lowering<'a> {
                     let alone = others.chain(std::iter::once(captured)).all(|roots| outs[i].is_disjoint(roots));
                     let is_whole = place.lval.slice.is_none() && place.lval.write_back.is_none();
                     let is_fixed = !place.may_be_nowhere && place.saved.is_none();
-                    let by_reference = !force && alone && is_whole && is_fixed;
+                    let by_reference = policy == CopyPolicy::WhereNeeded && alone && is_whole && is_fixed;
                     later.push((param, place, by_reference));
                 }
             }
@@ -169,7 +181,7 @@ impl<'a> Lowering<'a> {
                 store
             };
             if param.direction == Direction::Out {
-                self.initialise(&store, true);
+                self.initialise(&store, InitialScalars::Zero);
             }
             bindings.push((param.var, Binding::Store(store)));
         }
@@ -224,7 +236,7 @@ impl<'a> Lowering<'a> {
     fn call_function(&mut self, id: typed::FunctionId, call: &Call) -> Val {
         let function = &self.program.functions[id];
         let passed = self.pass(&self.param_types(&function.params), &call.args, &call.order);
-        let copies = self.bind(&function.params, passed, &HashSet::new(), None, false);
+        let copies = self.bind(&function.params, passed, &HashSet::new(), None, CopyPolicy::WhereNeeded);
         if let ([only], true) = (&function.body.statements[..], copies.is_empty())
             && let StmtKind::Return(Some(e)) = &only.kind
             && !walk::has_effects(e)
@@ -240,7 +252,7 @@ impl<'a> Lowering<'a> {
         let action = &self.program.actions[id];
         let passed = self.pass(&self.param_types(&action.params), &call.args, &call.order);
         let captured = self.captured(id);
-        let copies = self.bind(&action.params, passed, &captured, None, false);
+        let copies = self.bind(&action.params, passed, &captured, None, CopyPolicy::WhereNeeded);
         self.inline(copies, None, |cx| cx.statements(&action.body));
         Val::Absent
     }
@@ -322,9 +334,10 @@ impl<'a> Lowering<'a> {
                 let control = self.control_of(*inst);
                 let Some(control) = control else { return };
                 let passed = self.pass(&self.param_types(&control.params), &call.args, &call.order);
-                let force = self.insts[inst.0].multi && !control.tables.is_empty();
+                let shares_tables = self.insts[inst.0].multi && !control.tables.is_empty();
+                let policy = if shares_tables { CopyPolicy::Always } else { CopyPolicy::WhereNeeded };
                 self.enter(*inst, |cx| {
-                    let copies = cx.bind(&control.params, passed, &HashSet::new(), Some(*inst), force);
+                    let copies = cx.bind(&control.params, passed, &HashSet::new(), Some(*inst), policy);
                     cx.inline(copies, None, |cx| cx.control_body(*inst));
                 });
             }
@@ -338,7 +351,7 @@ impl<'a> Lowering<'a> {
                 }
                 let passed = self.pass(&self.param_types(&parser.params), &call.args, &call.order);
                 self.enter(*inst, |cx| {
-                    let copies = cx.bind(&parser.params, passed, &HashSet::new(), Some(*inst), false);
+                    let copies = cx.bind(&parser.params, passed, &HashSet::new(), Some(*inst), CopyPolicy::WhereNeeded);
                     cx.inline(copies, None, |cx| cx.parser_body(*inst));
                 });
             }

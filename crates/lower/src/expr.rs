@@ -77,9 +77,9 @@ impl<'a> Lowering<'a> {
                 self.field_of(val, &base.ty, *index)
             }
             ExprKind::Element(base, index) => self.element_value(e, base, index),
-            ExprKind::Next(_) | ExprKind::Last(_) => self.lvalue(e, false).read(self),
+            ExprKind::Next(_) | ExprKind::Last(_) => self.lvalue(e).read(self),
             ExprKind::LastIndex(base) => {
-                let lval = self.lvalue(base, false);
+                let lval = self.lvalue(base);
                 match self.next_of(&lval.store) {
                     Some((next, _)) => Val::Bits(fold::binary(BinaryOp::Sub, Expr::Slot(next), fold::constant(1, 32))),
                     None => self.default_value(&e.ty),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use p4::typed::{self, Arg, Call, Callee, ExprKind, InstanceId, Local, Type, VarId};
 
 use crate::arch::{ExternInstance, Object};
+use crate::assign::InitialScalars;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::Store;
 use crate::table::LoweredTable;
@@ -199,7 +200,7 @@ impl<'a> Lowering<'a> {
                     let outer = self.at(self.program.vars[*var].span);
                     match val {
                         Some((val, ty)) => self.assign(&store, val, &ty),
-                        None => self.initialise(&store, false),
+                        None => self.initialise(&store, InitialScalars::Undefined),
                     }
                     self.at(outer);
                 }

@@ -4,6 +4,7 @@ use ir::{Expr, HeaderRef, Op, SlotId, Terminator};
 use p4::ast::StructKind;
 use p4::typed::{self, ExprKind, Type};
 
+use crate::assign::InitialScalars;
 use crate::fold;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::{Lifetime, Store, resolve};
@@ -63,11 +64,30 @@ impl Lval {
     }
 }
 
+/// Time at which the storage that an expression names is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IndexUse {
+    /// Before any variable of the expression changes.
+    Now,
+    /// After that: indices are kept in temporaries.
+    Later,
+}
+
 impl<'a> Lowering<'a> {
-    /// Returns the storage that an expression names. With `stable`, it remains the same even if variables in the
-    /// expression change before it is used.
-    pub(crate) fn lvalue(&mut self, e: &typed::Expr, stable: bool) -> Lval {
-        self.deeper(|cx| cx.lvalue_inner(e, stable))
+    /// Returns the storage that an expression names, for use before any variable of the expression changes.
+    pub(crate) fn lvalue(&mut self, e: &typed::Expr) -> Lval {
+        self.lvalue_for(e, IndexUse::Now)
+    }
+
+    /// Returns the storage that an expression names. It remains the same even if variables in the expression change
+    /// before it is used.
+    pub(crate) fn stable_lvalue(&mut self, e: &typed::Expr) -> Lval {
+        self.lvalue_for(e, IndexUse::Later)
+    }
+
+    /// Returns the storage that an expression names, for use at this time.
+    fn lvalue_for(&mut self, e: &typed::Expr, time: IndexUse) -> Lval {
+        self.deeper(|cx| cx.lvalue_inner(e, time))
             .unwrap_or_else(|| Lval::whole(Store::Fields(Vec::new()), e.ty.clone()))
     }
 
@@ -86,7 +106,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    fn lvalue_inner(&mut self, e: &typed::Expr, stable: bool) -> Lval {
+    fn lvalue_inner(&mut self, e: &typed::Expr, time: IndexUse) -> Lval {
         if let Some(store) = self.named_store(e) {
             return Lval::whole(store.clone(), e.ty.clone());
         }
@@ -96,7 +116,7 @@ impl<'a> Lowering<'a> {
                 _ => self.copy_of(e),
             },
             ExprKind::Field(base, index) => {
-                let base_lval = self.lvalue(base, stable);
+                let base_lval = self.lvalue_for(base, time);
                 let store = match (&base_lval.store, self.struct_kind(&base.ty)) {
                     (Store::Fields(parts), _) if *index < parts.len() => parts[*index].clone(),
                     (Store::Union(members), _) if *index < members.len() => Store::Member(members.clone(), *index),
@@ -109,27 +129,27 @@ impl<'a> Lowering<'a> {
                 Lval { store, slice: None, ty: e.ty.clone(), write_back: base_lval.write_back }
             }
             ExprKind::Element(base, index) => {
-                let base_lval = self.lvalue(base, stable || walk::has_effects(index));
+                let base_lval = self.lvalue_for(base, if walk::has_effects(index) { IndexUse::Later } else { time });
                 let index = self.index(index);
-                let index = if stable { self.keep(index) } else { index };
+                let index = if time == IndexUse::Later { self.keep(index) } else { index };
                 self.element_lvalue(base_lval.store, index, &e.ty)
             }
             ExprKind::Next(base) => {
-                let base_lval = self.lvalue(base, stable);
+                let base_lval = self.lvalue_for(base, time);
                 let Some((next, _)) = self.verify_next(&base_lval.store) else {
                     return Lval::whole(Store::Fields(Vec::new()), e.ty.clone());
                 };
                 self.element_lvalue(base_lval.store, Expr::Slot(next), &e.ty)
             }
             ExprKind::Last(base) => {
-                let base_lval = self.lvalue(base, stable);
+                let base_lval = self.lvalue_for(base, time);
                 let Some(last) = self.verify_last(&base_lval.store) else {
                     return Lval::whole(Store::Fields(Vec::new()), e.ty.clone());
                 };
                 self.element_lvalue(base_lval.store, last, &e.ty)
             }
             ExprKind::Slice(base, high, low) => {
-                let base_lval = self.lvalue(base, stable);
+                let base_lval = self.lvalue_for(base, time);
                 let offset = base_lval.slice.map_or(0, |(_, low)| low);
                 Lval { slice: Some((high + offset, low + offset)), ..base_lval }
             }
@@ -199,7 +219,7 @@ impl<'a> Lowering<'a> {
 
     /// Makes storage what an element beyond the end of a stack is: invalid headers of zeros, whatever was there before.
     pub(crate) fn clear(&mut self, store: &Store, ty: &Type) {
-        self.initialise(store, true);
+        self.initialise(store, InitialScalars::Zero);
         let headers: Vec<(HeaderRef, Type)> = match store {
             Store::Header(header) => vec![(header.clone(), ty.clone())],
             Store::Union(members) => {
@@ -209,7 +229,7 @@ impl<'a> Lowering<'a> {
         };
         for (header, ty) in headers {
             if let Some((id, StructKind::Header)) = self.struct_kind(&ty) {
-                self.header_fields(&header, id).iter().for_each(|field| self.initialise(field, true));
+                self.header_fields(&header, id).iter().for_each(|field| self.initialise(field, InitialScalars::Zero));
             }
         }
     }

@@ -74,7 +74,7 @@ impl<'a> Lowering<'a> {
                     },
                     _ => None,
                 };
-                (self.lvalue(e, true), stack)
+                (self.stable_lvalue(e), stack)
             }
             Some(Arg::DontCare(ty)) => (crate::lvalue::Lval::whole(self.temp_store(ty), ty.clone()), None),
             _ => return,
@@ -96,7 +96,7 @@ impl<'a> Lowering<'a> {
         }
         self.finish(&lval);
         if let Some(stack) = stack {
-            let stack = self.lvalue(stack, false);
+            let stack = self.lvalue(stack);
             if let Some((next, _)) = self.next_of(&stack.store) {
                 self.step_next(next);
             }
@@ -239,6 +239,6 @@ impl<'a> Lowering<'a> {
 
     /// Evaluates an expression that must be the receiver of a method of a header, union or stack.
     pub(crate) fn receiver(&mut self, e: &typed::Expr) -> crate::lvalue::Lval {
-        self.lvalue(e, true)
+        self.stable_lvalue(e)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use ir::Terminator;
 use p4::typed::{self, Stmt, StmtKind, Type, VarId};
 
+use crate::assign::InitialScalars;
 use crate::fold;
 use crate::lowering::{Binding, Lowering};
 use crate::storage::{Lifetime, Store};
@@ -36,7 +37,7 @@ impl<'a> Lowering<'a> {
                 let store = self.local(*var);
                 match val {
                     Some((val, ty)) => self.assign(&store, val, &ty),
-                    None => self.initialise(&store, false),
+                    None => self.initialise(&store, InitialScalars::Undefined),
                 }
             }
             StmtKind::Assign { lhs, op, rhs } => self.assignment(lhs, *op, rhs),
@@ -133,7 +134,7 @@ impl<'a> Lowering<'a> {
 
     fn assignment(&mut self, lhs: &typed::Expr, op: Option<p4::ast::BinaryOp>, rhs: &typed::Expr) {
         let effects = walk::has_effects(rhs);
-        let lval = self.lvalue(lhs, effects);
+        let lval = if effects { self.stable_lvalue(lhs) } else { self.lvalue(lhs) };
         let val = match op {
             None => self.value(rhs),
             Some(op) => {

@@ -4,6 +4,7 @@ use ir::{BodyKind, Expr, LValue, Op, SlotId};
 use p4::ast::Direction;
 use p4::typed::{self, Call, Callee, StmtKind, Type};
 
+use crate::call::CopyPolicy;
 use crate::fold;
 use crate::instance::given_name;
 use crate::lowering::{Binding, Lowering};
@@ -296,7 +297,7 @@ impl<'a> Lowering<'a> {
         let order: Vec<usize> = (0..listed.args.len()).collect();
         let passed = self.pass(&types, &listed.args, &order);
         let captured = self.captured(listed.action);
-        let copies = self.bind(&bound, passed, &captured, None, false);
+        let copies = self.bind(&bound, passed, &captured, None, CopyPolicy::WhereNeeded);
         self.inline(copies, None, |cx| cx.statements(&decl.body));
     }
 }

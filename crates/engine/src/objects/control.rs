@@ -10,6 +10,7 @@ use cranelift_entity::PrimaryMap;
 use ir::{KeyValue, ProfileId, TableId, ValueSetId};
 use tables::publish::Absorb;
 
+use super::profile::UseChange;
 use super::{ActionCall, ActionSpec, GroupMember, TableEntry, TableState, profile, value_set};
 use crate::algorithm::Algorithms;
 use crate::tables::{Backend, Handle};
@@ -94,17 +95,17 @@ impl Absorb<ControlChange> for ControlState {
         self.revision = Revision::new();
         match change {
             ControlChange::Add(table, entry, constant, now_ns) => {
-                self.use_action(*table, &entry.action, true);
+                self.count_uses(*table, &entry.action, UseChange::Begins);
                 self.tables[*table].add(entry.clone(), *constant, *now_ns);
             }
             ControlChange::Replace(table, handle, entry, now_ns) => {
-                self.use_action(*table, &entry.action, true);
+                self.count_uses(*table, &entry.action, UseChange::Begins);
                 let before = self.tables[*table].replace(*handle, entry.clone(), *now_ns);
-                self.use_action(*table, &before.action, false);
+                self.count_uses(*table, &before.action, UseChange::Ends);
             }
             ControlChange::Take(table, handle) => {
                 let before = self.tables[*table].take(*handle);
-                self.use_action(*table, &before.action, false);
+                self.count_uses(*table, &before.action, UseChange::Ends);
             }
             ControlChange::Default(table, call) => self.tables[*table].set_default(call.clone()),
             ControlChange::Backend(table, backend) => self.tables[*table].move_to(backend.copy()),
@@ -129,11 +130,11 @@ impl Absorb<ControlChange> for ControlState {
 
 impl ControlState {
     /// Increments or decrements the use counts of everything an entry refers to.
-    fn use_action(&mut self, table: TableId, spec: &ActionSpec, more: bool) {
+    fn count_uses(&mut self, table: TableId, spec: &ActionSpec, change: UseChange) {
         let profile = self.tables[table].profile.map(|profile| &mut self.profiles[profile]);
         match (spec, profile) {
-            (ActionSpec::Member(id), Some(profile)) => profile.use_member(*id, more),
-            (ActionSpec::Group(id), Some(profile)) => profile.use_group(*id, more),
+            (ActionSpec::Member(id), Some(profile)) => profile.count_member(*id, change),
+            (ActionSpec::Group(id), Some(profile)) => profile.count_group(*id, change),
             _ => {}
         }
     }

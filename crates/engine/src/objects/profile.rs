@@ -42,6 +42,22 @@ pub(crate) struct ProfileMembers {
     groups: BTreeMap<u32, SelectorGroup>,
 }
 
+/// A change of the number of entries and groups that use a member or a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UseChange {
+    Begins,
+    Ends,
+}
+
+impl UseChange {
+    fn apply(self, users: u32) -> u32 {
+        match self {
+            UseChange::Begins => users + 1,
+            UseChange::Ends => users - 1,
+        }
+    }
+}
+
 /// A choice with a share of the hash values.
 pub(crate) trait Share {
     fn weight(&self) -> u32;
@@ -187,7 +203,7 @@ impl ProfileMembers {
     }
 
     pub(crate) fn insert_group(&mut self, id: u32, members: Vec<GroupMember>, max_size: u32) {
-        members.iter().for_each(|member| self.use_member(member.member, true));
+        members.iter().for_each(|member| self.count_member(member.member, UseChange::Begins));
         self.groups.insert(id, SelectorGroup { members, max_size, users: 0 });
     }
 
@@ -198,10 +214,10 @@ impl ProfileMembers {
     }
 
     pub(crate) fn modify_group(&mut self, id: u32, members: Vec<GroupMember>) {
-        members.iter().for_each(|member| self.use_member(member.member, true));
+        members.iter().for_each(|member| self.count_member(member.member, UseChange::Begins));
         let group = self.groups.get_mut(&id).expect("it was checked");
         let before = std::mem::replace(&mut group.members, members);
-        before.iter().for_each(|member| self.use_member(member.member, false));
+        before.iter().for_each(|member| self.count_member(member.member, UseChange::Ends));
     }
 
     /// Checks that a group exists and that no entry refers to it.
@@ -214,18 +230,18 @@ impl ProfileMembers {
 
     pub(crate) fn delete_group(&mut self, id: u32) {
         let group = self.groups.remove(&id).expect("it was checked");
-        group.members.iter().for_each(|member| self.use_member(member.member, false));
+        group.members.iter().for_each(|member| self.count_member(member.member, UseChange::Ends));
     }
 
     /// Increments or decrements the use count of a member.
-    pub(crate) fn use_member(&mut self, id: u32, more: bool) {
+    pub(crate) fn count_member(&mut self, id: u32, change: UseChange) {
         let users = &mut self.members.get_mut(&id).expect("members in use exist").users;
-        *users = if more { *users + 1 } else { *users - 1 };
+        *users = change.apply(*users);
     }
 
     /// Increments or decrements the use count of a group.
-    pub(crate) fn use_group(&mut self, id: u32, more: bool) {
+    pub(crate) fn count_group(&mut self, id: u32, change: UseChange) {
         let users = &mut self.groups.get_mut(&id).expect("groups in use exist").users;
-        *users = if more { *users + 1 } else { *users - 1 };
+        *users = change.apply(*users);
     }
 }
