@@ -23,6 +23,7 @@
 //! of them is gone, the kernel removes it and everything in it, so no cleanup is needed, even after a crash. Sockets
 //! stay in the namespace they were opened in, whichever thread uses them.
 
+mod cookie;
 mod join;
 mod netlink;
 mod network;

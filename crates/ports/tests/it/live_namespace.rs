@@ -1,7 +1,8 @@
 //! Networks made without root: links, addresses, routes, parameters, commands and offloads.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::live::{Hosts, Place, Suite, TEST_TIMEOUT};
@@ -17,6 +18,7 @@ pub const SUITE: Suite = Suite {
         ("a stream arrives as it was sent, and a host that is away is an error", streams),
         ("parameters belong to their namespace", parameters),
         ("commands and threads run inside", inside),
+        ("a cookie belongs to one namespace, also to one of another user namespace", cookies),
         ("offloads are turned off and on again", offloads),
         ("failures name the thing and the place", failures),
     ],
@@ -55,6 +57,31 @@ fn routed(_: &Namespace) {
     let message = Repr::Unreachable { code: 1, next_mtu: 0 };
     assert_eq!(ping(77), PingResult::IcmpError { from: [10, 0, 1, 254].into(), message });
     assert!(h1.ping([127, 0, 0, 1].into(), 1, Duration::ZERO).unwrap() == PingResult::Timeout);
+}
+
+fn cookies(_: &Namespace) {
+    let [h1, h2] = ["h1", "h2"].map(|name| Namespace::new(name).unwrap());
+    let Ok(cookie) = h1.cookie() else { return testing::skip("needs Linux 5.14") };
+    assert_ne!(h2.cookie().unwrap(), cookie);
+    let mut child = h1.command("cat").unwrap().stdin(Stdio::piped()).spawn().unwrap();
+    let same = Namespace::of_process(child.id()).unwrap();
+    assert_eq!((same.number().unwrap(), same.cookie().unwrap()), (h1.number().unwrap(), cookie));
+    drop(child.stdin.take());
+    child.wait().unwrap();
+
+    let mut unshare = std::process::Command::new("unshare");
+    unshare.args(["--user", "--net", "sh", "-c", "readlink /proc/self/ns/net; cat"]);
+    let Ok(mut child) = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+        return testing::skip("needs unshare");
+    };
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let other = Namespace::of_process(child.id()).unwrap();
+    assert_eq!(line.trim(), format!("net:[{}]", other.number().unwrap()));
+    let cookies = [(); 2].map(|()| other.cookie().unwrap());
+    assert!(cookies[0] == cookies[1] && cookies[0] != cookie && cookies[0] != h2.cookie().unwrap(), "{cookies:?}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
 }
 
 fn streams(_: &Namespace) {
