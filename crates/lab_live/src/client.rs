@@ -27,7 +27,7 @@ pub fn request(lab: &RunDirectory, request: &LabRequest) -> Result<Value, LabErr
 
 /// Sends a request and returns the response and a reader of the bytes after it.
 fn exchange(lab: &RunDirectory, request: &LabRequest) -> Result<(Value, BufReader<UnixStream>), LabError> {
-    let stream = lab.connect(request)?;
+    let stream = lab.connect(request, RESPONSE_TIMEOUT)?;
     stream.set_read_timeout(Some(PROCESS_CHECK_INTERVAL)).map_err(failed_to("wait for the lab"))?;
     let mut reader = BufReader::new(stream);
     let mut response = Vec::new();

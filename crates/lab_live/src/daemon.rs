@@ -21,7 +21,8 @@ use crate::host_namespace::HostNamespace;
 use crate::live_network::LiveNetwork;
 use crate::relaunch::ProcessArguments;
 use crate::run_directory::{ProcessTable, RunDirectory};
-use crate::server::{RequestHandler, SwitchHandle};
+use crate::server::{RequestHandler, SWITCH_TIMEOUT, SwitchHandle};
+use crate::socket::SocketLimits;
 use crate::switch_process::SwitchProcess;
 use crate::switch_thread::{SwitchCommand, SwitchThread};
 use crate::{host_processes, socket, veth_links};
@@ -240,7 +241,8 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         }
         self.processes.set_ready(descriptors)?;
         write_line(starter, READY)?;
-        let handler = RequestHandler { network: Arc::clone(&self.network), switches: running.switches.clone(), start };
+        let (network, switches) = (Arc::clone(&self.network), running.switches.clone());
+        let handler = RequestHandler { network, switches, start, switch_timeout: SWITCH_TIMEOUT };
         let mut checked = Instant::now();
         let ended = || {
             if self.has_ended() || checked.elapsed() < DIRECTORY_CHECK_INTERVAL {
@@ -250,7 +252,8 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
             // A network without its run directory cannot be reached.
             !self.processes.is_listed()
         };
-        socket::serve(&listener, ended, |request, stream| handler.handle(request, stream))
+        socket::serve(&listener, SocketLimits::default(), ended, move |request| handler.handle(request));
+        Ok(())
     }
 
     /// Fails if the daemon was asked to end.
@@ -269,7 +272,7 @@ impl RunningSwitches {
     ) -> Result<(), LabError> {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run);
         self.threads.push(thread.map_err(failed_to("start a switch"))?);
-        self.switches.push(SwitchHandle { commands, socket });
+        self.switches.push(SwitchHandle { commands, socket, fault: Arc::default() });
         Ok(())
     }
 }

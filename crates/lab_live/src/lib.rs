@@ -18,13 +18,17 @@
 //! - Links have the same `Cable` as simulated links. A frame is delayed, lost and queued where it leaves a switch, or
 //!   where it comes from a host.
 //! - Sockets for controllers are opened before the daemon enters its namespace, and outlive a switch that crashes.
+//! - No client of a socket delays the others or occupies the daemon for long: connections, captures and times are
+//!   bounded.
 //! - A run directory that another user could write to is refused: it names processes to kill.
 //!
 //! The crate knows no architecture and no P4: the caller provides the switches ([`LiveNetwork`]). It prints nothing.
 
 #![forbid(unsafe_code)]
 
+mod capture;
 pub mod client;
+mod connection;
 mod controller;
 mod daemon;
 mod endpoints;
@@ -38,6 +42,7 @@ mod protocol;
 mod relaunch;
 mod request_error;
 mod run_directory;
+mod semaphore;
 mod server;
 mod socket;
 mod start;

@@ -66,6 +66,9 @@ pub enum RequestError {
     /// The switch has a process of its own, and only that process can capture its frames.
     #[error("the process of `{0}` serves its captures, not the daemon")]
     CapturedByProcess(String),
+    /// The lab has as many captures as it may have.
+    #[error("{0} captures run already; end one of them")]
+    TooManyCaptures(usize),
     /// The request is for the process of a switch.
     #[error("the daemon does not handle this request")]
     NotForDaemon,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
+use crate::connection::{self, DeadlineStream};
 use crate::error::failed_to;
 use crate::host_processes;
 use crate::process_identity::ProcessIdentity;
@@ -22,6 +23,9 @@ use crate::LabError;
 
 /// Maximum time in which a daemon ends, before it is killed.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Interval at which a connection is tried again while the daemon's queue of connections is full.
+const CONNECT_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The file that describes a lab, and its name while it is written.
 const DESCRIPTION: &str = "lab.json";
@@ -93,8 +97,7 @@ impl ProcessTable {
     #[cfg(test)]
     pub fn unwritten() -> ProcessTable {
         let (name, daemon) = ("unwritten".to_owned(), ProcessIdentity::of(std::process::id()));
-        let (hosts, switches) = (BTreeMap::new(), BTreeMap::new());
-        ProcessTable(Mutex::new(RunDirectory { name, daemon, is_ready: false, hosts, switches }))
+        ProcessTable(Mutex::new(RunDirectory::new(name, daemon)))
     }
 
     fn change(&self, change: impl FnOnce(&mut RunDirectory)) -> Result<(), LabError> {
@@ -140,6 +143,12 @@ pub fn lab_name(topology: &Path, given: Option<&str>) -> Result<String, LabError
 }
 
 impl RunDirectory {
+    /// Returns the description of a lab that is starting.
+    fn new(name: String, daemon: ProcessIdentity) -> RunDirectory {
+        let (hosts, switches) = (BTreeMap::new(), BTreeMap::new());
+        RunDirectory { name, daemon, is_ready: false, hosts, switches }
+    }
+
     /// Returns the run directory of a lab.
     fn path(name: &str) -> PathBuf {
         directory().join(name)
@@ -176,14 +185,7 @@ impl RunDirectory {
         let path = Self::path(name);
         let created = std::fs::DirBuilder::new().mode(0o700).create(&path);
         created.map_err(failed_to(format!("create {}", path.display())))?;
-        let daemon = ProcessIdentity::of(std::process::id());
-        let lab = RunDirectory {
-            name: name.to_owned(),
-            daemon,
-            is_ready: false,
-            hosts: BTreeMap::new(),
-            switches: BTreeMap::new(),
-        };
+        let lab = RunDirectory::new(name.to_owned(), ProcessIdentity::of(std::process::id()));
         lab.write().inspect_err(|_| Self::remove(name))?;
         Ok(ProcessTable(Mutex::new(lab)))
     }
@@ -361,20 +363,32 @@ impl RunDirectory {
         LabError::Ended(self.name.clone())
     }
 
-    /// Sends a request to the daemon. The response comes on the returned stream.
-    pub(crate) fn connect(&self, request: &LabRequest) -> Result<UnixStream, LabError> {
-        // The queue of a stopped daemon may be full, and then connecting would block.
-        self.expect_responsive()?;
-        let path = Self::socket(&self.name);
-        let mut stream = match UnixStream::connect(&path) {
+    /// Sends a request to the daemon, which has `timeout` to accept it. The response comes on the returned stream.
+    pub(crate) fn connect(&self, request: &LabRequest, timeout: Duration) -> Result<UnixStream, LabError> {
+        let (path, begin) = (Self::socket(&self.name), Instant::now());
+        let connected = loop {
+            // The queue of a stopped daemon may be full.
+            self.expect_responsive()?;
+            match connection::connect(&path) {
+                Err(error) if connection::is_timeout(&error) && begin.elapsed() < timeout => {
+                    std::thread::sleep(CONNECT_INTERVAL);
+                }
+                connected => break connected,
+            }
+        };
+        let stream = match connected {
             Ok(stream) => stream,
+            Err(error) if connection::is_timeout(&error) => {
+                return Err(LabError::ResponseTimeout { name: self.name.clone(), seconds: timeout.as_secs() });
+            }
             // A killed process closes its sockets some time before it is gone.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused && self.daemon.wait_for_exit() => {
                 return Err(self.ended());
             }
             Err(error) => return Err(failed_to(format!("reach the lab `{}`", self.name))(error)),
         };
-        stream.write_all(request.line().as_bytes()).map_err(failed_to(format!("reach the lab `{}`", self.name)))?;
+        let sent = DeadlineStream::new(&stream, timeout).write_all(request.line().as_bytes());
+        sent.map_err(failed_to(format!("reach the lab `{}`", self.name)))?;
         Ok(stream)
     }
 
@@ -383,10 +397,10 @@ impl RunDirectory {
     /// # Errors
     /// Returns an error if the daemon refuses.
     fn request_end(&self) -> Result<bool, LabError> {
-        let Ok(stream) = self.connect(&LabRequest::Down) else { return Ok(false) };
-        let mut response = String::new();
-        let _ = stream.set_read_timeout(Some(SHUTDOWN_TIMEOUT));
-        let _ = std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut response);
+        let Ok(stream) = self.connect(&LabRequest::Down, SHUTDOWN_TIMEOUT) else { return Ok(false) };
+        let (mut response, stream) = (String::new(), DeadlineStream::new(&stream, SHUTDOWN_TIMEOUT));
+        // Without a response in time there is an empty line.
+        let _ = BufReader::new(stream).read_line(&mut response);
         match LabResponse::read(&response) {
             Err(LabError::NoResponse) => Ok(false),
             response => response.map(|_| true),
@@ -440,20 +454,44 @@ mod tests {
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap()
     }
 
-    /// Creates the run directory of a lab with this daemon. All tests have one directory of run directories.
+    /// Number of tests that use the directory of run directories.
+    static USERS: Mutex<usize> = Mutex::new(0);
+
+    /// The directory of run directories, which all tests share. The last one that drops it removes it.
+    struct Labs(PathBuf);
+
+    impl Labs {
+        fn new() -> Labs {
+            let mut users = USERS.lock().unwrap();
+            let path = std::env::temp_dir().join(format!("triplane-lab-test-{}", std::process::id()));
+            assert_eq!(DIRECTORY.get_or_init(|| path.clone()), &path);
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).unwrap();
+            *users += 1;
+            Labs(path)
+        }
+    }
+
+    impl Drop for Labs {
+        fn drop(&mut self) {
+            let mut users = USERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *users -= 1;
+            if *users == 0 {
+                let _ = std::fs::remove_dir_all(&self.0);
+            }
+        }
+    }
+
+    /// Creates the run directory of a lab with this daemon.
     fn lab(name: &str, daemon: ProcessIdentity, is_ready: bool) -> RunDirectory {
-        let temporary = || std::env::temp_dir().join(format!("triplane-lab-test-{}", std::process::id()));
-        let path = DIRECTORY.get_or_init(temporary).join(name);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).unwrap();
-        let (hosts, switches) = (BTreeMap::new(), BTreeMap::new());
-        let lab = RunDirectory { name: name.to_owned(), daemon, is_ready, hosts, switches };
+        std::fs::DirBuilder::new().mode(0o700).create(RunDirectory::path(name)).unwrap();
+        let lab = RunDirectory { is_ready, ..RunDirectory::new(name.to_owned(), daemon) };
         lab.write().unwrap();
         lab
     }
 
     #[test]
     fn the_end_of_an_earlier_lab_leaves_a_later_one_of_its_name_alone() {
-        let mut daemon = process();
+        let (_labs, mut daemon) = (Labs::new(), process());
         let later = ProcessIdentity::of(daemon.id());
         let earlier = ProcessIdentity { start_ticks: later.start_ticks.wrapping_sub(1), ..later };
         let earlier = RunDirectory { daemon: earlier, ..lab("same", later, true) };
@@ -471,7 +509,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_ends_without_a_response_leaves_nothing() {
-        let mut daemon = process();
+        let (_labs, mut daemon) = (Labs::new(), process());
         let lab = lab("silent", ProcessIdentity::of(daemon.id()), true);
         let listener = std::os::unix::net::UnixListener::bind(RunDirectory::socket("silent")).unwrap();
         // Closes the connection at once.

@@ -1,25 +1,25 @@
 //! Answers requests to the daemon.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::{End, Node, Topology};
 use serde_json::{Value, json};
 
+use crate::capture;
 use crate::endpoints::ControllerEndpoint;
 use crate::live_network::LiveNetwork;
 use crate::protocol::LabRequest;
 use crate::request_error::RequestError;
-use crate::socket::{self, RequestOutcome};
+use crate::socket::RequestOutcome;
 use crate::switch_thread::{Completion, PortStatus, SwitchCommand, SwitchStatus};
 
-/// Maximum time in which a switch responds.
-const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time in which switches respond.
+pub const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum time in which a switch starts. It may compile its program.
 const SWITCH_START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,6 +31,8 @@ pub struct SwitchHandle {
     pub commands: Sender<SwitchCommand>,
     /// The socket of its process, if it has one of its own.
     pub socket: Option<PathBuf>,
+    /// Held during a crash or restart, which takes several commands.
+    pub fault: Arc<Mutex<()>>,
 }
 
 /// The handler of a lab's requests.
@@ -41,11 +43,13 @@ pub struct RequestHandler<N: ?Sized> {
     pub switches: Vec<SwitchHandle>,
     /// Start time of the lab.
     pub start: Instant,
+    /// Maximum time in which switches respond.
+    pub switch_timeout: Duration,
 }
 
 impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
-    /// Handles a request. Captures are served by threads of their own.
-    pub fn handle(&self, request: &LabRequest, stream: &UnixStream) -> RequestOutcome {
+    /// Handles a request. Several may be handled at the same time.
+    pub fn handle(&self, request: &LabRequest) -> RequestOutcome {
         RequestOutcome::Response(match request {
             LabRequest::Status => self.status(),
             LabRequest::Fail { switch, failed } => self.switch(switch).and_then(|at| self.fail(at, *failed)),
@@ -53,10 +57,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
             LabRequest::End { switch, port, up } => self.switch(switch).and_then(|at| self.set_up(&[(at, *port)], *up)),
             LabRequest::SlowHost { host, by_ns } => self.slow(host, *by_ns),
             LabRequest::Capture { port } => match self.port(port) {
-                Ok((switch, port)) => {
-                    self.capture(switch, port, stream);
-                    return RequestOutcome::Taken;
-                }
+                Ok((switch, port)) => return self.capture(switch, port),
                 Err(why) => Err(why),
             },
             LabRequest::Down | LabRequest::Port { .. } | LabRequest::Slow { .. } | LabRequest::CapturePort { .. } => {
@@ -81,6 +82,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
             self.send(at, SwitchCommand::Status(sender))?;
             response.recv_timeout(SWITCH_START_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(at)))
         };
+        let _fault = self.switches[at].fault.lock().unwrap_or_else(PoisonError::into_inner);
         let before = state()?;
         // A process that does not respond still runs and can be killed.
         if before.failed == failed && before.pid.is_none_or(|_| !failed) {
@@ -138,7 +140,7 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
             responses.push((*switch, response));
         }
         for (switch, response) in responses {
-            response.recv_timeout(SWITCH_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(switch)))??;
+            response.recv_timeout(self.switch_timeout).map_err(|_| RequestError::Timeout(self.name(switch)))??;
         }
         Ok(Value::Null)
     }
@@ -165,8 +167,11 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
             responses.push(response);
         }
         let mut switches = Vec::new();
+        // All switches together have this time, so that many silent ones do not delay the response further.
+        let deadline = Instant::now() + self.switch_timeout;
         for (at, response) in responses.iter().enumerate() {
-            let status = response.recv_timeout(SWITCH_TIMEOUT).map_err(|_| RequestError::Timeout(self.name(at)))?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let status = response.recv_timeout(left).unwrap_or_else(|_| SwitchStatus::silent());
             switches.push(describe(topology, at, self.network.endpoint(at), &status));
         }
         let hosts: Vec<Value> = topology
@@ -182,15 +187,14 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
         Ok(json!({ "up_s": self.start.elapsed().as_secs_f64(), "switches": switches, "hosts": hosts }))
     }
 
-    /// Starts a thread that sends a capture of a port until its reader is gone.
-    fn capture(&self, switch: usize, port: u32, stream: &UnixStream) {
-        let Ok(stream) = stream.try_clone() else { return };
-        let SwitchHandle { commands, socket } = self.switches[switch].clone();
+    /// Returns the capture of a port.
+    fn capture(&self, switch: usize, port: u32) -> RequestOutcome {
+        let SwitchHandle { commands, socket, .. } = self.switches[switch].clone();
         let (start, name) = (self.start, self.name(switch));
-        std::thread::spawn(move || match socket {
-            Some(socket) => forward_capture(&socket, port, &name, stream),
-            None => socket::capture((&name, &commands), port, start, stream),
-        });
+        RequestOutcome::Capture(Box::new(move |stream: &UnixStream| match socket {
+            Some(socket) => capture::forward(&socket, port, &name, stream, capture::START_TIMEOUT),
+            None => capture::run((&name, &commands), port, start, stream),
+        }))
     }
 
     fn port(&self, text: &str) -> Result<(usize, u32), RequestError> {
@@ -200,23 +204,6 @@ impl<N: LiveNetwork + ?Sized> RequestHandler<N> {
         let ports = self.network.topology().ports(switch);
         let found = ports.iter().any(|(number, _)| *number == port);
         found.then_some((switch, port)).ok_or_else(|| RequestError::NoPort { switch: name.to_owned(), port })
-    }
-}
-
-/// Forwards a capture from the process of a switch.
-fn forward_capture(socket: &Path, port: u32, name: &str, mut stream: UnixStream) {
-    let connected = UnixStream::connect(socket).and_then(|mut process| {
-        process.write_all(LabRequest::CapturePort { port }.line().as_bytes())?;
-        Ok(process)
-    });
-    match connected {
-        Ok(mut process) => {
-            // The reader ends the capture.
-            let _ = std::io::copy(&mut process, &mut stream);
-        }
-        Err(_) => {
-            socket::respond(&stream, Err(RequestError::Crashed(name.to_owned())));
-        }
     }
 }
 
@@ -243,16 +230,24 @@ fn describe(topology: &Topology, at: usize, endpoint: Option<ControllerEndpoint>
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::Receiver;
+
     use super::*;
     use crate::test_network::TestNetwork;
 
-    /// Returns the error of a request to a lab whose switches are `s1` and `s2`.
+    /// Returns the handler of a lab whose switches are `s1` and `s2`, and the receiver of the commands to both. The
+    /// switches have no time to respond.
+    fn handler() -> (RequestHandler<TestNetwork>, Receiver<SwitchCommand>) {
+        let (commands, receiver) = channel();
+        let switches = vec![SwitchHandle { commands, socket: None, fault: Arc::default() }; 2];
+        let (network, start) = (TestNetwork::new(None), Instant::now());
+        (RequestHandler { network, switches, start, switch_timeout: Duration::ZERO }, receiver)
+    }
+
+    /// Returns the error of a request.
     fn refused(request: &LabRequest) -> RequestError {
-        let (commands, _receiver) = channel();
-        let switches = vec![SwitchHandle { commands, socket: None }; 2];
-        let handler = RequestHandler { network: TestNetwork::new(None), switches, start: Instant::now() };
-        let (stream, _other_end) = UnixStream::pair().expect("there are descriptors");
-        match handler.handle(request, &stream) {
+        let (handler, _receiver) = handler();
+        match handler.handle(request) {
             RequestOutcome::Response(Err(error)) => error,
             _ => panic!("{request:?} was not refused"),
         }
@@ -280,10 +275,16 @@ mod tests {
 
     #[test]
     fn a_request_to_a_switch_that_has_ended_is_a_typed_error() {
-        let (commands, receiver) = channel();
+        let (handler, receiver) = handler();
         drop(receiver);
-        let switches = vec![SwitchHandle { commands, socket: None }; 2];
-        let handler = RequestHandler { network: TestNetwork::new(None), switches, start: Instant::now() };
         assert_eq!(handler.set_up(&[(1, 1)], true), Err(RequestError::SwitchEnded("s2".to_owned())));
+    }
+    #[test]
+    fn switches_that_do_not_respond_are_part_of_the_status() {
+        let (handler, _receiver) = handler();
+        let status = handler.status().expect("the lab responds without them");
+        for switch in [&status["switches"][0], &status["switches"][1]] {
+            assert_eq!((&switch["failed"], &switch["why"]), (&json!(true), &json!("it did not respond")));
+        }
     }
 }

@@ -15,13 +15,14 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::LabError;
+use crate::capture;
 use crate::controller::ControllerListener;
 use crate::error::failed_to;
 use crate::live_network::LiveNetwork;
 use crate::protocol::LabRequest;
 use crate::request_error::RequestError;
 use crate::run_directory::RunDirectory;
-use crate::socket::{self, RequestOutcome};
+use crate::socket::{self, RequestOutcome, SocketLimits};
 use crate::switch_thread::{SwitchCommand, SwitchThread};
 use crate::veth_links;
 
@@ -80,23 +81,16 @@ pub fn switch_main<N: LiveNetwork + ?Sized>(
     let thread = thread.map_err(failed_to("start a switch"))?;
     let listener = socket::listen(&RunDirectory::switch_socket(lab, at))?;
     daemon.0.write_all(format!("{READY}\n").as_bytes()).map_err(failed_to("reach the daemon"))?;
-    socket::serve(
-        &listener,
-        || thread.is_finished(),
-        |request, stream| handle(request, stream, (switch, &commands), start),
-    )?;
+    let (name, to_switch) = (switch.to_owned(), commands.clone());
+    let handle = move |request: &LabRequest| handle(request, (&name, &to_switch), start);
+    socket::serve(&listener, SocketLimits::default(), || thread.is_finished(), handle);
     // The switch may have ended already.
     let _ = commands.send(SwitchCommand::Stop);
     thread.join().map_err(|_| LabError::SwitchPanicked)
 }
 
 /// Handles a request of the daemon.
-fn handle(
-    request: &LabRequest,
-    stream: &UnixStream,
-    (name, commands): (&str, &Sender<SwitchCommand>),
-    start: Instant,
-) -> RequestOutcome {
+fn handle(request: &LabRequest, (name, commands): (&str, &Sender<SwitchCommand>), start: Instant) -> RequestOutcome {
     let result = match *request {
         LabRequest::Port { port, up } => {
             socket::carry_out((name, commands), |done| SwitchCommand::Link { port, up, done })
@@ -106,9 +100,8 @@ fn handle(
         }
         LabRequest::CapturePort { port } => {
             let (name, commands) = (name.to_owned(), commands.clone());
-            let Ok(stream) = stream.try_clone() else { return RequestOutcome::Taken };
-            std::thread::spawn(move || socket::capture((&name, &commands), port, start, stream));
-            return RequestOutcome::Taken;
+            let run = move |stream: &UnixStream| capture::run((&name, &commands), port, start, stream);
+            return RequestOutcome::Capture(Box::new(run));
         }
         LabRequest::Status => {
             let (to, status) = channel();

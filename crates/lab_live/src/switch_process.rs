@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::LabError;
+use crate::connection::{self, DeadlineStream};
 use crate::controller;
 use crate::error::failed_to;
+use crate::process_identity::ProcessIdentity;
 use crate::protocol::{LabRequest, LabResponse};
 use crate::relaunch::{self, ProcessArguments, ProcessRole};
 use crate::request_error::{ProcessFailure, RequestError};
@@ -63,6 +65,7 @@ struct PortSettings {
 /// A running process and the daemon's end of the socket pair to it.
 struct SwitchChild {
     child: Child,
+    identity: ProcessIdentity,
     /// The process ends when this is closed.
     connection: UnixStream,
 }
@@ -111,7 +114,8 @@ impl SwitchProcess {
             let _ = child.kill();
             let _ = child.wait();
         })?;
-        self.process = Some(SwitchChild { child, connection });
+        let identity = ProcessIdentity::of(child.id());
+        self.process = Some(SwitchChild { child, identity, connection });
         self.why = None;
         Ok(())
     }
@@ -244,9 +248,12 @@ impl SwitchProcess {
 
     /// Sends a request to the process and returns the response.
     fn request(&self, request: &LabRequest) -> Result<Value, ProcessFailure> {
+        if self.process.as_ref().is_some_and(|process| process.identity.is_stopped()) {
+            return Err(ProcessFailure::Silent);
+        }
         let exchange = || -> std::io::Result<String> {
-            let mut stream = UnixStream::connect(&self.socket)?;
-            stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+            let stream = connection::connect(&self.socket)?;
+            let mut stream = DeadlineStream::new(&stream, RESPONSE_TIMEOUT);
             stream.write_all(request.line().as_bytes())?;
             let mut response = String::new();
             BufReader::new(stream).read_line(&mut response)?;
@@ -258,9 +265,7 @@ impl SwitchProcess {
                 // The process ended before its response was complete.
                 _ => ProcessFailure::Closed,
             }),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
-                Err(ProcessFailure::Silent)
-            }
+            Err(error) if connection::is_timeout(&error) => Err(ProcessFailure::Silent),
             Err(_) => Err(ProcessFailure::Closed),
         }
     }
@@ -275,10 +280,11 @@ impl SwitchProcess {
 
     /// Ends the process: closes the connection, and kills it if it still runs after [`RESPONSE_TIMEOUT`].
     fn end(mut self) {
-        let Some(SwitchChild { mut child, connection }) = self.process.take() else { return };
+        let Some(SwitchChild { mut child, identity, connection }) = self.process.take() else { return };
         drop(connection);
         let begin = Instant::now();
-        while begin.elapsed() < RESPONSE_TIMEOUT {
+        // A stopped process does not notice that the connection is closed.
+        while begin.elapsed() < RESPONSE_TIMEOUT && !identity.is_stopped() {
             if !matches!(child.try_wait(), Ok(None)) {
                 return;
             }
@@ -306,9 +312,14 @@ fn cause(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
-    use std::sync::mpsc::{channel, sync_channel};
+    use std::os::unix::net::UnixListener;
+    use std::sync::mpsc::channel;
+
+    use rustix::process::Signal;
 
     use super::*;
+    use crate::capture;
+    use crate::test_network::TestDirectory;
 
     struct NoArguments;
 
@@ -318,14 +329,56 @@ mod tests {
         }
     }
 
+    /// Returns a switch that has no process yet.
+    fn switch(socket: PathBuf) -> SwitchProcess {
+        let (arguments, table) = (Arc::new(NoArguments), Arc::new(ProcessTable::unwritten()));
+        let files = (socket, PathBuf::from("/nonexistent/log"));
+        SwitchProcess::new(("lab", "s1"), arguments, table, files, None, std::iter::once(1))
+    }
+
+    /// Starts a process without a switch, which is stopped.
+    fn stopped_process() -> SwitchChild {
+        let child = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let identity = ProcessIdentity::of(child.id());
+        identity.signal(Signal::STOP).unwrap();
+        while !identity.is_stopped() {
+            std::thread::yield_now();
+        }
+        SwitchChild { child, identity, connection: UnixStream::pair().unwrap().0 }
+    }
+
     #[test]
     fn a_capture_is_refused_at_once() {
-        let (arguments, table) = (Arc::new(NoArguments), Arc::new(ProcessTable::unwritten()));
-        let files = (PathBuf::from("/nonexistent/socket"), PathBuf::from("/nonexistent/log"));
-        let mut process = SwitchProcess::new(("lab", "s1"), arguments, table, files, None, std::iter::once(1));
-        let ((to, _frames), (done, outcome)) = (sync_channel(1), channel());
+        let mut process = switch(PathBuf::from("/nonexistent/socket"));
+        let ((to, _frames), (done, outcome)) = (capture::channel(), channel());
         process.carry_out(SwitchCommand::Capture { port: 1, to, done });
         let refused = Err(RequestError::CapturedByProcess("s1".to_owned()));
         assert_eq!(outcome.try_recv().expect("a response without a wait"), refused);
+    }
+    #[test]
+    fn a_full_queue_of_connections_is_no_reason_to_wait() {
+        let directory = TestDirectory::new("full-queue");
+        let path = directory.path("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let _waiting = UnixStream::connect(&path).unwrap();
+        assert_eq!(switch(path).request(&LabRequest::Status).err(), Some(ProcessFailure::Silent));
+    }
+
+    #[test]
+    fn a_stopped_process_is_reported_and_can_be_ended() {
+        let directory = TestDirectory::new("stopped-process");
+        let path = directory.path("socket");
+        // Accepts connections for the process, so that only its state shows that it is stopped.
+        let _listener = UnixListener::bind(&path).unwrap();
+        let child = stopped_process();
+        let identity = child.identity;
+        let mut switch = switch(path);
+        switch.process = Some(child);
+        let status = switch.status();
+        assert_eq!((status.failed, status.pid), (true, Some(identity.pid)));
+        assert_eq!(status.why.as_deref(), Some("it did not respond; it may be stopped"));
+        switch.end();
+        assert!(!identity.is_running());
     }
 }

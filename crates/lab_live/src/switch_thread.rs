@@ -1,7 +1,7 @@
 //! Runs the thread of a switch: it moves frames between the switch and its ports, over shaped links.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use lab::sim::Cable;
@@ -11,6 +11,7 @@ use runtime::{HookContext, HookList, NotificationSink, PortSet};
 use serde::{Deserialize, Serialize};
 use switch::{Device, Frame, PacketSwitch, PortId, SwitchControl, Time};
 
+use crate::capture::CaptureSender;
 use crate::controller::{ControllerListener, ControllerServer};
 use crate::link_direction::LinkDirection;
 use crate::live_network::{LiveNetwork, SwitchExtensions};
@@ -39,8 +40,8 @@ pub enum SwitchCommand {
     Link { port: u32, up: bool, done: Completion },
     /// Sets the service time of the host at a port, in nanoseconds per frame.
     Slow { port: u32, by_ns: u64, done: Completion },
-    /// Sends the frames that pass a port, each with its time in nanoseconds, until the receiver is gone.
-    Capture { port: u32, to: SyncSender<(u64, Vec<u8>)>, done: Completion },
+    /// Sends the frames that pass a port until the receiver is gone.
+    Capture { port: u32, to: CaptureSender, done: Completion },
     /// Sends the state of the switch.
     Status(Sender<SwitchStatus>),
     /// Ends the switch.
@@ -60,6 +61,13 @@ pub struct SwitchStatus {
     pub ports: Vec<PortStatus>,
     /// Counters that are not zero, by their stable names.
     pub counters: Vec<(String, u64)>,
+}
+
+impl SwitchStatus {
+    /// Returns the state of a switch that did not respond in time.
+    pub fn silent() -> SwitchStatus {
+        SwitchStatus { failed: true, why: Some("it did not respond".to_owned()), ..SwitchStatus::default() }
+    }
 }
 
 /// The state of a port.
@@ -92,7 +100,7 @@ pub struct SwitchPort {
     out: LinkDirection,
     /// Direction from the host at the other end. Another switch shapes what it sends itself.
     back: Option<LinkDirection>,
-    captures: Vec<SyncSender<(u64, Vec<u8>)>>,
+    captures: Vec<CaptureSender>,
 }
 
 impl SwitchPort {
@@ -103,10 +111,8 @@ impl SwitchPort {
     }
 
     fn capture(&mut self, now: u64, frame: &[u8]) {
-        // A slow reader misses frames, and one that is gone is removed.
-        self.captures.retain(|to| {
-            !matches!(to.try_send((now, frame.to_vec())), Err(std::sync::mpsc::TrySendError::Disconnected(_)))
-        });
+        self.captures.retain(CaptureSender::is_open);
+        self.captures.iter().for_each(|to| to.send(now, frame));
     }
 }
 
@@ -364,7 +370,11 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Capture { port, to, done } => {
-                self.numbered(port).for_each(|port| port.captures.push(to.clone()));
+                // A silent port would keep the captures whose readers are gone.
+                self.ports.iter_mut().for_each(|port| port.captures.retain(CaptureSender::is_open));
+                if let Some(port) = self.numbered(port).next() {
+                    port.captures.push(to);
+                }
                 let _ = done.send(Ok(()));
             }
             SwitchCommand::Status(to) => {

@@ -1,7 +1,10 @@
-//! A network for tests: switches that forward between ports 1 and 2, without namespaces.
+//! A network for tests: switches that forward between ports 1 and 2, without namespaces. Also directories for tests.
 
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use compiler::{Architecture, Source};
 use ir::Program;
@@ -13,6 +16,32 @@ use switch::{BuildError, Frame, PortId};
 use v1model::{Config, Executor, Switch, V1Model};
 
 use crate::{ControllerEndpoint, LiveNetwork, SwitchExtensions};
+
+/// Maximum time of an operation that must end.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A directory that only this user can write to. Dropping it removes it.
+pub struct TestDirectory(PathBuf);
+
+impl TestDirectory {
+    /// Creates the directory of a test.
+    pub fn new(name: &str) -> TestDirectory {
+        let path = std::env::temp_dir().join(format!("triplane-lab-{name}-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).expect("no other test has the name");
+        TestDirectory(path)
+    }
+
+    /// Returns the path of a file in the directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TestDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
 
 /// What arrives at port 1 leaves by port 2, and the other way round.
 const REPEATER: &str = r#"

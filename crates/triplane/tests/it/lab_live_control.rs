@@ -257,6 +257,32 @@ fn nothing_outlives_a_holder_that_is_killed() {
 }
 
 #[test]
+fn a_switch_that_is_stopped_holds_nobody_up() {
+    let Some(labs) = Labs::new(&["ping"]) else { return };
+    let topology = labs.topology("halted", &["line", "--switches", "3"], |text| text);
+    labs.lab(&["up", &topology, "--isolate"]).ok();
+    let processes: Vec<u64> =
+        (0..3).map(|at| labs.status()["switches"][at]["pid"].as_u64().expect("it has a process")).collect();
+    let signal = |signal: &str| run(Command::new("sh").args(["-c", &format!("kill -{signal} {}", processes[2])])).ok();
+    signal("STOP");
+    let status = labs.status();
+    assert_eq!(status["switches"][2]["why"], "it did not respond; it may be stopped", "{status:#}");
+    assert_eq!(status["switches"][0]["failed"], false, "{status:#}");
+    for command in [&["link", "down", "s2", "s3"][..], &["pcap", "s3:1", "/dev/null"]] {
+        let refused = labs.lab(command);
+        assert!(refused.stderr.contains("`s3` did not respond; it may be stopped"), "{refused:?}");
+    }
+    labs.reaches("10.0.0.2");
+    signal("CONT");
+    labs.lab(&["link", "up", "s2", "s3"]).ok();
+    labs.reaches("10.0.0.3");
+    signal("STOP");
+    labs.lab(&["down"]).ok();
+    assert!(processes.iter().all(|process| !is_there(*process)));
+    assert_eq!(labs.left(), Vec::<String>::new());
+}
+
+#[test]
 fn a_lab_that_is_stopped_holds_nobody_up() {
     let Some(labs) = Labs::new(&[]) else { return };
     let topology = labs.topology("stopped", &["star", "--hosts", "2"], |text| text);
