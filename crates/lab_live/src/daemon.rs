@@ -139,6 +139,8 @@ impl<N: LiveNetwork + ?Sized> LabDaemon<'_, N> {
         let topology = self.topology();
         let hosts = topology.hosts.iter().map(HostNamespace::new);
         let hosts: Vec<HostNamespace> = hosts.collect::<Result<_, _>>()?;
+        // Before any process runs on a host.
+        self.processes.set_namespaces(hosts.iter().map(HostNamespace::identity).collect::<Result<_, _>>()?)?;
         veth_links::create(topology, &self.namespace, &hosts, &|| self.has_ended())?;
         self.expect_wanted()?;
         for (at, (namespace, host)) in hosts.iter().zip(&topology.hosts).enumerate() {

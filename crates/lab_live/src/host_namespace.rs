@@ -1,6 +1,5 @@
 //! Creates the namespace of a host: its interface, and the commands that it runs at the start.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::net::{IpAddr, Ipv4Addr};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use lab::Host;
 use ports::namespace::{Namespace, NamespaceError};
+use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 use crate::error::failed_to;
@@ -27,6 +27,15 @@ pub struct HostNamespace {
     pub name: String,
     /// Its namespace.
     pub namespace: Namespace,
+}
+
+/// The identity of a namespace, by which it is recognized after the daemon has exited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceIdentity {
+    /// The inode number. Another namespace may get it when this one is gone.
+    pub number: u64,
+    /// The cookie, which no other namespace gets; `None` if the kernel is older than 5.14.
+    pub cookie: Option<u64>,
 }
 
 /// Name of the interface of every host.
@@ -54,16 +63,16 @@ impl HostNamespace {
         Ok(())
     }
 
-    /// Returns the name of the namespace in /proc.
-    pub fn identity(&self) -> Option<OsString> {
-        self.namespace.enter(|| std::fs::read_link("/proc/thread-self/ns/net")).ok()?.ok().map(Into::into)
+    /// Returns the identity of the namespace.
+    pub fn identity(&self) -> Result<NamespaceIdentity, NamespaceError> {
+        Ok(NamespaceIdentity { number: self.namespace.number()?, cookie: self.namespace.cookie().ok() })
     }
 
     /// Runs the host's commands one after the other, without those that repeat the topology. Reports commands that fail
     /// or do not end. Once `ended` returns true, kills the running command and skips the others.
     ///
     /// The output goes to `log`, which background programs may keep open. The environment has `token`, by which
-    /// programs are found after the daemon has ended.
+    /// programs are found after the daemon has exited if namespaces have no cookies.
     pub fn run_commands(
         &self,
         host: &Host,

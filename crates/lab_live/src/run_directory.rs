@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection::{self, DeadlineStream};
 use crate::error::failed_to;
+use crate::host_namespace::NamespaceIdentity;
 use crate::host_processes;
 use crate::process_identity::ProcessIdentity;
 use crate::protocol::{LabRequest, LabResponse};
@@ -44,6 +45,9 @@ pub struct RunDirectory {
     is_ready: bool,
     /// Descriptors of the hosts' namespaces in the daemon, by host.
     hosts: BTreeMap<String, RawFd>,
+    /// Identities of the hosts' namespaces.
+    #[serde(default)]
+    namespaces: Vec<NamespaceIdentity>,
     /// Processes of switches, by switch; empty unless switches are isolated.
     switches: BTreeMap<String, ProcessIdentity>,
 }
@@ -73,6 +77,11 @@ impl ProcessTable {
     /// Notes that the start is complete.
     pub fn set_ready(&self, hosts: BTreeMap<String, RawFd>) -> Result<(), LabError> {
         self.change(|lab| (lab.is_ready, lab.hosts) = (true, hosts))
+    }
+
+    /// Notes the namespaces of the hosts, in which processes may outlive a crash of the daemon.
+    pub fn set_namespaces(&self, namespaces: Vec<NamespaceIdentity>) -> Result<(), LabError> {
+        self.change(|lab| lab.namespaces = namespaces)
     }
 
     /// Notes the process of a switch.
@@ -146,7 +155,7 @@ impl RunDirectory {
     /// Returns the description of a lab that is starting.
     fn new(name: String, daemon: ProcessIdentity) -> RunDirectory {
         let (hosts, switches) = (BTreeMap::new(), BTreeMap::new());
-        RunDirectory { name, daemon, is_ready: false, hosts, switches }
+        RunDirectory { name, daemon, is_ready: false, hosts, namespaces: Vec::new(), switches }
     }
 
     /// Returns the run directory of a lab.
@@ -256,7 +265,7 @@ impl RunDirectory {
             for switch in lab.switches.values() {
                 switch.signal(Signal::KILL)?;
             }
-            host_processes::terminate_by_token(&lab.token());
+            host_processes::terminate_remaining(&lab.namespaces, &lab.token());
         }
         std::fs::remove_dir_all(&path).map_err(failed_to(format!("remove {}", path.display())))
     }

@@ -257,6 +257,24 @@ fn nothing_outlives_a_holder_that_is_killed() {
 }
 
 #[test]
+fn a_process_without_the_environment_of_its_host_ends_with_a_crashed_lab() {
+    let Some(labs) = Labs::new(&[]) else { return };
+    let file = labs.0.path("process");
+    let command = format!("[hosts.h1]\ncommands = [\"env -i /bin/sleep 600 & echo $! > {file}\"]\n");
+    let topology = labs.topology("cleared", &["star", "--hosts", "2"], |text| text.replace("[hosts.h1]\n", &command));
+    labs.lab(&["up", &topology]).ok();
+    let started = std::fs::read_to_string(&file).expect("the command wrote it").trim().parse().expect("a number");
+    let outside = Running::start(Command::new("sleep").arg("600"));
+    let text = std::fs::read_to_string(labs.0.path("labs/cleared/lab.json")).expect("the lab describes itself");
+    let description: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
+    kill(description["pid"].as_u64().expect("a number"));
+    labs.lab(&["down", "cleared"]).ok();
+    assert!(!is_there(started));
+    outside.signal("TERM");
+    assert_eq!(outside.wait().code, None, "only this test's signal ended it");
+}
+
+#[test]
 fn a_switch_that_is_stopped_holds_nobody_up() {
     let Some(labs) = Labs::new(&["ping"]) else { return };
     let topology = labs.topology("halted", &["line", "--switches", "3"], |text| text);
