@@ -1,6 +1,6 @@
 //! Builds the command lines of the hidden subcommands that are the processes of a live network.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use lab_live::{ProcessArguments, ProcessRole};
@@ -30,10 +30,10 @@ impl ChildArguments {
     fn append_network(&self, words: &mut Vec<OsString>) {
         let LiveArgs { topology, seed, interpret, isolate, p4runtime } = &self.live;
         if let Some(seed) = seed {
-            words.extend(["--seed".into(), seed.to_string().into()]);
+            words.push(option("--seed", &seed.to_string()));
         }
         if let Some(program) = &topology.program {
-            words.extend(["--program".into(), program.into()]);
+            words.push(option("--program", program));
         }
         if *interpret {
             words.push("--interpret".into());
@@ -42,10 +42,18 @@ impl ChildArguments {
             words.push("--isolate".into());
         }
         if let Some(address) = p4runtime {
-            words.extend(["--p4runtime".into(), address.to_string().into()]);
+            words.push(option("--p4runtime", &address.to_string()));
         }
         words.extend(["--".into(), (&topology.topology).into()]);
     }
+}
+
+/// Returns an option and its value as one word, since a value may begin with `-`.
+fn option(name: &str, value: &(impl AsRef<OsStr> + ?Sized)) -> OsString {
+    let mut word = OsString::from(name);
+    word.push("=");
+    word.push(value);
+    word
 }
 
 impl ProcessArguments for ChildArguments {
@@ -57,16 +65,16 @@ impl ProcessArguments for ChildArguments {
                 return words;
             }
             ProcessRole::Daemon { lab, is_bound } => {
-                words.extend(["daemon".into(), "--name".into(), lab.into()]);
+                words.extend(["daemon".into(), option("--name", lab)]);
                 words.extend(is_bound.then(|| "--bound".into()));
             }
             ProcessRole::Switch { lab, switch } => {
-                words.extend(["switch", "--name", lab, "--switch", switch].map(OsString::from));
+                words.extend(["switch".into(), option("--name", lab), option("--switch", switch)]);
             }
             ProcessRole::Traffic { lab } => {
-                words.extend(["play", "--name", lab].map(OsString::from));
+                words.extend(["play".into(), option("--name", lab)]);
                 if let Some(scenario) = &self.scenario {
-                    words.extend(["--scenario".into(), scenario.into()]);
+                    words.push(option("--scenario", scenario));
                 }
                 words.extend(self.json.then(|| "--json".into()));
             }
@@ -126,5 +134,21 @@ mod tests {
         assert!(traffic.json && traffic.up.name.as_deref() == Some("l"), "{traffic:?}");
         assert_eq!(traffic.scenario, Some(PathBuf::from("s.toml")));
         assert!(matches!(subcommand(&given, ProcessRole::PermissionCheck), LabCommand::Allowed));
+    }
+    #[test]
+    fn values_that_begin_with_a_hyphen_reach_the_processes_as_values() {
+        let given = ["--program=-x.p4", "--scenario=--interpret", "--", "--isolate"];
+        let LabCommand::Switch(switch) = subcommand(&given, ProcessRole::Switch { lab: "l", switch: "-s" }) else {
+            panic!("the process of a switch is `lab switch`")
+        };
+        let live = &switch.daemon.live;
+        assert_eq!((switch.switch.as_str(), live.isolate, live.interpret), ("-s", false, false));
+        assert_eq!(live.topology.program, Some(PathBuf::from("-x.p4")));
+        assert_eq!(live.topology.topology, PathBuf::from("--isolate"));
+        let LabCommand::Play(traffic) = subcommand(&given, ProcessRole::Traffic { lab: "l" }) else {
+            panic!("the process that plays a scenario is `lab play`")
+        };
+        assert_eq!(traffic.scenario, Some(PathBuf::from("--interpret")));
+        assert!(!traffic.up.live.interpret);
     }
 }
