@@ -16,9 +16,10 @@
 //!   (specification 12.3). [`ConnectError::NotTls`] says that a TLS client met a server without TLS. The library
 //!   renders no advice: callers know the names of their options.
 //! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a request
-//!   has at most [`MAX_MESSAGE_BYTES`]. What is decoded takes many times its size, so answers have at most
-//!   [`MAX_ANSWER_BYTES`]; only reads ([`MAX_MESSAGE_BYTES`]) and pipeline configurations ([`MAX_CONFIG_BYTES`]) may
-//!   have more.
+//!   has at most [`MAX_MESSAGE_BYTES`]. Answers have at most [`MAX_ANSWER_BYTES`]; only reads ([`MAX_MESSAGE_BYTES`])
+//!   and pipeline configurations ([`MAX_CONFIG_BYTES`]) may have more.
+//! - **Memory.** The memory of a message is computed before it is decoded, and bounded by [`MemoryLimits`]. A call whose
+//!   answer would take more fails with OUT_OF_RANGE, as if the answer were too long.
 //! - **Names.** [`names`] resolves the ids of P4Info.
 //!
 //! The crate prints nothing and has no knowledge of any program, table or architecture.
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod blocking;
+mod bounded_codec;
 mod client;
 mod connect;
 mod election;
@@ -35,6 +37,7 @@ pub mod names;
 mod stream;
 
 pub use blocking::{BlockingClient, Wakeup, fetch_p4info};
+pub use bounded_codec::MemoryLimits;
 pub use client::{Client, EntityStream};
 pub use connect::{ClientTls, ConnectError, ServerTarget, TargetError};
 pub use election::ElectionError;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use p4runtime_client::{BlockingClient, CallError, Code, Rejection, ServerTarget, UpdateError};
+use p4runtime_client::{BlockingClient, CallError, Code, MemoryLimits, Rejection, ServerTarget, UpdateError};
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::write_request::Atomicity;
 use p4runtime_proto::v1::{CounterEntry, Update};
@@ -93,6 +93,29 @@ fn answers_that_are_too_long_are_refused() {
         let mut stream = client.open_stream(Some(1)).await.expect("it sends headers");
         let packet = stream.events.next().await;
         assert!(matches!(&packet, Err(CallError::Rejected(it)) if it.code == Code::OutOfRange), "{packet:?}");
+    });
+}
+
+#[test]
+fn answers_that_would_take_too_much_memory_are_refused_before_they_are_decoded() {
+    run(async {
+        // 2 kB on the wire each, and more than 100 kB of memory.
+        let client = FakeServer { empty_elements: 1_000, ..FakeServer::default() }.connect().await;
+        let few = MemoryLimits { answer: 100_000, read_message: 100_000, read: 1 << 30 };
+        let all = MemoryLimits { read_message: 1 << 30, read: 100_000, ..few };
+        let refused = |error: CallError| match error {
+            CallError::Rejected(it) => it.code == Code::OutOfRange && it.message.contains("MiB of memory"),
+            _ => false,
+        };
+        for limits in [few, all] {
+            let client = client.clone().with_memory_limits(limits);
+            assert!(client.pipeline_config().await.is_err_and(refused), "{limits:?}");
+            let read = client.read(vec![Kind::CounterEntry(CounterEntry::default())]).await;
+            assert!(read.expect("it sends headers").next().await.is_err_and(refused), "{limits:?}");
+        }
+        assert!(client.pipeline_config().await.expect("it is small enough").is_some());
+        let mut read = client.read(vec![Kind::CounterEntry(CounterEntry::default())]).await.expect("it sends headers");
+        assert_eq!(read.next().await.expect("it is small enough").map(|entities| entities.len()), Some(1_000));
     });
 }
 

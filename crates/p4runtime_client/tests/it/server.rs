@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use p4runtime_client::{Client, Code, ServerTarget};
-use p4runtime_proto::config::{Documentation, P4Info, PkgInfo};
+use p4runtime_proto::config::{Documentation, P4Info, PkgInfo, Table};
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 use p4runtime_proto::v1::stream_message_request::Update as FromController;
@@ -43,6 +43,8 @@ pub struct FakeServer {
     pub stops_reading: bool,
     /// The bytes of the P4Info's description.
     pub description_bytes: usize,
+    /// Number of empty tables in the P4Info, and of empty entities in the first message of a read. Each is two bytes.
+    pub empty_elements: usize,
     /// What streams get instead of an election.
     pub noise: Option<StreamNoise>,
 }
@@ -157,7 +159,10 @@ impl P4Runtime for FakeServer {
     async fn read(&self, _: Request<v1::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         let stops = self.stops_reading;
         let entity = v1::entity::Entity::CounterEntry(v1::CounterEntry::default());
-        let page = v1::ReadResponse { entities: vec![v1::Entity { entity: Some(entity) }; 2] };
+        let page = match self.empty_elements {
+            0 => v1::ReadResponse { entities: vec![v1::Entity { entity: Some(entity) }; 2] },
+            count => v1::ReadResponse { entities: vec![v1::Entity::default(); count] },
+        };
         let (sender, receiver) = mpsc::channel(2);
         tokio::spawn(async move {
             let _ = sender.send(Ok(page.clone())).await;
@@ -185,6 +190,10 @@ impl P4Runtime for FakeServer {
             let doc = Documentation { brief: "x".repeat(self.description_bytes), ..Default::default() };
             let pkg_info = Some(PkgInfo { doc: Some(doc), ..Default::default() });
             answer.config.get_or_insert_default().p4info = Some(P4Info { pkg_info, ..Default::default() });
+        }
+        if self.empty_elements > 0 {
+            let tables = vec![Table::default(); self.empty_elements];
+            answer.config.get_or_insert_default().p4info = Some(P4Info { tables, ..Default::default() });
         }
         self.answer(answer).await
     }
