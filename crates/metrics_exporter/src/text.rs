@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 use crate::snapshot::MetricsSnapshot;
 
+/// Maximum number of series of one metric. A program has as many tables and statements as its author likes.
+const MAX_SERIES: usize = 10_000;
+
 /// The samples of one metric, each with its labels.
 struct Family {
     kind: &'static str,
@@ -42,11 +45,15 @@ fn exposition(snapshot: &MetricsSnapshot) -> String {
         let help = "Packets dropped by a statement of the program.".to_owned();
         add(Metric { name: "triplane_program_drops_total".to_owned(), kind: "counter", help, labels }, value);
     }
+    let omitted = families.values().map(|family| family.samples.len().saturating_sub(MAX_SERIES) as u64).sum();
+    let name = "triplane_series_omitted".to_owned();
+    let help = format!("Series left out, since a metric has at most {MAX_SERIES} of them.");
+    families.insert(name, Family { kind: "gauge", help, samples: vec![(String::new(), omitted)] });
     let mut text = String::new();
     for (name, Family { kind, help, samples }) in families {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in samples {
+        let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escape(&help));
+        for (labels, value) in samples.into_iter().take(MAX_SERIES) {
             let _ = writeln!(text, "{name}{labels} {value}");
         }
     }
@@ -111,10 +118,15 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
+/// Escapes what would end a line or begin an escape. A help text has no other escapes.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
 /// Emits labels, with the escapes of the format: `{port="1"}`.
 fn labels(labels: &[(&str, &str)]) -> String {
-    let escape = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let all: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+    let quoted = |value: &str| escape(value).replace('"', "\\\"");
+    let all: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
     format!("{{{}}}", all.join(","))
 }
 
@@ -154,11 +166,48 @@ mod tests {
                 r#"triplane_program_drops_total{reason="ingress.program",place="a\\b.p4:8:9",in="In.drop"} 7"#,
                 r#"triplane_queue_depth{port="2",priority="0"} 1"#,
                 r#"triplane_queue_dropped_total{port="2",priority="0"} 9"#,
+                "triplane_series_omitted 0",
                 r#"triplane_table_entries{table="In.t\"x"} 5"#,
             ]
         );
         // Each metric has one head, before its samples.
         assert_eq!(text.matches("# TYPE triplane_port_rx_packets_total counter\n").count(), 1);
         assert!(text.contains("# TYPE triplane_table_entries gauge\n"));
+    }
+    #[test]
+    fn names_of_a_program_cannot_leave_their_lines() {
+        let table = "a\\b\"c\nd";
+        let numbers = vec![
+            (format!("table.{table}.entries"), 1),
+            (format!("port.{table}.rx.{table}"), 2),
+            (format!("drop.{table}"), 3),
+            (format!("new.{table}"), 4),
+        ];
+        let place = diagnostics::SourcePosition { file: table.into(), line: 8, column: 9 };
+        let reason = switch::DropReason::IngressProgram;
+        let sites = vec![DropSite { reason, place: Some((place, table.to_owned())), packets: 5 }];
+        let text = exposition(&MetricsSnapshot { numbers, sites });
+        let quoted = r#"a\\b\"c\nd"#;
+        for line in text.lines() {
+            let is_head = ["# HELP triplane_", "# TYPE triplane_"].iter().any(|head| line.starts_with(head));
+            assert!(is_head || line.starts_with("triplane_"), "{text}");
+        }
+        for expected in [
+            format!("triplane_table_entries{{table=\"{quoted}\"}} 1\n"),
+            format!("triplane_port_rx_a_b_c_d_total{{port=\"{quoted}\"}} 2\n"),
+            format!("triplane_drops_total{{reason=\"{quoted}\"}} 3\n"),
+            format!("place=\"{quoted}:8:9\",in=\"{quoted}\"}} 5\n"),
+            "# HELP triplane_new_a_b_c_d_total Switch counter new.a\\\\b\"c\\nd.\n".to_owned(),
+        ] {
+            assert!(text.contains(&expected), "{expected} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn a_program_with_many_tables_has_a_bounded_number_of_series() {
+        let numbers = (0..MAX_SERIES + 3).map(|table| (format!("table.{table}.entries"), 0)).collect();
+        let text = exposition(&MetricsSnapshot { numbers, sites: Vec::new() });
+        assert_eq!(text.matches("\ntriplane_table_entries{").count(), MAX_SERIES);
+        assert!(text.contains("\ntriplane_series_omitted 3\n"));
     }
 }
