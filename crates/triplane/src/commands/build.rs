@@ -1,5 +1,7 @@
 //! Runs `triplane build`: writes a program in Triplane's compiled form, and its P4Info.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -8,6 +10,9 @@ use compiler::ProgramFile;
 use crate::cli::BuildArgs;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
+
+/// Maximum number of names that are tried for a temporary file.
+const MAX_NAMES: u32 = 16;
 
 /// Builds.
 pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
@@ -59,12 +64,53 @@ fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
     if path.exists() && !path.is_file() {
         return Ok(std::fs::write(path, bytes).with_context(refused)?);
     }
-    let mut name = path.file_name().with_context(|| format!("{shown} is not a file name"))?.to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    let part = path.with_file_name(name);
-    let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, path));
+    let (mut file, part) = create_beside(path).with_context(refused)?;
+    let written = file.write_all(bytes).and_then(|()| std::fs::rename(&part, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     Ok(written.with_context(refused)?)
+}
+
+/// Creates a file with another name in the same directory. Whatever has such a name already is left alone: in a
+/// directory that others can write to, it may be a link to a file of this user.
+fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    let create = |number: u32| {
+        let mut name = name.to_owned();
+        name.push(format!(".{}.{number}.part", std::process::id()));
+        let part = path.with_file_name(name);
+        File::options().write(true).create_new(true).open(&part).map(|file| (file, part))
+    };
+    let is_taken =
+        |created: &io::Result<_>| matches!(created, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
+    let mut created = create(0);
+    for number in 1..MAX_NAMES {
+        if !is_taken(&created) {
+            break;
+        }
+        created = create(number);
+    }
+    created
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_with_the_temporary_name_is_not_followed() {
+        let directory = std::env::temp_dir().join(format!("triplane-build-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let [target, other] = ["p.tpl", "other"].map(|name| directory.join(name));
+        std::fs::write(&other, "somebody's").unwrap();
+        let link = directory.join(format!("p.tpl.{}.0.part", std::process::id()));
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        write(&target, b"program").unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"program");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "somebody's");
+        let names = std::fs::read_dir(&directory).unwrap().count();
+        assert_eq!((names, link.is_symlink()), (3, true), "only the target was added");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }
