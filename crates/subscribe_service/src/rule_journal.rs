@@ -230,14 +230,11 @@ impl<M: JournalStorage> RuleJournal<M> {
         }
         let before = self.file.metadata()?;
         let mut file = File::options().create_new(true).append(true).mode(before.mode()).open(&new_path)?;
-        file.set_permissions(before.permissions())?;
-        // Only root may change the owner. Without it, both files have one owner.
-        let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
-        // The lock is taken before the file has its final name.
-        file.try_lock().map_err(Error::from)?;
-        self.storage.write(&mut file, text.as_bytes())?;
-        self.storage.sync(&file)?;
-        std::fs::rename(&new_path, &self.path)?;
+        let replaced = self.fill(&mut file, &before, &text).and_then(|()| std::fs::rename(&new_path, &self.path));
+        replaced.inspect_err(|_| {
+            // If this fails, the next compaction removes it.
+            let _ = std::fs::remove_file(&new_path);
+        })?;
         if let Some(directory) = self.path.parent() {
             // Without this a power failure could lose the new name.
             let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
@@ -245,6 +242,17 @@ impl<M: JournalStorage> RuleJournal<M> {
         }
         (self.file, self.length_bytes, self.is_torn) = (file, text.len() as u64, false);
         Ok(())
+    }
+
+    /// Writes a new file, with the owner, the permissions and the lock of the one that it replaces.
+    fn fill(&self, file: &mut File, before: &std::fs::Metadata, text: &str) -> std::io::Result<()> {
+        file.set_permissions(before.permissions())?;
+        // Only root may change the owner. Without it, both files have one owner.
+        let _ = fchown(&*file, Some(before.uid()), Some(before.gid()));
+        // The lock is taken before the file has its final name.
+        file.try_lock().map_err(Error::from)?;
+        self.storage.write(file, text.as_bytes())?;
+        self.storage.sync(file)
     }
 
     /// Appends added rules. They are on stable storage when this returns.
@@ -397,6 +405,7 @@ mod tests {
             *journal.storage.0.borrow_mut() = vec![fails];
             assert!(journal.compact(5, [(4, "true : fwd(4)")].into_iter()).is_err(), "{fails}");
             assert_eq!(std::fs::read(&path).unwrap(), before, "{fails}");
+            assert!(!directory.join("rules.new").exists(), "{fails}");
         }
         journal.add([(5, "true : fwd(5)")].into_iter()).unwrap();
         assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 5]);
