@@ -33,6 +33,11 @@ impl Refusals {
         self.0.store(updates, Ordering::SeqCst);
     }
 
+    /// Whether no update was refused since the last call of [`Refusals::after`].
+    pub fn are_pending(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != Refusals::NONE
+    }
+
     /// Returns the index of the update to refuse among the next `updates`.
     fn among(&self, updates: usize) -> Option<usize> {
         let left = self.0.load(Ordering::SeqCst);
