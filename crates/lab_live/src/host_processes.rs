@@ -140,9 +140,9 @@ mod tests {
     fn only_a_namespace_with_the_recorded_cookie_is_a_labs() {
         let Ok(namespace) = Namespace::new("h1") else { return testing::skip("needs root") };
         let mut command = namespace.command("cat").unwrap();
-        let mut child = command.env_clear().stdin(Stdio::piped()).spawn().unwrap();
         let number = namespace.number().unwrap();
         let Ok(cookie) = namespace.cookie() else { return testing::skip("needs Linux 5.14") };
+        let mut child = command.env_clear().stdin(Stdio::piped()).spawn().unwrap();
         // An earlier namespace had the number that this one got.
         let earlier = NamespaceIdentity { number, cookie: Some(cookie - 1) };
         let unknown = NamespaceIdentity { number, cookie: None };

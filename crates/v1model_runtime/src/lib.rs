@@ -2,7 +2,7 @@
 //!
 //! The loops are generic over the switch, so the compiler translates them in the crate that names the switch. This
 //! crate is that place. It is small and fully optimized; the command, which calls it, is large and not optimized. The
-//! measurements of `triplane bench` ([`bench`]) are here for the same reason.
+//! measurements of `triplane bench` ([`mod@bench`]) are here for the same reason.
 //!
 //! Each function here only calls its generic counterpart, which has the documentation of arguments, errors and panics.
 //! A wrapper around the switch adds its own functions.

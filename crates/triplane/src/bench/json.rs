@@ -51,7 +51,7 @@ fn speed(measured: &Measured) -> Value {
         "median_ns": measured.median_ns(),
         "p99_ns": measured.percentile_ns(99.0),
         "mean_ns": measured.mean_ns(),
-        "samples": measured.batches.len(),
+        "samples": measured.batches.count(),
         "packets_per_sample": BATCH,
     })
 }

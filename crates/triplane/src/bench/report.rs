@@ -43,7 +43,7 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
         text,
         "  {:12}over {} batches: a sample is the time of a batch of {BATCH} packets, divided by {BATCH}",
         "",
-        grouped(measured.batches.len())
+        grouped(measured.batches.count())
     )?;
     writeln!(text, "  {:12}{rounds} rounds with medians from {} to {} ns", "", ns(fastest), ns(slowest))?;
     if mean > typical * 1.2 {

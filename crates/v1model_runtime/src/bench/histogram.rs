@@ -44,7 +44,7 @@ impl Histogram {
     }
 
     /// Returns the number of values.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.total
     }
 
@@ -86,11 +86,11 @@ mod tests {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(50.0), 0);
         (1..=200).for_each(|value| histogram.add(value));
-        assert_eq!((histogram.percentile(50.0), histogram.percentile(99.0), histogram.len()), (100, 198, 200));
+        assert_eq!((histogram.percentile(50.0), histogram.percentile(99.0), histogram.count()), (100, 198, 200));
         let mut both = Histogram::default();
         both.add(1000);
         both.merge(&histogram);
-        assert_eq!((both.len(), both.percentile(50.0)), (201, 101));
+        assert_eq!((both.count(), both.percentile(50.0)), (201, 101));
         assert_eq!((histogram.percentile(0.0), histogram.percentile(100.0)), (1, 200));
     }
 }

@@ -36,7 +36,7 @@ pub fn verdict(trials: &[LoadTrial], tolerated: f64, latency: Option<&Latency>) 
     }
     if let Some(latency) = latency {
         let us = |percent| format!("{:.1} us", latency.took.percentile(percent) as f64 / 1000.0);
-        text.push_str(&match latency.took.len() {
+        text.push_str(&match latency.took.count() {
             0 => format!(
                 "  {:12}unknown: frames are too short for a sequence number, or it is not preserved\n",
                 "latency"
@@ -66,7 +66,7 @@ pub fn json(path: &LoadPath, traffic: &str, trials: &[LoadTrial], tolerated: f64
         .collect();
     let latency = latency.map(|latency| {
         json!({
-            "rate_pps": LATENCY_RATE_PPS, "sent": latency.sent, "received": latency.took.len(),
+            "rate_pps": LATENCY_RATE_PPS, "sent": latency.sent, "received": latency.took.count(),
             "median_ns": latency.took.percentile(50.0), "p99_ns": latency.took.percentile(99.0),
         })
     });
