@@ -54,7 +54,8 @@ fn a_change_that_is_refused_anywhere_is_taken_back_while_messages_are_delivered(
             break;
         }
         if done.code == Some(0) {
-            // The refusal met an update outside the change, such as one of a comparison after a lost session.
+            // The refusal met an update outside the change: some time after the rollback before it, the service
+            // deletes the entries that no message reaches any more.
             service.tell(&["remove", done.stdout.trim()]).ok();
         } else {
             assert!(done.code == Some(1) && done.stderr.contains("there is no room"), "{done:?}");
