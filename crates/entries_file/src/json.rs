@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use diagnostics::names::{self, Endings, NoName};
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 use ir::Program;
+use jsonc_parser::ParseOptions;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 
@@ -39,6 +40,20 @@ pub(crate) struct FileReader<'a> {
     file: FileId,
 }
 
+/// The extensions of JSON in entries files: comments, trailing commas and hexadecimal numbers.
+const JSON: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_missing_commas: false,
+    allow_loose_object_property_names: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: true,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 pub(crate) fn read(
     text: &str,
     file: FileId,
@@ -48,7 +63,7 @@ pub(crate) fn read(
 ) -> Entries {
     let mut entries = Entries::default();
     let mut reader = FileReader { program, diagnostics, max_port, file };
-    let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default()) {
+    let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &JSON) {
         Ok(parsed) => parsed,
         Err(error) => {
             let range = error.range();
