@@ -9,17 +9,32 @@
 //! no shell, behave the same.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span, names};
+use jsonc_parser::ParseOptions;
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::{default_mac, field};
 use crate::topology::{Delay, End, Entries, Host, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch};
 
+/// The extensions of JSON that the P4 tutorials' files may use: comments and trailing commas.
+const JSON: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_missing_commas: false,
+    allow_loose_object_property_names: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 /// Reads as much as possible; every mistake becomes a diagnostic.
 pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnostics) -> Topology {
     let mut topology = Topology::default();
     let mut reader = Reader { file, diagnostics, max_port };
-    let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &Default::default()) {
+    let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &JSON) {
         Ok(parsed) => parsed,
         Err(error) => {
             let range = error.range();
