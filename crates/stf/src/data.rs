@@ -87,7 +87,7 @@ pub fn difference(pattern: &PacketPattern, packet: &[u8]) -> String {
     for row in 0..rows {
         let before_one = row + 1 < rows && row_differs(row + 1);
         if !before_one && !row_differs(row) {
-            skipped += 1;
+            skipped += bytes.min((row + 1) * ROW) - row * ROW;
             continue;
         }
         skip(&mut text, &mut skipped);
@@ -113,11 +113,12 @@ pub fn difference(pattern: &PacketPattern, packet: &[u8]) -> String {
     text
 }
 
-fn skip(text: &mut String, rows: &mut usize) {
-    if *rows > 0 {
-        let _ = writeln!(text, "         ({} bytes as expected)", *rows * ROW);
+fn skip(text: &mut String, bytes: &mut usize) {
+    match std::mem::take(bytes) {
+        0 => {}
+        1 => text.push_str("         (1 byte as expected)\n"),
+        count => _ = writeln!(text, "         ({count} bytes as expected)"),
     }
-    *rows = 0;
 }
 
 #[cfg(test)]
@@ -157,5 +158,13 @@ mod tests {
         let shown = difference(&pattern(&all), &packet);
         assert!(shown.starts_with("         (32 bytes as expected)\n     32  expected"), "{shown}");
         assert_eq!(shown.lines().count(), 1 + 2 + 3, "{shown}");
+    }
+
+    #[test]
+    fn bytes_of_an_incomplete_row_are_counted() {
+        let mut packet = [0; 54];
+        packet[0] = 1;
+        let shown = difference(&pattern(&"00".repeat(54)), &packet);
+        assert!(shown.ends_with("         (22 bytes as expected)\n"), "{shown}");
     }
 }
