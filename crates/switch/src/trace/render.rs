@@ -42,12 +42,17 @@ impl Page {
     }
 }
 
+/// Formats a number of bytes: `1 byte`, `54 bytes`.
+fn in_bytes(count: usize) -> String {
+    format!("{count} byte{}", if count == 1 { "" } else { "s" })
+}
+
 impl Trace {
     /// Renders the trace as text. Ends with a newline.
     pub fn render(&self) -> String {
         let mut page = Page::default();
         let time = Time::from_ns(self.time_ns);
-        page.line(0, &format!("{time}  port {} received {} bytes", self.port, self.data.len() / 2), None);
+        page.line(0, &format!("{time}  port {} received {}", self.port, in_bytes(self.data.len() / 2)), None);
         for (index, pass) in self.passes.iter().enumerate() {
             if index > 0 {
                 page.line(0, "", None);
@@ -78,7 +83,7 @@ fn title(index: usize, pass: &Pass) -> String {
         PassKind::EgressClone { session } => format!("clone of pass {parent} after egress, mirror session {session}"),
         PassKind::Replica { rid } => format!("copy of pass {parent}, replica {rid}"),
     };
-    format!("pass {}: {what}, {} bytes", index + 1, pass.bytes)
+    format!("pass {}: {what}, {}", index + 1, in_bytes(pass.bytes))
 }
 
 fn render_pass(page: &mut Page, pass: &Pass) {
@@ -150,7 +155,7 @@ fn render_step(page: &mut Page, indent: usize, step: &Step) {
         StepKind::Count { counter, index } => format!("count {counter}{}", element(index)),
         StepKind::Meter { meter, index, colour } => format!("meter {meter}{}: {colour}", element(index)),
         StepKind::Compute { algorithm, data, value } => {
-            format!("{algorithm} of {} bytes: {}", data.len() / 2, value.shown)
+            format!("{algorithm} of {}: {}", in_bytes(data.len() / 2), value.shown)
         }
         StepKind::Request { request } => format!("request: {request}"),
         StepKind::Emit { header, bits } => format!("emit {header}, {}", length(*bits)),
@@ -191,7 +196,7 @@ fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
         PassOutcome::Running => page.line(0, "in flight", None),
         PassOutcome::Sent { port, to_controller, data, changes } => {
             let to = if *to_controller { " to the controller" } else { "" };
-            page.line(0, &format!("sent on port {port}{to}, {} bytes", data.len() / 2), None);
+            page.line(0, &format!("sent on port {port}{to}, {}", in_bytes(data.len() / 2)), None);
             if changes.is_empty() {
                 return page.line(1, "unchanged", None);
             }

@@ -46,12 +46,12 @@ parser MyP {
     advance 0x4:32
     extract hdr.opts varbit zext(hdr.opts.len, 32) + 0x10:32
     select hdr.opts.len, meta.seen {  ; t.p4:9:1
-      0x1:8, _ -> accept
+      0x1:8, _ -> end
       0x2:8, _ -> never
     }
   state never:
     reject
-  block accept:
+  block end:
     return
 }
 

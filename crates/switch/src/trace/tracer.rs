@@ -91,6 +91,15 @@ impl Tracer {
         body.and_then(|body| body.blocks.get(block)).map_or(String::new(), |block| block.name.clone())
     }
 
+    /// Returns the name of the parser state that a block is: a block that only returns is `accept` (P4_16 13.3).
+    fn state_name(&self, program: &Program, block: BlockId) -> String {
+        let body = self.bodies.last().map(|running| &program.bodies[running.body]);
+        match body.and_then(|body| body.blocks.get(block)) {
+            Some(end) if !end.is_state && end.instrs.is_empty() && matches!(end.terminator, Terminator::Return) => "accept".to_owned(),
+            _ => self.block_name(program, block),
+        }
+    }
+
     fn write(&mut self, program: &Program, place: WriteTarget, value: &Bits, loc: LocId) {
         let Some(shadow) = &mut self.shadow else { return };
         let (old, new) = match place {
@@ -193,7 +202,7 @@ impl Tracer {
             }
             _ => values.iter().map(|value| TracedValue::symbolic("", value, shown::key(value))).collect(),
         };
-        let target = case.map(|block| self.block_name(program, block));
+        let target = case.map(|block| self.state_name(program, block));
         if let Some(block) = case {
             self.goes_to(block);
         }
