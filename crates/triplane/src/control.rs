@@ -30,7 +30,7 @@ pub struct ControlArgs {
     pub device_id: u64,
 
     /// The CPU port: the port number of packets to and from the controller.
-    #[arg(long, value_name = "N", default_value_t = CPU_PORT, help_heading = "P4Runtime")]
+    #[arg(long, value_name = "N", default_value_t = CPU_PORT, value_parser = cpu_port, help_heading = "P4Runtime")]
     pub cpu_port: u32,
 
     /// Keep the pipeline and what controllers write in this directory, and restore both at the next start.
@@ -104,6 +104,12 @@ pub fn serve(
         ),
     });
     Ok(Served { listening, sink: channels.notifier, hook: channels.hook })
+}
+
+/// Parses the value of a `--cpu-port`.
+pub fn cpu_port(text: &str) -> Result<u32, String> {
+    let port = text.parse().ok().filter(|port| *port < v1model::DROP_PORT);
+    port.ok_or_else(|| "expected a port from 0 to 510 (511 means drop)".to_owned())
 }
 
 /// Parses the value of `--p4runtime`.

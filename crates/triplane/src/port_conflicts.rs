@@ -1,5 +1,5 @@
-//! Finds conflicts between ports: a file that one port writes while another reads or writes it, or an interface used
-//! twice.
+//! Finds conflicts between ports: a file that one port writes while another reads or writes it, an interface used
+//! twice, or a port that is the CPU port.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,12 @@ use ports::{PortKind, PortSpec};
 /// output that is another port's input would empty it.
 pub fn find_conflict(specs: &[PortSpec]) -> Option<String> {
     specs.iter().enumerate().find_map(|(at, one)| specs[..at].iter().find_map(|other| between(other, one)))
+}
+
+/// Describes the port that has the number of the CPU port, in a sentence.
+pub fn uses_cpu_port(specs: &[PortSpec], cpu_port: u32) -> Option<String> {
+    let spec = specs.iter().find(|spec| u32::from(spec.number) == cpu_port)?;
+    Some(format!("port {} is the CPU port: use another number, or choose another CPU port with --cpu-port", spec.number))
 }
 
 /// Describes the first of these files that a port would overwrite with its capture, in a sentence.

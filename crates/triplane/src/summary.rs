@@ -29,10 +29,12 @@ pub fn text<S: PacketSwitch>(
         }
     }
     for (kind, count) in notifications {
-        text.push_str(&format!("{count} notifications to the control plane: {kind}\n"));
+        let notifications = if *count == 1 { "notification" } else { "notifications" };
+        text.push_str(&format!("{count} {notifications} to the control plane: {kind}\n"));
     }
     if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
-        text.push_str(&format!("\n{} packets in {seconds:.1} s\n", received(report)));
+        let count = received(report);
+        text.push_str(&format!("\n{count} packet{} in {seconds:.1} s\n", if count == 1 { "" } else { "s" }));
     }
     text
 }

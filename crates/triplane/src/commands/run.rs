@@ -57,7 +57,10 @@ fn parse_ports(args: &RunArgs) -> Result<Vec<PortSpec>, Failure> {
         PortSpec::parse_all(&args.ports, v1model::MAX_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let program = args.program.as_ref().map(|program| program.program.as_path());
     let inputs = program.into_iter().chain(args.entries.as_deref());
-    match port_conflicts::find_conflict(&specs).or_else(|| port_conflicts::overwrites(&specs, inputs)) {
+    let conflict = port_conflicts::find_conflict(&specs)
+        .or_else(|| port_conflicts::uses_cpu_port(&specs, args.control.cpu_port))
+        .or_else(|| port_conflicts::overwrites(&specs, inputs));
+    match conflict {
         Some(conflict) => Err(Failure::Usage(conflict)),
         None => Ok(specs),
     }

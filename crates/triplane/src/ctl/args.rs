@@ -111,9 +111,9 @@ pub enum CtlCommand {
     },
     /// Insert a table entry, a member or group of an action profile, a clone session or a multicast group.
     Insert(EntryArgs),
-    /// Modify such an object, or a table's default action; `default` alone restores the program's default action.
+    /// Modify what `insert` inserts, or a table's default action; `default` alone restores the program's default action.
     Modify(EntryArgs),
-    /// Delete such an object.
+    /// Delete a table entry, a member or group of an action profile, a clone session or a multicast group.
     Delete(EntryArgs),
     /// Set cells of registers, counters and meters, or the members of a value set.
     Set(SetArgs),
@@ -167,7 +167,7 @@ pub struct EntryArgs {
     /// A table or an action profile, or the word `multicast` or `clone`.
     #[arg(value_name = "WHERE")]
     pub table: String,
-    /// KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...), or another of the forms below.
+    /// KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...), or another of the forms in `triplane ctl --help`.
     #[arg(value_name = "ENTRY", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub entry: Vec<String>,
 }

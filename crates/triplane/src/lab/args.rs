@@ -109,7 +109,7 @@ pub struct LiveArgs {
     /// The topology.
     #[command(flatten)]
     pub topology: TopologyArgs,
-    /// Seed of link losses and of the programs' random numbers; by default the scenario's seed, or 1.
+    /// Seed of link losses and of the programs' random numbers; by default that of the scenario, if one runs, or 1.
     #[arg(long)]
     pub seed: Option<u64>,
     /// Use the interpreter instead of machine code.

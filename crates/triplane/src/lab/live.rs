@@ -292,7 +292,7 @@ pub fn fail(args: &NodeArgs, failed: bool, output: &Output) -> Result<(), Failur
     let state = match (failed, changed) {
         (true, true) => "is down; its state is lost",
         (true, false) => "was already down",
-        (false, true) => "restarted with empty state",
+        (false, true) => "restarted in its initial state",
         (false, false) => "is already running",
     };
     output.print(&format!("{} {state}\n", args.switch))

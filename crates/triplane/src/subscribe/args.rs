@@ -175,7 +175,7 @@ pub struct DiffArgs {
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     pub second: PathBuf,
     /// The controller's port, to compare rules with entries.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::cpu_port)]
     pub cpu_port: u32,
     /// Print JSON.
     #[arg(long)]
@@ -282,12 +282,6 @@ pub struct CompileArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub dot: Option<PathBuf>,
     /// The controller's port.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = cpu_port)]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::cpu_port)]
     pub cpu_port: u32,
-}
-
-/// Parses the value of `--cpu-port`.
-pub fn cpu_port(text: &str) -> Result<u32, String> {
-    let port = text.parse().ok().filter(|port| *port < v1model::DROP_PORT);
-    port.ok_or_else(|| "expected a port from 0 to 510 (511 means drop)".to_owned())
 }

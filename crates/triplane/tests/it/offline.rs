@@ -256,7 +256,7 @@ fn digests_reach_the_summary_and_the_file_of_messages() {
     let (input, messages) = (directory.write("in.pcap", capture(&[frame])), directory.path("messages.jsonl"));
     let port = format!("0={input}:");
     let done = command(&["run", "testdata/stf/digest.p4", "--port", &port, "--messages", &messages]).ok();
-    assert!(done.stdout.contains("notifications to the control plane: digests `learn_t`"), "{}", done.stdout);
+    assert!(done.stdout.contains(" to the control plane: digests `learn_t`"), "{}", done.stdout);
     let line = std::fs::read_to_string(&messages).expect("the file of messages");
     let message: serde_json::Value = serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");
     assert_eq!((&message["digest"], &message["time_ns"]), (&"learn_t".into(), &0.into()), "{message}");
@@ -303,6 +303,7 @@ fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
         (format!("1={input}:"), format!("2=:{linked}"), "port 2 would overwrite"),
         (format!("1={input}:{out}"), format!("2=:{roundabout}"), "ports 1 and 2 both write"),
         ("1=lo".to_owned(), "2=lo".to_owned(), "ports 1 and 2 are both `lo`"),
+        (format!("1={input}:"), format!("510=:{out}"), "port 510 is the CPU port"),
     ] {
         let done = command(&["run", ROUTER, "--port", &one, "--port", &two]);
         assert_eq!(done.code, Some(2), "{one} {two}: {done:?}");
@@ -315,6 +316,11 @@ fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.starts_with("error: port 1 would overwrite"), "{done:?}");
     assert_eq!(std::fs::read(&entries).expect("it is still there"), b"{}");
+    for (cpu_port, sentence) in [("1", "port 1 is the CPU port"), ("511", "invalid value '511' for '--cpu-port <N>'")] {
+        let done = command(&["run", ROUTER, "--port", &format!("1={input}:"), "--cpu-port", cpu_port]);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.stderr.starts_with(&format!("error: {sentence}")), "{done:?}");
+    }
     let nothing = command(&["run", ROUTER, "--port", &format!("1={input}:/dev/null"), "--port", "2=:/dev/null"]);
     assert_eq!(nothing.code, Some(0), "devices may be named twice: {nothing:?}");
 }
