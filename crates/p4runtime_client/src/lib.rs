@@ -18,8 +18,8 @@
 //! - **Limits.** A call ends after [`CALL_TIMEOUT`], a connection attempt after [`CONNECT_TIMEOUT`], and a request
 //!   has at most [`MAX_MESSAGE_BYTES`]. Answers have at most [`MAX_ANSWER_BYTES`]; only reads ([`MAX_MESSAGE_BYTES`])
 //!   and pipeline configurations ([`MAX_CONFIG_BYTES`]) may have more.
-//! - **Memory.** The memory of a message is computed before it is decoded, and bounded by [`MemoryLimits`]. A call whose
-//!   answer would take more fails with OUT_OF_RANGE, as if the answer were too long.
+//! - **Memory.** The memory of a message is computed before it is decoded, and bounded by [`MemoryLimits`]. A call
+//!   whose answer would take more fails with OUT_OF_RANGE, as if the answer were too long.
 //! - **Names.** [`names`] resolves the ids of P4Info.
 //!
 //! The crate prints nothing and has no knowledge of any program, table or architecture.
