@@ -165,6 +165,6 @@ mod tests {
         let mut packet = [0; 54];
         packet[0] = 1;
         let shown = difference(&pattern(&"00".repeat(54)), &packet);
-        assert!(shown.ends_with("         (22 bytes as expected)\n"), "{shown}");
+        assert!(shown.ends_with("         (38 bytes as expected)\n"), "{shown}");
     }
 }

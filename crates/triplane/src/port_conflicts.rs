@@ -15,7 +15,10 @@ pub fn find_conflict(specs: &[PortSpec]) -> Option<String> {
 /// Describes the port that has the number of the CPU port, in a sentence.
 pub fn uses_cpu_port(specs: &[PortSpec], cpu_port: u32) -> Option<String> {
     let spec = specs.iter().find(|spec| u32::from(spec.number) == cpu_port)?;
-    Some(format!("port {} is the CPU port: use another number, or choose another CPU port with --cpu-port", spec.number))
+    Some(format!(
+        "port {} is the CPU port: use another number, or choose another CPU port with --cpu-port",
+        spec.number
+    ))
 }
 
 /// Describes the first of these files that a port would overwrite with its capture, in a sentence.

@@ -95,7 +95,9 @@ impl Tracer {
     fn state_name(&self, program: &Program, block: BlockId) -> String {
         let body = self.bodies.last().map(|running| &program.bodies[running.body]);
         match body.and_then(|body| body.blocks.get(block)) {
-            Some(end) if !end.is_state && end.instrs.is_empty() && matches!(end.terminator, Terminator::Return) => "accept".to_owned(),
+            Some(end) if !end.is_state && end.instrs.is_empty() && matches!(end.terminator, Terminator::Return) => {
+                "accept".to_owned()
+            }
             _ => self.block_name(program, block),
         }
     }

@@ -111,7 +111,7 @@ pub enum CtlCommand {
     },
     /// Insert a table entry, a member or group of an action profile, a clone session or a multicast group.
     Insert(EntryArgs),
-    /// Modify what `insert` inserts, or a table's default action; `default` alone restores the program's default action.
+    /// Modify what `insert` inserts, or a table's default action; `default` alone restores the program's action.
     Modify(EntryArgs),
     /// Delete a table entry, a member or group of an action profile, a clone session or a multicast group.
     Delete(EntryArgs),
