@@ -66,6 +66,27 @@ pub struct Table {
 }
 
 impl Table {
+    /// Returns a table of this name without keys, actions and entries. Its default action has index 0.
+    pub fn new(name: impl Into<String>) -> Table {
+        Table {
+            name: name.into(),
+            keys: Vec::new(),
+            actions: Vec::new(),
+            default_action: (0, Vec::new()),
+            const_default: false,
+            entries: Vec::new(),
+            const_entries: false,
+            size: None,
+            profile: None,
+            counter: None,
+            meter: None,
+            idle_timeout: false,
+            largest_priority_wins: false,
+            annotations: Vec::new(),
+            loc: LocId::from_u32(0),
+        }
+    }
+
     /// Whether hits of its entries are recorded, because the table counts, meters or ages them.
     pub fn records_hits(&self) -> bool {
         self.counter.is_some() || self.meter.is_some() || self.idle_timeout

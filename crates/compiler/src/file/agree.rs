@@ -333,23 +333,8 @@ mod tests {
         let (body, loc) = (ir::BodyId::from_u32(0), ir::LocId::from_u32(0));
         let action = ir::Action { name: action.to_owned(), params: Vec::new(), body, annotations: Vec::new(), loc };
         let action = program.actions.push(action);
-        program.tables.push(ir::Table {
-            name: name(&preamble(2, 1)).to_owned(),
-            keys: Vec::new(),
-            actions: vec![ir::TableAction { action, default_only: false, table_only: false }],
-            default_action: (0, Vec::new()),
-            const_default: false,
-            entries: Vec::new(),
-            const_entries: false,
-            size: None,
-            profile: None,
-            counter: None,
-            meter: None,
-            idle_timeout: false,
-            largest_priority_wins: false,
-            annotations: Vec::new(),
-            loc,
-        });
+        let actions = vec![ir::TableAction { action, default_only: false, table_only: false }];
+        program.tables.push(ir::Table { actions, ..ir::Table::new(name(&preamble(2, 1))) });
         program
     }
 

@@ -45,23 +45,8 @@ fn table(program: &mut Program, name: &str, keys: &[(&str, u32, MatchKind)], act
         })
         .collect();
     let only = |action: &ir::ActionId| TableAction { action: *action, default_only: false, table_only: false };
-    program.tables.push(Table {
-        name: name.into(),
-        keys,
-        actions: actions.iter().map(only).collect(),
-        default_action: (0, Vec::new()),
-        const_default: false,
-        entries: Vec::new(),
-        const_entries: false,
-        size: None,
-        profile: None,
-        counter: None,
-        meter: None,
-        idle_timeout: false,
-        largest_priority_wins: true,
-        annotations: Vec::new(),
-        loc: LocId::from_u32(0),
-    })
+    let actions = actions.iter().map(only).collect();
+    program.tables.push(Table { keys, actions, largest_priority_wins: true, ..Table::new(name) })
 }
 
 /// A router's table, an access list with every match kind, a table that the control plane may not change, a register.

@@ -157,7 +157,7 @@ impl TextReader<'_, '_> {
     /// Reads a table's name; [`Self::table`] reads the rest.
     pub(super) fn table_name(&mut self, found: &mut Vec<NamedObject<TableId>>) -> Option<()> {
         let name = self.declared(self.program.tables.next_key(), "table")?;
-        let id = self.program.tables.push(empty_table(name.clone()));
+        let id = self.program.tables.push(Table::new(name.clone()));
         self.names.tables.entry(name).or_insert(id);
         found.push((id, self.at, self.end));
         self.at = self.end;
@@ -167,7 +167,7 @@ impl TextReader<'_, '_> {
     pub(super) fn table(&mut self, id: TableId) -> Option<()> {
         let name = self.span_of(self.at.saturating_sub(1));
         self.expect("{")?;
-        let mut table = empty_table(self.program.tables[id].name.clone());
+        let mut table = Table::new(self.program.tables[id].name.clone());
         table.loc = self.loc()?;
         let mut default = false;
         // An index, because a table may list many actions, and many entries that name them.
@@ -319,23 +319,3 @@ impl TextReader<'_, '_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TableActionId(u32);
 cranelift_entity::entity_impl!(TableActionId);
-
-fn empty_table(name: String) -> Table {
-    Table {
-        name,
-        keys: Vec::new(),
-        actions: Vec::new(),
-        default_action: (0, Vec::new()),
-        const_default: false,
-        entries: Vec::new(),
-        const_entries: false,
-        size: None,
-        profile: None,
-        counter: None,
-        meter: None,
-        idle_timeout: false,
-        largest_priority_wins: false,
-        annotations: Vec::new(),
-        loc: LocId::new(0),
-    }
-}

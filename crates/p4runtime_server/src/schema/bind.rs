@@ -265,23 +265,7 @@ mod tests {
             direct_resource_ids: (1..=n).map(|number| 9 << 24 | number).collect(),
             ..Default::default()
         };
-        program.tables.push(ir::Table {
-            name: name_of(&table.preamble).to_owned(),
-            keys: Vec::new(),
-            actions: Vec::new(),
-            default_action: (0, Vec::new()),
-            const_default: false,
-            entries: Vec::new(),
-            const_entries: false,
-            size: None,
-            profile: None,
-            counter: None,
-            meter: None,
-            idle_timeout: false,
-            largest_priority_wins: false,
-            annotations: Vec::new(),
-            loc: ir::LocId::from_u32(0),
-        });
+        program.tables.push(ir::Table::new(name_of(&table.preamble)));
         let each = 1..=n;
         let info = P4Info {
             tables: vec![table],
