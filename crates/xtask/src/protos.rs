@@ -1,4 +1,4 @@
-//! Generates the Rust code from protobuf interface files, and committed.
+//! Runs `cargo xtask protos`: generates the Rust code of the protobuf interface files, which is committed.
 //!
 //! Generating it in build scripts would compile a protobuf compiler, `prost-reflect` a second time and a formatter for
 //! every build of the command. The generator is therefore a feature of this crate, `protos`, that only this chore uses.

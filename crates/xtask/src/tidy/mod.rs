@@ -112,7 +112,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
     findings.extend(definitions.check());
     findings.extend(commits::check(crate::root())?);
     for finding in &findings {
-        println!("{finding}");
+        eprintln!("{finding}");
     }
     println!("{} files of {} crates, {} findings", definitions.files(), crates.len(), findings.len());
     Ok(findings.is_empty())
