@@ -355,6 +355,7 @@ mod tests {
         let refused = Err(RequestError::CapturedByProcess("s1".to_owned()));
         assert_eq!(outcome.try_recv().expect("a response without a wait"), refused);
     }
+
     #[test]
     fn a_full_queue_of_connections_is_no_reason_to_wait() {
         let directory = TestDirectory::new("full-queue");

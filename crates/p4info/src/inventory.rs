@@ -1,4 +1,4 @@
-//! Takes an inventory of the objects of a program that the control plane can see, taken in a walk over everything that
+//! Takes an inventory of the objects of a program that the control plane can see, in a walk over everything that
 //! the package instantiates.
 //!
 //! Sub-parsers and sub-controls are treated as inlined where they are instantiated; their names are prefixed with the
