@@ -106,12 +106,18 @@ impl Refusal {
             EntryError::Keyless(_) => "it has no key and therefore no entries, only a default action".to_owned(),
             EntryError::DefaultOnly(_) => "this action may be used only as the default action".to_owned(),
             EntryError::TableOnly(_) => "this action may not be used as the default action".to_owned(),
-            EntryError::NotFound => "it does not exist".to_owned(),
-            EntryError::Duplicate => "it already exists; use MODIFY to change it".to_owned(),
+            EntryError::NotFound => format!("{} does not exist", noun(subject)),
+            EntryError::Duplicate => format!("{} already exists; use MODIFY to change it", noun(subject)),
             other => other.to_string(),
         };
         Refusal::new(code, format!("{subject}: {what}"))
     }
+}
+
+/// Returns the noun for the entity of an update. The subject of an update to a table, or to its direct counter or
+/// meter, names the table and not the entry, so "it" would be the table.
+fn noun(subject: &str) -> &'static str {
+    if subject.contains("table ") { "the entry" } else { "it" }
 }
 
 /// Maximum size of a status's details, in bytes. They are sent in the trailer, where they are a third longer, and
@@ -258,6 +264,19 @@ mod tests {
         for error in [parse(&[], 8), parse(&[1, 0x63], 8), parse_signed(&[0, 0x9d], 8)] {
             let refusal = Refusal::from(error.expect_err("it does not fit"));
             assert_eq!(refusal.code, Code::OutOfRange, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_missing_is_not_its_table() {
+        let message = |error, subject| Refusal::from_engine_error(&error, subject).message;
+        for (error, subject, expected) in [
+            (EntryError::NotFound, "table t", "table t: the entry does not exist"),
+            (EntryError::Duplicate, "table t", "table t: the entry already exists; use MODIFY to change it"),
+            (EntryError::NotFound, "direct meter of table t", "direct meter of table t: the entry does not exist"),
+            (EntryError::NotFound, "action profile p, member 3", "action profile p, member 3: it does not exist"),
+        ] {
+            assert_eq!(message(error, subject), expected);
         }
     }
 
