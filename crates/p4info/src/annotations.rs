@@ -2,7 +2,7 @@
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use num_traits::ToPrimitive;
-use p4::lex::{Token, TokenKind};
+use p4::lex::{Token, TokenKind, unescape};
 use p4::typed::{Annotation, AnnotationBody, Annotations, Value};
 use p4runtime_proto::config as proto;
 use p4runtime_proto::config::expression::Value as Literal;
@@ -134,14 +134,19 @@ fn literal(value: &Value, annotation: &Annotation, diagnostics: &mut Diagnostics
     Some(proto::Expression { value: Some(value) })
 }
 
-/// Returns a token as written in the program. A token created by a macro is formatted from its value.
+/// Returns a token as written in the program. A token that the preprocessor created or changed is formatted from its
+/// value.
 fn written(token: &Token, map: &SourceMap) -> String {
     let text = map.text(token.span);
-    match &token.kind {
-        TokenKind::Int(_) if text.starts_with(|c: char| c.is_ascii_digit()) => text.to_owned(),
-        TokenKind::String(_) if text.starts_with('"') => text.to_owned(),
-        kind => kind.to_string(),
-    }
+    let is_as_written = match &token.kind {
+        TokenKind::Int(_) => text.starts_with(|c: char| c.is_ascii_digit()),
+        TokenKind::String(content) => {
+            let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+            inner.is_some_and(|inner| unescape(inner) == **content)
+        }
+        _ => false,
+    };
+    if is_as_written { text.to_owned() } else { token.kind.to_string() }
 }
 
 /// Returns the `key = value` pairs of an annotation, structured or not. Each value is a string or a number.

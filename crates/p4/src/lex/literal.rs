@@ -80,9 +80,9 @@ fn number_error(problem: &str, help: &str) -> TokenError {
     TokenError::Number(problem.to_owned(), help.to_owned())
 }
 
-/// Resolves `\"` and `\\` in the text between the quotes. Every other backslash is kept: the consumer of the string
-/// interprets it.
-pub(super) fn unescape(inner: &str) -> String {
+/// Resolves `\"` and `\\` in the text between a string's quotes. Every other backslash is kept: the consumer of the
+/// string interprets it.
+pub fn unescape(inner: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut chars = inner.chars();
     while let Some(c) = chars.next() {

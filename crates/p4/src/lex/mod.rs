@@ -10,7 +10,8 @@ mod scan;
 mod splice;
 mod token;
 
+pub use literal::unescape;
 pub(crate) use literal::{TokenError, read_int};
-pub(crate) use scan::{Interner, RawKind, RawToken, Scanner};
+pub(crate) use scan::{Interner, RawKind, RawToken, Scanner, StringLine, word_length};
 pub(crate) use splice::SplicedText;
 pub use token::{Token, TokenKind};

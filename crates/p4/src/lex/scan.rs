@@ -67,6 +67,21 @@ pub(crate) struct Scanner {
     one_line_strings: bool,
     /// Whether a string spans several lines and the number of quotes after it is even, so it is intended to do so.
     long_strings: bool,
+    /// Offset of the last token if it is a string of several lines.
+    last_long: Option<usize>,
+}
+
+/// A line of a string that has several, after its first line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StringLine {
+    /// A directive. It was not consumed yet.
+    Directive,
+    /// Text with its line terminator.
+    Text(String, Span),
+    /// The text before the closing quote.
+    Last(String, Span),
+    /// The end of the file.
+    End,
 }
 
 impl Scanner {
@@ -77,7 +92,7 @@ impl Scanner {
             owned => Some(owned.into_owned()),
         };
         let start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-        Scanner { text, spliced, file, at: start, one_line_strings: false, long_strings: false }
+        Scanner { text, spliced, file, at: start, one_line_strings: false, long_strings: false, last_long: None }
     }
 
     fn text(&self) -> &str {
@@ -137,6 +152,7 @@ impl Scanner {
     /// prose must not swallow the `#endif`.
     pub fn next(&mut self, words: &mut Interner, skipped: bool) -> RawToken {
         let begin = self.at;
+        self.last_long = None;
         if let Some(flawed) = self.skip_blank() {
             return flawed;
         }
@@ -146,7 +162,7 @@ impl Scanner {
         let Some(first) = rest.chars().next() else {
             return RawToken { kind: RawKind::End, span: self.span(start, start), spaced, error: None };
         };
-        let (mut error, mut lost_quote, mut long_strings) = (None, false, false);
+        let (mut error, mut lost_quote, mut long_strings, mut last_long) = (None, false, false, None);
         let (kind, length) = match first {
             '\n' => (RawKind::Newline, 1),
             'a'..='z' | 'A'..='Z' | '_' => {
@@ -166,6 +182,7 @@ impl Scanner {
                 long_strings = goes_on && !is_open;
                 let (inner, length, closed) = if is_open { string_extent(rest, true) } else { (inner, length, closed) };
                 lost_quote = !closed && !skipped;
+                last_long = (closed && rest[..length].contains('\n')).then_some(start);
                 error = (!closed).then_some(TokenError::UnterminatedString);
                 (RawKind::Token(TokenKind::String(unescape(&rest[1..inner]).into())), length)
             }
@@ -177,7 +194,36 @@ impl Scanner {
         self.at = start + length;
         self.one_line_strings |= lost_quote;
         self.long_strings |= long_strings;
+        self.last_long = last_long;
         RawToken { kind, span: self.span(start, self.at), spaced, error }
+    }
+
+    /// Goes back to the second line of the last token if that is a string of several lines. Returns its first line with
+    /// the line terminator, without the quote.
+    pub fn reopen_string(&mut self) -> Option<String> {
+        let start = self.last_long.take()? + 1;
+        let length = self.text()[start..].find('\n')? + 1;
+        self.at = start + length;
+        Some(self.text()[start..self.at].to_owned())
+    }
+
+    /// Consumes the next line of a string of several lines, unless it is a directive. A quote ends the string, except
+    /// in a line that is `skipped`.
+    pub fn string_line(&mut self, skipped: bool) -> StringLine {
+        let rest = self.rest();
+        if rest.is_empty() {
+            return StringLine::End;
+        }
+        if directive_name(rest).is_some_and(|name| STRING_DIRECTIVES.contains(&name)) {
+            return StringLine::Directive;
+        }
+        let line = &rest[..rest.find('\n').map_or(rest.len(), |end| end + 1)];
+        let quote = if skipped { None } else { closing_quote(line) };
+        let text = line[..quote.unwrap_or(line.len())].to_owned();
+        let (start, end) = (self.at, self.at + quote.map_or(line.len(), |at| at + 1));
+        self.at = end;
+        let span = self.span(start, end);
+        if quote.is_some() { StringLine::Last(text, span) } else { StringLine::Text(text, span) }
     }
 
     /// Skips white space (except line terminators) and comments. A comment without an end is the last token of the
@@ -211,48 +257,103 @@ impl Scanner {
     }
 }
 
+/// Directives that are processed inside a string of several lines. Another line that begins with `#` is text.
+const STRING_DIRECTIVES: [&str; 13] = [
+    "if", "ifdef", "ifndef", "elif", "else", "endif", "define", "undef", "include", "error", "warning", "line",
+    "pragma",
+];
+
+/// Returns the name of the directive if `text` begins with one.
+fn directive_name(text: &str) -> Option<&str> {
+    let after = text.trim_start_matches([' ', '\t']).strip_prefix('#')?.trim_start_matches([' ', '\t']);
+    Some(&after[..word_length(after)])
+}
+
+/// Returns the offset of the first quote in `line` that is not escaped.
+fn closing_quote(line: &str) -> Option<usize> {
+    let mut escaped = false;
+    line.bytes().position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })
+}
+
 /// Returns the length in bytes of the letters, digits and underscores at the start of `text`.
-fn word_length(text: &str) -> usize {
+pub(crate) fn word_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
 /// For a text that begins with a quote, returns the end of the string's content, the length of the token, and whether
-/// the string has a closing quote. A string without one extends to the end of its line.
+/// the string has a closing quote. A string without one extends to the end of its line. Of the branches of an `#if`
+/// inside the string, the first counts.
 fn string_extent(text: &str, one_line: bool) -> (usize, usize, bool) {
     let mut escaped = false;
-    for (at, byte) in text.bytes().enumerate().skip(1) {
+    let mut at = 1;
+    while let Some(byte) = text.as_bytes().get(at) {
         match byte {
             _ if escaped => escaped = false,
             b'\\' => escaped = true,
             b'"' => return (at, at + 1, true),
             b'\n' if one_line => break,
+            b'\n' if matches!(directive_name(&text[at + 1..]), Some("else" | "elif")) => {
+                at += other_branches(&text[at + 1..]);
+            }
             _ => {}
         }
+        at += 1;
     }
     let end = text.find(['\n', '\r']).unwrap_or(text.len());
     (end, end, false)
 }
 
 /// Whether the text contains a string without a closing quote. If so, a multi-line string before it is the one that
-/// lacks its quote, since every later quote is taken for its counterpart.
-fn ends_in_string(mut text: &str) -> bool {
-    while let Some(at) = text.find(['"', '/']) {
-        text = &text[at..];
-        let length = if text.starts_with("//") {
-            text.find('\n').unwrap_or(text.len())
-        } else if text.starts_with("/*") {
-            text.find("*/").map_or(text.len(), |end| end + 2)
-        } else if text.starts_with('/') {
+/// lacks its quote, since every later quote is taken for its counterpart. Of the branches of an `#if`, which may each
+/// have the quote that closes a string, the first counts.
+fn ends_in_string(text: &str) -> bool {
+    let mut at = 0;
+    while let Some(next) = text[at..].find(['"', '/', '#']) {
+        at += next;
+        let rest = &text[at..];
+        at += if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if rest.starts_with('#') && begins_line(&text[..at]) {
+            match directive_name(rest) {
+                Some("else" | "elif") => other_branches(rest),
+                _ => 1,
+            }
+        } else if rest.starts_with(['/', '#']) {
             1
         } else {
-            match string_extent(text, false) {
+            match string_extent(rest, false) {
                 (_, length, true) => length,
                 _ => return true,
             }
         };
-        text = &text[length..];
     }
     false
+}
+
+/// Whether a line begins after `before`, or has only white space so far.
+fn begins_line(before: &str) -> bool {
+    matches!(before.trim_end_matches([' ', '\t']).bytes().last(), None | Some(b'\n'))
+}
+
+/// For a text that begins with `#else` or `#elif`, returns the length up to its `#endif`.
+fn other_branches(text: &str) -> usize {
+    let (mut at, mut depth) = (0, 0usize);
+    for line in text.split_inclusive('\n') {
+        match directive_name(line) {
+            Some("if" | "ifdef" | "ifndef") => depth += 1,
+            Some("endif") if depth == 0 => return at,
+            Some("endif") => depth -= 1,
+            _ => {}
+        }
+        at += line.len();
+    }
+    at
 }
 
 #[cfg(test)]

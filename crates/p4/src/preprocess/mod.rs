@@ -16,6 +16,7 @@ mod expand;
 mod include;
 mod load;
 mod macros;
+mod string;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -237,7 +238,9 @@ impl Preprocessor<'_> {
                     }
                 }
                 RawKind::Token(_) => {
+                    let long = file.scanner.reopen_string();
                     if let Some(tok) = self.used(raw) {
+                        let tok = if let Some(first) = long { self.long_string(tok, first) } else { tok };
                         return NextItem::Token(tok);
                     }
                 }

@@ -97,6 +97,50 @@ fn directives_in_arguments_are_obeyed() {
 }
 
 #[test]
+fn directives_in_strings_of_several_lines_are_obeyed() {
+    let chosen = "@r(\"\n a;\n#ifdef X\n b;\n # else // no\n c;\n#endif\n d\") e";
+    assert_eq!(run(chosen), "@ r ( \"\n a;\n\n\n\n c;\n\n d\" ) e");
+    assert_eq!(run(&format!("#define X\n{chosen}")), "@ r ( \"\n a;\n\n b;\n\n\n\n d\" ) e");
+    // Branches may close the string, open it, and nest.
+    assert_eq!(run("\"a\n#if 0\nb\") x\n#else\nc\") y\n#endif\nz"), "\"a\n\n\n\nc\" ) y z");
+    assert_eq!(run("\"a\n#if 1\nb\") x\n#else\nc\") y\n#endif\nz"), "\"a\n\nb\" ) x z");
+    assert_eq!(run("#if 1\n\"a\n#else\n\"b\n#endif\nc\" d"), "\"a\n\n\n\nc\" d");
+    assert_eq!(run("\"\n#if 0\n#if 1\na\n#else\nb\n#endif\n#elif 1\nc\n#endif\n\" d"), "\"\n\n\n\n\n\n\n\nc\n\n\" d");
+    assert_eq!(run("\"\n#define A 1\n\" A\n\"\n#undef A\n\" A"), "\"\n\n\" 1 \"\n\n\" A");
+    let files = [("dir/part", "b\n")];
+    assert_eq!(run_with("\"a\n#include \"part\"\nc\" d", &files, &PreprocessorOptions::default()), "\"a\n\nb\nc\" d");
+}
+
+#[test]
+fn other_lines_of_strings_that_begin_with_a_sharp_are_text() {
+    for text in ["\"a # if\"", "\"#if 1\"", "\"a\n# 1 b\n#iffy\n# \n##if\nc\"", "\"a\nb #if 0\nc\""] {
+        assert_eq!(run(text), text);
+    }
+    assert_eq!(run("// \"\n#if 0\n\"\n#endif\n/* \"\n#if 1\n*/ a"), "a");
+}
+
+#[test]
+fn macros_are_replaced_in_the_later_lines_of_a_string() {
+    let defined = "#define K 0x0800\n#define F(x, y) x + y\n#define S \"q\"\n";
+    let run = |text: &str| run(&format!("{defined}{text}"));
+    assert_eq!(run("\"K F(1, 2)\""), "\"K F(1, 2)\"");
+    assert_eq!(run("\"K\n a == K; KK _K 0K K\n b::K\""), "\"K\n a == 0x0800; KK _K 0K 0x0800\n b::0x0800\"");
+    assert_eq!(run("\"\nF( (1, K), 2) F (K, 3) F(4\n, F\""), "\"\n(1, 0x0800) + 2 0x0800 + 3 F(4\n, F\"");
+    assert_eq!(run("\"\nS \\K \\\"K\""), "\"\n\\\"q\\\" \\\\K \\\"0x0800\"");
+    // Not in comments and in single quotes.
+    assert_eq!(run("\"\nK // K\n/* K */ K 'K' it's K\n\""), "\"\n0x0800 // K\n/* K */ 0x0800 'K' it's K\n\"");
+    assert_eq!(run("\"\nF(1) x\""), "\"\nF x\" !macro-arguments");
+}
+
+#[test]
+fn a_string_that_no_active_line_closes_is_unterminated() {
+    assert_eq!(run("a \"b\n#if 0\nc\" d\n#endif\n"), "a \"b\n\n\n\n\" !unterminated-string");
+    assert_eq!(run("\"b\n#if 0\nc\""), "\"b\n\n\n\" !unterminated-string !unterminated-conditional");
+    // As before: the quote that is missing is that of the first line.
+    assert_eq!(run("a \"b\n#if 1\n\"c\"\n#endif\nd"), "a \"b\" \"c\" d !unterminated-string");
+}
+
+#[test]
 fn lines_are_continued() {
     assert_eq!(run("#define A a \\\n b\\\n  c\nA"), "a b c");
     assert_eq!(run("// comment \\\n still\na\\\nb"), "ab");
