@@ -33,26 +33,65 @@ impl OperandType {
         }
     }
 
+    /// Whether it is the type of a key, or a part of a key, that is a string to the control plane.
+    fn is_string(self) -> bool {
+        matches!(self, OperandType::Bits(0) | OperandType::Match(_, 0))
+    }
+
     fn has_order(self) -> bool {
         matches!(self, OperandType::Int | OperandType::Bits(_) | OperandType::Match(MatchKind::Exact, _))
     }
 }
 
 /// Checks the restriction `expr` of an object with these keys. Returns `None` if there is an error, which is then in
-/// `findings`.
+/// `findings`. A conjunct that refers to a field that restrictions cannot read is left out, with a warning; if no other
+/// is left, the result is `None` as well.
 pub(crate) fn check(expr: &Expr, owner: Owner, keys: &[KeySpec], findings: &mut Vec<Finding>) -> Option<Clause> {
-    TypeCheck { owner, keys, findings }.clause(expr)
+    let mut conjuncts = Vec::new();
+    collect_conjuncts(expr, &mut conjuncts);
+    let mut check = TypeCheck { owner, keys, findings, reported: vec![false; keys.len()] };
+    let (mut kept, mut has_errors) = (Vec::new(), false);
+    for conjunct in conjuncts {
+        let before = check.findings.len();
+        match check.clause(conjunct) {
+            Some(clause) => kept.push(clause),
+            None => has_errors |= check.findings[before..].iter().any(|finding| !finding.harmless),
+        }
+    }
+    if has_errors || kept.is_empty() {
+        return None;
+    }
+    Some(if kept.len() == 1 { kept.remove(0) } else { Clause { test: Test::All(kept), at: expr.at } })
+}
+
+/// Collects the expressions that have to hold each by itself.
+fn collect_conjuncts<'a>(expr: &'a Expr, out: &mut Vec<&'a Expr>) {
+    match &expr.kind {
+        ExprKind::All(exprs) => exprs.iter().for_each(|expr| collect_conjuncts(expr, out)),
+        _ => out.push(expr),
+    }
 }
 
 struct TypeCheck<'a> {
     owner: Owner,
     keys: &'a [KeySpec],
     findings: &'a mut Vec<Finding>,
+    /// For each key, whether a warning explained that it is a string.
+    reported: Vec<bool>,
 }
 
 impl TypeCheck<'_> {
     fn wrong<T>(&mut self, at: TextRange, message: impl Into<String>) -> Option<T> {
         self.findings.push(Finding::error("restriction-type", at, message));
+        None
+    }
+
+    /// Warns that the conjunct at hand is not enforced.
+    fn left_out<T>(&mut self, at: TextRange, why: impl std::fmt::Display) -> Option<T> {
+        let finding = Finding::error("restriction-ignored", at, format!("{why}: this condition is not enforced"));
+        let finding =
+            finding.help("restrictions read numbers only; remove the condition, or check it in the controller");
+        self.findings.push(Finding { harmless: true, ..finding });
         None
     }
 
@@ -100,6 +139,9 @@ impl TypeCheck<'_> {
         let (left, right) = (self.operand(&exprs[0]), self.operand(&exprs[1]));
         let ((left, left_type), (right, right_type)) = (left?, right?);
         let Some(target) = upper(left_type, right_type) else {
+            if left_type.is_string() || right_type.is_string() {
+                return self.left_out(at, "a string cannot be compared with a number of the entry");
+            }
             let message = format!("{} cannot be compared with {}", left_type.describe(), right_type.describe());
             let mut finding = Finding::error("restriction-type", at, message);
             if let (OperandType::Match(..), OperandType::Match(..))
@@ -137,7 +179,9 @@ impl TypeCheck<'_> {
             operand = match operand {
                 Operand::Constant(number) => {
                     let fits = wrapped(&number, width);
-                    if number > crate::value::ones(width) || number < -(BigInt::from(1) << width.saturating_sub(1)) {
+                    let lowest = -(BigInt::from(1) << width.saturating_sub(1));
+                    // That numbers beside a string count as 0 is reported at its name.
+                    if width > 0 && (number > crate::value::ones(width) || number < lowest) {
                         self.findings.push(Finding {
                             harmless: true,
                             ..Finding::error(
@@ -232,9 +276,9 @@ impl TypeCheck<'_> {
             let near = diagnostics::names::nearest(name, self.keys.iter().map(|key| key.name.as_str()));
             self.findings.push(match near {
                 Some(key) => finding.help(format!("did you mean `{key}`?")),
-                None if name.chars().all(|c| !c.is_ascii_lowercase()) => {
-                    finding.help("macros are not expanded inside a string: write the number")
-                }
+                None if name.chars().all(|c| !c.is_ascii_lowercase()) => finding.help(
+                    "macros are expanded in a string from its second line on: write the number, or start a new line",
+                ),
                 None => {
                     let names: Vec<_> = self.keys.iter().take(8).map(|key| format!("`{}`", key.name)).collect();
                     if names.is_empty() { finding } else { finding.help(format!("it has {}", names.join(", "))) }
@@ -242,10 +286,19 @@ impl TypeCheck<'_> {
             });
             return None;
         };
-        match self.keys[found].width {
-            Some(width) => Some((found, width)),
-            None => self.wrong(at, format!("a restriction can use only numbers, and {what} `{name}` is not a number")),
+        let key = &self.keys[found];
+        let Some(width) = key.width else {
+            let is_string = key.kind == MatchKind::Parameter;
+            let why = if is_string { "is a string to the control plane" } else { "has a match kind of its own" };
+            return self.left_out(at, format!("{what} `{name}` {why}"));
+        };
+        if key.is_string() && !std::mem::replace(&mut self.reported[found], true) {
+            let message = format!("key `{name}` is a string to the control plane: every number beside it counts as 0");
+            let finding = Finding::error("restriction-string", at, message);
+            let finding = finding.help("only the empty string is 0, so `key != 0` and `key == 0` can be meant");
+            self.findings.push(Finding { harmless: true, ..finding });
         }
+        Some((found, width))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::clause::{Clause, EntryValues, Operand};
 use crate::lex::Finding;
 use crate::parse::parse;
 use crate::show::on_one_line;
-use crate::value::{KeySpec, MatchKind, MatchValue};
+use crate::value::{KeyPart, KeySpec, MatchKind, MatchValue};
 
 /// Maximum number of values in an explanation.
 const MAX_VALUES: usize = 16;
@@ -140,12 +140,9 @@ fn key(field: &MatchField) -> KeySpec {
         },
         _ => None,
     };
-    KeySpec {
-        id: field.id,
-        name: field.name.clone(),
-        kind: kind.unwrap_or(MatchKind::Exact),
-        width: kind.and(width(field.bitwidth)),
-    }
+    // In P4Info a string has no bit width.
+    let width = if field.bitwidth == 0 { Some(0) } else { width(field.bitwidth) };
+    KeySpec { id: field.id, name: field.name.clone(), kind: kind.unwrap_or(MatchKind::Exact), width: kind.and(width) }
 }
 
 fn parameter(param: &p4runtime_proto::config::action::Param) -> KeySpec {
@@ -155,7 +152,7 @@ fn parameter(param: &p4runtime_proto::config::action::Param) -> KeySpec {
 /// Maximum width in bits of a field in a restriction, which is the maximum width in P4 programs here.
 const MAX_WIDTH: u32 = 1 << 16;
 
-/// Returns the width of a field; strings have none.
+/// Returns the width of a field; `None` if it is none of a number.
 fn width(bitwidth: i32) -> Option<u32> {
     u32::try_from(bitwidth).ok().filter(|width| (1..=MAX_WIDTH).contains(width))
 }
@@ -261,7 +258,7 @@ impl RestrictedObject {
         clause.mentions(&mut |operand| {
             let name = self.name_of(operand);
             if values.len() < MAX_VALUES && values.iter().all(|(known, _)| *known != name) {
-                values.push((name, operand.shown(seen)));
+                values.push((name, self.shown(operand, seen)));
             }
         });
         Err(Box::new(Violation {
@@ -273,6 +270,15 @@ impl RestrictedObject {
             clause: on_one_line(&self.text[clause.at.start..clause.at.end]),
             values,
         }))
+    }
+
+    fn shown(&self, operand: &Operand, seen: &EntryValues) -> String {
+        match operand {
+            Operand::Key(key) | Operand::Part(key, KeyPart::Value) if self.keys[*key].is_string() => {
+                seen.keys[*key].as_string()
+            }
+            _ => operand.shown(seen),
+        }
     }
 
     fn name_of(&self, operand: &Operand) -> String {

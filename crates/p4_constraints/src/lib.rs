@@ -25,6 +25,11 @@
 //! warning). A number compared with a whole ternary, lpm, range or optional key stands for the match of exactly that
 //! number. Keys and parameters have the values that the control plane writes, even where a type is translated.
 //!
+//! A key whose type is translated to a string is a number of 0 bits: its value is that of its bytes, which is 0 only
+//! for the empty string, every number beside it counts as 0, and so does its mask. What the reference implementation
+//! refuses because it cannot type it (other match kinds, parameters that are strings) does not make a program invalid:
+//! the conjuncts with it are left out. A warning explains each.
+//!
 //! **References** (`@refers_to(table, field)` on match fields and action parameters, the convention of SAI P4) are
 //! enforced by [`References`]: an entry can be written only if the entries it refers to exist, and an entry that is
 //! referred to can be neither deleted nor changed so that the reference dangles.

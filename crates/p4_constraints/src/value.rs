@@ -72,8 +72,16 @@ pub(crate) struct KeySpec {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) kind: MatchKind,
-    /// Width in bits; `None` for fields that restrictions cannot read: texts and matches of other kinds.
+    /// Width in bits. Keys that are strings to the control plane have width 0: every number beside them is 0. `None`
+    /// for fields that restrictions cannot read: matches of other kinds, and parameters that are strings.
     pub(crate) width: Option<u32>,
+}
+
+impl KeySpec {
+    /// Whether it is a string to the control plane (`@p4runtime_translation` with `string`).
+    pub(crate) fn is_string(&self) -> bool {
+        self.width == Some(0)
+    }
 }
 
 /// The value of an entry for one key, or of an action for one parameter.
@@ -101,12 +109,21 @@ pub(crate) fn ones(width: u32) -> BigInt {
     (BigInt::one() << width) - 1
 }
 
-/// Converts an unsigned number, most significant byte first.
+/// Converts an unsigned number, most significant byte first. A string is the number of its bytes.
 pub(crate) fn number(bytes: &[u8]) -> BigInt {
     BigInt::from_bytes_be(Sign::Plus, bytes)
 }
 
 impl MatchValue {
+    /// Formats the match of a key that is a string: its bytes as text.
+    pub(crate) fn as_string(&self) -> String {
+        let bytes = match self.part(KeyPart::Value) {
+            zero if zero.is_zero() => Vec::new(),
+            value => value.to_bytes_be().1,
+        };
+        format!("{:?}", String::from_utf8_lossy(&bytes))
+    }
+
     /// Returns the meaning of an omitted key (P4Runtime specification, section on match formats): it matches
     /// everything.
     pub(crate) fn left_out(kind: MatchKind, width: u32) -> MatchValue {

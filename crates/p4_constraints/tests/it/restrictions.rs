@@ -8,7 +8,7 @@ use p4runtime_proto::v1::field_match::{self, FieldMatchType};
 use p4runtime_proto::v1::{self, FieldMatch, TableEntry};
 
 /// Creates a P4Info with a table with a key of each kind: `ex`, `te`, `lp`, `ra`, `op` of 16 bits, `hdr.flag` of 1 bit
-/// and `name`, a text.
+/// `name`, a string, and `own` of a match kind that P4Runtime does not define.
 fn program(entry: Option<&str>, action: Option<&str>) -> P4Info {
     let field = |id, name: &str, bitwidth, kind: MatchType| MatchField {
         id,
@@ -32,6 +32,10 @@ fn program(entry: Option<&str>, action: Option<&str>) -> P4Info {
                 field(5, "op", 16, MatchType::Optional),
                 field(6, "hdr.flag", 1, MatchType::Exact),
                 field(7, "name", 0, MatchType::Exact),
+                MatchField {
+                    r#match: Some(Match::OtherMatchType("similar".to_owned())),
+                    ..field(8, "own", 16, MatchType::Unspecified)
+                },
             ],
             ..Table::default()
         }],
@@ -40,6 +44,7 @@ fn program(entry: Option<&str>, action: Option<&str>) -> P4Info {
             params: vec![
                 Param { id: 1, name: "port".to_owned(), bitwidth: 9, ..Param::default() },
                 Param { id: 2, name: "mac".to_owned(), bitwidth: 48, ..Param::default() },
+                Param { id: 3, name: "text".to_owned(), ..Param::default() },
             ],
         }],
         ..P4Info::default()
@@ -209,7 +214,7 @@ fn mistakes_are_reported_at_their_position() {
         "ex == ETHERTYPE_IPV4",
         "ETHERTYPE_IPV4",
         "the table has no key `ETHERTYPE_IPV4`",
-        Some("macros are not expanded inside a string: write the number"),
+        Some("macros are expanded in a string from its second line on: write the number, or start a new line"),
     );
     refused(
         "te::prefix_length == 1",
@@ -254,7 +259,6 @@ fn mistakes_are_reported_at_their_position() {
         "ternary<16> cannot be compared with exact<16>",
         Some("compare parts of the same width, as in `a::value == b::value`"),
     );
-    refused("name == 1", "name", "a restriction can use only numbers, and key `name` is not a number", None);
     refused("ex == 0b2", "0b2", "`0b2` is not a number", Some("write a number as `42`, `0x2a`, `0o52` or `0b101010`"));
     refused("ex = 1", "=", "unexpected `=`", Some("use `==` for equality"));
     refused("ex + 1 == 2", "+", "unexpected `+`", Some("the only arithmetic operator is unary `-`"));
@@ -270,6 +274,64 @@ fn mistakes_are_reported_at_their_position() {
     refused("/* ex == 1", "/*", "unterminated comment", Some("end it with `*/`"));
     refused("ex == 'a", "'", "unterminated quote", None);
     refused("ex == 70000", "70000", "70000 does not fit in 16 bits and is truncated to 4464", None);
+}
+
+/// Adds the match `name = value` to the entry.
+fn named(value: &str) -> TableEntry {
+    let mut entry = entry();
+    let value = FieldMatchType::Exact(field_match::Exact { value: value.as_bytes().to_vec() });
+    entry.r#match.push(FieldMatch { field_id: 7, field_match_type: Some(value) });
+    entry
+}
+
+#[test]
+fn a_string_is_0_only_if_it_is_empty() {
+    let holds = |text: &str, value: &str| checker(Some(text), None).check_entry(&named(value));
+    assert_eq!(holds("name != 0", "vrf-1"), Ok(()));
+    assert_eq!(holds("name != 5 && name::value != -1 && name > 0", "\u{5}"), Ok(()), "every number counts as 0");
+    assert_eq!(holds("name == 7", ""), Ok(()));
+    assert_eq!(
+        holds("name == 0", "vrf-1").unwrap_err().to_string(),
+        "table `C.t` has @entry_restriction, but `name == 0` does not hold: name is \"vrf-1\""
+    );
+    assert!(holds("name != 0", "").unwrap_err().to_string().ends_with("name is \"\""));
+}
+
+#[test]
+fn a_string_in_a_restriction_is_a_warning_that_says_what_it_means() {
+    refused(
+        "name != 0; name != 70000",
+        "name",
+        "key `name` is a string to the control plane: every number beside it counts as 0",
+        Some("only the empty string is 0, so `key != 0` and `key == 0` can be meant"),
+    );
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    Checker::new(&program(Some("\"name != 0\""), None), &mut map, &mut diagnostics);
+    assert_eq!((diagnostics.iter().count(), diagnostics.has_errors()), (1, false));
+}
+
+#[test]
+fn conditions_on_what_restrictions_cannot_read_are_left_out_with_a_warning() {
+    let help = "restrictions read numbers only; remove the condition, or check it in the controller";
+    let ignored = |entry: Option<&str>, action: Option<&str>, at: &str, why: &str| {
+        let quoted = |text: Option<&str>| text.map(|text| format!("\"{text}\""));
+        let found = findings(quoted(entry).as_deref(), quoted(action).as_deref());
+        let message = format!("{why}: this condition is not enforced");
+        assert_eq!(found.last(), Some(&(at.to_owned(), message, Some(help.to_owned()))));
+    };
+    ignored(Some("ex == 7; own == 1"), None, "own", "key `own` has a match kind of its own");
+    ignored(None, Some("text != 0"), "text", "parameter `text` is a string to the control plane");
+    ignored(Some("name == ex"), None, "name == ex", "a string cannot be compared with a number of the entry");
+    // The rest holds as before, in whichever form it is written.
+    for rest in ["ex == 8; own == 1", "own == 1 && (ex == 8; true)", "true; (own == 1 -> ex == 7) && ex == 8"] {
+        let refusal = checker(Some(rest), None).check_entry(&entry()).unwrap_err().to_string();
+        assert!(refusal.contains("`ex == 8` does not hold: ex is 0x7"), "{refusal}");
+    }
+    assert!(checker(Some("own == 1 || false"), None).is_empty());
+    assert_eq!(refusal("own == 1 || false"), None);
+    // A mistake beside it is an error.
+    let found = findings(Some("\"own == 1; eks == 1\""), None);
+    assert_eq!(found.iter().map(|(at, ..)| at.as_str()).collect::<Vec<_>>(), ["own", "eks"]);
 }
 
 #[test]
