@@ -32,6 +32,9 @@
 //! A program whose `main` is missing, or is a package of another architecture, is not valid: *lower* reports it.
 //! Callers that accept libraries ask [`is_for`] between [`check`] and [`compile_checked`], as `triplane check` does.
 //!
+//! A name that two instances would show to the control plane is a warning: the program runs, and the objects after the
+//! first are called `t (2)`, `t (3)`. Where control-plane names matter, callers ask [`check_names`] and refuse it.
+//!
 //! # One architecture
 //! An [`Architecture`] is a value that callers hand in. It is the sum of the files that programs include, the
 //! lowering of its constructs ([`lower::ArchitectureLowering`]) and its view for control planes
@@ -43,6 +46,7 @@
 mod arch;
 mod driver;
 mod file;
+mod shared_names;
 mod source;
 
 pub use arch::Architecture;
@@ -53,4 +57,5 @@ pub use file::{
     ContentError, DifferentPart, Disagreement, FORMAT, FilePart, MAX_FILE_BYTES, ProgramFile, ProgramFileError,
     TooLargeToEmit, TooManyParts, WidthOf, agree, is_program_file,
 };
+pub use shared_names::check_names;
 pub use source::Source;

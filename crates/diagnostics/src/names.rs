@@ -71,6 +71,19 @@ fn distance(wanted: &str, name: &str) -> Option<usize> {
     is_plausible.then(|| strsim::damerau_levenshtein(wanted, name)).filter(|distance| *distance <= limit)
 }
 
+/// Returns the name under which the `number`th object is known to which a program gives this name: `t`, `t (2)`,
+/// `t (3)`. No object is declared with such a name by accident.
+pub fn numbered(name: &str, number: usize) -> String {
+    if number < 2 { name.to_owned() } else { format!("{name} ({number})") }
+}
+
+/// Returns the name that a program gives more than one object, if [`numbered`] made `name` of it.
+pub fn shared(name: &str) -> Option<&str> {
+    let (given, number) = name.strip_suffix(')')?.rsplit_once(" (")?;
+    let number: usize = number.parse().ok().filter(|number| *number > 1)?;
+    (numbered(given, number) == name).then_some(given)
+}
+
 /// Formats names for a sentence: `a`, `b`, `c`. A long list is truncated; an empty one becomes "nothing".
 pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     const SHOWN: usize = 24;
@@ -85,6 +98,17 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbered_names_lead_back_to_the_shared_one() {
+        assert_eq!([numbered("a.t", 1), numbered("a.t", 2), numbered("a.t", 12)], ["a.t", "a.t (2)", "a.t (12)"]);
+        for (name, given) in [("a.t (2)", Some("a.t")), ("a (2) (3)", Some("a (2)"))] {
+            assert_eq!(shared(name), given);
+        }
+        for name in ["", "t", "t (1)", "t (02)", "t (+2)", "t(2)", "t (x)", "t (2) "] {
+            assert_eq!(shared(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn names_by_their_endings() {

@@ -118,7 +118,8 @@ impl<'a> FileReader<'a> {
         }
     }
 
-    /// Resolves a name to one of the program's `kind`s; reports a name with no match or more than one.
+    /// Resolves a name to one of the program's `kind`s; reports a name with no match or more than one, and a name that
+    /// the program gives several of them.
     pub fn named<T: Copy>(
         &mut self,
         code: &'static str,
@@ -127,7 +128,13 @@ impl<'a> FileReader<'a> {
         all: &[(T, &str)],
     ) -> Option<T> {
         let (name, span) = name;
+        let shares = |given: &str| given == name || given.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
+        let is_shared = || all.iter().any(|(_, other)| names::shared(other).is_some_and(shares));
         let (message, help) = match names::find(name, all, Endings::BehindDot) {
+            Ok(_) if names::shared(name).is_some() || is_shared() => (
+                format!("the program gives more than one {kind} the name `{}`", names::shared(name).unwrap_or(name)),
+                "give them different names in the program, with `@name`".to_owned(),
+            ),
             Ok(found) => return Some(found),
             Err(NoName::Ambiguous(one, other)) => (
                 format!("`{name}` is ambiguous: it is a suffix of more than one {kind}"),

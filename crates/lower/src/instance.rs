@@ -92,11 +92,10 @@ impl<'a> Lowering<'a> {
                     annotations: self.annotations(&decl.annotations),
                     span: decl.span,
                 };
-                let name = instance.name.clone();
                 let object = arch.extern_instance(self, &instance);
                 // An instance without a declaration is named after the table property that contains it.
                 if decl.local_name != self.program.externs[*extern_id].name {
-                    self.claim_object(&object, &name, decl.span);
+                    self.claim_object(&object, decl.span);
                 }
                 object
             }
@@ -223,38 +222,45 @@ impl<'a> Lowering<'a> {
             return;
         }
         let annotations = self.annotations(&property.annotations);
-        let (name, kept) = match object {
-            Object::Profile(id) => {
-                let profile = &mut self.ir.profiles[*id];
-                (&mut profile.name, &mut profile.annotations)
-            }
-            Object::Counter(id) => {
-                let counter = &mut self.ir.counters[*id];
-                (&mut counter.name, &mut counter.annotations)
-            }
-            Object::Meter(id) => {
-                let meter = &mut self.ir.meters[*id];
-                (&mut meter.name, &mut meter.annotations)
-            }
-            _ => return,
-        };
+        let Some((_, name, kept)) = self.named_object(object) else { return };
         kept.extend(annotations);
         if let Some(given) = given_name(&property.annotations) {
             *name = given.trim_start_matches('.').to_owned();
         }
-        let name = name.clone();
-        self.claim_object(object, &name, property.span);
+        self.claim_object(object, property.span);
     }
 
-    fn claim_object(&mut self, object: &Object, name: &str, span: diagnostics::Span) {
-        let kind = match object {
-            Object::Register(_) => "register",
-            Object::Counter(_) => "counter",
-            Object::Meter(_) => "meter",
-            Object::Profile(_) => "action profile",
-            _ => return,
-        };
-        self.claim(kind, name, span);
+    /// Claims the name of an object for the control plane.
+    fn claim_object(&mut self, object: &Object, span: diagnostics::Span) {
+        let Some((kind, name, _)) = self.named_object(object) else { return };
+        let name = name.clone();
+        let claimed = self.claim(kind, name, span);
+        if let Some((_, name, _)) = self.named_object(object) {
+            *name = claimed;
+        }
+    }
+
+    /// Returns the kind, the name and the annotations of an object of the control plane.
+    fn named_object(&mut self, object: &Object) -> Option<(&'static str, &mut String, &mut Vec<ir::Annotation>)> {
+        Some(match object {
+            Object::Register(id) => {
+                let register = &mut self.ir.registers[*id];
+                ("register", &mut register.name, &mut register.annotations)
+            }
+            Object::Counter(id) => {
+                let counter = &mut self.ir.counters[*id];
+                ("counter", &mut counter.name, &mut counter.annotations)
+            }
+            Object::Meter(id) => {
+                let meter = &mut self.ir.meters[*id];
+                ("meter", &mut meter.name, &mut meter.annotations)
+            }
+            Object::Profile(id) => {
+                let profile = &mut self.ir.profiles[*id];
+                ("action profile", &mut profile.name, &mut profile.annotations)
+            }
+            _ => return None,
+        })
     }
 
     /// Returns the control-plane name of an object of the current instance, given the name in its declaration.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use diagnostics::names::numbered;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use ir::{BodyId, BodyKind, LocId, Op, Terminator};
 use p4::typed::{self, InstanceId, StructId, VarId};
@@ -72,8 +73,8 @@ pub struct Lowering<'a> {
     pub(crate) scoped: ScopedStorage,
     pub(crate) exit_flag: Option<ir::SlotId>,
     names: HashMap<String, u32>,
-    /// Control-plane names by kind, and the spans where they were claimed.
-    claimed: HashMap<(&'static str, String), Span>,
+    /// Control-plane names by kind, with the spans where they were first claimed, and how often.
+    claimed: HashMap<(&'static str, String), (Span, usize)>,
     locs: HashMap<Span, LocId>,
     pub(crate) span: Span,
     depth: u32,
@@ -257,20 +258,33 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Claims a name for the control plane; reports an error if it is already taken.
-    pub(crate) fn claim(&mut self, kind: &'static str, name: &str, span: Span) {
-        if let Some(first) = self.claimed.insert((kind, name.to_owned()), span) {
-            self.error(
-                Diagnostic::error(
-                    "duplicate-name",
-                    span,
-                    format!("another {kind} has the control-plane name `{name}`"),
-                )
+    /// Claims a name for the control plane. Reports it if the name is taken, and returns another one. Two instances of
+    /// a declaration may share its name: the control plane cannot tell them apart, but packets do not care.
+    #[must_use]
+    pub(crate) fn claim(&mut self, kind: &'static str, name: String, span: Span) -> String {
+        let key = (kind, name);
+        let Some((first, count)) = self.claimed.get_mut(&key) else {
+            self.claimed.insert(key.clone(), (span, 1));
+            return key.1;
+        };
+        *count += 1;
+        let (first, count) = (*first, *count);
+        let unique = self.claim(kind, numbered(&key.1, count), span);
+        let message = format!("another {kind} has the control-plane name `{}`", key.1);
+        let diagnostic = if first == span {
+            let help = format!(
+                "give one of them another name: P4Runtime and entries files refuse a name that two instances have; \
+                 packet tests call this one `\"{unique}\"`"
+            );
+            Diagnostic::warning("shared-name", span, message).label("two instances have it").help(help)
+        } else {
+            Diagnostic::error("duplicate-name", span, message)
                 .label("same name")
                 .also(first, "the other one")
-                .help("give one of them another name, for example with `@name`"),
-            );
-        }
+                .help("give one of them another name, for example with `@name`")
+        };
+        self.error(diagnostic);
+        unique
     }
 
     /// Emits a body separate from the current one, and adds it to the program.

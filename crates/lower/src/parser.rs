@@ -189,7 +189,7 @@ impl<'a> Lowering<'a> {
         let name = if self.scalar_width(&decl.ty).is_some() { &*decl.local_name } else { "" };
         self.set_fields(name, &decl.ty, kind, decl.span, &mut fields);
         let name = self.qualified(&decl.name);
-        self.claim("value set", &name, decl.span);
+        let name = self.claim("value set", name, decl.span);
         let annotations = self.annotations(&decl.annotations);
         let id = self.ir.value_sets.push(ir::ValueSet { name, fields, size: decl.size, annotations });
         self.insts[inst.0].value_sets.insert(set, id);

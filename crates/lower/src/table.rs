@@ -135,7 +135,7 @@ impl<'a> Lowering<'a> {
             actions.push(ir::TableAction { action, default_only, table_only });
         }
         let name = self.qualified(&decl.name);
-        self.claim("table", &name, decl.span);
+        let name = self.claim("table", name, decl.span);
         let (default, args) = &decl.default_action;
         let mut table = ir::Table {
             name,

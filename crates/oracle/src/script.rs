@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use diagnostics::names::shared;
 use ir::Program;
 use p4_reference::{CrcParameters, MirrorSession, Reference, Replica, Stop};
 use stf::{NodeTargets, Op, Relation, RunOptions, Test};
@@ -19,6 +20,9 @@ pub fn run_script(typed: &p4::typed::Program, program: &Arc<Program>, test: &Tes
     let Some(reference) = Reference::new(typed) else {
         return Verdict::Unsupported("`main` is not a V1Switch".to_owned());
     };
+    if program.tables.values().any(|table| shared(&table.name).is_some()) {
+        return Verdict::Unsupported("tables that share a name".to_owned());
+    }
     let mut run = ScriptRun { reference, program, nodes: Vec::new(), groups: BTreeMap::new() };
     let mut sent = report.packets.iter().enumerate();
     let mut packets = 0;

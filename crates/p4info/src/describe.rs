@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 
+use diagnostics::names::shared;
 use diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use num_traits::Signed;
 use p4::ast::{Direction, StructKind};
@@ -89,7 +90,8 @@ impl<'a, 'd> Describer<'a, 'd> {
     }
 
     pub(crate) fn declare(&mut self, prefix: Prefix, name: &str, annotations: &Annotations, span: Span) {
-        let id = annotations::id(annotations, self.diagnostics);
+        // The declaration's id is that of the first object with this name.
+        let id = if shared(name).is_some() { None } else { annotations::id(annotations, self.diagnostics) };
         self.symbols.add(prefix, name, id, span, self.diagnostics);
     }
 

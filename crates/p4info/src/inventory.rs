@@ -9,6 +9,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
+use diagnostics::names::numbered;
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use p4::typed::{
     Action, ActionId, Annotations, Arg, ControlId, Expr, ExprKind, ExternDecl, Instance, InstanceId, Local, ParserId,
@@ -16,7 +17,7 @@ use p4::typed::{
 };
 
 use crate::eval;
-use crate::model::ControlPlaneModel;
+use crate::model::{ControlPlaneModel, Resource};
 
 /// Maximum number of parser, control and extern instances of a program.
 const MAX_INSTANCES: usize = 20_000;
@@ -162,7 +163,45 @@ pub(crate) fn take<'a>(
             walker.package(*id, 0);
         }
     }
+    walker.out.number_shared_names(model);
     walker.out
+}
+
+impl Inventory<'_> {
+    /// Numbers the names that several instances of a declaration have, as lowering does, which also reports them.
+    fn number_shared_names(&mut self, model: &dyn ControlPlaneModel) {
+        let mut claimed: HashMap<(&str, String), (Span, usize)> = HashMap::new();
+        let mut claim = |kind: &'static str, name: &mut String, span: Span| {
+            loop {
+                let (first, count) = claimed.entry((kind, name.clone())).or_insert((span, 0));
+                *count += 1;
+                if *count == 1 || *first != span {
+                    break;
+                }
+                *name = numbered(name, *count);
+            }
+        };
+        let in_tables = self.tables.iter().flat_map(|table| &table.properties);
+        let in_tables = in_tables.filter_map(|value| match value {
+            Some(StaticValue::Extern(at)) => Some(*at),
+            _ => None,
+        });
+        let mut seen = HashSet::new();
+        let shown: Vec<usize> = self.visible_externs.iter().copied().chain(in_tables).collect();
+        for at in shown.into_iter().filter(|at| seen.insert(*at)) {
+            let object = &mut self.externs[at];
+            let kind = match model.resource(&object.object.name) {
+                Some(Resource::ActionProfile { .. }) => "action profile",
+                Some(Resource::Counter { .. } | Resource::DirectCounter { .. }) => "counter",
+                Some(Resource::Meter { .. } | Resource::DirectMeter { .. }) => "meter",
+                Some(Resource::Register { .. }) => "register",
+                None => continue,
+            };
+            claim(kind, &mut object.name, object.decl.span);
+        }
+        self.tables.iter_mut().for_each(|object| claim("table", &mut object.name, object.table.span));
+        self.value_sets.iter_mut().for_each(|(name, set)| claim("value set", name, set.span));
+    }
 }
 
 impl<'a> Walker<'a, '_> {

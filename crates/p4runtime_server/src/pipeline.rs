@@ -59,6 +59,7 @@ impl Pipeline {
             compile_source(source_text(source)?, architecture)?
         };
         let CompiledProgram { ir, p4info } = compiled;
+        compiler::check_names(&p4info).map_err(Refusal::invalid)?;
         if let Some(difference) = difference(sent, &p4info) {
             return Err(Refusal::invalid(format!(
                 "config.p4info does not describe the program in p4_device_config: {difference}"

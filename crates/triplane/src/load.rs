@@ -223,6 +223,7 @@ impl Loader {
         self.report(output)?;
         let compiled =
             compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
+        compiler::check_names(&compiled.p4info).map_err(Failure::Input)?;
         Ok(Pipeline::new(Arc::new(compiled.ir), compiled.p4info, self.bytes().to_vec()))
     }
 

@@ -21,6 +21,7 @@ const KINDS: &[&str] = &[
     "restriction-ignored",
     "restriction-string",
     "shadow",
+    "shared-name",
     "uninitialized",
     "uninitialized-out",
     "unknown-key",

@@ -1,3 +1,4 @@
 //! The integration tests of `compiler`, in one binary, so that their dependencies are linked once.
 
 mod form;
+mod shared_names;

@@ -16,6 +16,7 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     loader.report(output)?;
     let compiled =
         compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
+    compiler::check_names(&compiled.p4info).map_err(Failure::Input)?;
     let bytes = format(args).write(&compiled.p4info);
     match &args.output {
         Some(path) => {

@@ -344,6 +344,10 @@ impl Reader<'_> {
         let compiled = loader.compile();
         output.diagnostics(&loader.map, &loader.diagnostics);
         self.wrong += loader.diagnostics.error_count();
+        let described = compiled.as_ref().filter(|_| is_described);
+        if let Some(error) = described.and_then(|compiled| compiler::check_names(&compiled.p4info).err()) {
+            self.finding(span, error, "");
+        }
         let loaded = compiled.map(|CompiledProgram { ir, p4info }| {
             let program = Arc::new(ir);
             let pipeline = is_described.then(|| Pipeline::new(Arc::clone(&program), p4info, loader.bytes().to_vec()));
