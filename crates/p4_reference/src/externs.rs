@@ -1,6 +1,6 @@
 //! Evaluates the externs of `core.p4` and v1model. The statement of each is that of `v1model.p4` and docs/v1model.md.
 
-use p4::typed::{Arg, Call, Type};
+use p4::typed::{Arg, Call, Program, Type};
 
 use crate::call::Passed;
 use crate::checksum::{CRC16, CRC32, crc, internet_checksum, reduce_to_range, xor16};
@@ -11,8 +11,13 @@ use crate::packet::{push_bits, to_bits};
 use crate::v1model::SwitchRequest;
 use crate::value::{Initial, Value, initial, number_width};
 
-/// The `egress_spec` that drops.
-pub(crate) const DROP: u64 = 511;
+/// Returns the `egress_spec` that drops: all ones, in the width that the program's `v1model.p4` gives it.
+pub(crate) fn drop_spec(program: &Program) -> u64 {
+    let standard = program.structs.values().find(|decl| &*decl.name == "standard_metadata_t");
+    let field = standard.and_then(|decl| decl.fields.iter().find(|field| &*field.name == "egress_spec"));
+    let width = field.and_then(|field| number_width(program, &field.ty)).unwrap_or(9);
+    u64::MAX >> (64 - width.clamp(1, 64))
+}
 
 impl BlockEvaluator<'_> {
     /// Returns an argument as a number.
@@ -59,7 +64,7 @@ impl BlockEvaluator<'_> {
             "mark_to_drop" => match passed.first() {
                 Some(Passed { place: Some(place), value: Some(value) }) => {
                     let mut metadata = value.clone();
-                    self.set_field(&mut metadata, "egress_spec", DROP);
+                    self.set_field(&mut metadata, "egress_spec", drop_spec(self.program));
                     self.set_field(&mut metadata, "mcast_grp", 0);
                     self.write(&place.clone(), metadata)?;
                 }

@@ -9,7 +9,7 @@ use p4::typed::{Annotation, AnnotationBody, Program, Type, VarId};
 use crate::Reference;
 use crate::budget::PacketBudget;
 use crate::evaluator::{BlockEvaluator, Evaluated, Stop, unsupported};
-use crate::externs::DROP;
+use crate::externs::drop_spec;
 use crate::instance::Object;
 use crate::number::Number;
 use crate::packet::{PacketBits, valid_header_bits};
@@ -295,7 +295,7 @@ impl Reference<'_> {
             return Ok(());
         }
         let port = number_of(self.program, &packet.standard, "egress_spec");
-        if port != DROP {
+        if port != drop_spec(self.program) {
             set(self.program, &mut packet.standard, "instance_type", 0);
             self.budget.pass()?;
             work.push_back(Work::Egress(packet, port as u32));
@@ -334,7 +334,7 @@ impl Reference<'_> {
             copy.passes += 1;
             self.mirror(copy, &packet, session, keep, 2, work)?;
         }
-        if number_of(self.program, &packet.standard, "egress_spec") == DROP {
+        if number_of(self.program, &packet.standard, "egress_spec") == drop_spec(self.program) {
             return Ok(());
         }
         self.block(BlockRole::Compute, &mut packet)?;

@@ -77,6 +77,7 @@ pub fn serve(
     };
     let builder_output = *output;
     let builder = p4runtime_server::switch_builder(move |program| {
+        config.check_ports(&program)?;
         let switch = Switch::new(program, config.clone())?;
         builder_output.note_if_interpreted(switch.why_interpreted());
         Ok::<_, v1model::LoadError>(switch)

@@ -9,7 +9,7 @@ use subscribe_p4::ProgramMismatch;
 /// finding that says so, instead of one finding for each table.
 pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
     let before = diagnostics.clone();
-    let parsed = entries_file::parse(map, file, program, v1model::MAX_PORT.into(), diagnostics);
+    let parsed = entries_file::parse(map, file, program, v1model::max_port(program).into(), diagnostics);
     let cause = diagnostics.iter().find_map(|finding| of_another_program(finding, map, file, program));
     if let Some(cause) = cause {
         *diagnostics = before;

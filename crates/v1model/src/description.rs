@@ -10,9 +10,6 @@ use p4::typed::{self, Type};
 
 use crate::{lower_hash, lower_object, lower_packet};
 
-/// The value of `egress_spec` that drops a packet.
-pub const DROP_SPEC: u128 = crate::DROP_PORT as u128;
-
 /// The name of the metadata struct's storage.
 pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
 

@@ -14,4 +14,6 @@ mod switch;
 
 pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
-pub use switch::{CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, MAX_PORT, Switch};
+pub use switch::{
+    CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, MAX_PORT, Switch, WIDEST_PORT, max_port,
+};

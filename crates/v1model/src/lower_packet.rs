@@ -8,7 +8,8 @@ use lower::{Block, BlockParam, ExternArg, ExternCall, Lowering, Store, Val};
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, Type, Value};
 
-use crate::description::{DROP_SITE, DROP_SPEC, part, standard_field};
+use crate::description::{DROP_SITE, part, standard_field};
+use crate::switch::drop_port_of;
 
 /// Returns the scalar value of an argument.
 pub(crate) fn scalar(cx: &Lowering<'_>, arg: &ExternArg) -> Expr {
@@ -16,7 +17,7 @@ pub(crate) fn scalar(cx: &Lowering<'_>, arg: &ExternArg) -> Expr {
 }
 
 /// ```text
-/// mark_to_drop(sm)       sm.egress_spec = 511
+/// mark_to_drop(sm)       sm.egress_spec = 511      // all ones of its width
 ///                        sm.mcast_grp = 0
 ///                        $drop_site = the number of this place
 /// ```
@@ -25,14 +26,15 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
         (Some(lval), Type::Struct(id)) => Some((lval.store.clone(), *id)),
         _ => None,
     });
-    for (field, value) in [("egress_spec", DROP_SPEC), ("mcast_grp", 0)] {
+    for field in ["egress_spec", "mcast_grp"] {
         let found = match &metadata {
             Some((store, id)) => part(cx.program, store, *id, field),
             None => standard_field(cx, field),
         };
         if let Some((store, ty)) = found {
             let width = cx.scalar_width(&ty).unwrap_or(0);
-            cx.assign(&store, Val::Bits(lower::fold::constant(value, width)), &ty);
+            let value = if field == "egress_spec" { drop_port_of(width) } else { 0 };
+            cx.assign(&store, Val::Bits(lower::fold::constant(value.into(), width)), &ty);
         }
     }
     let site = match cx.ir.slot_named(DROP_SITE) {

@@ -79,3 +79,42 @@ fn verdict(path: &Path, folder: &Path) -> Verdict {
     let test = stf::bind(&script, &program, &mut diagnostics).expect("a script that fits");
     oracle::run_script(&typed, &program, &test)
 }
+
+/// The reference takes the width of ports from the program, as the switch does.
+#[test]
+fn wide_ports_agree_with_the_reference() {
+    let architecture = v1model::description::INCLUDES[0].1.replace("bit<9>", "bit<16>");
+    let text = format!(
+        "{architecture}
+         header h_t {{ bit<16> port; }}
+         struct H {{ h_t h; }}
+         struct M {{ }}
+         parser P(packet_in p, out H h, inout M m, inout standard_metadata_t s) {{
+             state start {{ p.extract(h.h); transition accept; }}
+         }}
+         control V(inout H h, inout M m) {{ apply {{ }} }}
+         control I(inout H h, inout M m, inout standard_metadata_t s) {{
+             apply {{ s.egress_spec = h.h.port; if (h.h.port == 3) {{ mark_to_drop(s); }} }}
+         }}
+         control E(inout H h, inout M m, inout standard_metadata_t s) {{
+             apply {{ if (s.egress_port == 4) {{ mark_to_drop(s); }} }}
+         }}
+         control D(packet_out p, in H h) {{ apply {{ p.emit(h.h); }} }}
+         V1Switch(P(), V(), I(), E(), V(), D()) main;"
+    );
+    with_stack(|| {
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let source = Source::without_files("wide.p4", &text);
+        let typed = compiler::check(&source, &V1Model, &mut map, &mut diagnostics).expect("a valid program");
+        let compiled =
+            compiler::compile_checked(&typed, &V1Model, &mut map, &mut diagnostics).expect("a valid program");
+        let program = Arc::new(compiled.ir);
+        let ports = ["01ff", "03e8", "0003", "0004", "ffff"];
+        let script: String = ports.map(|port| format!("packet 0 {port}\nexpect 511\nexpect 1000\n")).concat();
+        let file = map.add("wide.stf", script);
+        let script = stf::parse(&map, file, &mut diagnostics).expect("a script");
+        let test = stf::bind(&script, &program, &mut diagnostics).expect("a script that fits");
+        let verdict = oracle::run_script(&typed, &program, &test);
+        assert!(matches!(verdict, Verdict::Agrees { packets: 5, unspecified: false }), "{verdict:?}");
+    });
+}

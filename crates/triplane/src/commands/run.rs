@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
 /// Parses the ports. Two ports that cannot be opened together are an error before anything is opened.
 fn parse_ports(args: &RunArgs) -> Result<Vec<PortSpec>, Failure> {
     let specs =
-        PortSpec::parse_all(&args.ports, v1model::MAX_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
+        PortSpec::parse_all(&args.ports, v1model::WIDEST_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let program = args.program.as_ref().map(|program| program.program.as_path());
     let inputs = program.into_iter().chain(args.entries.as_deref());
     let conflict = port_conflicts::find_conflict(&specs)
@@ -96,6 +96,7 @@ fn build_switch(
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
+    config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
     let built = progress::with_compile_progress(|| Switch::new(program, config));
     let switch = built.map_err(|error| Failure::Input(error.to_string()))?;
     output.note_if_interpreted(switch.why_interpreted());

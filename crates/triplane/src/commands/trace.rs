@@ -8,21 +8,20 @@ use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::packet_source::PacketSource;
 
-/// Number of v1model's ports; a trace does not ask which of them are connected.
-const PORTS: u32 = v1model::DROP_PORT;
-
 /// Traces.
 pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
-    if args.port >= PORTS {
-        let message = format!("{} is not a port number: ports are numbered 0 to 510", args.port);
-        return Err(Failure::Usage(message));
-    }
     let mut packets = PacketSource::open(&args.packet)?;
     let mut loader = Loader::open(&args.program)?;
     let program = loader.program(output)?;
+    // A trace does not ask which ports are connected.
+    let max_port = u32::from(v1model::max_port(&program));
+    if args.port > max_port {
+        let message = format!("{} is not a port number: ports are numbered 0 to {max_port}", args.port);
+        return Err(Failure::Usage(message));
+    }
     // Packets that are traced are interpreted, so nothing need be compiled.
     let (seed, executor) = (args.seed, Executor::Interpreter);
-    let config = Config { seed, executor, ports: (0..PORTS).map(PortId).collect(), ..Config::default() };
+    let config = Config { seed, executor, ports: (0..=max_port).map(PortId).collect(), ..Config::default() };
     let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
     if let Some(path) = &args.entries {
         loader.apply(path, &mut switch, output)?;

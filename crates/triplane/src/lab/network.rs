@@ -127,7 +127,7 @@ impl Network {
     /// Creates a switch in its initial state.
     pub fn switch(&self, at: usize, seed: u64) -> Switch {
         let Ready { program, image, config, entries, .. } = &self.switches[&at];
-        let make = || Image::new(Arc::clone(program), config.executor, config.drop_port);
+        let make = || Image::new(Arc::clone(program), config.executor);
         let image = image.get_or_init(|| make().expect("the program was tried before"));
         let switch = Switch::from_image(image, self.config(at, seed)).expect("its ports were tried before");
         let mut switch = self.wired(at, switch);

@@ -18,6 +18,7 @@ mod market;
 mod market_live;
 mod modules;
 mod offline;
+mod real_programs;
 mod state;
 mod stf;
 mod subscribe;

@@ -1,12 +1,18 @@
 //! Defines the configuration of a switch.
 
+use ir::Program;
 use switch::PortId;
 
-/// The port that means "drop" where `egress_spec` has nine bits.
+use super::layout::LoadError;
+
+/// The port that means "drop" where ports have nine bits, as in the shipped `v1model.p4`.
 pub const DROP_PORT: u32 = 511;
 
-/// Maximum number of a port that packets can leave through.
+/// Maximum number of a port that packets can leave through where ports have nine bits.
 pub const MAX_PORT: u16 = (DROP_PORT - 1) as u16;
+
+/// Maximum number of a port of any switch. A program may declare ports of more than nine bits in its own `v1model.p4`.
+pub const WIDEST_PORT: u16 = u16::MAX - 1;
 
 /// The default port to the control plane.
 pub const CPU_PORT: u32 = 510;
@@ -19,8 +25,6 @@ pub struct Config {
     /// The port whose packets become [`switch::Notification::PacketIn`], and on which packets from the control plane
     /// arrive; `None` for none.
     pub cpu_port: Option<PortId>,
-    /// The `egress_spec` that drops.
-    pub drop_port: u32,
     /// Seed of the program's random numbers.
     pub seed: u64,
     /// Frames shorter than this many bytes are dropped.
@@ -56,7 +60,6 @@ impl Default for Config {
         Config {
             ports: Vec::new(),
             cpu_port: Some(PortId(CPU_PORT)),
-            drop_port: DROP_PORT,
             seed: 0,
             min_frame: 1,
             max_frame: 10_240,
@@ -68,7 +71,30 @@ impl Default for Config {
     }
 }
 
+/// Returns the port that means "drop" in a program whose ports have `width` bits: all ones.
+pub(crate) fn drop_port_of(width: u32) -> u32 {
+    u32::MAX >> (32 - width.clamp(1, 32))
+}
+
+/// Returns the largest port number in a program, which is less than the port that means "drop".
+pub fn max_port(program: &Program) -> u16 {
+    let width = program.slot_named("standard_metadata.egress_spec").map_or(9, |slot| program.slots[slot].width);
+    u16::try_from(drop_port_of(width) - 1).unwrap_or(u16::MAX).min(WIDEST_PORT)
+}
+
 impl Config {
+    /// Checks that a program can name the ports.
+    ///
+    /// # Errors
+    /// [`LoadError::PortWidth`] with the first port that it cannot name.
+    pub fn check_ports(&self, program: &Program) -> Result<(), LoadError> {
+        let max = max_port(program);
+        match self.ports.iter().find(|port| port.0 > max.into()) {
+            Some(port) => Err(LoadError::PortWidth { port: port.0, max }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns a configuration with the ports `0..count`.
     pub fn with_ports(count: u32) -> Self {
         Config { ports: (0..count).map(PortId).collect(), ..Config::default() }

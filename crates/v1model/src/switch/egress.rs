@@ -55,7 +55,7 @@ impl Switch {
         if let Some((session, keep)) = asked.clone {
             self.clone_as_it_is(&packet, session, keep, now, recorder);
         }
-        if packet.state.number(standard.egress_spec) == u64::from(self.config.drop_port) {
+        if packet.state.number(standard.egress_spec) == u64::from(self.layout.drop_port) {
             return self.drop_by_program(packet, DropReason::EgressProgram, recorder);
         }
         let blocks = self.layout.blocks;
@@ -89,7 +89,7 @@ impl Switch {
         state.set(standard.deq_qdepth, leaving.depth as u64);
         state.set_slot_to(standard.egress_port, u64::from(leaving.port.0));
         // The choices of ingress have been carried out; only egress can drop the packet now.
-        state.set_slot_to(standard.egress_spec, u64::from(self.config.drop_port == 0));
+        state.set_slot_to(standard.egress_spec, u64::from(self.layout.drop_port == 0));
         state.set(standard.drop_site, 0);
     }
 

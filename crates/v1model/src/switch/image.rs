@@ -18,41 +18,39 @@ pub struct Image {
     /// The reason why there is no machine code although the interpreter was not requested.
     pub(super) unfit: Option<Arc<str>>,
     executor: Executor,
-    drop_port: u32,
 }
 
 impl Image {
-    /// Prepares a program for switches with this executor and drop port.
+    /// Prepares a program for switches with this executor.
     ///
     /// # Errors
     /// If the program is not a v1model program, or the executor refuses it.
-    pub fn new(program: Arc<Program>, executor: Executor, drop_port: u32) -> Result<Image, LoadError> {
-        Self::make(program, executor, drop_port, None)
+    pub fn new(program: Arc<Program>, executor: Executor) -> Result<Image, LoadError> {
+        Self::make(program, executor, None)
     }
 
     pub(super) fn make(
         program: Arc<Program>,
         executor: Executor,
-        drop_port: u32,
         probe: Option<jit::Probe>,
     ) -> Result<Image, LoadError> {
         let layout = Layout::new(&program)?;
         let (machine, unfit) = match executor {
             Executor::Interpreter => (None, None),
             Executor::Jit => {
-                let made = Machine::new(&program, &layout, drop_port, probe);
+                let made = Machine::new(&program, &layout, probe);
                 (Some(made.map_err(|unsupported| LoadError::Program(unsupported.to_string()))?), None)
             }
-            Executor::Auto => match Machine::new(&program, &layout, drop_port, probe) {
+            Executor::Auto => match Machine::new(&program, &layout, probe) {
                 Ok(machine) => (Some(machine), None),
                 Err(unsupported) => (None, Some(unsupported.to_string().into())),
             },
         };
-        Ok(Image { program, layout, machine: machine.map(Arc::new), unfit, executor, drop_port })
+        Ok(Image { program, layout, machine: machine.map(Arc::new), unfit, executor })
     }
 
     /// Whether the image was made for this configuration.
     pub(super) fn suits(&self, config: &Config) -> bool {
-        (self.executor, self.drop_port) == (config.executor, config.drop_port)
+        self.executor == config.executor
     }
 }

@@ -315,7 +315,7 @@ impl Switch {
         let standard = self.layout.standard;
         let is_plain = !lent.has_requests() && standard.mcast_grp.is_none_or(|slot| lent.number(slot) == 0);
         let spec = lent.number(standard.egress_spec) as u32;
-        if is_plain && spec == self.config.drop_port {
+        if is_plain && spec == self.layout.drop_port {
             return Some(self.dropped_by_program(lent, DropReason::IngressProgram));
         }
         if is_plain && self.queues.is_open(PortId(spec), self.priority(lent)) {

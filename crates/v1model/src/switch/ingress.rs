@@ -127,7 +127,7 @@ impl Switch {
             return self.multicast(packet, group, now, recorder);
         }
         let port = packet.state.number(standard.egress_spec) as u32;
-        if port == self.config.drop_port {
+        if port == self.layout.drop_port {
             return self.drop_by_program(packet, DropReason::IngressProgram, recorder);
         }
         packet.state.set(standard.instance_type, Instance::Normal as u64);

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use ir::{BodyId, Expr, LValue, LocId, Op, Program, SlotId, SlotKind};
 
+use super::config::drop_port_of;
+
 /// An error from building a switch for a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
@@ -19,6 +21,17 @@ pub enum LoadError {
     /// A port number is given twice or is out of range.
     #[error("port {0} is given twice, or above 65535")]
     Port(u32),
+    /// The program's ports are too narrow for a port of the switch.
+    #[error("the switch has port {port}, and the program's ports are numbered 0 to {max}")]
+    PortWidth {
+        /// The port.
+        port: u32,
+        /// The largest port number of the program.
+        max: u16,
+    },
+    /// The program's ports are wider than those of any switch.
+    #[error("`standard_metadata.egress_spec` has {0} bits; ports have at most 32")]
+    WidePort(u32),
     /// The executor refuses the program.
     #[error("{0}")]
     Program(String),
@@ -92,6 +105,8 @@ pub(super) struct Layout {
     pub headers: Vec<ir::HeaderId>,
     /// The number of `error.NoError`.
     pub no_error: u32,
+    /// The `egress_spec` that drops.
+    pub drop_port: u32,
 }
 
 impl Layout {
@@ -129,6 +144,10 @@ impl Layout {
             priority: field("priority"),
             drop_site: by_name.get("$drop_site").copied(),
         };
+        let port_width = program.slots[standard.egress_spec].width;
+        if port_width > 32 {
+            return Err(LoadError::WidePort(port_width));
+        }
         let is_counter = |id: SlotId| program.stacks.values().any(|stack| stack.next == id);
         let metadata = program.slots.iter().filter(|(id, slot)| slot.kind == SlotKind::Metadata && !is_counter(*id));
         let headers = program.headers.iter().filter(|(_, header)| !header.local);
@@ -137,6 +156,7 @@ impl Layout {
             standard,
             metadata: metadata.map(|(id, _)| id).collect(),
             headers: headers.map(|(id, _)| id).collect(),
+            drop_port: drop_port_of(port_width),
             no_error: program.errors.iter().position(|name| name == "NoError").map_or(u32::MAX, |at| at as u32),
         })
     }

@@ -46,7 +46,8 @@ use switch::{
     Notification, PortId, Ports, Registry, Time,
 };
 
-pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT};
+pub(crate) use config::drop_port_of;
+pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, max_port};
 pub use image::Image;
 pub use layout::LoadError;
 
@@ -97,7 +98,7 @@ impl Switch {
     /// # Errors
     /// If the program is not a v1model program, or a port number is invalid.
     pub fn new(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
-        Self::from_image(&Image::new(program, config.executor, config.drop_port)?, config)
+        Self::from_image(&Image::new(program, config.executor)?, config)
     }
 
     /// Builds a switch whose machine code calls `probe` at the end of each part, for measurements.
@@ -105,7 +106,7 @@ impl Switch {
     /// # Errors
     /// As [`Switch::new`].
     pub fn probed(program: Arc<Program>, config: Config, probe: jit::Probe) -> Result<Switch, LoadError> {
-        Self::from_image(&Image::make(program, config.executor, config.drop_port, Some(probe))?, config)
+        Self::from_image(&Image::make(program, config.executor, Some(probe))?, config)
     }
 
     /// Builds a switch from a prepared program. Switches of one image share its machine code.
@@ -114,9 +115,9 @@ impl Switch {
     /// If a port number is invalid.
     ///
     /// # Panics
-    /// If the image was made for another executor or drop port.
+    /// If the image was made for another executor.
     pub fn from_image(image: &Image, config: Config) -> Result<Switch, LoadError> {
-        assert!(image.suits(&config), "an image is for one executor and drop port");
+        assert!(image.suits(&config), "an image is for one executor");
         let Image { program, layout, machine, unfit, .. } = image.clone();
         let mut registry = Registry::default();
         let mut ids = config.ports.clone();

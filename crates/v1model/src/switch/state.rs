@@ -204,10 +204,9 @@ impl Machine {
     pub fn new(
         program: &Arc<Program>,
         layout: &Layout,
-        drop_port: u32,
         probe: Option<Probe>,
     ) -> Result<Machine, Unsupported> {
-        let (blocks, standard) = (layout.blocks, layout.standard);
+        let (blocks, standard, drop_port) = (layout.blocks, layout.standard, layout.drop_port);
         let mut parse = vec![Step::Run(blocks.parser)];
         parse.extend(standard.parser_error.map(Step::ErrorTo));
         parse.push(Step::Measure);

@@ -123,7 +123,7 @@ fn measure(
 /// The switch to run between the interfaces, with its entries.
 fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Switch, Failure> {
     let specs =
-        PortSpec::parse_all(&args.ports, v1model::MAX_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
+        PortSpec::parse_all(&args.ports, v1model::WIDEST_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut loader = Loader::open(program)?;
     let config = Config {
         ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
@@ -132,6 +132,7 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
         ..Config::default()
     };
     let program = loader.program(output)?;
+    config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
     let made = progress::with_compile_progress(|| Switch::new(program, config));
     let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
     if let Some(path) = &args.entries {
@@ -142,7 +143,7 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
 
 /// Runs the switch on its ports, in a thread of its own.
 fn start(switch: Switch, ports: &[String], output: &Output) -> Result<RunHandle<Switch>, Failure> {
-    let specs = PortSpec::parse_all(ports, v1model::MAX_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
+    let specs = PortSpec::parse_all(ports, v1model::WIDEST_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let mut ports = Vec::new();
     for (spec, driver) in specs.iter().zip(PortSpec::open_all(&specs)?) {
         if let Some(note) = driver.note() {

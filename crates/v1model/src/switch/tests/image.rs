@@ -14,7 +14,7 @@ fn switches_of_one_image_share_its_code_and_no_state() {
     let program = Arc::clone(router(|text| text).program());
     for executor in [Executor::Interpreter, Executor::Jit] {
         let config = Config { executor, ..Config::with_ports(4) };
-        let image = Image::new(Arc::clone(&program), executor, config.drop_port).expect("the router is for the switch");
+        let image = Image::new(Arc::clone(&program), executor).expect("the router is for the switch");
         // Each switch of the image is compared to one built by itself.
         let pair = || Pair {
             handed: Switch::new(Arc::clone(&program), config.clone()).expect("the router fits the switch"),
@@ -42,8 +42,9 @@ fn switches_of_one_image_share_its_code_and_no_state() {
 }
 
 #[test]
-#[should_panic(expected = "an image is for one executor and drop port")]
+#[should_panic(expected = "an image is for one executor")]
 fn an_image_is_for_what_it_was_made_for() {
-    let image = Image::new(Arc::clone(router(|text| text).program()), Executor::Auto, 1).expect("the router is fit");
-    _ = Switch::from_image(&image, Config::with_ports(4));
+    let program = Arc::clone(router(|text| text).program());
+    let image = Image::new(program, Executor::Interpreter).expect("the router is fit");
+    _ = Switch::from_image(&image, Config { executor: Executor::Jit, ..Config::with_ports(4) });
 }
