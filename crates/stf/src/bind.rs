@@ -1,14 +1,13 @@
 //! Binds a script to a program: names become ids, numbers become values of the right width. Handles, which the
 //! switch counts from 0, are predicted here.
 
+mod call;
 mod lookup;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bits::Bits;
-use diagnostics::names::nearest;
 use diagnostics::{Diagnostic, Diagnostics, Span};
-use engine::{ActionCall, ActionSpec, GroupMember, MeterConfig, TableEntry};
+use engine::{ActionSpec, GroupMember, MeterConfig, TableEntry};
 use ir::{ActionId, KeyValue, MatchKind, ProfileId, Program, TableId};
 
 use crate::keys::unmentioned;
@@ -16,12 +15,22 @@ use crate::plan::{EntryRef, Op, Test};
 use crate::script::{ActionCallText, CommandKind, ElementRef, EntryTarget, MeterRate, Script, Word, WrittenValue};
 use lookup::find_key;
 
+/// The largest port that every test has. Larger ones, which a program with wide ports has, exist if the script names
+/// them.
+const MAX_CONNECTED: u32 = v1model::DROP_PORT - 1;
+
 /// Binds a script to the program under test. Returns `None` after an error; all errors are in `diagnostics` then.
 pub fn bind(script: &Script, program: &Program, diagnostics: &mut Diagnostics) -> Option<Test> {
     let before = diagnostics.error_count();
     let mut binder =
         Binder { program, diagnostics, entries: Vec::new(), ids: BTreeMap::new(), handles: BTreeMap::new() };
-    let mut test = Test { ops: Vec::new(), ports: BTreeSet::new(), strict: false };
+    let max_port = u32::from(v1model::max_port(program));
+    for (_, span) in script.ports.iter().filter(|(port, _)| *port > max_port) {
+        let message = format!("ports are numbered 0 to {max_port}");
+        binder.diagnostics.push(Diagnostic::error("stf-value", *span, message));
+    }
+    let connected = (0..=max_port.min(MAX_CONNECTED)).chain(script.ports.iter().map(|(port, _)| *port)).collect();
+    let mut test = Test { ops: Vec::new(), connected, ports: BTreeSet::new(), strict: false };
     for command in &script.commands {
         match &command.kind {
             CommandKind::Packet { port, .. } | CommandKind::Expect { port, .. } => {
@@ -44,7 +53,7 @@ struct Binder<'a> {
     entries: Vec<EntryRef>,
     /// The entries that have a name.
     ids: BTreeMap<String, EntryRef>,
-    /// Number of members and groups of each profile so far.
+    /// The next numbers of members and groups of each profile.
     handles: BTreeMap<ProfileId, (u32, u32)>,
 }
 
@@ -114,12 +123,12 @@ impl Binder<'_> {
                     None => Op::MeterSetAll(meter, config),
                 }
             }
-            CommandKind::MemberCreate { profile, call } => return self.member_create(profile, call),
-            CommandKind::MemberGroupCreate { profile } => {
+            CommandKind::MemberCreate { profile, member, call } => return self.member_create(profile, *member, call),
+            CommandKind::MemberGroupCreate { profile, group, members } => {
                 let profile = self.profile(profile)?;
                 let (_, groups) = self.handles.entry(profile).or_default();
-                *groups += 1;
-                Op::MemberGroupCreate(profile, *groups - 1)
+                let members = members.iter().map(|member| GroupMember { member: *member, weight: 1, watch_port: None });
+                Op::MemberGroupCreate(profile, number(groups, *group), members.collect())
             }
             CommandKind::MemberJoin { profile, member, group, weight, watch_port } => {
                 let member = GroupMember { member: *member, weight: *weight, watch_port: *watch_port };
@@ -161,7 +170,7 @@ impl Binder<'_> {
         Some(Op::TimeoutSet { entry, ns: ms.saturating_mul(1_000_000) })
     }
 
-    fn member_create(&mut self, profile: &Word, call: &ActionCallText) -> Option<Op> {
+    fn member_create(&mut self, profile: &Word, member: Option<u32>, call: &ActionCallText) -> Option<Op> {
         let program = self.program;
         let profile = self.profile(profile)?;
         let mut actions = Vec::new();
@@ -173,8 +182,7 @@ impl Binder<'_> {
         actions.dedup();
         let call = self.call(call, &actions, &program.profiles[profile].name)?;
         let (members, _) = self.handles.entry(profile).or_default();
-        *members += 1;
-        Some(Op::MemberCreate(profile, *members - 1, call))
+        Some(Op::MemberCreate(profile, number(members, member), call))
     }
 
     fn value_set_add(&mut self, name: &Word, values: &[WrittenValue]) -> Option<Op> {
@@ -190,36 +198,6 @@ impl Binder<'_> {
 
     fn actions_of(&self, table: TableId) -> Vec<ActionId> {
         self.program.tables[table].actions.iter().map(|action| action.action).collect()
-    }
-
-    fn call(&mut self, call: &ActionCallText, actions: &[ActionId], owner: &str) -> Option<ActionCall> {
-        let program = self.program;
-        let all: Vec<_> = actions.iter().map(|id| (*id, program.actions[*id].name.as_str())).collect();
-        let id = self.find_in(&call.action, "action", Some(owner), &all)?;
-        let action = &program.actions[id];
-        let mut args: Vec<Option<Bits>> = vec![None; action.params.len()];
-        for (name, value) in &call.args {
-            let params: Vec<_> =
-                action.params.iter().enumerate().map(|(at, param)| (at, param.name.as_str())).collect();
-            let Some((at, _)) = params.iter().find(|(_, param)| *param == name.text) else {
-                let message = format!("`{}` has no parameter `{}`", action.name, name.text);
-                let near = nearest(&name.text, params.iter().map(|(_, name)| *name));
-                let diagnostic = Diagnostic::error("stf-unknown", name.span, message);
-                self.diagnostics.push(match near {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic,
-                });
-                return None;
-            };
-            args[*at] = Some(self.value(value, program.slots[action.params[*at].slot].width)?);
-        }
-        for (param, arg) in action.params.iter().zip(&args) {
-            if arg.is_none() {
-                let message = format!("`{}` requires a value for `{}`", action.name, param.name);
-                return self.error("stf-value", call.action.span, message);
-            }
-        }
-        Some(ActionCall { action: id, args: args.into_iter().flatten().collect() })
     }
 
     fn entry(
@@ -276,6 +254,13 @@ impl Binder<'_> {
         let entry = TableEntry { keys: values, priority, action, metadata: Vec::new(), idle_timeout_ns: 0 };
         Some(Op::Insert { table: id, entry })
     }
+}
+
+/// Returns the number that a script gives a member or group, or the next one.
+fn number(next: &mut u32, given: Option<u32>) -> u32 {
+    let number = given.unwrap_or(*next);
+    *next = (*next).max(number.saturating_add(1));
+    number
 }
 
 fn meter_config(rates: &[MeterRate; 2]) -> MeterConfig {

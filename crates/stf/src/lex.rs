@@ -8,6 +8,8 @@ use crate::script::Word;
 pub(crate) struct TokenLine {
     tokens: Vec<Word>,
     at: usize,
+    /// The ports that were read so far.
+    pub(crate) ports: Vec<(u32, Span)>,
     /// The empty span after the last token.
     pub(crate) end: Span,
 }
@@ -54,7 +56,7 @@ impl TokenLine {
             }
             end = at;
         }
-        TokenLine { tokens, at: 0, end: span(end, end) }
+        TokenLine { tokens, at: 0, ports: Vec::new(), end: span(end, end) }
     }
 
     /// Returns the next token without consuming it.

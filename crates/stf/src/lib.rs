@@ -22,6 +22,7 @@
 //! | `expect PORT` | some packet leaves by the port |
 //! | `no_packet` | no packet leaves by any port except those expected |
 //! | `add TABLE [PRIORITY] KEY:VALUE... ACTION(ARG:VALUE, ...) [= ID]` | an entry |
+//! | `add TABLE ... ACTION(VALUE, ...)` | the same, with the values in the order of the parameters |
 //! | `setdefault TABLE ACTION(...)` | sets the default action |
 //! | `remove all`, `remove ID` | removes entries that the script added |
 //! | `check_counter NAME(INDEX or ID) [packets or bytes == N]` | checks a counter (`!=`, `<`, `<=`, `>`, `>=` too) |
@@ -60,6 +61,8 @@
 //! | `check_digest NAME VALUE...` | checks that the oldest unchecked digest has these values |
 //! | `check_idle [ID...]` | checks that since the last `check_idle` exactly these entries were reported as idle |
 //! | `table_set_timeout ID MS` | sets an idle timeout in milliseconds, checked once per second |
+//! | `member PROFILE ID ACTION [ARG=VALUE...]`, `group PROFILE ID MEMBER...` | a member, a group with this number |
+//! | `add TABLE ... member=ID`, `add TABLE ... group=ID` | an entry with a member or a group |
 //! | `act_prof_create_member PROFILE ACTION(...)` | a member, numbered from 0 |
 //! | `act_prof_create_group PROFILE` | a group, numbered from 0 |
 //! | `act_prof_add_member_to_group PROFILE MEMBER GROUP [weight:N]` | adds a member to a group |
@@ -77,7 +80,8 @@
 //! Port 510 is the CPU port: a packet on it is one that the control plane sends, and `expect 510` is for packets to the
 //! control plane. Both have the controller header as the program reads and writes it.
 //!
-//! Values of `range` keys are written `LOW..HIGH`, and a ternary value may be written `VALUE&&&MASK`.
+//! Values of `range` keys are written `LOW..HIGH`, a ternary value may be written `VALUE&&&MASK`, and IPv4 addresses
+//! are numbers. `ARG=VALUE` is `ARG:VALUE`, and commas between arguments may be left out.
 
 mod bind;
 mod data;

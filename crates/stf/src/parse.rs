@@ -28,14 +28,17 @@ pub fn parse(map: &SourceMap, file: FileId, diagnostics: &mut Diagnostics) -> Op
         }
         let span = line.span();
         match command(&mut line) {
-            Ok(kind) => script.commands.push(Command { span, kind }),
+            Ok(kind) => {
+                script.ports.append(&mut line.ports);
+                script.commands.push(Command { span, kind });
+            }
             Err(diagnostic) => diagnostics.push(*diagnostic),
         }
     }
     (diagnostics.error_count() == before).then_some(script)
 }
 
-const COMMANDS: [&str; 42] = [
+const COMMANDS: [&str; 44] = [
     "packet",
     "expect",
     "no_packet",
@@ -64,6 +67,8 @@ const COMMANDS: [&str; 42] = [
     "meter_get_rates",
     "meter_set_rates",
     "meter_array_set_rates",
+    "member",
+    "group",
     "act_prof_create_member",
     "act_prof_create_group",
     "act_prof_add_member_to_group",
@@ -166,10 +171,26 @@ fn object_command(verb: &str, line: &mut TokenLine) -> LineResult<Option<Command
         "meter_array_set_rates" => {
             CommandKind::MeterSet { name: name(line, "a meter")?, index: None, rates: [rate(line)?, rate(line)?] }
         }
-        "act_prof_create_member" => {
-            CommandKind::MemberCreate { profile: name(line, "an action profile")?, call: call(line)? }
-        }
-        "act_prof_create_group" => CommandKind::MemberGroupCreate { profile: name(line, "an action profile")? },
+        "act_prof_create_member" => CommandKind::MemberCreate {
+            profile: name(line, "an action profile")?,
+            member: None,
+            call: bare_call(line)?,
+        },
+        "act_prof_create_group" => CommandKind::MemberGroupCreate {
+            profile: name(line, "an action profile")?,
+            group: None,
+            members: Vec::new(),
+        },
+        "member" => CommandKind::MemberCreate {
+            profile: name(line, "an action profile")?,
+            member: Some(small(line, "a member")?),
+            call: bare_call(line)?,
+        },
+        "group" => CommandKind::MemberGroupCreate {
+            profile: name(line, "an action profile")?,
+            group: Some(small(line, "a group")?),
+            members: many(line, |line| small(line, "a member"))?,
+        },
         "act_prof_add_member_to_group" => member_join(line)?,
         "table_set_timeout" => {
             CommandKind::TimeoutSet { entry: name(line, "an entry")?, ms: small(line, "a number of milliseconds")? }
@@ -271,7 +292,7 @@ fn add(line: &mut TokenLine, indirect: Option<fn(u32) -> EntryTarget>) -> LineRe
     }
     let target = match indirect {
         Some(target) => target(small(line, "a handle")?),
-        None => EntryTarget::Action(call(line)?),
+        None => target(line)?,
     };
     let id = if line.take("=") { Some(name(line, "the entry")?) } else { None };
     Ok(CommandKind::Add { table, priority, keys, target, id })
@@ -316,19 +337,59 @@ fn crc(line: &mut TokenLine, width: u32) -> LineResult<CommandKind> {
     Ok(CommandKind::CrcSet(CrcParams { width, polynomial, init, reflect_in, reflect_out, xor_out }))
 }
 
+/// `ACTION(...)`, `member=ID` or `group=ID`
+fn target(line: &mut TokenLine) -> LineResult<EntryTarget> {
+    let is_given = line.peek_at(1).is_some_and(|word| word.text == "=");
+    let make: fn(u32) -> EntryTarget = match line.peek().map(|word| word.text.as_str()) {
+        Some("member") if is_given => EntryTarget::Member,
+        Some("group") if is_given => EntryTarget::Group,
+        _ => return Ok(EntryTarget::Action(call(line)?)),
+    };
+    let what = word(line, "`member` or `group`")?.text;
+    line.take("=");
+    Ok(make(small(line, &format!("a {what}"))?))
+}
+
+/// `ACTION(ARGUMENT, ...)`
 fn call(line: &mut TokenLine) -> LineResult<ActionCallText> {
     let action = name(line, "an action")?;
     expect_sign(line, "(", "the action's arguments, or `()`")?;
-    let mut args = Vec::new();
-    while !line.take(")") {
-        if !args.is_empty() {
-            expect_sign(line, ",", "`,` or `)`")?;
-        }
-        let param = name(line, "a parameter")?;
-        expect_sign(line, ":", "`:` and the argument")?;
-        args.push((param, value(line)?));
-    }
+    let args = arguments(line, |line| line.take(")"))?;
     Ok(ActionCallText { action, args })
+}
+
+/// `ACTION(ARGUMENT, ...)`, or the same without parentheses up to the end of the line.
+fn bare_call(line: &mut TokenLine) -> LineResult<ActionCallText> {
+    if line.peek_at(1).is_some_and(|word| word.text == "(") {
+        return call(line);
+    }
+    let action = name(line, "an action")?;
+    let args = arguments(line, |line| line.peek().is_none())?;
+    Ok(ActionCallText { action, args })
+}
+
+/// Parses arguments until `ended`: values in the order of the parameters, then `param:value` or `param=value`. Commas
+/// between them may be left out.
+fn arguments(
+    line: &mut TokenLine,
+    mut ended: impl FnMut(&mut TokenLine) -> bool,
+) -> LineResult<Vec<(Option<Word>, Word)>> {
+    let mut args: Vec<(Option<Word>, Word)> = Vec::new();
+    while !ended(line) {
+        if !args.is_empty() {
+            line.take(",");
+        }
+        if line.peek_at(1).is_some_and(|word| matches!(word.text.as_str(), ":" | "=")) {
+            let param = name(line, "a parameter")?;
+            line.next();
+            args.push((Some(param), value(line)?));
+        } else if args.last().is_some_and(|(param, _)| param.is_some()) {
+            return Err(wrong(line.here(), "an argument without a name cannot follow one with a name"));
+        } else {
+            args.push((None, value(line)?));
+        }
+    }
+    Ok(args)
 }
 
 /// `name(index)`

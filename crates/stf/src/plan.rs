@@ -15,7 +15,9 @@ use crate::script::{NodeTargets, Relation};
 pub struct Test {
     /// Operations in the script's order, with the spans of their commands.
     pub(crate) ops: Vec<(Span, Op)>,
-    /// The ports that the script names.
+    /// The ports of the switch.
+    pub(crate) connected: BTreeSet<u32>,
+    /// The ports of the script's packets and expectations.
     pub(crate) ports: BTreeSet<u32>,
     /// Whether packets by other ports matter too.
     pub(crate) strict: bool,
@@ -129,7 +131,7 @@ pub enum Op {
     MeterSet(Cell<MeterId>, MeterConfig),
     MeterSetAll(MeterId, MeterConfig),
     MemberCreate(ProfileId, u32, ActionCall),
-    MemberGroupCreate(ProfileId, u32),
+    MemberGroupCreate(ProfileId, u32, Vec<GroupMember>),
     MemberJoin {
         profile: ProfileId,
         group: u32,

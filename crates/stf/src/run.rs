@@ -70,7 +70,7 @@ impl Test {
     /// # Panics
     /// If `program` is not the one that the test was bound to.
     pub fn run(&self, program: &Arc<Program>, options: &RunOptions) -> Result<Report, LoadError> {
-        let ports = (0..v1model::DROP_PORT).map(PortId).collect();
+        let ports = self.connected.iter().copied().map(PortId).collect();
         let config = Config { ports, seed: options.seed, min_frame: 0, ..Config::default() };
         let mut run = TestRun {
             switch: Switch::new(program.clone(), config)?,
@@ -211,7 +211,9 @@ impl TestRun<'_> {
             },
             Op::MeterSetAll(meter, config) => refused(objects.configure_meters(*meter, Some(*config))),
             Op::MemberCreate(profile, id, call) => refused(objects.insert_member(*profile, *id, call.clone())),
-            Op::MemberGroupCreate(profile, id) => refused(objects.insert_group(*profile, *id, Vec::new(), 0)),
+            Op::MemberGroupCreate(profile, id, members) => {
+                refused(objects.insert_group(*profile, *id, members.clone(), 0))
+            }
             Op::MemberJoin { profile, group, member } => {
                 let members = objects.group(*profile, *group).ok_or(CommandRefusal::NoGroup(*group))?;
                 let mut members = members.to_vec();

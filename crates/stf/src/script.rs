@@ -10,6 +10,8 @@ use crate::data::PacketPattern;
 pub struct Script {
     /// Commands in the file's order.
     pub(crate) commands: Vec<Command>,
+    /// The ports that the commands name.
+    pub(crate) ports: Vec<(u32, Span)>,
 }
 
 impl Script {
@@ -61,11 +63,12 @@ impl WrittenValue {
     }
 }
 
-/// `name(arg:value, ...)`
+/// `name(param:value, ...)`, or `name(value, ...)` in the order of the parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct ActionCallText {
     pub(crate) action: Word,
-    pub(crate) args: Vec<(Word, Word)>,
+    /// Arguments with their parameters, if they are named.
+    pub(crate) args: Vec<(Option<Word>, Word)>,
 }
 
 /// The action of an entry.
@@ -261,10 +264,15 @@ pub(crate) enum CommandKind {
     },
     MemberCreate {
         profile: Word,
+        /// The member's number; the next one without.
+        member: Option<u32>,
         call: ActionCallText,
     },
     MemberGroupCreate {
         profile: Word,
+        /// The group's number; the next one without.
+        group: Option<u32>,
+        members: Vec<u32>,
     },
     MemberJoin {
         profile: Word,

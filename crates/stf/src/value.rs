@@ -1,5 +1,7 @@
 //! Parses numbers of scripts, with a width in bits.
 
+use std::net::Ipv4Addr;
+
 use bits::Bits;
 use num_bigint::{BigInt, BigUint};
 use num_traits::Num;
@@ -17,8 +19,13 @@ pub(crate) fn digits(text: &str) -> (u32, u32, &str) {
     }
 }
 
-/// Parses a value of `width` bits; a negative one is in two's complement. The error is a message.
+/// Parses a value of `width` bits; a negative one is in two's complement. An IPv4 address (`10.0.0.1`) is a number of
+/// 32 bits. The error is a message.
 pub(crate) fn read(text: &str, width: u32) -> Result<Bits, String> {
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return read(&u32::from(address).to_string(), width)
+            .map_err(|_| format!("{text} does not fit in {width} bits"));
+    }
     let (negative, number) = match text.strip_prefix('-') {
         Some(number) => (true, number),
         None => (false, text),

@@ -37,12 +37,11 @@ pub(super) fn small<T: TryFrom<u64>>(line: &mut TokenLine, what: &str) -> LineRe
     fits.ok_or_else(|| wrong(word.span, format!("`{}` is not {what}", shown(&word.text))))
 }
 
+/// Parses a port number, which is checked when the script is bound to a program.
 pub(super) fn port(line: &mut TokenLine) -> LineResult<u32> {
     let span = line.here();
     let port = small(line, "a port number")?;
-    if port >= v1model::DROP_PORT {
-        return Err(wrong(span, format!("ports are numbered 0 to {}", v1model::DROP_PORT - 1)));
-    }
+    line.ports.push((port, span));
     Ok(port)
 }
 

@@ -61,8 +61,11 @@ impl TestRun<'_> {
             }
             Op::QueueRate { pps, port, queue } => {
                 let rate = (*pps > 0).then_some(*pps);
-                let ports = port.map_or(0..v1model::DROP_PORT, |port| port..port + 1);
-                ports.for_each(|port| self.switch.set_queue_rate(PortId(port), *queue, rate));
+                let ports: Vec<PortId> = match port {
+                    Some(port) => vec![PortId(*port)],
+                    None => self.switch.ports().ids().collect(),
+                };
+                ports.into_iter().for_each(|port| self.switch.set_queue_rate(port, *queue, rate));
             }
             Op::QueueDepth { packets, port, queue } => match port {
                 Some(port) => self.switch.set_queue_depth(PortId(*port), *queue, *packets),

@@ -4,3 +4,4 @@ mod files;
 mod mutations;
 mod reports;
 mod support;
+mod wide_ports;
