@@ -97,14 +97,12 @@ impl<'p> BlockEvaluator<'p> {
         result
     }
 
-    /// Returns the index of an error of `core.p4`; 0 (`NoError`) if the program does not declare it.
-    pub(crate) fn error_named(&self, name: &str) -> usize {
-        self.program.errors.iter().position(|known| &**known == name).unwrap_or(0)
-    }
-
-    /// Returns the [`Stop`] for a parser error of `core.p4`.
+    /// Returns the [`Stop`] for a parser error of `core.p4`. A program whose own `core.p4` lacks it is not modelled.
     pub(crate) fn reject(&self, name: &str) -> Stop {
-        Stop::Reject(self.error_named(name))
+        match self.program.errors.iter().position(|known| &**known == name) {
+            Some(error) => Stop::Reject(error),
+            None => unsupported(&format!("`error.{name}`, which the program does not declare")),
+        }
     }
 
     /// Runs code inside an instance, whose constructor parameters are bound.

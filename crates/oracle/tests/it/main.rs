@@ -1,5 +1,6 @@
 //! The reference evaluator against the switch: generated programs, and the project's packet tests.
 
+mod errors;
 mod limits;
 
 use std::path::{Path, PathBuf};
