@@ -4,7 +4,7 @@ use diagnostics::Diagnostic;
 
 use super::names::Meaning;
 use super::recover::ListContext;
-use super::{ParseResult, Skip, SourceParser};
+use super::{ParseResult, Skip, SourceParser, misspelled};
 use crate::ast::{
     Annotations, Decl, DeclKind, Direction, Expr, Field, FunctionProto, Ident, InstanceDecl, Method, Param, Program,
     StructKind, TypeRef, TypeRefKind,
@@ -76,6 +76,7 @@ impl SourceParser<'_> {
     pub(super) fn declaration(&mut self, made: &mut Vec<Decl>) -> ParseResult<()> {
         let annotations = self.annotations()?;
         let start = self.span();
+        self.correct_keyword(misspelled::TOP_LEVEL);
         let kind = match self.word() {
             Some("const") => self.constant()?,
             Some("extern") => match self.extern_declaration()? {

@@ -17,6 +17,7 @@ mod cursor;
 mod decl;
 mod expr;
 mod local;
+mod misspelled;
 mod names;
 mod operators;
 mod pipeline;
@@ -47,7 +48,8 @@ struct SourceParser<'a> {
     tokens: &'a [Token],
     /// Index of the next token.
     at: usize,
-    /// Rest of the next token if its first half was consumed: `>` of `>>`.
+    /// Replacement of the next token: its rest if its first half was consumed (`>` of `>>`), or the keyword that it
+    /// misspells.
     half: Option<Token>,
     diagnostics: &'a mut Diagnostics,
     names: NameScopes,

@@ -4,7 +4,7 @@ use diagnostics::{Diagnostic, Span};
 
 use super::names::Meaning;
 use super::recover::ListContext;
-use super::{ParseResult, SourceParser};
+use super::{ParseResult, SourceParser, misspelled};
 use crate::ast::{
     Annotations, Block, ControlDecl, Decl, DeclKind, Ident, Param, ParserDecl, PipelineType, SelectCase, State, Stmt,
     StmtKind, Transition,
@@ -78,6 +78,7 @@ impl SourceParser<'_> {
 
     fn parser_item(&mut self) -> ParseResult<ParserItem> {
         let annotations = self.annotations()?;
+        self.correct_keyword(misspelled::IN_PARSER);
         if self.is_word("state") && self.nth_word(1).is_some() && !self.nth_is(2, ";") && !self.nth_is(2, "=") {
             return Ok(ParserItem::State(Box::new(self.nested(|p| p.state(annotations))?)));
         }
@@ -278,6 +279,7 @@ impl SourceParser<'_> {
 
     fn control_item(&mut self) -> ParseResult<ControlItem> {
         let annotations = self.annotations()?;
+        self.correct_keyword(misspelled::IN_CONTROL);
         let start = self.span();
         let kind = match self.word() {
             Some("apply") if self.nth_is(1, "{") || self.nth_is(1, "@") => {
