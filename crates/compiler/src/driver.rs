@@ -5,7 +5,7 @@ use p4::lex::Token;
 use p4::typed::{self, Type};
 use p4runtime_proto::config::P4Info;
 
-use crate::{Architecture, Source};
+use crate::{Architecture, Source, missing_include};
 
 /// Codes of errors after which the declarations of an included file are missing.
 const LACKS_FILE: [&str; 2] = ["include-not-found", "include-unreadable"];
@@ -55,6 +55,7 @@ pub fn check(
         return None;
     }
     let program = p4::check(&ast, map, diagnostics);
+    missing_include::suggest(architecture, map, diagnostics);
     program.filter(|_| diagnostics.error_count() == errors_before)
 }
 

@@ -46,6 +46,7 @@
 mod arch;
 mod driver;
 mod file;
+mod missing_include;
 mod shared_names;
 mod source;
 

@@ -139,6 +139,13 @@ impl Diagnostics {
         }
     }
 
+    /// Replaces the suggested fix of every diagnostic with code `code` for which `fix` returns another.
+    pub fn set_help(&mut self, code: &str, fix: impl Fn(&Diagnostic) -> Option<String>) {
+        for diagnostic in self.list.iter_mut().filter(|diagnostic| diagnostic.code == code) {
+            diagnostic.help = fix(diagnostic).or(diagnostic.help.take());
+        }
+    }
+
     /// Adds every diagnostic of `other`.
     pub fn append(&mut self, other: Diagnostics) {
         self.dropped += other.dropped;

@@ -166,6 +166,20 @@ impl SourceMap {
         (id.0 as usize) < self.files.len()
     }
 
+    /// Iterates over the names of the files, as they were added.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| &*file.name)
+    }
+
+    /// Returns the text of a file from a position on. `None` if no file has this name, or if line markers renumber its
+    /// lines.
+    pub fn text_from(&self, position: &SourcePosition) -> Option<&str> {
+        let file = self.files.iter().find(|file| *file.name == position.file && file.markers.is_empty())?;
+        let start = *file.line_starts.get(position.line.checked_sub(1)? as usize)? as usize;
+        let (column, _) = file.text[start..].char_indices().nth(position.column.checked_sub(1)? as usize)?;
+        Some(&file.text[start + column..])
+    }
+
     /// Returns the position at which `span` begins.
     pub fn position(&self, span: Span) -> SourcePosition {
         self.file(span.file).position(span.start)

@@ -158,6 +158,30 @@ pub struct Decl {
     pub span: Span,
 }
 
+impl Decl {
+    /// Returns the name that the declaration introduces, if it is a single one.
+    pub fn name(&self) -> Option<&Ident> {
+        Some(match &self.kind {
+            DeclKind::Const { name, .. }
+            | DeclKind::Variable { name, .. }
+            | DeclKind::Enum { name, .. }
+            | DeclKind::Struct { name, .. }
+            | DeclKind::Typedef { name, .. }
+            | DeclKind::NewType { name, .. }
+            | DeclKind::ExternObject { name, .. }
+            | DeclKind::Action { name, .. }
+            | DeclKind::ValueSet { name, .. } => name,
+            DeclKind::Instance(instance) => &instance.name,
+            DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => &proto.name,
+            DeclKind::ParserType(ty) | DeclKind::ControlType(ty) | DeclKind::PackageType(ty) => &ty.name,
+            DeclKind::Parser(parser) => &parser.ty.name,
+            DeclKind::Control(control) => &control.ty.name,
+            DeclKind::Table(table) => &table.name,
+            DeclKind::Errors(_) | DeclKind::MatchKinds(_) => return None,
+        })
+    }
+}
+
 /// `struct`, `header` or `header_union`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StructKind {

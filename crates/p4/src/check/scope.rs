@@ -66,24 +66,7 @@ pub(super) fn type_params(decl: &ast::Decl) -> &[Ident] {
 
 /// Returns the name that a declaration introduces, if it is a single one.
 pub(super) fn name_of(decl: &ast::Decl) -> Option<&Ident> {
-    Some(match &decl.kind {
-        DeclKind::Const { name, .. }
-        | DeclKind::Variable { name, .. }
-        | DeclKind::Enum { name, .. }
-        | DeclKind::Struct { name, .. }
-        | DeclKind::Typedef { name, .. }
-        | DeclKind::NewType { name, .. }
-        | DeclKind::ExternObject { name, .. }
-        | DeclKind::Action { name, .. }
-        | DeclKind::ValueSet { name, .. } => name,
-        DeclKind::Instance(instance) => &instance.name,
-        DeclKind::ExternFunction(proto) | DeclKind::Function { proto, .. } => &proto.name,
-        DeclKind::ParserType(ty) | DeclKind::ControlType(ty) | DeclKind::PackageType(ty) => &ty.name,
-        DeclKind::Parser(parser) => &parser.ty.name,
-        DeclKind::Control(control) => &control.ty.name,
-        DeclKind::Table(table) => &table.name,
-        DeclKind::Errors(_) | DeclKind::MatchKinds(_) => return None,
-    })
+    decl.name()
 }
 
 impl Checker<'_> {
