@@ -111,6 +111,9 @@ pub trait ArchitectureLowering {
     /// Name, as in [`ir::Program::arch`].
     fn name(&self) -> &str;
 
+    /// Returns an example of the declaration of `main`.
+    fn main_form(&self) -> &str;
+
     /// Binds parsers and controls to roles, and says what their parameters are bound to. `package` is the package's
     /// name and `args` are the arguments of its constructor. Returns `None` (with a diagnostic) when the package is not
     /// one of this architecture's.

@@ -63,7 +63,7 @@ pub fn lower(
     let Some(main) = program.main else {
         diagnostics.push(
             Diagnostic::error("no-main", Span::default(), "the program has no package instance named `main`")
-                .help(format!("instantiate the package of the architecture `{}` as `main`", arch.name())),
+                .help(format!("end it with the package of the architecture `{}`: `{}`", arch.name(), arch.main_form())),
         );
         return None;
     };

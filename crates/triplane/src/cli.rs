@@ -53,6 +53,15 @@ An entries file can also set action profiles and selectors, value sets, multicas
 groups, mirror sessions, registers, meters, queues (rates and depths) and custom
 CRCs: docs/v1model.md describes every section.";
 
+const CHECK_AFTER_HELP: &str = "\
+A program for v1model includes its architecture and ends with the package `main`, which
+names the six blocks of the program:
+  #include <v1model.p4>
+  ...
+  V1Switch(MyParser(), MyVerifyChecksum(), MyIngress(), MyEgress(), MyComputeChecksum(),
+           MyDeparser()) main;
+A file without `main` is checked as a library. It cannot run; programs include it.";
+
 const BUILD_AFTER_HELP: &str = "\
   triplane build router.p4 -o router.tpl --p4info-out router.p4info.txtpb
   triplane run router.tpl --port 1=eth1 --port 2=eth2
@@ -110,6 +119,7 @@ pub enum Command {
     #[command(after_help = crate::ctl::args::AFTER_HELP)]
     Ctl(crate::ctl::args::CtlArgs),
     /// Report every error in a program.
+    #[command(after_help = CHECK_AFTER_HELP)]
     Check(CheckArgs),
     /// Compile a program into one file that runs without its source.
     #[command(after_help = BUILD_AFTER_HELP)]

@@ -53,6 +53,24 @@ pub struct Loader {
     bytes: Vec<u8>,
 }
 
+/// A source without errors.
+pub enum Checked {
+    /// A program that can run.
+    Program(Box<CompiledProgram>),
+    /// A source that cannot run.
+    Other(NotRunnable),
+}
+
+/// A source without errors that cannot run.
+pub enum NotRunnable {
+    /// A source without `main`, for programs to include.
+    Library,
+    /// A source without any text.
+    Empty,
+    /// A program whose `main` is an instance of this package, which is one of another architecture.
+    Foreign(String),
+}
+
 /// The two forms that programs come in.
 enum Input {
     Text(SourceText),
@@ -196,16 +214,21 @@ impl Loader {
     }
 
     /// Compiles the program if its `main` is one for v1model. A library, or a program for another architecture, is only
-    /// checked. `None` for these, and if an error was reported.
-    pub fn compile_or_check(&mut self) -> Option<CompiledProgram> {
+    /// checked. `None` if an error was reported.
+    pub fn compile_or_check(&mut self) -> Option<Checked> {
         if self.is_compiled() {
-            return self.compile();
+            return self.compile().map(|compiled| Checked::Program(Box::new(compiled)));
         }
         let typed = self.typed()?;
-        if !compiler::is_for(&typed, ARCHITECTURE) {
-            return None;
+        if compiler::is_for(&typed, ARCHITECTURE) {
+            let compiled = compiler::compile_checked(&typed, ARCHITECTURE, &mut self.map, &mut self.diagnostics)?;
+            return Some(Checked::Program(Box::new(compiled)));
         }
-        compiler::compile_checked(&typed, ARCHITECTURE, &mut self.map, &mut self.diagnostics)
+        Some(Checked::Other(match typed.main.map(|main| &typed.instances[main].ty) {
+            Some(p4::typed::Type::Package(id)) => NotRunnable::Foreign(typed.packages[*id].name.to_string()),
+            _ if self.bytes.trim_ascii().is_empty() => NotRunnable::Empty,
+            _ => NotRunnable::Library,
+        }))
     }
 
     /// Compiles the program, prints the findings, and returns the pipeline IR, ready to run.

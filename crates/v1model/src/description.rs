@@ -51,6 +51,10 @@ enum Role {
 /// The package that `main` must be an instance of.
 pub const PACKAGE: &str = "V1Switch";
 
+/// An example of the declaration of `main`.
+const MAIN_FORM: &str = "V1Switch(MyParser(), MyVerifyChecksum(), MyIngress(), MyEgress(), MyComputeChecksum(), \
+                         MyDeparser()) main;";
+
 impl Architecture for V1Model {
     fn includes(&self) -> &'static [(&'static str, &'static str)] {
         INCLUDES
@@ -66,11 +70,15 @@ impl ArchitectureLowering for V1Model {
         NAME
     }
 
+    fn main_form(&self) -> &str {
+        MAIN_FORM
+    }
+
     fn bind(&self, cx: &mut Lowering<'_>, package: &str, args: &[Val], span: Span) -> Option<Vec<Block>> {
         if package != PACKAGE || args.len() != BLOCKS.len() {
             cx.error(
                 Diagnostic::error("package", span, format!("`{package}` is not a package of v1model"))
-                    .help(format!("instantiate `{PACKAGE}` as `main`")),
+                    .help(format!("end the program with `{MAIN_FORM}`")),
             );
             return None;
         }

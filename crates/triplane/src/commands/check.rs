@@ -7,13 +7,17 @@ use serde_json::json;
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::CheckArgs;
-use crate::load::Loader;
+use crate::load::{Checked, Loader, NotRunnable};
 use crate::output::{Failure, Output};
 
 /// Checks.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
-    let program = loader.compile_or_check().map(|compiled| Arc::new(compiled.ir));
+    let (program, other) = match loader.compile_or_check() {
+        Some(Checked::Program(compiled)) => (Some(Arc::new(compiled.ir)), None),
+        Some(Checked::Other(other)) => (None, Some(other)),
+        None => (None, None),
+    };
     if let (Some(program), Some(path)) = (&program, &args.entries) {
         let text = crate::load::read(path, entries_file::MAX_FILE_BYTES)?;
         // A switch that no packet comes to says what it would not take: a table that is full, for one.
@@ -34,10 +38,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Input(found));
     }
     if !args.json {
-        let found = match &program {
-            Some(program) => describe(program),
-            None => "no language errors; there is no `main` for v1model to compile".to_owned(),
-        };
+        let found = program.as_deref().map(describe).or(other.map(describe_other)).unwrap_or_default();
         output.print(&format!("{}: {found}\n", args.program.program.display()))?;
     }
     if let (None, Some(path)) = (&program, &args.entries) {
@@ -45,6 +46,20 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("{path} cannot be checked: the program is not a v1model program")));
     }
     Ok(())
+}
+
+/// Describes a source that has no errors and cannot run, and what it lacks.
+fn describe_other(other: NotRunnable) -> String {
+    const REMEDY: &str = "`triplane check --help` shows how a program ends";
+    match other {
+        NotRunnable::Foreign(package) => {
+            format!("no language errors; `main` is a `{package}`, and only programs for v1model (`V1Switch`) can run")
+        }
+        NotRunnable::Empty => format!("the file is empty, so there is no `main` to run; {REMEDY}"),
+        NotRunnable::Library => {
+            format!("no language errors; there is no `main`, so it is a library for programs to include; {REMEDY}")
+        }
+    }
 }
 
 /// Describes a program's contents in one line.

@@ -245,8 +245,13 @@ fn programs_that_are_none_are_refused_in_one_sentence() {
     let (empty, port) = (directory.write("empty.p4", ""), format!("1=:{}", directory.path("out.pcap")));
     let done = command(&["run", &empty, "--port", &port]);
     assert_eq!(done.code, Some(1), "an empty file is not a program: {done:?}");
+    assert!(done.stderr.contains("V1Switch(MyParser(), "), "the remedy is a form of `main`: {done:?}");
     let checked = command(&["check", &empty]).ok().stdout;
-    assert!(checked.contains("there is no `main`"), "a library is checked, and said to be one: {checked}");
+    assert!(checked.contains("is empty") && checked.contains("`triplane check --help` shows"), "{checked}");
+    assert!(command(&["check", "--help"]).ok().stdout.contains("V1Switch(MyParser(), "));
+    let foreign = directory.write("foreign.p4", "package Other(bit<8> x);\nOther(1) main;\n");
+    let checked = command(&["check", &foreign]).ok().stdout;
+    assert!(checked.contains("`main` is a `Other`, and only programs for v1model"), "{checked}");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn a_library_is_checked_and_not_run() {
     let text = "bit<8> f(bit<8> x) { return x + 1; }\n";
     directory.write("p4_device_config", text);
     let done = command(&directory, &["check", "p4_device_config"]).ok();
-    assert!(done.stdout.contains("there is no `main` for v1model"), "{done:?}");
+    assert!(done.stdout.contains("there is no `main`, so it is a library"), "{done:?}");
     assert!(server_errors(text).expect("it is not a program").starts_with("error[no-main]"));
     let done = command(&directory, &["p4info", "p4_device_config"]);
     assert!(done.code == Some(1) && errors(&done).starts_with("error[no-main]"), "{done:?}");
