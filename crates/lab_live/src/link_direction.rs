@@ -44,6 +44,8 @@ pub struct LinkDirection {
     in_flight: BinaryHeap<FrameInFlight>,
     /// Size of the frames in flight, in bytes.
     in_flight_bytes: usize,
+    /// Frames that were in flight when the link went down or their sender crashed.
+    lost_in_flight: u64,
     number: u64,
     /// Service time of the host at the receiving end per frame, and the end of its current frame, in nanoseconds.
     service_ns: u64,
@@ -54,12 +56,20 @@ impl LinkDirection {
     /// Returns a direction without frames.
     pub fn new(cable: Cable) -> LinkDirection {
         let in_flight = BinaryHeap::new();
-        LinkDirection { cable, in_flight, in_flight_bytes: 0, number: 0, service_ns: 0, busy_until: 0 }
+        LinkDirection {
+            cable,
+            in_flight,
+            in_flight_bytes: 0,
+            lost_in_flight: 0,
+            number: 0,
+            service_ns: 0,
+            busy_until: 0,
+        }
     }
 
     /// Sends a frame at a time in nanoseconds.
     pub fn send(&mut self, now: u64, data: Vec<u8>) {
-        let LinkDirection { cable, in_flight, in_flight_bytes, number, service_ns, busy_until } = self;
+        let LinkDirection { cable, in_flight, in_flight_bytes, number, service_ns, busy_until, .. } = self;
         // A link without a rate and a slow host have no queue of their own.
         if in_flight.len() >= MAX_FRAMES || *in_flight_bytes + data.len() > MAX_BYTES {
             cable.stats.offered += 1;
@@ -98,8 +108,14 @@ impl LinkDirection {
 
     /// Drops the frames in flight, after a crash of their sender.
     pub fn clear_in_flight(&mut self) {
+        self.lost_in_flight += self.in_flight.len() as u64;
         self.in_flight.clear();
         self.in_flight_bytes = 0;
+    }
+
+    /// Returns the number of frames that did not arrive.
+    pub fn dropped(&self) -> u64 {
+        self.cable.stats.dropped() + self.lost_in_flight
     }
 
     /// Sets the service time of the host at the receiving end, in nanoseconds per frame.
@@ -153,7 +169,9 @@ mod tests {
         direction.send(1, vec![2]);
         direction.set_up(true);
         assert_eq!(direction.receive(u64::MAX), None);
+        assert_eq!(direction.dropped(), 2, "one in flight, and one that was sent while the link was down");
     }
+
     #[test]
     fn frames_in_flight_are_limited() {
         let mut direction = direction();

@@ -212,7 +212,8 @@ fn describe(topology: &Topology, at: usize, endpoint: Option<ControllerEndpoint>
     let ports = status.ports.iter().map(|port: &PortStatus| {
         let to = others.get(&port.port).map(|end| topology.end_name(*end));
         json!({
-            "port": port.port, "to": to, "up": port.up, "sent": port.sent, "sent_bytes": port.sent_bytes,
+            "port": port.port, "to": to, "up": port.up, "received": port.received,
+            "lost_while_failed": port.lost_while_failed, "sent": port.sent, "sent_bytes": port.sent_bytes,
             "dropped": port.dropped, "from_host": port.from_host, "from_host_bytes": port.from_host_bytes,
             "from_host_dropped": port.from_host_dropped, "failure": port.failure,
         })

@@ -77,6 +77,10 @@ pub struct PortStatus {
     pub port: u32,
     /// Whether its link is up.
     pub up: bool,
+    /// Frames from the other end that the switch received since the lab began. A crash does not reset it.
+    pub received: u64,
+    /// Frames from the other end that arrived while the switch was down.
+    pub lost_while_failed: u64,
     /// Frames that the link accepted.
     pub sent: u64,
     /// Bytes of these frames.
@@ -101,13 +105,22 @@ pub struct SwitchPort {
     /// Direction from the host at the other end. Another switch shapes what it sends itself.
     back: Option<LinkDirection>,
     captures: Vec<CaptureSender>,
+    /// Frames that the switch received, and those that arrived after it crashed.
+    received: u64,
+    lost_while_failed: u64,
 }
 
 impl SwitchPort {
     /// Returns a port with the cables of its link.
     pub fn new(number: u32, out: Cable, back: Option<Cable>) -> SwitchPort {
         let (out, back) = (LinkDirection::new(out), back.map(LinkDirection::new));
-        SwitchPort { number, out, back, captures: Vec::new() }
+        SwitchPort { number, out, back, captures: Vec::new(), received: 0, lost_while_failed: 0 }
+    }
+
+    /// Counts and captures a frame that arrives at the switch.
+    fn arrive(&mut self, now: u64, frame: &[u8], is_failed: bool) {
+        *(if is_failed { &mut self.lost_while_failed } else { &mut self.received }) += 1;
+        self.capture(now, frame);
     }
 
     fn capture(&mut self, now: u64, frame: &[u8]) {
@@ -262,7 +275,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
                 match &mut port.back {
                     Some(direction) => direction.send(now, frame.data),
                     None if port.out.cable.is_up() => {
-                        port.capture(now, &frame.data);
+                        port.arrive(now, &frame.data, self.switch.is_none());
                         self.input.push(Frame { port: PortId(port.number), data: frame.data });
                     }
                     None => {}
@@ -278,7 +291,7 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         self.stepped = at;
         for port in &mut self.ports {
             while let Some(data) = port.back.as_mut().and_then(|direction| direction.receive(at)) {
-                port.capture(at, &data);
+                port.arrive(at, &data, self.switch.is_none());
                 input.push(Frame { port: PortId(port.number), data });
             }
         }
@@ -393,12 +406,14 @@ impl<N: LiveNetwork + ?Sized> SwitchThread<N> {
         let ports = self.ports.iter().zip(self.drivers.as_slice()).map(|(port, driver)| PortStatus {
             port: port.number,
             up: port.out.cable.is_up(),
+            received: port.received,
+            lost_while_failed: port.lost_while_failed,
             sent: port.out.cable.stats.carried,
             sent_bytes: port.out.cable.stats.carried_bytes,
-            dropped: port.out.cable.stats.dropped(),
+            dropped: port.out.dropped(),
             from_host: port.back.as_ref().map(|direction| direction.cable.stats.carried),
             from_host_bytes: port.back.as_ref().map(|direction| direction.cable.stats.carried_bytes),
-            from_host_dropped: port.back.as_ref().map(|direction| direction.cable.stats.dropped()),
+            from_host_dropped: port.back.as_ref().map(LinkDirection::dropped),
             failure: driver.failure.as_ref().map(ToString::to_string),
         });
         let counters = self.switch.iter().flat_map(|switch| {

@@ -27,7 +27,7 @@ enum Transmit {
 /// A driver in memory.
 struct MemoryPort {
     transmit: Transmit,
-    to_receive: Vec<Vec<u8>>,
+    to_receive: Arc<Mutex<Vec<Vec<u8>>>>,
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
     stats: PortStats,
     unflushed: PortStats,
@@ -39,8 +39,8 @@ impl Port for MemoryPort {
     }
 
     fn receive(&mut self, batch: &mut Vec<Received>, _: usize) -> Result<usize, PortError> {
-        let received = self.to_receive.drain(..).map(|data| Received { data, time_ns: None });
-        batch.extend(received);
+        let received = std::mem::take(&mut *self.to_receive.lock().unwrap());
+        batch.extend(received.into_iter().map(|data| Received { data, time_ns: None }));
         Ok(batch.len())
     }
 
@@ -75,6 +75,8 @@ impl Port for MemoryPort {
 /// A switch whose port 1 has received `received` from another switch, and the frames that its port 2 sent.
 struct Rig {
     thread: SwitchThread<TestNetwork>,
+    /// The frames that port 1 is to receive.
+    to_receive: Arc<Mutex<Vec<Vec<u8>>>>,
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
@@ -96,11 +98,17 @@ impl Rig {
             let cable = Cable::new(Shape { delay: lab::Delay::default(), ..Shape::default() }, 1, u64::from(number));
             (SwitchPort::new(number, cable, None), Box::new(driver) as Box<dyn Port>)
         };
-        let ports = vec![port(1, received, Transmit::Accept), port(2, Vec::new(), transmit)];
+        let to_receive = Arc::new(Mutex::new(received));
+        let ports = vec![port(1, Arc::clone(&to_receive), Transmit::Accept), port(2, Arc::default(), transmit)];
         // No command comes in these tests.
         let (_, commands) = channel();
         let thread = SwitchThread::new((Arc::clone(network), 0, 1), listener, ports, commands, Instant::now());
-        Rig { thread, sent }
+        Rig { thread, to_receive, sent }
+    }
+
+    /// Makes port 1 receive these frames in the next turn.
+    fn receive(&self, frames: Vec<Vec<u8>>) {
+        *self.to_receive.lock().unwrap() = frames;
     }
 
     fn counter(&self, name: &str) -> u64 {
@@ -123,6 +131,26 @@ fn a_frame_that_a_port_drops_counts_as_dropped_and_not_as_sent() {
         let expected = if transmit == Transmit::Accept { [2, 2, 120, 0] } else { [2, 0, 0, 2] };
         assert_eq!(counts.map(|name| rig.counter(name)), expected);
     }
+}
+
+#[test]
+fn frames_that_arrive_at_a_crashed_switch_are_counted_as_lost() {
+    let network = TestNetwork::new(None);
+    let mut rig = Rig::new(&network, vec![frame(1)], Transmit::Accept);
+    let counts = |rig: &Rig| {
+        let port = &rig.thread.status().ports[0];
+        (port.received, port.lost_while_failed)
+    };
+    rig.thread.handle_due(1_000);
+    assert_eq!(counts(&rig), (1, 0));
+    rig.thread.carry_out(SwitchCommand::Fail(true));
+    rig.receive(vec![frame(2), frame(3)]);
+    rig.thread.handle_due(2_000);
+    rig.thread.carry_out(SwitchCommand::Fail(false));
+    rig.receive(vec![frame(4)]);
+    rig.thread.handle_due(3_000);
+    assert_eq!(counts(&rig), (2, 2), "a restart resets neither");
+    assert_eq!(*rig.sent.lock().unwrap(), [frame(1), frame(4)]);
 }
 
 #[test]

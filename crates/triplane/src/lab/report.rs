@@ -5,6 +5,7 @@ use std::time::Duration;
 use lab::Topology;
 use lab::scenario::{FlowResult, Results};
 use serde_json::{Value, json};
+use switch::DropReason;
 
 use super::network::Network;
 use crate::output::grouped;
@@ -171,7 +172,6 @@ pub fn status(name: &str, status: &Value) -> String {
         }
         for (at, port) in list(&switch["ports"]).iter().enumerate() {
             let first = at == 0;
-            let received = &switch["counters"][format!("port.{}.rx.packets", port["port"])];
             let lost = number(&port["dropped"]) + number(&port["from_host_dropped"]);
             rows.push([
                 if first { text(&switch["name"]) } else { String::new() },
@@ -179,17 +179,22 @@ pub fn status(name: &str, status: &Value) -> String {
                 port["port"].to_string(),
                 text(&port["to"]),
                 if port["up"] == true { "up".to_owned() } else { "down".to_owned() },
-                grouped(number(received)),
+                grouped(number(&port["received"])),
                 grouped(number(&port["sent"])),
                 grouped(lost),
             ]);
+            let missed = number(&port["lost_while_failed"]);
+            if missed > 0 {
+                let (name, number) = (text(&switch["name"]), &port["port"]);
+                let missed = grouped(missed);
+                drops.push_str(&format!("{name}  {missed} lost at port {number} while the switch was down\n"));
+            }
             if let Some(failure) = port["failure"].as_str() {
                 drops.push_str(&format!("{}:{} cannot be used: {failure}\n", text(&switch["name"]), port["port"]));
             }
         }
-        let counters = switch["counters"].as_object().cloned().unwrap_or_default();
-        for (counter, value) in counters.iter().filter(|(counter, _)| counter.starts_with("drop.")) {
-            drops.push_str(&format!("{}  {counter}  {}\n", text(&switch["name"]), grouped(number(value))));
+        for line in drop_lines(&switch["counters"]) {
+            drops.push_str(&format!("{}  {line}\n", text(&switch["name"])));
         }
     }
     let hosts: Vec<String> = list(&status["hosts"])
@@ -202,6 +207,26 @@ pub fn status(name: &str, status: &Value) -> String {
         all.push_str(&format!("\n{part}"));
     }
     format!("{all}\n{}", hosts.concat())
+}
+
+/// Describes the drops of a switch by reason and place, as the summary of `triplane run` does.
+fn drop_lines(counters: &Value) -> Vec<String> {
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let mut lines = Vec::new();
+    for reason in DropReason::ALL {
+        let (name, sentence) = (format!("drop.{}", reason.name()), reason.sentence());
+        let mut left = number(&counters[&name]);
+        let places = format!("{name}.at.");
+        for (counter, value) in counters.as_object().into_iter().flatten() {
+            let Some(place) = counter.strip_prefix(&places) else { continue };
+            left = left.saturating_sub(number(value));
+            lines.push(format!("{} dropped {sentence} at {place}", grouped(number(value))));
+        }
+        if left > 0 {
+            lines.push(format!("{} dropped {sentence}", grouped(left)));
+        }
+    }
+    lines
 }
 
 /// Aligns columns to their widest cells; the columns in `right` are right-aligned.
@@ -315,4 +340,23 @@ pub fn json(topology: &Topology, results: &Results, seed: u64) -> Value {
         },
         "refused_writes": refused, "unmet": unmet,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_described_by_reason_and_place() {
+        let counters = json!({
+            "drop.ingress.program": 12, "drop.ingress.program.at.router.p4:88:9": 10, "drop.tx.port-down": 1_500,
+            "drop.tx.no-such-port": 0, "port.1.rx.packets": 7,
+        });
+        let expected = [
+            "10 dropped in ingress by the program at router.p4:88:9",
+            "2 dropped in ingress by the program",
+            "1,500 dropped on sending: the port is down",
+        ];
+        assert_eq!(drop_lines(&counters), expected);
+    }
 }

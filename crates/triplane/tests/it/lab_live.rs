@@ -99,7 +99,11 @@ fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
 
     let status = lab.lab("status", &["--json"]).ok().json();
     assert!(status["switches"][0]["counters"]["port.1.rx.packets"].as_u64() >= Some(5), "{status:#}");
+    let lost = status["switches"][1]["ports"].as_array().expect("ports").iter();
+    let lost: u64 = lost.filter_map(|port| port["lost_while_failed"].as_u64()).sum();
+    assert!(lost > 0, "the pings that arrived at s2 while it was down: {status:#}");
     let text = lab.lab("status", &[]).ok().stdout;
+    assert!(text.contains(" while the switch was down\n"), "{text}");
     assert!(text.contains("s2:2") && text.contains("h2  10.0.0.2/8  at s2:1"), "{text}");
 
     for (command, arguments, expected) in [
