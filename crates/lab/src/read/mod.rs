@@ -8,7 +8,7 @@ pub(crate) mod field;
 mod toml;
 mod tutorial;
 
-use diagnostics::{Diagnostics, FileId};
+use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 
 pub use check::check;
 pub(crate) use toml::UNLIMITED;
@@ -44,11 +44,22 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
 /// Reads as much of a topology as possible, for callers that look for further mistakes after an error. If there was an
 /// error, only single hosts, switches and links of the result are reliable.
 pub fn read_partly(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnostics) -> Topology {
+    let errors_before = diagnostics.error_count();
     let topology = match Format::of(text) {
         Format::Toml => toml::read(file, text, max_port, diagnostics),
         Format::Tutorial => tutorial::read(file, text, max_port, diagnostics),
     };
     check(&topology, diagnostics);
+    if topology.hosts.is_empty() && topology.switches.is_empty() && diagnostics.error_count() == errors_before {
+        let message = "the topology has no hosts and no switches";
+        let remedy = match Format::of(text) {
+            Format::Toml => {
+                "add `[hosts.h1]`, `[switches.s1]` and `[[links]]`; `triplane lab new line` prints an example"
+            }
+            Format::Tutorial => "fill in `hosts`, `switches` and `links`",
+        };
+        diagnostics.push(Diagnostic::error("topology", Span::new(file, 0, 0), message).help(remedy));
+    }
     topology
 }
 

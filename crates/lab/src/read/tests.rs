@@ -207,3 +207,18 @@ fn hostile_files_are_refused_without_harm() {
     let deep = "{\"links\": ".to_owned() + &"[".repeat(100_000);
     assert!(read(&deep).0.is_none());
 }
+
+#[test]
+fn an_empty_topology_is_a_mistake_with_a_remedy() {
+    for (text, remedy) in [
+        ("", "`triplane lab new line` prints an example"),
+        ("# nothing\n[defaults]\n", "`triplane lab new line` prints an example"),
+        ("{}", "fill in `hosts`, `switches` and `links`"),
+    ] {
+        let (topology, findings) = read(text);
+        assert!(topology.is_none(), "{text}");
+        assert_eq!(findings.matches("error[").count(), 1, "{findings}");
+        assert!(findings.contains("the topology has no hosts and no switches"), "{findings}");
+        assert!(findings.contains(remedy), "{findings}");
+    }
+}
