@@ -18,7 +18,8 @@ pub enum LabError {
     InvalidName(String),
     /// A lab of this name runs or starts.
     #[error(
-        "the lab `{name}` {} (process {pid}); stop it with: triplane lab down {name}",
+        "the lab `{name}` {} (process {pid}); stop it with: triplane lab down {name}; start another \
+         with: triplane lab up --name NAME",
         if *is_ready { "is already up" } else { "is already starting" }
     )]
     AlreadyUp {

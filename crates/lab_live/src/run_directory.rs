@@ -138,17 +138,31 @@ fn default_directory() -> PathBuf {
     }
 }
 
-/// Returns the name of a lab: the given one, or that of its topology's file.
+/// Names of topology files that do not distinguish labs, without their extension.
+const COMMON_STEMS: [&str; 2] = ["lab", "topology"];
+
+/// Returns the name of a lab: the given one, or that of its topology's file without the extension. A file that is
+/// named as most are (`lab.toml`) gives the lab the name of its directory.
 ///
 /// # Errors
 /// Returns an error if the name has other characters than letters, digits and `_-.`, or is too long.
 pub fn lab_name(topology: &Path, given: Option<&str>) -> Result<String, LabError> {
     let stem = topology.file_stem().and_then(|stem| stem.to_str()).unwrap_or("lab");
-    let name = given.unwrap_or(stem);
-    let fits = name.len() <= 32
+    let directory = directory_name(topology).filter(|name| COMMON_STEMS.contains(&stem) && is_lab_name(name));
+    let name = given.map(str::to_owned).or(directory).unwrap_or_else(|| stem.to_owned());
+    if is_lab_name(&name) { Ok(name) } else { Err(LabError::InvalidName(name)) }
+}
+
+fn is_lab_name(name: &str) -> bool {
+    name.len() <= 32
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    if fits { Ok(name.to_owned()) } else { Err(LabError::InvalidName(name.to_owned())) }
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+/// Returns the name of the directory that a file is in, if it is there and has one.
+fn directory_name(file: &Path) -> Option<String> {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    parent.canonicalize().ok()?.file_name()?.to_str().map(str::to_owned)
 }
 
 impl RunDirectory {
@@ -443,11 +457,27 @@ impl RunDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_network::TestDirectory;
 
     #[test]
     fn a_lab_is_named_after_its_file() {
         assert_eq!(lab_name(Path::new("labs/two.toml"), None).ok().as_deref(), Some("two"));
         assert_eq!(lab_name(Path::new("labs/two.toml"), Some("other")).ok().as_deref(), Some("other"));
+    }
+
+    #[test]
+    fn a_lab_whose_file_has_a_common_name_is_named_after_its_directory() {
+        let directory = TestDirectory::new("names");
+        for name in ["pod", "not a name"] {
+            std::fs::create_dir(directory.path(name)).unwrap();
+        }
+        let name = |file: &str| lab_name(&directory.path(file), None).unwrap();
+        assert_eq!(name("pod/lab.toml"), "pod");
+        assert_eq!(name("pod/topology.json"), "pod");
+        assert_eq!(name("pod/../pod/lab.toml"), "pod");
+        assert_eq!(name("pod/two.toml"), "two");
+        assert_eq!(name("not a name/lab.toml"), "lab");
+        assert_eq!(lab_name(&directory.path("pod/lab.toml"), Some("other")).unwrap(), "other");
     }
 
     #[test]
@@ -457,6 +487,7 @@ mod tests {
             assert!(matches!(refused, Err(LabError::InvalidName(_))), "{name}");
         }
     }
+
     /// A process that ends with the test.
     fn process() -> std::process::Child {
         let mut command = std::process::Command::new("cat");
