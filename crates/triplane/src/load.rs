@@ -123,12 +123,6 @@ impl Loader {
         Ok(Loader { map: SourceMap::new(), diagnostics, input, bytes })
     }
 
-    /// Reads a program's file, with nothing defined and nowhere else to look for included files.
-    pub fn open_path(path: &Path) -> Result<Loader, Failure> {
-        let args = ProgramArgs { program: path.to_owned(), include: Vec::new(), define: Vec::new(), allow: Vec::new() };
-        Loader::open(&args)
-    }
-
     /// Returns a loader of a program that is not in a file.
     pub fn builtin(name: &str, text: &str) -> Loader {
         Loader::of_text(SourceText {

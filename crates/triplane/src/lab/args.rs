@@ -84,7 +84,8 @@ pub struct UpArgs {
     /// The network to start.
     #[command(flatten)]
     pub live: LiveArgs,
-    /// Name of the network; by default the name of its topology file.
+    /// Name of the network; by default the name of its topology file without the extension, or of its directory if that
+    /// is lab or topology.
     #[arg(long)]
     pub name: Option<String>,
 }
@@ -119,7 +120,7 @@ pub struct LiveArgs {
     #[arg(long)]
     pub isolate: bool,
     /// Serve P4Runtime for every switch: the first at 127.0.0.1:50051 or at this address, the others at the following
-    /// ports; device ids start at 0. A topology can also request this for single switches.
+    /// ports; device IDs start at 0. A topology can also request this for single switches.
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = first_address)]
     pub p4runtime: Option<std::net::SocketAddr>,
 }
@@ -178,11 +179,22 @@ pub struct NameArgs {
 /// `triplane lab down`
 #[derive(Args, Debug)]
 pub struct DownArgs {
-    /// The network's name; optional if only one is running.
-    pub lab: Option<String>,
+    /// The network.
+    #[command(flatten)]
+    pub lab: NameArgs,
+    /// The network's name, as --lab.
+    #[arg(value_name = "LAB", conflicts_with = "lab")]
+    pub name: Option<String>,
     /// Tear down all running networks.
-    #[arg(long, conflicts_with = "lab")]
+    #[arg(long, conflicts_with_all = ["lab", "name"])]
     pub all: bool,
+}
+
+impl DownArgs {
+    /// Returns the name of the selected network, if one is given.
+    pub fn name(&self) -> Option<&str> {
+        self.lab.lab.as_deref().or(self.name.as_deref())
+    }
 }
 
 /// `triplane lab exec`
@@ -354,6 +366,12 @@ pub struct TopologyArgs {
     /// The program of switches for which the topology specifies none.
     #[arg(long, value_name = "PROG.p4", value_hint = ValueHint::FilePath)]
     pub program: Option<PathBuf>,
+    /// Also search this directory for files that the programs include; may be repeated.
+    #[arg(short = 'I', long = "include", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub include: Vec<PathBuf>,
+    /// Define a preprocessor macro in every program: NAME or NAME=VALUE.
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
+    pub define: Vec<String>,
 }
 
 /// `triplane lab check`

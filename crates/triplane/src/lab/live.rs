@@ -244,14 +244,14 @@ pub fn switch(args: &SwitchMainArgs, output: &Output) -> Result<(), Failure> {
 
 /// Runs `triplane lab down`.
 pub fn down(args: &DownArgs, output: &Output) -> Result<(), Failure> {
-    let names = match (args.all, &args.lab) {
+    let names = match (args.all, args.name()) {
         (true, _) => RunDirectory::names()?,
         // A lab that crashed leaves its directory behind, and possibly processes that still run on its hosts.
-        (false, Some(name)) if RunDirectory::names()?.contains(name) => vec![name.clone()],
+        (false, Some(name)) if RunDirectory::names()?.iter().any(|known| known == name) => vec![name.to_owned()],
         (false, None) if RunDirectory::all()?.is_empty() && !RunDirectory::crashed()?.is_empty() => {
             RunDirectory::crashed()?
         }
-        (false, name) => vec![RunDirectory::choose(name.as_deref())?.name],
+        (false, name) => vec![RunDirectory::choose(name)?.name],
     };
     for name in names {
         match RunDirectory::find(&name)? {

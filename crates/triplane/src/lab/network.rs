@@ -17,7 +17,7 @@ use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 use super::args::TopologyArgs;
 use super::simulated_switch::Simulated;
 use super::writes::Writes;
-use crate::load::{self, Loader};
+use crate::load::{self, Loader, ProgramArgs};
 use crate::output::{Failure, Output};
 
 /// The largest port number of a switch.
@@ -330,7 +330,7 @@ impl Reader<'_> {
         let builtin = [(ROUTER, lab::routes::ROUTER), (NOTHING, NOTHING_P4)];
         let mut loader = match builtin.iter().find(|(name, _)| path == Path::new(name)) {
             Some((name, text)) => Loader::builtin(name, text),
-            None => match Loader::open_path(path) {
+            None => match Loader::open(&self.program_args(path)) {
                 Ok(loader) => loader,
                 Err(failure) => {
                     self.refused(span, &failure);
@@ -354,6 +354,13 @@ impl Reader<'_> {
             Loaded { program, pipeline, image: SharedImage::default(), map: loader.map.clone() }
         });
         self.programs.insert(path.to_owned(), loaded);
+    }
+
+    /// Returns a program and how to read it.
+    fn program_args(&self, path: &Path) -> ProgramArgs {
+        let TopologyArgs { include, define, .. } = self.args;
+        let (program, allow) = (path.to_owned(), Vec::new());
+        ProgramArgs { program, include: include.clone(), define: define.clone(), allow }
     }
 
     fn finding(&mut self, span: Span, message: String, help: &str) {

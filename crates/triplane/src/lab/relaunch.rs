@@ -35,6 +35,8 @@ impl ChildArguments {
         if let Some(program) = &topology.program {
             words.push(option("--program", program));
         }
+        words.extend(topology.include.iter().map(|directory| option("--include", directory)));
+        words.extend(topology.define.iter().map(|define| option("--define", define)));
         if *interpret {
             words.push("--interpret".into());
         }
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_option_of_the_network_reaches_its_processes() {
-        let given = "--seed 7 --program r.p4 --interpret --isolate --p4runtime 127.0.0.1:50100 --json \
+        let given = "--seed 7 --program r.p4 -I inc -I more -D N=1 --interpret --isolate --p4runtime 127.0.0.1:50100 --json \
                      --scenario s.toml -- -odd.toml";
         let given: Vec<&str> = given.split_whitespace().collect();
         let LabCommand::Daemon(daemon) = subcommand(&given, ProcessRole::Daemon { lab: "l", is_bound: true }) else {
@@ -121,6 +123,8 @@ mod tests {
         assert_eq!((daemon.live.seed, daemon.live.p4runtime), (Some(7), "127.0.0.1:50100".parse().ok()));
         assert_eq!(daemon.live.topology.topology, PathBuf::from("-odd.toml"));
         assert_eq!(daemon.live.topology.program, Some(PathBuf::from("r.p4")));
+        assert_eq!(daemon.live.topology.include, ["inc", "more"].map(PathBuf::from));
+        assert_eq!(daemon.live.topology.define, ["N=1"]);
         let LabCommand::Switch(switch) = subcommand(&given, ProcessRole::Switch { lab: "l", switch: "s1" }) else {
             panic!("the process of a switch is `lab switch`")
         };

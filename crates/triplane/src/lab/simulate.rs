@@ -255,6 +255,8 @@ fn again(args: &SimArgs, seed: u64) -> String {
     let mut words = vec!["triplane lab sim".to_owned(), path(&args.topology.topology)];
     let mut option = |name: &str, value: Option<String>| words.extend(value.map(|value| format!("--{name} {value}")));
     option("program", args.topology.program.as_ref().map(path));
+    args.topology.include.iter().for_each(|directory| option("include", Some(path(directory))));
+    args.topology.define.iter().for_each(|define| option("define", Some(word(define))));
     option("scenario", args.scenario.as_ref().map(path));
     option("seed", Some(seed.to_string()));
     words.join(" ")

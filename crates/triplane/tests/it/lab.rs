@@ -1,6 +1,6 @@
 //! Whole networks: created, checked, and simulated in virtual time.
 
-use crate::support::{Directory, run, triplane};
+use crate::support::{Directory, root, run, triplane};
 
 /// Writes a topology of this shape and returns its path.
 fn new(directory: &Directory, arguments: &[&str]) -> String {
@@ -328,4 +328,42 @@ fn a_topology_of_the_tutorials_runs_with_the_program_that_is_named() {
     let arguments = ["lab", "sim", &lab, "--program", "examples/router/router.p4", "--json"];
     let results = run(&mut triplane(&arguments)).ok().json();
     assert_eq!(results["traffic"][0]["received"], 10, "{results:#}");
+}
+
+#[test]
+fn programs_of_a_lab_find_their_included_files_and_macros() {
+    let directory = Directory::new();
+    std::fs::create_dir(directory.path("inc")).expect("it can be made");
+    directory.write("inc/other_port.p4", "#define OTHER(port) (SUM - port)\n");
+    let wire = std::fs::read_to_string(root().join("examples/wire/wire.p4")).expect("the example");
+    let including = wire.replace("#include <v1model.p4>", "#include <v1model.p4>\n#include <other_port.p4>");
+    directory.write("wire.p4", including.replace("3 - sm.ingress_port", "OTHER(sm.ingress_port)"));
+    let lab = "[defaults]\nprogram = \"wire.p4\"\n[switches.s1]\n[hosts.h1]\nip = \"10.0.0.1/24\"\n\
+               [hosts.h2]\nip = \"10.0.0.2/24\"\n[[links]]\nends = [\"h1\", \"s1:1\"]\n\
+               [[links]]\nends = [\"s1:2\", \"h2\"]\n";
+    let lab = directory.write("lab.toml", lab);
+    let done = run(&mut triplane(&["lab", "check", &lab]));
+    assert!(done.code == Some(1) && done.stderr.contains("cannot find the included file `other_port.p4`"), "{done:?}");
+    let (inc, seeds) = (directory.path("inc"), ["--seeds", "1", "--scenario"]);
+    let options = ["-I", &inc, "-D", "SUM=3"];
+    let arguments = [&["lab", "sim", &lab, "--json"], &options[..]].concat();
+    let results = run(&mut triplane(&arguments)).ok().json();
+    assert_eq!(results["traffic"][0]["received"], results["traffic"][0]["sent"], "{results:#}");
+    // The command that reproduces a seed has the options as well.
+    let missed = "duration = \"10ms\"\n[[traffic]]\nname = \"ping\"\nkind = \"ping\"\nfrom = \"h1\"\nto = \"h2\"\n\
+                  [[expect]]\ntraffic = \"ping\"\nlatency_p99 = \"1ns\"\n";
+    let scenario = directory.write("scenario.toml", missed);
+    let done = run(&mut triplane(&[&["lab", "sim", &lab], &options[..], &seeds, &[&scenario]].concat()));
+    assert!(done.stdout.contains(&format!("--include {inc} --define SUM=3 --scenario")), "{done:?}");
+}
+
+#[test]
+fn an_empty_topology_is_refused() {
+    let directory = Directory::new();
+    let lab = directory.write("lab.toml", "");
+    for command in ["check", "sim"] {
+        let done = run(&mut triplane(&["lab", command, &lab]));
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains("the topology has no hosts and no switches"), "{done:?}");
+    }
 }

@@ -268,7 +268,7 @@ fn a_process_without_the_environment_of_its_host_ends_with_a_crashed_lab() {
     let text = std::fs::read_to_string(labs.0.path("labs/cleared/lab.json")).expect("the lab describes itself");
     let description: serde_json::Value = serde_json::from_str(&text).expect("as JSON");
     kill(description["pid"].as_u64().expect("a number"));
-    labs.lab(&["down", "cleared"]).ok();
+    labs.lab(&["down", "--lab", "cleared"]).ok();
     assert!(!is_there(started));
     outside.signal("TERM");
     assert_eq!(outside.wait().code, None, "only this test's signal ended it");
@@ -553,7 +553,9 @@ fn what_is_no_labs_stays_where_it_is() {
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("is not the run directory of a lab"), "{refused:?}");
     labs.lab(&["down", "--all"]).ok();
-    assert_eq!(labs.lab(&["down", "mine"]).code, Some(2));
+    for name in [&["mine"][..], &["--lab", "mine"], &["mine", "--lab", "mine"]] {
+        assert_eq!(labs.lab(&[&["down"], name].concat()).code, Some(2), "{name:?}");
+    }
     assert!(std::path::Path::new(&kept).exists());
     // Another user may have created a symbolic link in a directory that everybody can write to.
     let link = labs.0.path("link");
