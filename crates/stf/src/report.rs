@@ -326,10 +326,11 @@ impl Report {
         for pass in &trace.passes {
             let outcome = match &pass.outcome {
                 PassOutcome::Sent { port, data, .. } => format!("was sent on port {port}, {} bytes", data.len() / 2),
-                PassOutcome::Dropped { sentence, place, body, .. } => {
+                PassOutcome::Dropped { sentence, place, body, port, .. } => {
                     let place = place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
                     let body = body.as_deref().map_or(String::new(), |body| format!(" ({body})"));
-                    format!("was dropped {sentence}{place}{body}")
+                    let port = port.map_or(String::new(), |port| format!(" (port {port})"));
+                    format!("was dropped {sentence}{place}{body}{port}")
                 }
                 PassOutcome::Replicated { copies, .. } => format!("was copied {copies} times"),
                 PassOutcome::Resubmitted => "was resubmitted".to_owned(),

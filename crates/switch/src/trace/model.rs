@@ -93,6 +93,9 @@ pub enum PassOutcome {
         place: Option<String>,
         /// The action or control that the statement is in.
         body: Option<String>,
+        /// The egress port, if the reason concerns it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        port: Option<u32>,
     },
     /// The packet was replaced by copies.
     Replicated {
@@ -127,7 +130,14 @@ impl PassOutcome {
             sentence: reason.sentence(),
             place: place.map(|(place, _)| place.to_string()),
             body: place.map(|(_, body)| body.clone()),
+            port: None,
         }
+    }
+
+    /// Returns the outcome of a drop for a reason that concerns this egress port.
+    pub fn dropped_at_port(reason: DropReason, port: u32) -> PassOutcome {
+        let (reason, sentence) = (reason.name(), reason.sentence());
+        PassOutcome::Dropped { reason, sentence, place: None, body: None, port: Some(port) }
     }
 }
 

@@ -214,10 +214,11 @@ fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
                 page.line(1, &format!("{:width$}  {what}", name(change)), None);
             }
         }
-        PassOutcome::Dropped { sentence, place, body, .. } => {
+        PassOutcome::Dropped { sentence, place, body, port, .. } => {
             let body = body.as_deref().filter(|body| !body.is_empty()).map_or(String::new(), |b| format!(" ({b})"));
             let place = place.as_deref().map_or(String::new(), |place| format!(" at {}", file_of(place)));
-            page.line(0, &format!("dropped {sentence}{place}{body}"), None);
+            let port = port.map_or(String::new(), |port| format!(" (port {port})"));
+            page.line(0, &format!("dropped {sentence}{place}{body}{port}"), None);
         }
         PassOutcome::Replicated { group, copies } => {
             let by = group.map_or("the mirror session".to_string(), |group| format!("multicast group {group}"));

@@ -195,6 +195,8 @@ fn outcomes_are_rendered_as_sentences() {
     let dropped = PassOutcome::dropped(DropReason::EgressProgram, Some(&(place, "E.drop".into())));
     assert_eq!(told(dropped), "dropped in egress by the program at r.p4:8:9 (E.drop)");
     assert_eq!(told(PassOutcome::dropped(DropReason::Runt, None)), "dropped on receipt: the frame is too short");
+    let unsent = PassOutcome::dropped_at_port(DropReason::NoEgressPort, 9);
+    assert_eq!(told(unsent), "dropped on sending: the switch has no such port (port 9)");
     assert_eq!(told(PassOutcome::Replicated { group: Some(3), copies: 1 }), "replicated by multicast group 3, 1 copy");
     assert_eq!(told(PassOutcome::Running), "in flight");
 }

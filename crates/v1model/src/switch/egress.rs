@@ -164,7 +164,7 @@ impl Switch {
     ) {
         let port = leaving.port;
         if let Some(reason) = self.obstacle(port, data.len()) {
-            return self.drop_packet(packet, reason, recorder);
+            return self.drop_at_port(packet, reason, port, recorder);
         }
         self.ports.count_tx(&mut self.registry, port, data.len());
         self.queues.sent(port, leaving.at, data.len());

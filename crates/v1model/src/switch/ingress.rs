@@ -319,7 +319,7 @@ impl Switch {
         let depth = self.queues.depth(port, priority);
         self.ports.count_enqueue(&mut self.registry, port, priority, refused.is_none(), depth);
         match refused {
-            Some(switch::QueueFull(packet)) => self.drop_packet(packet, DropReason::QueueFull, recorder),
+            Some(switch::QueueFull(packet)) => self.drop_at_port(packet, DropReason::QueueFull, port, recorder),
             None => recorder.end(pass, || PassOutcome::Queued { port: port.0, priority, depth }),
         }
     }

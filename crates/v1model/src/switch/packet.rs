@@ -174,6 +174,19 @@ impl Switch {
         self.drop_at(packet, reason, 0, recorder);
     }
 
+    /// Drops a packet for a reason that concerns its egress port.
+    pub(super) fn drop_at_port<R: Recorder>(
+        &mut self,
+        packet: Box<Packet>,
+        reason: DropReason,
+        port: PortId,
+        recorder: &mut R,
+    ) {
+        self.drops.count(&mut self.registry, reason, 0);
+        recorder.end(packet.pass, || PassOutcome::dropped_at_port(reason, port.0));
+        self.recycle(packet);
+    }
+
     /// Drops a packet because the program said so: `$drop_site` has the place.
     pub(super) fn drop_by_program<R: Recorder>(&mut self, packet: Box<Packet>, reason: DropReason, recorder: &mut R) {
         let site = self.layout.standard.drop_site.map_or(0, |slot| packet.state.number(slot) as u32);

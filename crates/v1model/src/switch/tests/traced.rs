@@ -144,6 +144,16 @@ fn a_trace_leaves_a_packet_in_its_queue_and_does_not_follow_others() {
 }
 
 #[test]
+fn a_drop_at_a_port_names_the_port() {
+    let mut switch = probe();
+    let away = trace(&mut switch, frame(Do::Unicast, 9, 0, 0)).render();
+    assert!(away.ends_with("dropped on sending: the switch has no such port (port 9)\n"), "{away}");
+    switch.set_port_up(PortId(2), false);
+    let down = trace(&mut switch, frame(Do::Unicast, 2, 0, 0)).render();
+    assert!(down.ends_with("dropped on sending: the port is down (port 2)\n"), "{down}");
+}
+
+#[test]
 fn a_trace_of_a_loop_is_bounded() {
     let looped = trace(&mut probe(), frame(Do::ResubmitAlways, 1, 0, 0));
     assert_eq!(looped.passes.len(), 65);
