@@ -265,7 +265,7 @@ pub enum StepKind {
     },
     /// A condition was evaluated.
     Branch {
-        /// The condition, as the compiled program has it.
+        /// The condition, as the compiled program or the source has it.
         condition: Option<String>,
         /// Its value.
         value: bool,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::stf::{Report, RunOptions};
-use diagnostics::Diagnostics;
+use diagnostics::{Diagnostic, Diagnostics, Span};
 
 use crate::cli::StfArgs;
 use crate::load::{self, Loader};
@@ -39,6 +39,11 @@ fn test(
     let file = loader.map.add(&shown, text);
     let mut diagnostics = Diagnostics::new();
     let script = ::stf::parse(&loader.map, file, &mut diagnostics);
+    if script.as_ref().is_some_and(::stf::Script::is_empty) {
+        let message = "the file has no commands, so it tests nothing";
+        let remedy = "write packets and what is expected of them: `packet 0 00 aa`, `expect 1 00 aa`";
+        diagnostics.push(Diagnostic::warning("no-tests", Span::new(file, 0, 0), message).help(remedy));
+    }
     let test = script.and_then(|script| ::stf::bind(&script, program, &mut diagnostics));
     output.diagnostics(&loader.map, &diagnostics);
     let Some(test) = test else {
@@ -50,7 +55,10 @@ fn test(
         return Ok(None);
     };
     let options = RunOptions { seed: args.seed, ..RunOptions::default() };
-    let report = test.run(program, &options).map_err(|error| Failure::Input(error.to_string()))?;
+    let mut report = test.run(program, &options).map_err(|error| Failure::Input(error.to_string()))?;
+    for trace in report.packets.iter_mut().filter_map(|packet| packet.trace.as_mut()) {
+        trace.show_source(&loader.map);
+    }
     if args.json {
         let mut json = report.to_json(&loader.map, args.trace);
         json["test"] = serde_json::Value::String(shown);

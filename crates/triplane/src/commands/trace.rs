@@ -31,7 +31,8 @@ pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
     while let Some((time_ns, data)) = packets.next()? {
         number += 1;
         let now = Time::from_ns(time_ns.saturating_sub(*start_ns.get_or_insert(time_ns)));
-        let trace = switch.trace(now, Frame { port: PortId(args.port), data }, &mut Vec::new());
+        let mut trace = switch.trace(now, Frame { port: PortId(args.port), data }, &mut Vec::new());
+        trace.show_source(&loader.map);
         if args.json {
             output.print(&format!("{}\n", trace.to_json()))?;
             continue;

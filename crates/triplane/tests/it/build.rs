@@ -32,6 +32,29 @@ fn router(directory: &Directory) -> String {
     built
 }
 
+/// Removes the conditions from a trace, as text or as JSON. A compiled program has no source to show them in its words.
+fn without_conditions(trace: &str) -> String {
+    fn remove(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(members) => {
+                members.remove("condition");
+                members.values_mut().for_each(remove);
+            }
+            serde_json::Value::Array(elements) => elements.iter_mut().for_each(remove),
+            _ => {}
+        }
+    }
+    if let Ok(mut value) = serde_json::from_str(trace) {
+        remove(&mut value);
+        return value.to_string();
+    }
+    let verdict = |line: &str| match line.trim_start().starts_with("if ") {
+        true => line.rsplit_once(": ").map_or(line, |(_, verdict)| verdict).split_whitespace().collect(),
+        false => line.to_owned(),
+    };
+    trace.lines().map(verdict).collect::<Vec<String>>().join("\n")
+}
+
 #[test]
 fn a_compiled_program_behaves_like_its_source() {
     let directory = Directory::new();
@@ -48,7 +71,7 @@ fn a_compiled_program_behaves_like_its_source() {
         let with = |program| command(&[&words[..1], &[program], &words[1..]].concat()).ok();
         let (from_source, from_built) = (with(ROUTER), with(&built));
         assert!(!from_source.stdout.is_empty(), "{words:?}");
-        assert_eq!(from_built.stdout, from_source.stdout, "{words:?}");
+        assert_eq!(without_conditions(&from_built.stdout), without_conditions(&from_source.stdout), "{words:?}");
     }
     let checked = command(&["check", &built, "--entries", ENTRIES]).ok();
     assert!(checked.stdout.contains("router.tpl: no errors (3 headers, 3 tables"), "{checked:?}");

@@ -45,6 +45,16 @@ fn a_trace_has_every_packet() {
 }
 
 #[test]
+fn a_file_without_commands_passes_with_a_warning() {
+    let directory = Directory::new();
+    let empty = directory.write("empty.stf", "# nothing\n\n");
+    let done = command(&["stf", PROGRAM, &empty]).ok();
+    assert_eq!(done.stdout, format!("PASS {empty}\n"));
+    assert!(done.stderr.contains("warning[no-tests]: the file has no commands, so it tests nothing"), "{done:?}");
+    assert!(command(&["stf", PROGRAM, TEST]).ok().stderr.is_empty());
+}
+
+#[test]
 fn json_is_one_object_a_test() {
     let json = command(&["stf", PROGRAM, TEST, "--json"]).ok().json();
     assert_eq!(json["passed"], true);
