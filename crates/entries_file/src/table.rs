@@ -305,6 +305,7 @@ fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Optio
         }
         MatchKind::Lpm => {
             let (value, length) = pair(reader, given, "/", "an lpm key must be `[value, prefix length]`")?;
+            let written = value.text().to_owned();
             let value = side(reader, value, key.width, &what, span)?;
             let length = side(reader, length, 32, "a prefix length", span)?.low_u64();
             if length > u64::from(key.width) {
@@ -316,7 +317,7 @@ fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Optio
             if masked != value {
                 let message =
                     format!("{what} has bits set beyond its prefix of {length} bits, which are never compared");
-                let help = format!("write {:#x}, or a longer prefix", masked);
+                let help = format!("write {}, or a longer prefix", value::in_notation_of(&written, &masked));
                 reader.diagnostics.push(Diagnostic::warning("bits-beyond-prefix", span, message).help(help));
             }
             Some(KeyValue::Lpm(masked, length as u32))
@@ -349,6 +350,18 @@ fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Optio
 enum PairHalf<'v, 't> {
     Json(&'v Value<'t>),
     Text(String),
+}
+
+impl PairHalf<'_, '_> {
+    /// Returns the text as it was written; empty for a JSON value that is neither a number nor a string.
+    fn text(&self) -> &str {
+        match self {
+            PairHalf::Json(Value::StringLit(text)) => &text.value,
+            PairHalf::Json(Value::NumberLit(number)) => number.value,
+            PairHalf::Json(_) => "",
+            PairHalf::Text(text) => text,
+        }
+    }
 }
 
 /// Reads the two parts of `[a, b]` or `"a<separator>b"`.

@@ -1,6 +1,7 @@
 //! Reads values and checks them against a width in bits.
 
 use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bits::Bits;
 use jsonc_parser::ast::Value;
@@ -73,6 +74,21 @@ pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, w
     result.map_err(|reason| reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"))).ok()
 }
 
+/// Renders a value in the notation of a text: as an address if the text is one, else in hexadecimal.
+pub(crate) fn in_notation_of(text: &str, value: &Bits) -> String {
+    let bytes = value.to_be_bytes();
+    let octets = <[u8; 4]>::try_from(&*bytes).ok().filter(|_| text.contains('.'));
+    let segments = <[u8; 16]>::try_from(&*bytes).ok();
+    match (octets, segments) {
+        (Some(octets), _) => Ipv4Addr::from(octets).to_string(),
+        (None, Some(segments)) if text.contains(':') => Ipv6Addr::from(segments).to_string(),
+        (None, None) if text.contains(':') && bytes.len() == 6 => {
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
+        }
+        _ => format!("{value:#x}"),
+    }
+}
+
 /// Parses a number or an address as a value of `width` bits.
 ///
 /// # Errors
@@ -82,11 +98,11 @@ pub fn text(text: &str, width: u32) -> Result<Bits, ValueError> {
     if let Some(bytes) = mac(text) {
         return address(&bytes, width, text, "a MAC address");
     }
-    if let Ok(ip) = text.parse::<std::net::Ipv4Addr>() {
+    if let Ok(ip) = text.parse::<Ipv4Addr>() {
         return address(&ip.octets(), width, text, "an IPv4 address");
     }
     if text.contains(':') {
-        return match text.parse::<std::net::Ipv6Addr>() {
+        return match text.parse::<Ipv6Addr>() {
             Ok(ip) => address(&ip.octets(), width, text, "an IPv6 address"),
             Err(_) => Err(ValueError::NotAnAddress(text.to_owned())),
         };
@@ -161,6 +177,20 @@ mod tests {
         assert_eq!(text("10.0.1.1", 32), Ok(Bits::new(0x0a00_0101, 32)));
         assert_eq!(text("08:00:00:00:01:11", 48), Ok(Bits::new(0x0800_0000_0111, 48)));
         assert_eq!(text("::1", 128), Ok(Bits::new(1, 128)));
+    }
+
+    #[test]
+    fn values_are_shown_in_the_notation_of_their_text() {
+        for (written, width, shown) in [
+            ("10.0.1.0", 32, "10.0.1.0"),
+            ("0xa000100", 32, "0xa000100"),
+            ("167772416", 32, "0xa000100"),
+            ("08:00:00:00:01:00", 48, "08:00:00:00:01:00"),
+            ("2001:db8::", 128, "2001:db8::"),
+            ("10.0.1.0", 40, "0xa000100"),
+        ] {
+            assert_eq!(in_notation_of(written, &text(written, width).unwrap()), shown);
+        }
     }
 
     #[test]
