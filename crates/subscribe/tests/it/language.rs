@@ -105,6 +105,7 @@ fn mistakes_are_reported_at_their_positions() {
         ("stock == ABCD : fwd(1)", "`ABCD` has 4 bytes, but the field has 3", "^^^^"),
         ("stock == 3M : fwd(1)", "expected a string of up to 3 bytes, found `3M`", "put a string in quotes"),
         ("shares == 5 fwd(1)", "expected `:`, found `fwd`", "write `:` before the actions"),
+        ("shares == 5 : fwd(h2)", "expected a port, found `h2`", "for rules of a network with a topology"),
         ("shares == 5 : fwd(600)", "there is no port 600", "the ports are 0 to 510; use `drop` to drop messages"),
         ("shares == 5 : forward(1)", "there is no action `forward`", "`fwd`, `drop`, `to_controller`, `mark`"),
         ("shares == 5 : mark(1, 2)", "`mark` takes 1 argument, but has 2 here", "the parameters are `class`"),

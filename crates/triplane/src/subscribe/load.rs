@@ -185,6 +185,7 @@ impl Loaded {
         }
         subscribe::named_once(&rules, &mut diagnostics);
         diagnostics.extend_help("controller-port", ": `--cpu-port`");
+        diagnostics.extend_help("rule-host", ": `triplane subscribe network --lab LAB.toml`");
         self.print_findings(&diagnostics, output)?;
         Ok(rules)
     }

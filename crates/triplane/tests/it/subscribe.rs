@@ -213,6 +213,17 @@ fn mistakes_in_rules_are_reported_at_their_positions() {
 }
 
 #[test]
+fn rules_that_name_hosts_are_referred_to_a_network() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"A\" : fwd(h2)\n");
+    let done = run(&mut triplane(&["subscribe", "check", FORMAT, &rules]));
+    assert_eq!(done.code, Some(1));
+    for said in ["expected a port, found `h2`", "rules.sub:1:20", "`triplane subscribe network --lab LAB.toml`"] {
+        assert!(done.stderr.contains(said), "`{said}` is missing:\n{}", done.stderr);
+    }
+}
+
+#[test]
 fn rules_match_prefixes_call_actions_and_notify_the_controller() {
     let rules = "source in 1.2.0.0/16 : mark(7); fwd(2)\n\
                  switch_id == 22 and hop_latency > 8000 : fwd(3); to_controller\n\

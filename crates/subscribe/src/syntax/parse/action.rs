@@ -129,6 +129,10 @@ impl<'a> RuleParser<'a> {
                     }
                 }
             },
+            RuleToken::Word(word) => {
+                Diagnostic::error("rule-host", self.next.span, format!("expected a port, found `{word}`"))
+                    .help("ports are numbers: `fwd(1, 2)`; names of hosts are for rules of a network with a topology")
+            }
             _ if format.port_names.is_empty() => self.unexpected("a port").help("ports are numbers: `fwd(1, 2)`"),
             _ => self
                 .unexpected("a host")
