@@ -38,7 +38,10 @@ fn main() -> ExitCode {
         let _ = ctl::complete::run(&asked, &Output::new(output::Color::Never));
         return ExitCode::SUCCESS;
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return Output::new(output::Color::Auto).refusal(&error),
+    };
     let output = Output::new(cli.color);
     let result = match &cli.command {
         Command::Demo(args) => commands::demo::run(args, &output),

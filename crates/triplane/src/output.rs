@@ -1,6 +1,7 @@
 //! Prints results to standard output and everything else to standard error, and defines exit codes and [`Failure`].
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 use diagnostics::{Diagnostics, SourceMap};
 
@@ -178,9 +179,34 @@ impl Output {
         self.note(&format!("{on}error{off}: {text}"));
     }
 
+    /// Prints why the command line is refused, or the help that it asks for. Returns the exit code.
+    pub fn refusal(&self, error: &clap::Error) -> ExitCode {
+        if error.use_stderr() {
+            let text = error.render();
+            let text = if self.stderr_color { text.ansi().to_string() } else { text.to_string() };
+            let _ = std::io::stderr().write_all(ranges_in_words(&text).as_bytes());
+            return ExitCode::from(exit::USAGE);
+        }
+        // Standard output may be closed.
+        let _ = error.print();
+        ExitCode::from(exit::OK)
+    }
+
     /// Returns `text` in bold, for standard output.
     pub fn bold(&self, text: &str) -> String {
         if self.stdout_color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Replaces ranges in the notation of Rust by words: `7 is not in 1..=3` by `7 is not from 1 to 3`.
+fn ranges_in_words(text: &str) -> String {
+    const BEFORE: &str = " is not in ";
+    let Some((subject, rest)) = text.split_once(BEFORE) else { return text.to_owned() };
+    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+    let (range, rest) = rest.split_at(end);
+    match range.split_once("..=") {
+        Some((low, high)) => format!("{subject} is not from {low} to {high}{rest}"),
+        None => text.to_owned(),
     }
 }
 
@@ -200,6 +226,14 @@ pub fn grouped(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_are_written_in_words() {
+        assert_eq!(ranges_in_words("for '--n': 7 is not in 1..=3\n\nmore"), "for '--n': 7 is not from 1 to 3\n\nmore");
+        for other in ["`a` is not in b", "is not in 1..=3", "nothing"] {
+            assert_eq!(ranges_in_words(other), other);
+        }
+    }
 
     #[test]
     fn thousands_are_separated() {

@@ -326,6 +326,9 @@ fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
         assert_eq!(done.code, Some(2), "{done:?}");
         assert!(done.stderr.starts_with(&format!("error: {sentence}")), "{done:?}");
     }
+    let far = command(&["trace", ROUTER, "--packet", "00", "--port", "99999999999"]);
+    assert_eq!(far.code, Some(2), "{far:?}");
+    assert!(far.stderr.contains("99999999999 is not from 0 to 4294967295\n"), "{far:?}");
     let nothing = command(&["run", ROUTER, "--port", &format!("1={input}:/dev/null"), "--port", "2=:/dev/null"]);
     assert_eq!(nothing.code, Some(0), "devices may be named twice: {nothing:?}");
 }
