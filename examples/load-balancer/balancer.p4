@@ -103,6 +103,8 @@ control BalanceIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
     }
 
+    action_selector(HashAlgorithm.crc32, 64, 16) pool;
+
     table services {
         key = {
             hdr.ipv4.dst: exact;
@@ -113,7 +115,7 @@ control BalanceIngress(inout headers_t hdr, inout metadata_t meta, inout standar
         }
         actions = { to_server; NoAction; }
         default_action = NoAction();
-        implementation = action_selector(HashAlgorithm.crc32, 64, 16);
+        implementation = pool;
     }
 
     table servers {

@@ -99,6 +99,8 @@ control PodIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
     }
 
     // A flow stays on one of several paths as long as its port is up.
+    action_selector(HashAlgorithm.crc32, 64, 16) paths;
+
     table routes {
         key = {
             hdr.ipv4.dst: lpm;
@@ -110,7 +112,7 @@ control PodIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
         }
         actions = { forward; no_route; }
         default_action = no_route();
-        implementation = action_selector(HashAlgorithm.crc32, 64, 16);
+        implementation = paths;
     }
 
     apply {

@@ -192,7 +192,8 @@ fn check_reports_every_mistake_with_its_place() {
 
 #[test]
 fn check_is_content_with_what_is_right() {
-    for program in [ROUTER, "examples/wire/wire.p4"] {
+    let labs = ["examples/router-pod/pod.p4", "examples/load-balancer/balancer.p4"];
+    for program in [ROUTER, "examples/wire/wire.p4"].into_iter().chain(labs) {
         let done = command(&["check", program]).ok();
         assert!(done.stdout.starts_with(&format!("{program}: no errors")) && done.stderr.is_empty(), "{done:?}");
     }
