@@ -33,7 +33,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("src=, dst=", "addresses: 10.0.0.1, 10.0.0.0/16, 10.0.0.1-10.0.0.9, or IPv6"),
     ("sport=, dport=", "UDP or TCP ports: 80, or 1024-65535"),
     ("smac=, dmac=", "Ethernet addresses: one, or first-last"),
-    ("vlan=100 | 1-100", "VLAN id of a tag; give it twice for two tags"),
+    ("vlan=100 | 1-100", "VLAN ID of a tag; give it twice for two tags"),
     ("ttl=, proto=, ethertype=", "these fields: a number, or first-last"),
     ("payload=HEX", "bytes repeated after the headers (zeros)"),
     ("frame=HEX", "whole frames, instead of headers and payload"),

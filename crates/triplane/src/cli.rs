@@ -196,8 +196,8 @@ pub struct RunArgs {
     #[arg(long)]
     pub interpret: bool,
 
-    /// Write digests, packets to the CPU port and idle timeouts to a file, one JSON object per line.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// Write notifications (digests, packets to the CPU port, idle timeouts) to a file, one JSON object per line.
+    #[arg(long = "notifications", alias = "messages", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub messages: Option<PathBuf>,
 
     /// The control plane.

@@ -25,7 +25,7 @@ pub struct ControlArgs {
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = address, help_heading = "P4Runtime")]
     pub p4runtime: Option<SocketAddr>,
 
-    /// The P4Runtime device id.
+    /// The P4Runtime device ID.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime", value_parser = clap::value_parser!(u64).range(1..))]
     pub device_id: u64,
 

@@ -55,11 +55,11 @@ pub struct ServerArgs {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559", global = true)]
     pub addr: String,
 
-    /// The P4Runtime device id.
+    /// The P4Runtime device ID.
     #[arg(long, value_name = "N", default_value_t = 1, global = true)]
     pub device_id: u64,
 
-    /// Write with this election id, and replace a primary controller with a lower one. Without it, writes succeed only
+    /// Write with this election ID, and replace a primary controller with a lower one. Without it, writes succeed only
     /// while no other controller is primary.
     #[arg(long, value_name = "N", global = true)]
     pub election_id: Option<u128>,
@@ -113,7 +113,8 @@ pub enum CtlCommand {
     Insert(EntryArgs),
     /// Modify what `insert` inserts, or a table's default action; `default` alone restores the program's action.
     Modify(EntryArgs),
-    /// Delete a table entry, a member or group of an action profile, a clone session or a multicast group.
+    /// Delete a table entry, a member or group of an action profile, a clone session or a multicast group. Only its key or
+    /// ID counts: what follows `->` is ignored, as in P4Runtime, so that an entry can be given as it is printed.
     Delete(EntryArgs),
     /// Set cells of registers, counters and meters, or the members of a value set.
     Set(SetArgs),

@@ -52,7 +52,7 @@ pub enum SubscribeCommand {
     Diff(DiffArgs),
     /// Keep a running switch up to date with the rules of a watched file, and with those that clients add and remove.
     Serve(Box<ServeArgs>),
-    /// Add rules to a running switch, through the service; print their ids once they are in effect.
+    /// Add rules to a running switch, through the service; print their IDs once they are in effect.
     Add(AddArgs),
     /// Remove rules that were added.
     Remove(RemoveArgs),
@@ -180,7 +180,7 @@ pub struct DiffArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// P4Runtime device id of the switch to read.
+    /// P4Runtime device ID of the switch to read.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
     /// TLS.

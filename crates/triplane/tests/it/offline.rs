@@ -261,7 +261,7 @@ fn digests_reach_the_summary_and_the_file_of_messages() {
     let frame = hex("0102 0304 0506 0708 0910 1112 1314 1516");
     let (input, messages) = (directory.write("in.pcap", capture(&[frame])), directory.path("messages.jsonl"));
     let port = format!("0={input}:");
-    let done = command(&["run", "testdata/stf/digest.p4", "--port", &port, "--messages", &messages]).ok();
+    let done = command(&["run", "testdata/stf/digest.p4", "--port", &port, "--notifications", &messages]).ok();
     assert!(done.stdout.contains(" to the control plane: digests `learn_t`"), "{}", done.stdout);
     let line = std::fs::read_to_string(&messages).expect("the file of messages");
     let message: serde_json::Value = serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");

@@ -70,10 +70,10 @@ pub struct SwitchArgs {
     /// The switch's P4Runtime server: ADDRESS:PORT.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9559", help_heading = "Switch")]
     pub addr: String,
-    /// The P4Runtime device id.
+    /// The P4Runtime device ID.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Switch")]
     pub device_id: u64,
-    /// Write with this election id, and replace a primary controller with a lower one. Without it, the service waits
+    /// Write with this election ID, and replace a primary controller with a lower one. Without it, the service waits
     /// while another controller is primary.
     #[arg(long, value_name = "N", help_heading = "Switch")]
     pub election_id: Option<u128>,
