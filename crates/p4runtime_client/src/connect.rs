@@ -46,8 +46,8 @@ pub enum TargetError {
     Address {
         /// The text as it was given.
         address: String,
-        /// The parser's finding.
-        source: tonic::transport::Error,
+        /// The parser's finding; `None` if the address has no port.
+        source: Option<tonic::transport::Error>,
     },
     /// A certificate or key cannot be used.
     #[error("these TLS certificates and keys cannot be used")]
@@ -89,12 +89,15 @@ impl ServerTarget {
     /// before it is ignored.
     ///
     /// # Errors
-    /// If the address cannot be parsed, or a certificate or key cannot be used.
+    /// If the address cannot be parsed or has no port, or a certificate or key cannot be used.
     pub fn new(address: &str, tls: Option<&ClientTls>) -> Result<ServerTarget, TargetError> {
         let full = full_address(address);
+        let refused = |source| TargetError::Address { address: address.to_owned(), source };
+        if !has_port(&full) {
+            return Err(refused(None));
+        }
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let endpoint = Endpoint::from_shared(format!("{scheme}://{full}"))
-            .map_err(|source| TargetError::Address { address: address.to_owned(), source })?;
+        let endpoint = Endpoint::from_shared(format!("{scheme}://{full}")).map_err(|source| refused(Some(source)))?;
         let mut endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT).tcp_nodelay(true);
         if let Some(tls) = tls {
             let mut config = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
@@ -146,10 +149,17 @@ impl ServerTarget {
 /// Expands `PORT` and `:PORT` to an address of this machine, and drops `http://`, which other programs print before an
 /// address.
 fn full_address(text: &str) -> String {
-    match text.trim_start_matches(':').parse::<u16>() {
+    match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
         Ok(port) => format!("127.0.0.1:{port}"),
-        Err(_) => text.trim_start_matches("http://").to_owned(),
+        Err(_) => text.trim_start_matches("http://").trim_end_matches('/').to_owned(),
     }
+}
+
+/// Whether an address is `HOST:PORT` or `[IPv6]:PORT`. Without a port, the client would connect to that of web servers.
+fn has_port(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else { return false };
+    let is_host = !host.is_empty() && (!host.contains(':') || host.starts_with('[') && host.ends_with(']'));
+    is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 /// Whether the TLS handshake failed because the server answered in plain text. The TLS library has no error code for
@@ -177,12 +187,16 @@ mod tests {
         assert_eq!(address("9559"), "127.0.0.1:9559");
         assert_eq!(address(":9559"), "127.0.0.1:9559");
         assert_eq!(address("http://10.0.0.1:9559"), "10.0.0.1:9559");
+        assert_eq!(address("http://10.0.0.1:9559/"), "10.0.0.1:9559");
         assert_eq!(address("switch.example:9559"), "switch.example:9559");
+        assert_eq!(address("[::1]:9559"), "[::1]:9559");
     }
 
     #[test]
     fn a_text_that_is_no_address_is_refused() {
-        let refused = ServerTarget::new("not an address", None);
-        assert!(matches!(refused, Err(TargetError::Address { address, .. }) if address == "not an address"));
+        for text in ["not an address", "foo", "127.0.0.1", "host:", ":", "host:0", "host:99999", "::1", "[::1]"] {
+            let refused = ServerTarget::new(text, None);
+            assert!(matches!(refused, Err(TargetError::Address { address, .. }) if address == text), "{text}");
+        }
     }
 }

@@ -39,9 +39,9 @@ impl ServerOptions<'_> {
             return Err(Failure::Usage(format!("{tls}-cert and {tls}-key must be given together")));
         }
         let refused = |error| match error {
-            TargetError::Address { address, .. } => {
-                Failure::Usage(format!("{addr} {address} is not a valid address: expected ADDRESS:PORT"))
-            }
+            TargetError::Address { address, .. } => Failure::Usage(format!(
+                "{addr} {address} is not a valid address: expected ADDRESS:PORT, such as 127.0.0.1:9559, or PORT"
+            )),
             TargetError::Tls(error) => Failure::Input(causes("cannot use these TLS files", &error)),
         };
         let Some(authority) = tls_ca else { return ServerTarget::new(self.addr, None).map_err(refused) };

@@ -113,8 +113,8 @@ pub enum CtlCommand {
     Insert(EntryArgs),
     /// Modify what `insert` inserts, or a table's default action; `default` alone restores the program's action.
     Modify(EntryArgs),
-    /// Delete a table entry, a member or group of an action profile, a clone session or a multicast group. Only its key or
-    /// ID counts: what follows `->` is ignored, as in P4Runtime, so that an entry can be given as it is printed.
+    /// Delete a table entry, a member or group of an action profile, a clone session or a multicast group. Only its key
+    /// or ID counts: what follows `->` is ignored, as in P4Runtime, so that an entry can be given as it is printed.
     Delete(EntryArgs),
     /// Set cells of registers, counters and meters, or the members of a value set.
     Set(SetArgs),

@@ -36,6 +36,10 @@ fn entries_come_change_and_go() {
     assert!(router.ctl(&["entries", "gateway"]).ok().stdout.contains("default -> RouterIngress.arp_reply(mac=00:"));
     router.ctl(&["delete", "ipv4_lpm", "dst=10.0.0.0/8"]).ok();
     assert!(!router.ctl(&["entries"]).ok().stdout.contains("10.0.0.0/8"));
+    // Its key alone selects the entry to delete: the action is ignored.
+    router.ctl(&["insert", "ipv4_lpm", ROUTE]).ok();
+    router.ctl(&["delete", "ipv4_lpm", &SHOWN.replace("port=2", "port=3")]).ok();
+    assert!(!router.ctl(&["entries"]).ok().stdout.contains("10.0.0.0/8"));
 }
 
 #[test]
@@ -62,14 +66,20 @@ fn wrong_entries_are_refused_with_a_diagnostic() {
         &["no key field `dts`", "did you mean `hdr.ipv4.dst`", "no parameter `prot`", "nothing was written"],
     );
     // The server refuses these, for this one update.
-    router.refused(&["insert", "ipv4_lpm", ROUTE], &["ALREADY_EXISTS", "use MODIFY to change it"]);
-    router.refused(&["delete", "ipv4_lpm", "dst=11.0.0.0/8"], &["NOT_FOUND"]);
+    router.refused(&["insert", "ipv4_lpm", ROUTE], &["ALREADY_EXISTS", "the entry already exists; use MODIFY"]);
+    router.refused(&["delete", "ipv4_lpm", "dst=11.0.0.0/8"], &["NOT_FOUND", "the entry does not exist"]);
     router.refused(&["insert", "ipv4_lpm", "dst=10.0.0.1/8 -> no_route()"], &["INVALID_ARGUMENT"]);
     router.refused(&["registers", "x"], &["there is no register `x`"]);
     let address = reserved_address().to_string();
     let nobody = run(&mut triplane(&["ctl", "--addr", &address, "tables"]));
     assert_eq!(nobody.code, Some(3), "{nobody:?}");
     assert!(nobody.stderr.contains(&format!("no P4Runtime server is listening on {address}")), "{nobody:?}");
+    let portless = run(&mut triplane(&["ctl", "--addr", "switch.example", "tables"]));
+    assert_eq!(portless.code, Some(2), "{portless:?}");
+    assert!(
+        portless.stderr.contains("--addr switch.example is not a valid address: expected ADDRESS:PORT"),
+        "{portless:?}"
+    );
 }
 
 #[test]
