@@ -170,3 +170,53 @@ fn mistakes_in_restrictions_refuse_the_program() {
     assert_eq!(failed.code, Code::InvalidArgument);
     assert!(failed.message.contains("the action has no parameter `prt`"), "{}", failed.message);
 }
+
+/// The p4-constraints language: a key that is a string is 0 only if it is empty, and every number beside it counts as 0.
+#[test]
+fn restrictions_on_strings_mean_what_p4_constraints_says() {
+    let with = |restriction: &str| {
+        let table = format!("@entry_restriction(\"{restriction}\") table by_name");
+        Rig::with(&PROGRAM.replacen("table by_name", &table, 1))
+    };
+    let red = |rig: &Rig| exact(entry(&rig.info, "by_name"), text("red")).does(call(&rig.info, "to_port", &[2]));
+    let rig = with("meta.name != 0; meta.name != 7");
+    rig.insert(red(&rig)).unwrap();
+    assert_eq!(rig.entries(entry(&rig.info, "by_name")), [red(&rig)]);
+    let rig = with("meta.name == 7");
+    let refused = refused(rig.insert(red(&rig)));
+    assert_eq!(refused.code, Code::InvalidArgument);
+    assert!(refused.message.contains("`meta.name == 7` does not hold: meta.name is \"red\""), "{}", refused.message);
+}
+
+/// A control plane cannot tell apart what the program gives one name: such a program is refused.
+#[test]
+fn programs_whose_instances_share_a_name_are_refused() {
+    let rig = Rig::bare();
+    let _primary = rig.session(Some(1));
+    let part = "control Part(inout metadata_t m) {
+                    @name(\".t\") table t { key = { m.port : exact; } actions = { NoAction; } }
+                    apply { t.apply(); }
+                }";
+    let text = "#include <core.p4>
+                #include <v1model.p4>
+                struct headers_t { }
+                struct metadata_t { bit<9> port; }
+                parser P(packet_in p, out headers_t h, inout metadata_t m, inout standard_metadata_t s) {
+                    state start { transition accept; }
+                }
+                PART
+                control I(inout headers_t h, inout metadata_t m, inout standard_metadata_t s) {
+                    Part() one;
+                    Part() two;
+                    apply { one.apply(m); two.apply(m); }
+                }
+                control E(inout headers_t h, inout metadata_t m, inout standard_metadata_t s) { apply { } }
+                control C(inout headers_t h, inout metadata_t m) { apply { } }
+                control D(packet_out p, in headers_t h) { apply { } }
+                V1Switch(P(), C(), I(), E(), C(), D()) main;";
+    let failed = rig.set(Action::VerifyAndCommit, Some(config(&text.replace("PART", part)))).unwrap_err();
+    assert_eq!(failed.code, Code::InvalidArgument);
+    assert!(failed.message.contains("the same name: `t`"), "{}", failed.message);
+    let apart = text.replace("PART", &part.replace("@name(\".t\")", ""));
+    rig.set(Action::VerifyAndCommit, Some(config(&apart))).unwrap();
+}
