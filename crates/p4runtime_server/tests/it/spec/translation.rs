@@ -171,7 +171,8 @@ fn mistakes_in_restrictions_refuse_the_program() {
     assert!(failed.message.contains("the action has no parameter `prt`"), "{}", failed.message);
 }
 
-/// The p4-constraints language: a key that is a string is 0 only if it is empty, and every number beside it counts as 0.
+/// The p4-constraints language: a key that is a string is 0 only if it is empty, and every number beside it counts as
+/// 0.
 #[test]
 fn restrictions_on_strings_mean_what_p4_constraints_says() {
     let with = |restriction: &str| {
