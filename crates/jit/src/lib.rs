@@ -88,6 +88,9 @@ pub enum Step {
     LengthTo(SlotId),
     /// Records the total size of the valid headers in bytes, for [`Packet::measured_bytes`].
     Measure,
+    /// Writes to a slot the length in bytes that the packet has with its present headers: its length as received, less
+    /// the size that [`Step::Measure`] recorded, plus the size of the valid headers; 0 if this is negative.
+    PresentLengthTo(SlotId),
     /// Ends the unit unless a slot has this value.
     StopUnless(SlotId, u64),
     /// Ends the unit if a slot has this value, for a packet that the caller drops in that case: in a batch, only the
@@ -124,6 +127,9 @@ pub struct Plan {
     pub visible: Option<Vec<SlotId>>,
     /// Slots of up to 64 bits that the architecture sets before a fresh unit. The unit assumes that all others are 0.
     pub given: Vec<SlotId>,
+    /// The body at whose end the outgoing packet is complete, for programs in which nothing is emitted. In all others
+    /// it is the body that emits.
+    pub deparser: Option<BodyId>,
 }
 
 /// Return codes of compiled functions.

@@ -305,7 +305,11 @@ impl PrefetchLayout {
                         }
                     });
                 }
-                Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Copy(slot, _) | Step::Set(slot, _) => {
+                Step::ErrorTo(slot)
+                | Step::LengthTo(slot)
+                | Step::PresentLengthTo(slot)
+                | Step::Copy(slot, _)
+                | Step::Set(slot, _) => {
                     written.slots.insert(*slot);
                 }
                 Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfRequested => {}

@@ -79,6 +79,7 @@ pub fn plan(program: &Program) -> Plan {
         units: vec![Unit { steps, fresh: true, next: Vec::new(), results }],
         visible: Some(visible.into_iter().filter_map(slot).collect()),
         given: ["ingress_port", "ingress_global_timestamp"].into_iter().filter_map(slot).collect(),
+        deparser: None,
     }
 }
 

@@ -2,13 +2,13 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
-use ir::{Expr, HeaderId, HeaderRef, StackId};
+use ir::{Expr, HeaderId, HeaderRef, SlotId, StackId};
 
 use super::Emit;
 use super::facts::Spot;
 use super::value::Num;
 use super::words::Word;
-use crate::layout::{TypeLayout, Valid};
+use crate::layout::{TypeLayout, Valid, word};
 
 /// The header that a reference denotes, as far as it is known at compile time.
 #[derive(Clone, Copy, Debug)]
@@ -375,6 +375,24 @@ impl Emit<'_, '_> {
 
     /// Stores the total size of the valid headers in the frame.
     pub(super) fn measure(&mut self) {
+        let bytes = self.header_bytes();
+        let bytes = self.value(bytes);
+        self.frame_store(word::MEASURED as u32, bytes);
+    }
+
+    /// Sets a slot to the packet's length with its present headers.
+    pub(super) fn set_present_length(&mut self, slot: SlotId) {
+        let present = self.header_bytes();
+        let measured = self.frame_load(word::MEASURED as u32);
+        let whole = self.w_add(Word::Value(self.length), present);
+        let is_enough = self.w_cmp(IntCC::UnsignedGreaterThanOrEqual, whole, Word::Value(measured));
+        let rest = self.w_sub(whole, Word::Value(measured));
+        let length = self.w_choose(is_enough, rest, Word::Const(0));
+        self.set_number(slot, length);
+    }
+
+    /// Returns the total size in bytes of the valid headers that are not local.
+    fn header_bytes(&mut self) -> Word {
         let mut bits = Word::Const(0);
         let headers: Vec<HeaderId> = self.state.headers.iter().copied().collect();
         for header in headers {
@@ -389,8 +407,6 @@ impl Emit<'_, '_> {
             let counted = self.w_choose(valid, all, Word::Const(0));
             bits = self.w_add(bits, counted);
         }
-        let bytes = self.w_shr(bits, 3);
-        let bytes = self.value(bytes);
-        self.frame_store(crate::layout::word::MEASURED as u32, bytes);
+        self.w_shr(bits, 3)
     }
 }

@@ -291,6 +291,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             }
             Step::LengthTo(slot) => self.set_number(*slot, Word::Value(self.length)),
             Step::Measure => self.measure(),
+            Step::PresentLengthTo(slot) => self.set_present_length(*slot),
             Step::DropIf(slot, number) => {
                 self.probe_body(None);
                 let slot = self.slot(*slot);

@@ -39,7 +39,7 @@ pub(crate) struct ProgramFacts {
     written_early: BTreeSet<HeaderId>,
     /// Headers that any body extracts.
     extracted: BTreeSet<HeaderId>,
-    /// The only body that emits, if it can assemble the packet in place.
+    /// The only body that emits, or the plan's deparser if none does, if it can assemble the packet in place.
     pub deparser: Option<BodyId>,
     /// Value of `NoError`.
     pub no_error: u64,
@@ -79,7 +79,7 @@ impl ProgramFacts {
             written_early: in_parsers.intersection(&extracted).copied().collect(),
             written,
             extracted,
-            deparser: deparser(program, layout),
+            deparser: deparser(program, layout, plan),
             no_error: error_number(program, "NoError"),
         }
     }
@@ -90,8 +90,9 @@ pub(super) fn error_number(program: &Program, name: &str) -> u64 {
     program.errors.iter().position(|error| error == name).unwrap_or(0) as u64
 }
 
-/// Returns the only body that emits, if it only emits headers whose memory layout equals the wire layout.
-fn deparser(program: &Program, layout: &FrameLayout) -> Option<BodyId> {
+/// Returns the only body that emits, if it only emits headers whose memory layout equals the wire layout; the plan's
+/// deparser if none emits.
+fn deparser(program: &Program, layout: &FrameLayout, plan: &Plan) -> Option<BodyId> {
     let emits = |body: &ir::Body| {
         body.blocks.values().flat_map(|block| &block.instrs).any(|instr| matches!(instr.op, Op::Emit(_)))
     };
@@ -116,7 +117,10 @@ fn deparser(program: &Program, layout: &FrameLayout) -> Option<BodyId> {
         return None;
     }
     let mut all = program.bodies.iter().filter(|(_, body)| emits(body));
-    let (id, body) = all.next()?;
+    let (id, body) = match all.next() {
+        Some(found) => found,
+        None => plan.deparser.map(|id| (id, &program.bodies[id]))?,
+    };
     if all.next().is_some() || walk::has_loop(body) {
         return None;
     }
@@ -178,7 +182,9 @@ impl UsedItems {
                     written.insert(*to);
                     slots.insert(*from);
                 }
-                Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::Set(slot, _) => _ = written.insert(*slot),
+                Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::PresentLengthTo(slot) | Step::Set(slot, _) => {
+                    written.insert(*slot);
+                }
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) => _ = slots.insert(*slot),
                 Step::Measure | Step::StopIfRequested => {}
             }

@@ -121,7 +121,12 @@ impl Versions {
                     versions.tracked.insert(*slot);
                     read.insert(*slot);
                 }
-                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Measure | Step::Set(..) | Step::StopIfRequested => {}
+                Step::ErrorTo(_)
+                | Step::LengthTo(_)
+                | Step::Measure
+                | Step::PresentLengthTo(_)
+                | Step::Set(..)
+                | Step::StopIfRequested => {}
             }
             versions.read_from[index] = read.clone();
         }

@@ -108,6 +108,7 @@ fn plan(program: &Program) -> Plan {
         units: vec![Unit { steps, fresh: true, next: Vec::new(), results: Some(results.clone()) }],
         visible: Some(results),
         given: slot("ingress_port").into_iter().collect(),
+        deparser: None,
     }
 }
 

@@ -5,6 +5,7 @@ use switch::DropSite;
 
 use super::Results;
 use super::breakdown::PartKind;
+use v1model::PathCount;
 use v1model_runtime::bench::memory::{BATCH, Measured};
 
 /// Renders all results.
@@ -19,6 +20,11 @@ pub fn render(results: &Results) -> String {
             json!({ "part": share.kind.name(), "table": table, "ns": share.ns, "packets": share.packets })
         })
         .collect();
+    let path = |count: &PathCount| {
+        let reason = count.reason.map(|reason| reason.to_string());
+        json!({ "path": count.path.name(), "packets": count.packets, "reason": reason })
+    };
+    let paths: Vec<Value> = counts.paths.iter().map(path).collect();
     let whole = json!({
         "program": results.program,
         "executor": if results.compiled { "jit" } else { "interpreter" },
@@ -30,6 +36,7 @@ pub fn render(results: &Results) -> String {
         "to_controller": counts.to_controller,
         "waiting": counts.waiting,
         "drops": drops,
+        "paths": paths,
         "speed": speed(&results.measured),
         "rounds_ns": results.rounds,
         "interpreter": results.interpreter.as_ref().map(speed),

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::Results;
 use super::breakdown::Breakdown;
 use crate::output::{Output, grouped};
-use v1model_runtime::bench::memory::BATCH;
+use v1model::Path;
+use v1model_runtime::bench::memory::{BATCH, Counts};
 
 /// Width of the longest bar, in columns.
 const BAR: usize = 30;
@@ -70,6 +71,7 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
     for (name, count, what) in rest.into_iter().filter(|(_, count, _)| *count > 0) {
         writeln!(text, "  {name:12}{:>15}  {what}", grouped(count))?;
     }
+    paths(text, counts)?;
     if counts.forwarded == 0 && counts.to_controller == 0 && counts.dropped > 0 {
         writeln!(text, "\n  Nothing was forwarded: this is the speed of dropping. Inspect such a packet with")?;
         writeln!(text, "  `triplane trace`, or use other frames (--traffic) or other entries (--entries).")?;
@@ -83,6 +85,24 @@ fn write_all(text: &mut String, results: &Results, output: &Output) -> std::fmt:
         ns(results.breakdown.sampled_ns),
         ns(typical)
     )
+}
+
+/// Writes the paths that packets took, with the reason where it was not the fastest. Without reasons there is one line.
+fn paths(text: &mut String, counts: &Counts) -> std::fmt::Result {
+    for (number, count) in counts.paths.iter().enumerate() {
+        let name = if number == 0 { "path" } else { "" };
+        let path = match count.path {
+            Path::Batched => "in batches of up to 32, in place",
+            Path::Single => "one at a time, in place",
+            Path::Copied => "copied",
+        };
+        let (packets, share) = (grouped(count.packets), share(count.packets, counts.sent));
+        writeln!(text, "  {name:12}{packets:>15}  {share:5.1} %  {path}")?;
+        if let Some(reason) = count.reason {
+            writeln!(text, "  {:12}{:>15}  {:>7}    because {reason}", "", "", "")?;
+        }
+    }
+    Ok(())
 }
 
 fn breakdown(text: &mut String, breakdown: &Breakdown, whole: f64, output: &Output) -> std::fmt::Result {

@@ -186,5 +186,10 @@ fn since(before: &Counts, mut after: Counts) -> Counts {
         site.packets -= earlier.map_or(0, |earlier| earlier.packets);
     }
     after.drops.retain(|site| site.packets > 0);
+    for count in &mut after.paths {
+        let earlier = before.paths.iter().find(|other| (other.path, other.reason) == (count.path, count.reason));
+        count.packets -= earlier.map_or(0, |earlier| earlier.packets);
+    }
+    after.paths.retain(|count| count.packets > 0);
     after
 }

@@ -68,6 +68,25 @@ fn traffic_follows_the_entries_and_all_of_it_is_routed() {
     assert_eq!((&result["interpreter"], &result["ratio"]), (&Value::Null, &Value::Null));
 }
 
+#[test]
+fn the_path_of_the_packets_is_reported() {
+    let result = router(&[]);
+    let sent = number(&result, "sent");
+    assert_eq!(
+        result["paths"],
+        serde_json::json!([
+            { "path": "batched", "packets": sent, "reason": null }
+        ])
+    );
+    let wire = std::fs::read_to_string(support::root().join("examples/wire/wire.p4")).expect("the example can be read");
+    let directory = Directory::new();
+    let (before, after) = wire.rsplit_once("sm) { apply {} }").expect("egress is empty");
+    let split = directory.write("split.p4", format!("{before}sm) {{ apply {{ sm.priority = 1; }} }}{after}"));
+    let text = command(&["bench", &split, "--packets", "700", "--traffic", "udp"]).ok().stdout;
+    assert!(text.contains("100.0 %  one at a time, in place\n"), "{text}");
+    assert!(text.contains("because egress writes `priority`\n"), "{text}");
+}
+
 /// A program that forwards the packets that its rules match and drops the rest.
 const GUARD: &str = r#"
 #include <v1model.p4>

@@ -12,21 +12,22 @@ use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Ti
 use super::Switch;
 use super::ingress::judge;
 use super::packet::{Instance, Leaving, Packet};
+use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, State, result, unit};
 
 /// Scratch state that is reused for each packet.
 #[derive(Debug)]
 pub(super) struct InPlace {
     packet: jit::Packet,
-    /// The packet as received, for programs that may request it.
-    original: Vec<u8>,
+    /// The packets as received, one after the other, for programs that may request them.
+    originals: Vec<u8>,
     /// Frames that left on the slow path.
     made: Vec<Frame>,
 }
 
 impl InPlace {
     pub fn new(machine: &Machine) -> InPlace {
-        InPlace { packet: machine.compiled.packet(Vec::new()), original: Vec::new(), made: Vec::new() }
+        InPlace { packet: machine.compiled.packet(Vec::new()), originals: Vec::new(), made: Vec::new() }
     }
 }
 
@@ -36,8 +37,8 @@ enum PacketResult {
     Leaves(PortId, usize),
     /// It was dropped, or sent to the control plane.
     Gone,
-    /// Its results are in [`InPlace::made`] or wait.
-    Elsewhere,
+    /// It was copied for this reason. Its results are in [`InPlace::made`] or wait.
+    Elsewhere(PathReason),
 }
 
 /// A received packet.
@@ -79,7 +80,7 @@ impl FrameGroup<'_> {
                 self.output.push(Egress::InPlace { index: self.first + number, port });
             }
             PacketResult::Gone => {}
-            PacketResult::Elsewhere => self.output.extend(made.drain(..).map(Egress::Owned)),
+            PacketResult::Elsewhere(_) => self.output.extend(made.drain(..).map(Egress::Owned)),
         }
     }
 }
@@ -96,12 +97,13 @@ impl Switch {
         output.extend(lent.made.drain(..).map(Egress::Owned));
         // Passes are counted only where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
-        let whole = machine.egress_begins.filter(|_| self.queues.are_all_open());
+        let whole = machine.egress_begins.ok().filter(|_| self.queues.are_all_open());
+        let alone = self.why_alone(&machine);
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = BatchCounts::default();
         let mut number = 0;
         while number < batch.len() {
-            if let (true, Some(whole), false) = (direct, whole, machine.keeps_original) {
+            if let (true, Some(whole)) = (direct, whole) {
                 let frames = &mut batch[number..];
                 let is_odd = |frame: &mut L| {
                     let (room, start) = frame.headroom();
@@ -122,6 +124,8 @@ impl Switch {
             let length = room.len() - start;
             if !direct || !lengths.contains(&length) {
                 let data = room[start..].to_vec();
+                let reason = if direct { PathReason::FrameLength } else { PathReason::PortDown };
+                self.paths.add(Path::Copied, Some(reason), 1);
                 self.take(now, Frame { port, data }, &mut lent.made);
                 output.extend(lent.made.drain(..).map(Egress::Owned));
                 number += 1;
@@ -129,20 +133,22 @@ impl Switch {
             }
             tally.frames += 1;
             tally.bytes += length as u64;
+            lent.originals.clear();
             if machine.keeps_original {
-                lent.original.clear();
-                lent.original.extend_from_slice(&room[start..]);
+                lent.originals.extend_from_slice(&room[start..]);
             }
-            let InPlace { packet, original, made } = &mut lent;
-            let came = ReceivedPacket { at: now, by: port, original, whole };
+            let InPlace { packet, originals, made } = &mut lent;
+            let came = ReceivedPacket { at: now, by: port, original: originals, whole };
             let work = |lent: &mut InPlacePacket<'_>| self.pass(lent, came, made);
-            match machine.compiled.in_place(packet, room, start, work) {
+            let result = machine.compiled.in_place(packet, room, start, work);
+            self.count_path(&result, alone);
+            match result {
                 PacketResult::Leaves(port, at) => {
                     frame.set_start(at);
                     output.push(Egress::InPlace { index: number, port });
                 }
                 PacketResult::Gone => {}
-                PacketResult::Elsewhere => output.extend(made.drain(..).map(Egress::Owned)),
+                PacketResult::Elsewhere(_) => output.extend(made.drain(..).map(Egress::Owned)),
             }
             number += 1;
         }
@@ -158,7 +164,9 @@ impl Switch {
         lent: &mut InPlace,
         lane: &mut FrameGroup<'_>,
     ) {
-        let InPlace { packet, made, .. } = lent;
+        let InPlace { packet, originals, made } = lent;
+        originals.clear();
+        let mut ends = [0; jit::BATCH];
         let (standard, came) = (self.layout.standard, lane.came);
         let now = Now { ns: came.at.as_ns() };
         let mut begins = [0; jit::BATCH];
@@ -168,15 +176,20 @@ impl Switch {
             batch.set_slot_to(slot, came.at.as_us());
         }
         lane.tally.frames += frames.len() as u64;
-        batch.extend(frames.iter_mut().map(|frame| {
+        batch.extend(frames.iter_mut().zip(&mut ends).map(|(frame, end)| {
             let (room, start) = frame.headroom();
             lane.tally.bytes += (room.len() - start) as u64;
+            if machine.keeps_original {
+                originals.extend_from_slice(&room[start..]);
+            }
+            *end = originals.len();
             (room, start)
         }));
         let mut next = 0;
         while next < batch.len() {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
             next = done.end + usize::from(stopped);
+            self.paths.add(Path::Batched, None, done.len() as u64);
             for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                 let copy =
                     || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
@@ -187,8 +200,11 @@ impl Switch {
                 let outcome = batch.finished(done.end).outcome();
                 let lent = batch.stopped();
                 self.count_parser_error(lent.parser_error());
+                let begin = done.end.checked_sub(1).map_or(0, |before| ends[before]);
+                let came = ReceivedPacket { original: &originals[begin..ends[done.end]], ..came };
                 let fate = self.after_whole(&lent, outcome, lane.whole, came, made);
                 drop(lent);
+                self.count_path(&fate, PathReason::Stopped);
                 lane.note(done.end, fate, made, &mut begins);
             }
         }
@@ -225,8 +241,25 @@ impl Switch {
         self.leave(ended.output_start(), ended.room(), copy, leaving, made)
     }
 
+    /// Returns the reason for which packets run alone where they do not run in batches.
+    fn why_alone(&self, machine: &Machine) -> PathReason {
+        match machine.egress_begins {
+            Err(reason) => PathReason::Split(reason),
+            Ok(_) => PathReason::Rate,
+        }
+    }
+
+    /// Counts a packet that did not complete in a batch; `alone` is the reason if it was not copied.
+    fn count_path(&mut self, result: &PacketResult, alone: PathReason) {
+        match *result {
+            PacketResult::Elsewhere(reason) => self.paths.add(Path::Copied, Some(reason), 1),
+            PacketResult::Leaves(..) | PacketResult::Gone => self.paths.add(Path::Single, Some(alone), 1),
+        }
+    }
+
     /// Processes a batch without machine code: every frame is copied.
     fn step_copied<L: FrameMut>(&mut self, now: Time, port: PortId, batch: &mut [L], output: &mut Vec<Egress>) {
+        self.paths.add(Path::Copied, Some(PathReason::Interpreted), batch.len() as u64);
         let mut made = Vec::new();
         let frames = batch.iter_mut().map(|frame| {
             let (room, start) = frame.headroom();
@@ -321,11 +354,16 @@ impl Switch {
         if is_plain && self.queues.is_open(PortId(spec), self.priority(lent)) {
             return None;
         }
+        let reason = match is_plain {
+            true => PathReason::Queued,
+            false if lent.has_requests() => PathReason::Requested,
+            false => PathReason::Multicast,
+        };
         let packet = detached(lent, came);
         self.work_left = self.config.max_work - 1;
         self.after_ingress(packet, came.at, &mut ());
         self.drive(came.at, made, &mut ());
-        Some(PacketResult::Elsewhere)
+        Some(PacketResult::Elsewhere(reason))
     }
 
     /// Returns the result of a packet after egress, which runs the deparser directly if no action is requested and
@@ -351,7 +389,7 @@ impl Switch {
         self.work_left = self.config.max_work - 2;
         self.after_egress(packet, leaving, false, made, &mut ());
         self.drive(came.at, made, &mut ());
-        PacketResult::Elsewhere
+        PacketResult::Elsewhere(PathReason::Requested)
     }
 
     /// Sends a deparsed packet that starts at `start` in its buffer of `room` bytes, or copies it if it must be.
@@ -379,7 +417,7 @@ impl Switch {
             (Some(start), _) => PacketResult::Leaves(port, start),
             (None, data) => {
                 made.push(Frame { port, data: data.unwrap_or_default() });
-                PacketResult::Elsewhere
+                PacketResult::Elsewhere(PathReason::Moved)
             }
         }
     }

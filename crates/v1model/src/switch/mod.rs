@@ -30,6 +30,7 @@ mod ingress;
 mod layout;
 mod packet;
 mod packet_switch;
+mod paths;
 mod state;
 mod stats;
 mod trace;
@@ -50,6 +51,7 @@ pub(crate) use config::drop_port_of;
 pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, max_port};
 pub use image::Image;
 pub use layout::LoadError;
+pub use paths::{Path, PathCount, PathReason, SplitReason};
 
 use idle::Idle;
 use layout::Layout;
@@ -77,6 +79,7 @@ pub struct Switch {
     registry: Registry,
     drops: Drops,
     stats: Stats,
+    paths: paths::PathCounts,
     notifications: VecDeque<Notification>,
     idle: Idle,
     /// Passes to run before the current frame is complete.
@@ -141,6 +144,7 @@ impl Switch {
             registry,
             drops,
             stats,
+            paths: paths::PathCounts::default(),
             notifications: VecDeque::new(),
             work: VecDeque::new(),
             work_left: 0,
@@ -160,6 +164,12 @@ impl Switch {
     /// Returns the reason why packets are interpreted under [`Executor::Auto`]; `None` if they are not.
     pub fn why_interpreted(&self) -> Option<&str> {
         self.unfit.as_deref()
+    }
+
+    /// Returns the number of packets that drivers offered in batches, by the path that they took, from the fastest path
+    /// to the slowest.
+    pub fn path_counts(&self) -> Vec<PathCount> {
+        self.paths.all()
     }
 
     /// Returns the program.

@@ -6,7 +6,8 @@ use engine::{PacketState, Preserved, Requested};
 use ir::{FieldListItem, LocId, Op, Program, Request, SlotId};
 use jit::{InPlacePacket, NativeProgram, Plan, Probe, Speed, Step, Unit, Unsupported};
 
-use super::layout::{Layout, Standard};
+use super::layout::Layout;
+use super::paths::SplitReason;
 
 /// A packet's state. Traced packets are interpreted, whatever executor the others use.
 #[derive(Clone, Debug)]
@@ -159,38 +160,49 @@ pub(super) struct Machine {
     pub compiled: NativeProgram,
     /// Whether the packet as received may be requested after code ran on it.
     pub keeps_original: bool,
-    /// The step of [`unit::WHOLE`] at which egress begins, if there is such a unit.
-    pub egress_begins: Option<usize>,
+    /// The step of [`unit::WHOLE`] at which egress begins, or the reason why there is no such unit.
+    pub egress_begins: Result<usize, SplitReason>,
 }
 
-/// Whether the switch's work between ingress and egress can be done by machine code, without access to the packet:
-/// the metadata for egress must be constants and outputs of ingress, and egress must not change what is counted.
-fn can_be_whole(program: &Program, layout: &Layout) -> bool {
+/// Returns the reason why machine code cannot do the switch's work between ingress and egress without access to the
+/// packet; `None` if it can. The metadata for egress must be constants and outputs of ingress, and egress must not
+/// change what is counted.
+fn split_reason(program: &Program, layout: &Layout) -> Option<SplitReason> {
     let (blocks, standard) = (layout.blocks, layout.standard);
     let before = [blocks.parser, blocks.verify_checksum, blocks.ingress];
     let behind = [blocks.egress, blocks.compute_checksum, blocks.deparser];
     let written = |bodies: [ir::BodyId; 3], slot| bodies.iter().any(|body| jit::writes(program, *body, slot));
-    // Headers that ingress adds or removes change the length that egress sees.
-    let length_is_read = standard.packet_length.is_some_and(|slot| {
-        let is_kept = |kept: &FieldListItem| matches!(kept, FieldListItem::Slot(kept) if *kept == slot);
-        let is_read = behind.iter().any(|body| jit::reads(program, *body, slot));
-        is_read || program.field_lists.values().flatten().any(is_kept)
-    });
     let clock = standard.ingress_global_timestamp;
     let times = [standard.egress_global_timestamp, standard.enq_timestamp];
     let sets_time = times.iter().any(Option::is_some);
     let has_clock = clock.is_some_and(|slot| !written(before, slot));
-    let queue_stays = standard.priority.is_none_or(|slot| !written(behind, slot));
-    !length_is_read && (has_clock || !sets_time) && queue_stays && !written(behind, standard.egress_port)
+    let obstacles = [
+        (sets_time && !has_clock, SplitReason::Timestamp),
+        (standard.priority.is_some_and(|slot| written(behind, slot)), SplitReason::Priority),
+        (written(behind, standard.egress_port), SplitReason::EgressPort),
+    ];
+    obstacles.into_iter().find_map(|(is_there, reason)| is_there.then_some(reason))
+}
+
+/// Whether egress, or a packet that egress sends through the pipeline again, reads the length of the packet, which
+/// changes with the headers that ingress adds and removes.
+fn reads_length(program: &Program, layout: &Layout, length: SlotId) -> bool {
+    let blocks = layout.blocks;
+    let behind = [blocks.egress, blocks.compute_checksum, blocks.deparser];
+    let is_kept = |kept: &FieldListItem| matches!(kept, FieldListItem::Slot(kept) if *kept == length);
+    behind.iter().any(|body| jit::reads(program, *body, length)) || program.field_lists.values().flatten().any(is_kept)
 }
 
 /// Returns the switch's work between ingress and egress for a packet that continues at once.
-fn between(standard: Standard, drop_port: u32) -> Vec<Step> {
+fn between(program: &Program, layout: &Layout, drop_port: u32) -> Vec<Step> {
+    let standard = layout.standard;
     let mut steps = vec![Step::StopIfRequested];
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
     steps.push(Step::DropIf(standard.egress_spec, u64::from(drop_port)));
     steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
     steps.push(Step::Set(standard.egress_spec, u64::from(drop_port == 0)));
+    let length = standard.packet_length.filter(|slot| reads_length(program, layout, *slot));
+    steps.extend(length.map(Step::PresentLengthTo));
     let zero =
         [standard.instance_type, standard.enq_qdepth, standard.deq_qdepth, standard.deq_timedelta, standard.drop_site];
     steps.extend(zero.into_iter().flatten().map(|slot| Step::Set(slot, 0)));
@@ -201,11 +213,7 @@ fn between(standard: Standard, drop_port: u32) -> Vec<Step> {
 }
 
 impl Machine {
-    pub fn new(
-        program: &Arc<Program>,
-        layout: &Layout,
-        probe: Option<Probe>,
-    ) -> Result<Machine, Unsupported> {
+    pub fn new(program: &Arc<Program>, layout: &Layout, probe: Option<Probe>) -> Result<Machine, Unsupported> {
         let (blocks, standard, drop_port) = (layout.blocks, layout.standard, layout.drop_port);
         let mut parse = vec![Step::Run(blocks.parser)];
         parse.extend(standard.parser_error.map(Step::ErrorTo));
@@ -221,8 +229,8 @@ impl Machine {
         ];
         egress.extend(deparse.clone());
         let mut whole = ingress.clone();
-        whole.extend(between(standard, drop_port));
-        let egress_begins = can_be_whole(program, layout).then_some(whole.len());
+        whole.extend(between(program, layout, drop_port));
+        let egress_begins = split_reason(program, layout).map_or(Ok(whole.len()), Err);
         whole.extend(egress.clone());
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), results: None };
         let port = standard.egress_port;
@@ -238,8 +246,9 @@ impl Machine {
             ],
             visible: Some(standard.all()),
             given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
+            deparser: Some(blocks.deparser),
         };
-        plan.units.extend(egress_begins.map(|_| whole));
+        plan.units.extend(egress_begins.is_ok().then_some(whole));
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
         let keeps_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));

@@ -15,6 +15,7 @@ use switch::{EgressQueues, MirrorSessions, MulticastGroups, PortId, QueueSetting
 use super::Switch;
 use super::idle::Idle;
 use super::in_place::InPlace;
+use super::paths::PathCounts;
 
 /// The role of a switch among those that share a state.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +77,7 @@ impl Switch {
             registry: self.registry.worker(),
             drops: self.drops.clone(),
             stats: self.stats,
+            paths: PathCounts::default(),
             notifications: VecDeque::new(),
             idle: Idle::default(),
             work: VecDeque::new(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ir::Program;
 use switch::{DropSite, Egress, Frame, FrameMut, PortId, Time};
 use traffic_gen::Generator;
-use v1model::{Config, Executor, Probe, Switch};
+use v1model::{Config, Executor, PathCount, Probe, Switch};
 
 use super::histogram::Histogram;
 use super::sampler;
@@ -102,6 +102,8 @@ pub struct Counts {
     pub copies: u64,
     /// The reasons and places of drops.
     pub drops: Vec<DropSite>,
+    /// Packets by the path they took, from the fastest path to the slowest.
+    pub paths: Vec<PathCount>,
 }
 
 /// A frame of a batch.
@@ -269,6 +271,7 @@ impl Bench {
             waiting: self.switch.waiting() as u64,
             copies: clones + replicas,
             drops,
+            paths: self.switch.path_counts(),
         }
     }
 }

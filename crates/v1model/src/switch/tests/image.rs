@@ -20,6 +20,7 @@ fn switches_of_one_image_share_its_code_and_no_state() {
             handed: Switch::new(Arc::clone(&program), config.clone()).expect("the router fits the switch"),
             lent: Switch::from_image(&image, config.clone()).expect("the router fits the switch"),
             in_place: 0,
+            offered: 0,
         };
         let (mut routed, mut bare) = (pair(), pair());
         match (&routed.lent.machine, &bare.lent.machine) {

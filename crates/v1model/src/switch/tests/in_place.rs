@@ -7,7 +7,7 @@ use ::switch::{Device, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup
 
 use super::probe::{Do, frame, program};
 use super::traced::{packet, router};
-use crate::{Config, Executor, Switch};
+use crate::{Config, Executor, Path, PathReason, SplitReason, Switch};
 
 /// A reproducible generator.
 struct Random(SplitMix64);
@@ -28,11 +28,13 @@ pub struct Pair {
     pub lent: Switch,
     /// Number of frames that left in place.
     pub in_place: usize,
+    /// Number of frames offered in batches.
+    pub offered: u64,
 }
 
 impl Pair {
     fn new(make: impl Fn() -> Switch) -> Pair {
-        Pair { handed: make(), lent: make(), in_place: 0 }
+        Pair { handed: make(), lent: make(), in_place: 0, offered: 0 }
     }
 
     pub fn both(&mut self, mut change: impl FnMut(&mut Switch)) {
@@ -48,6 +50,7 @@ impl Pair {
         self.handed.step(now, &mut input, &mut expected);
         let mut batch: Vec<HeadroomBuf> = frames.iter().map(|data| HeadroomBuf::new(data, room)).collect();
         let mut departed = Vec::new();
+        self.offered += frames.len() as u64;
         self.lent.step_in_place(now, PortId(port), &mut batch, &mut departed);
         let left = departed.into_iter().map(|departed| match departed {
             Egress::Owned(frame) => frame,
@@ -71,6 +74,8 @@ impl Pair {
         assert_eq!(self.lent.take_notifications(), self.handed.take_notifications());
         assert_eq!(self.lent.next_event(), self.handed.next_event());
         assert_eq!(self.lent.waiting(), self.handed.waiting());
+        let paths = self.lent.path_counts();
+        assert_eq!(paths.iter().map(|count| count.packets).sum::<u64>(), self.offered, "{paths:?}");
     }
 }
 
@@ -198,21 +203,71 @@ fn whatever_a_program_asks_for_comes_to_the_same() {
 
 #[test]
 fn frames_that_run_together_come_to_the_same() {
-    // Packets run together if the pipeline is one unit, no originals are kept, and no queue delays anything.
-    let setting = Setting { reads_length: false, is_paced: false, keeps_originals: false, ..Setting::USUAL };
-    let machine = probe(setting).machine.expect("there is machine code");
-    assert!(machine.egress_begins.is_some() && !machine.keeps_original);
-    let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
-    assert!(in_place > 500, "only {in_place} frames left in place");
+    // Packets run together if the pipeline is one unit and no queue delays anything.
+    for (reads_length, keeps_originals) in [(false, false), (true, false), (false, true), (true, true)] {
+        let setting = Setting { reads_length, keeps_originals, is_paced: false, ..Setting::USUAL };
+        let machine = probe(setting).machine.expect("there is machine code");
+        assert!(machine.egress_begins.is_ok() && machine.keeps_original == keeps_originals);
+        let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
+        assert!(in_place > 500, "only {in_place} frames left in place");
+    }
     // If a queue does, each runs by itself.
-    story(130, Setting { is_paced: true, ..setting });
+    story(130, Setting { is_paced: true, ..Setting::USUAL });
+}
+
+/// Returns a switch that runs this program as machine code.
+fn compiled(program: ir::Program) -> Switch {
+    let config = Config { executor: Executor::Jit, ..Config::with_ports(6) };
+    Switch::new(Arc::new(program), config).expect("the probe fits the switch")
+}
+
+/// Inserts an operation at the beginning of the block of this name in the body with this role.
+fn insert(program: &mut ir::Program, role: &str, name: &str, op: ir::Op) {
+    let body = program.blocks[role];
+    let mut blocks = program.bodies[body].blocks.values_mut();
+    let block = blocks.find(|block| block.name == name).expect("the probe has the block");
+    block.instrs.insert(0, ir::Instr { op, loc: ir::LocId::from_u32(0) });
 }
 
 #[test]
-fn a_whole_pass_is_one_unit_where_the_result_is_the_same() {
-    let is_one = |setting| probe(setting).machine.as_ref().is_some_and(|machine| machine.egress_begins.is_some());
-    assert!(is_one(Setting { reads_length: false, ..Setting::USUAL }));
-    assert!(!is_one(Setting::USUAL));
+fn egress_reads_the_length_with_the_present_headers() {
+    let seen = || ir::HeaderRef::Header(ir::HeaderId::from_u32(1));
+    // Ingress adds a header, or removes one that the parser made valid and that is longer than short frames.
+    for removes in [false, true] {
+        let mut pair = Pair::new(|| {
+            let mut program = program();
+            let op = if removes { ir::Op::SetInvalid(seen()) } else { ir::Op::SetValid(seen()) };
+            insert(&mut program, "ingress", "SecondByteIsPriority", op);
+            if removes {
+                insert(&mut program, "parser", "start", ir::Op::SetValid(seen()));
+            }
+            compiled(program)
+        });
+        let op = |length: usize| if length.is_multiple_of(3) { Do::Unicast } else { Do::SecondByteIsPriority };
+        let frames: Vec<Vec<u8>> = (0..60).map(|length| frame(op(length), 2, 0, length)).collect();
+        pair.send(Time::from_us(7), 1, &frames, 64);
+        assert_eq!(paths(&pair.lent), [(Path::Batched, None)]);
+    }
+}
+
+#[test]
+fn a_pass_is_split_where_egress_depends_on_the_switch() {
+    for (role, slot, reason) in [
+        ("ingress", "standard_metadata.ingress_global_timestamp", SplitReason::Timestamp),
+        ("egress", "standard_metadata.priority", SplitReason::Priority),
+        ("egress", "standard_metadata.egress_port", SplitReason::EgressPort),
+    ] {
+        let mut pair = Pair::new(|| {
+            let mut program = program();
+            let slot = program.slot_named(slot).expect("the probe has the metadata");
+            let one = ir::Expr::Const(bits::Bits::new(1, program.slots[slot].width));
+            insert(&mut program, role, "start", ir::Op::Assign(ir::LValue::Slot(slot), one));
+            compiled(program)
+        });
+        let frames: Vec<Vec<u8>> = (0..40).map(|length| frame(Do::Unicast, 2, 0, length)).collect();
+        pair.send(Time::from_us(7), 1, &frames, 64);
+        assert_eq!(paths(&pair.lent), [(Path::Single, Some(PathReason::Split(reason)))]);
+    }
 }
 
 #[test]
@@ -228,6 +283,39 @@ fn limits_on_work_hold_in_place() {
 #[test]
 fn without_machine_code_frames_are_copied() {
     assert_eq!(story(1, Setting { executor: Executor::Interpreter, ..Setting::USUAL }), 0);
+}
+
+/// Returns the path and the reason of each count.
+fn paths(switch: &Switch) -> Vec<(Path, Option<PathReason>)> {
+    switch.path_counts().iter().map(|count| (count.path, count.reason)).collect()
+}
+
+#[test]
+fn frames_of_a_program_that_emits_nothing_stay_in_their_batch() {
+    let mut program = without_originals(without_length());
+    for block in program.bodies.values_mut().flat_map(|body| body.blocks.values_mut()) {
+        block.instrs.retain(|instr| !matches!(instr.op, ir::Op::Emit(_)));
+    }
+    let mut pair = Pair::new(|| compiled(program.clone()));
+    let frames: Vec<Vec<u8>> = (0..40).map(|length| frame(Do::Unicast, 2, 0, length)).collect();
+    pair.send(Time::ZERO, 1, &frames, 0);
+    assert_eq!(pair.in_place, frames.len());
+    assert_eq!(paths(&pair.lent), [(Path::Batched, None)]);
+}
+
+#[test]
+fn paths_and_their_reasons_are_counted() {
+    let setting = Setting { reads_length: false, is_paced: false, keeps_originals: false, ..Setting::USUAL };
+    let first = |setting: Setting| {
+        let mut switch = probe(setting);
+        let mut batch = [HeadroomBuf::new(&packet(0), 64)];
+        switch.step_in_place(Time::ZERO, PortId(1), &mut batch, &mut Vec::new());
+        paths(&switch)[0]
+    };
+    assert_eq!(first(setting), (Path::Batched, None));
+    assert_eq!(first(Setting { is_paced: true, ..setting }), (Path::Single, Some(PathReason::Rate)));
+    let interpreted = Setting { executor: Executor::Interpreter, ..setting };
+    assert_eq!(first(interpreted), (Path::Copied, Some(PathReason::Interpreted)));
 }
 
 #[test]

@@ -1,0 +1,124 @@
+//! Counts packets by the path on which the switch processed them, with the reason where it was not the fastest.
+//!
+//! Packets of a batch run together, in the driver's memory. Some programs and states of the switch need each packet to
+//! run alone, still in place. A packet that the switch must keep, replicate or move is copied. Only packets that a
+//! driver offers in batches are counted; what they cause later (copies, further passes) is not.
+
+use std::fmt;
+
+/// A path through the switch, from the fastest to the slowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Path {
+    /// Up to 32 packets run together, in place.
+    Batched,
+    /// The packet runs alone, in place.
+    Single,
+    /// The packet is copied into memory of the switch.
+    Copied,
+}
+
+impl Path {
+    /// Returns the name of the path: `batched`, `single` or `copied`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::Batched => "batched",
+            Path::Single => "single",
+            Path::Copied => "copied",
+        }
+    }
+}
+
+/// The reason for which a packet was not processed in a batch to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathReason {
+    /// Parser to deparser are not one unit of machine code.
+    Split(SplitReason),
+    /// A queue or a port has a rate.
+    Rate,
+    /// The packet ended its batch early: it failed, or the program's result needs the switch.
+    Stopped,
+    /// There is no machine code.
+    Interpreted,
+    /// The ingress port is down, or the limit of passes is 1.
+    PortDown,
+    /// The frame is shorter or longer than the switch accepts.
+    FrameLength,
+    /// The program requested an action: clone, resubmit, recirculate, truncate or digest.
+    Requested,
+    /// The packet went to a multicast group.
+    Multicast,
+    /// The packet had to wait in a queue.
+    Queued,
+    /// The outgoing packet could not be assembled in its buffer.
+    Moved,
+}
+
+/// The reason for which parser to deparser are not one unit of machine code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitReason {
+    /// Egress needs the time, and ingress overwrites `ingress_global_timestamp`.
+    Timestamp,
+    /// Egress overwrites `priority`.
+    Priority,
+    /// Egress overwrites `egress_port`.
+    EgressPort,
+}
+
+impl fmt::Display for PathReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PathReason::Split(SplitReason::Timestamp) => {
+                "egress needs the time, and `ingress_global_timestamp` does not hold it"
+            }
+            PathReason::Split(SplitReason::Priority) => "egress writes `priority`",
+            PathReason::Split(SplitReason::EgressPort) => "egress writes `egress_port`",
+            PathReason::Rate => "a queue has a rate",
+            PathReason::Stopped => "the packet stopped its batch",
+            PathReason::Interpreted => "there is no machine code",
+            PathReason::PortDown => "the ingress port is down",
+            PathReason::FrameLength => "the frame is too short or too long",
+            PathReason::Requested => "the program requested an action (clone, resubmit, recirculate, truncate, digest)",
+            PathReason::Multicast => "multicast",
+            PathReason::Queued => "the packet waited in a queue",
+            PathReason::Moved => "the outgoing packet did not fit into its buffer",
+        })
+    }
+}
+
+/// Number of packets that took a path for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathCount {
+    /// The path.
+    pub path: Path,
+    /// The reason; `None` for the fastest path.
+    pub reason: Option<PathReason>,
+    /// Number of packets.
+    pub packets: u64,
+}
+
+/// Counts packets by path and reason.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PathCounts {
+    counts: Vec<(Path, Option<PathReason>, u64)>,
+}
+
+impl PathCounts {
+    /// Counts packets.
+    #[inline]
+    pub fn add(&mut self, path: Path, reason: Option<PathReason>, packets: u64) {
+        let row = self.counts.iter_mut().find(|row| (row.0, row.1) == (path, reason));
+        match row {
+            Some(row) => row.2 += packets,
+            None if packets > 0 => self.counts.push((path, reason, packets)),
+            None => {}
+        }
+    }
+
+    /// Returns the counts, from the fastest path to the slowest and from many packets to few.
+    pub fn all(&self) -> Vec<PathCount> {
+        let row = |&(path, reason, packets): &(Path, Option<PathReason>, u64)| PathCount { path, reason, packets };
+        let mut all: Vec<PathCount> = self.counts.iter().map(row).collect();
+        all.sort_by_key(|count| (count.path, std::cmp::Reverse(count.packets)));
+        all
+    }
+}
