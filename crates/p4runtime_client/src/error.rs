@@ -41,8 +41,7 @@ pub struct Rejection {
 pub struct UpdateError {
     /// Position of the update in the request, from 0.
     pub index: usize,
-    /// Canonical code of the failure. [`Code::Aborted`] marks updates that failed only because of another one;
-    /// [`Code::Unknown`] is also the code of an update that the server names in its message without details.
+    /// Canonical code of the failure. [`Code::Aborted`] marks updates that failed only because of another one.
     pub code: Code,
     /// The server's message about this update. It may be empty.
     pub message: String,
@@ -59,7 +58,7 @@ impl CallError {
         CallError::Rejected(Rejection {
             code: status.code(),
             message: status.message().to_owned(),
-            updates: failed_updates(&details, status.message()),
+            updates: failed_updates(&details),
         })
     }
 
@@ -80,27 +79,25 @@ impl Rejection {
 }
 
 /// Collects the failed updates from the details of a status, which has one `p4.v1.Error` for each update (specification
-/// 12.3).
-fn failed_updates(details: &[prost_types::Any], message: &str) -> Vec<UpdateError> {
+/// 12.3), or only some that name their index.
+fn failed_updates(details: &[prost_types::Any]) -> Vec<UpdateError> {
     let mut failed = Vec::new();
-    for (index, detail) in details.iter().enumerate() {
+    for (position, detail) in details.iter().enumerate() {
         let Ok(error) = v1::Error::decode(&*detail.value) else { continue };
         if error.canonical_code != 0 {
-            failed.push(UpdateError { index, code: Code::from_i32(error.canonical_code), message: error.message });
+            let (index, message) = named_index(&error.message).unwrap_or((position, &error.message));
+            let (code, message) = (Code::from_i32(error.canonical_code), message.to_owned());
+            failed.push(UpdateError { index, code, message });
         }
-    }
-    if let Some((index, message)) = beyond_details(message, details.len()) {
-        failed.push(UpdateError { index, code: Code::Unknown, message: message.to_owned() });
     }
     failed
 }
 
-/// Parses the first failed update that a message names beyond the details. Triplane's servers do so when there is no
-/// room for the details of every update: `... Failed: [700]: there is no such table; [701]: ...`.
-fn beyond_details(message: &str, details: usize) -> Option<(usize, &str)> {
-    let (number, reason) = message.split_once("Failed: [")?.1.split_once("]: ")?;
-    let index = number.parse().ok().filter(|index| *index >= details)?;
-    Some((index, reason.split("; [").next().unwrap_or(reason)))
+/// Parses the index at the beginning of a message. Triplane's servers write it if there is no room for the details of
+/// every update: `[700]: there is no such table`.
+fn named_index(message: &str) -> Option<(usize, &str)> {
+    let (number, reason) = message.strip_prefix('[')?.split_once("]: ")?;
+    Some((number.parse().ok()?, reason))
 }
 
 #[cfg(test)]
@@ -138,13 +135,13 @@ mod tests {
     }
 
     #[test]
-    fn updates_beyond_the_details_are_taken_from_the_message() {
-        let aborted = (Code::Aborted, "another update failed");
-        let message = "2 of 5 updates failed; details of the first 1. Failed: [3]: it is full; [4]: so is this";
-        let rejected = rejection(message, &[aborted]);
-        let cause = rejected.first_cause().expect("the message names one");
-        assert_eq!((cause.index, &*cause.message), (3, "it is full"));
-        // An update that has details is not reported twice.
-        assert_eq!(rejection("Failed: [0]: it is full", &[aborted]).updates.len(), 1);
+    fn updates_may_name_their_index() {
+        let (full, missing) = (Code::ResourceExhausted, Code::NotFound);
+        let rejected = rejection("2 of 900 failed", &[(full, "[700]: it is full"), (missing, "[801]: [x]: none")]);
+        let updates: Vec<_> =
+            rejected.updates.iter().map(|update| (update.index, update.code, &*update.message)).collect();
+        assert_eq!(updates, [(700, full, "it is full"), (801, missing, "[x]: none")]);
+        assert_eq!(rejected.first_cause().expect("two failed by themselves").index, 700);
+        assert_eq!(rejection("no", &[(full, "[x]: it is full")]).updates[0].index, 0);
     }
 }

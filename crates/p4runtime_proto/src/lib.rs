@@ -11,6 +11,7 @@
 pub mod bytestring;
 pub mod footprint;
 mod format;
+mod p4info_version;
 mod text;
 
 pub use format::{FormatError, MessageFormat, from_bytes, from_json, from_text, to_bytes, to_json, to_text};
@@ -25,4 +26,5 @@ pub use generated::{google, p4};
 pub use p4::config::v1 as config;
 /// The messages of `p4/v1`: requests, entities, packets.
 pub use p4::v1;
+pub use p4info_version::{ClientVersion, restrict_to_version};
 pub use prost;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use p4runtime_proto::{google, v1};
 
 use crate::role::RoleAccess;
-use crate::status::{Code, Refusal};
+use crate::status::{Code, Refusal, cut};
 
 /// Identifies a stream of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,6 +105,15 @@ impl Arbitration {
             ));
         }
         let access = RoleAccess::of(role_message.config.as_ref())?;
+        if let Some((other, id)) = self.live_roles(&role_message.name).find_map(|(name, role)| {
+            let id = access.conflict(&role.access)?;
+            Some((name, id))
+        }) {
+            return Err(Refusal::invalid(format!(
+                "role.config and the config of the role `{other}` both list the id {id:#010x}, and one of them as \
+                 exclusive"
+            )));
+        }
         let election = update.election_id.as_ref().map(number);
         let others = || self.clients.iter().filter(|(id, client)| **id != stream && client.role == role_message.name);
         if election.is_some() && others().any(|(_, client)| client.election == election) {
@@ -204,9 +213,7 @@ impl Arbitration {
                 "" => {
                     denied("no controller has claimed to be primary; open a StreamChannel and send arbitration first")
                 }
-                name => Err(Refusal::not_found(format!(
-                    "there is no role `{name}`; arbitration on a StreamChannel creates it"
-                ))),
+                name => Err(unknown_role(name)),
             };
         };
         let Some(primary) = role.primary else {
@@ -263,6 +270,21 @@ impl Arbitration {
         self.roles.get(&admission.role).map(|role| role.access.clone()).unwrap_or_default()
     }
 
+    /// Returns the other roles that have controllers.
+    fn live_roles<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a String, &'a Role)> {
+        let is_live = |name: &String| self.clients.values().any(|client| client.role == *name);
+        self.roles.iter().filter(move |(other, _)| *other != name && is_live(other))
+    }
+
+    /// Returns the ids that other roles have claimed exclusively, with the names of these roles.
+    pub fn excluded_from(&self, admission: &Admission) -> BTreeMap<u32, &str> {
+        let mut excluded = BTreeMap::new();
+        for (name, role) in self.live_roles(&admission.role) {
+            excluded.extend(role.access.exclusive_ids().map(|id| (id, name.as_str())));
+        }
+        excluded
+    }
+
     /// Returns the access rights of a stream's role if the stream is its primary and admitted.
     pub fn primary_access(&self, stream: StreamId) -> Option<&RoleAccess> {
         let client = self.clients.get(&stream)?;
@@ -311,6 +333,15 @@ impl Arbitration {
         let update = v1::stream_message_response::Update::Arbitration(update);
         outbox.push((stream, v1::StreamMessageResponse { update: Some(update) }));
     }
+}
+
+/// Returns the refusal of a call by a role that no controller has claimed. A role's name is as long as a request.
+pub(crate) fn unknown_role(name: &str) -> Refusal {
+    /// Maximum length of the name in the message, in bytes.
+    const SHOWN_BYTES: usize = 128;
+    let mut name = name.to_owned();
+    cut(&mut name, SHOWN_BYTES);
+    Refusal::not_found(format!("there is no role `{name}`; arbitration on a StreamChannel creates it"))
 }
 
 fn number(id: &v1::Uint128) -> u128 {

@@ -10,51 +10,104 @@ use p4runtime_proto::config::{self, P4Info};
 /// Maximum number of differences listed.
 const LISTED: usize = 5;
 
-/// Describes the differences, if there are any.
+/// Properties that hold ids.
+const ID: &str = "the id";
+const ACTIONS: &str = "the actions";
+const IMPLEMENTATION: &str = "the implementation";
+const DIRECT_RESOURCES: &str = "the direct resources";
+
+/// Whether a property is nothing but ids.
+fn is_of_ids(part: &str) -> bool {
+    [ID, ACTIONS, IMPLEMENTATION, DIRECT_RESOURCES].contains(&part)
+}
+
+/// The differences between two P4Infos, in the order of the one that was sent.
+#[derive(Default)]
+struct Differences {
+    /// Those of objects: missing, too many, or of another shape.
+    objects: Vec<String>,
+    /// Those of ids alone.
+    ids: Vec<String>,
+    /// Whether each id that differs has the form of early compilers: a kind and 16 bits.
+    has_short_ids: bool,
+}
+
+/// Describes the differences, if there are any: whether objects differ or only their ids, then the first of them.
 pub(crate) fn difference(sent: &P4Info, derived: &P4Info) -> Option<String> {
-    let (sent, derived) = (facts(sent), facts(derived));
-    let (sent_index, derived_index) = (index(sent.iter(), Fact::key), index(derived.iter(), Fact::key));
-    let mut found = Vec::new();
-    for fact in &sent {
-        // Each object of the program is compared once, however often it is sent.
-        if sent_index.get(&fact.key()).is_some_and(|first| !std::ptr::eq(*first, fact)) {
-            found.push(format!("it has the {} `{}` more than once", fact.what, fact.name));
-            continue;
-        }
-        match derived_index.get(&fact.key()) {
-            None => found.push(format!("the program has no {} `{}`", fact.what, fact.name)),
-            Some(other) => {
-                let (fact_parts, other_parts) =
-                    (index(fact.parts.iter(), part_name), index(other.parts.iter(), part_name));
-                let parts = fact.parts.iter().filter_map(|(part, value)| {
-                    let other = other_parts.get(part.as_str()).map(|(_, value)| value.as_str());
-                    (other != Some(value)).then(|| {
-                        let has = other.unwrap_or("nothing like it");
-                        format!("{} `{}` has {part} {value}, but the program has {has}", fact.what, fact.name)
-                    })
-                });
-                found.extend(parts);
-                let missing = other.parts.iter().filter(|(part, _)| !fact_parts.contains_key(part.as_str()));
-                found.extend(missing.map(|(part, value)| {
-                    format!("{} `{}` lacks {part} {value}, which the program has", fact.what, fact.name)
-                }));
-            }
-        }
+    let differences = differences(&facts(sent), &facts(derived));
+    let Differences { objects, ids, has_short_ids } = differences;
+    if objects.is_empty() && ids.is_empty() {
+        return None;
     }
-    let missing = derived.iter().filter(|fact| !sent_index.contains_key(&fact.key()));
-    found.extend(missing.map(|fact| format!("it lacks the {} `{}`", fact.what, fact.name)));
+    if objects.is_empty() {
+        let scheme = if has_short_ids { ", and are of the form that early versions of p4c assigned" } else { "" };
+        return Some(format!(
+            "it has the objects of the program under other ids; these differ from those that p4c and this switch \
+             assign{scheme}; `triplane p4info` prints the P4Info of the program: {}",
+            listed(ids)
+        ));
+    }
+    Some(format!("its objects are not those of the program: {}", listed(objects.into_iter().chain(ids).collect())))
+}
+
+/// Joins the first differences, and counts the others.
+fn listed(mut found: Vec<String>) -> String {
     let more = found.len().saturating_sub(LISTED);
     found.truncate(LISTED);
     if more > 0 {
         found.push(format!("and {more} more"));
     }
-    (!found.is_empty()).then(|| found.join("; "))
+    found.join("; ")
+}
+
+fn differences(sent: &[Fact], derived: &[Fact]) -> Differences {
+    let (sent_index, derived_index) = (index(sent.iter(), Fact::key), index(derived.iter(), Fact::key));
+    let mut found = Differences { has_short_ids: true, ..Differences::default() };
+    for fact in sent {
+        // Each object of the program is compared once, however often it is sent.
+        if sent_index.get(&fact.key()).is_some_and(|first| !std::ptr::eq(*first, fact)) {
+            found.objects.push(format!("it has the {} `{}` more than once", fact.what, fact.name));
+            continue;
+        }
+        match derived_index.get(&fact.key()) {
+            None => found.objects.push(format!("the program has no {} `{}`", fact.what, fact.name)),
+            Some(other) => compare(fact, other, &mut found),
+        }
+    }
+    let missing = derived.iter().filter(|fact| !sent_index.contains_key(&fact.key()));
+    found.objects.extend(missing.map(|fact| format!("it lacks the {} `{}`", fact.what, fact.name)));
+    found
+}
+
+/// Compares the properties of an object that both have.
+fn compare(fact: &Fact, other: &Fact, found: &mut Differences) {
+    let (fact_parts, other_parts) = (index(fact.parts.iter(), part_name), index(other.parts.iter(), part_name));
+    for (part, value) in &fact.parts {
+        let other = other_parts.get(part.as_str()).map(|(_, value)| value.as_str());
+        if other == Some(value) {
+            continue;
+        }
+        let has = other.unwrap_or("nothing like it");
+        let text = format!("{} `{}` has {part} {value}, but the program has {has}", fact.what, fact.name);
+        if is_of_ids(part) {
+            found.has_short_ids &= part != ID || fact.id & 0x00ff_0000 == 0;
+            found.ids.push(text);
+        } else {
+            found.objects.push(text);
+        }
+    }
+    let missing = other.parts.iter().filter(|(part, _)| !fact_parts.contains_key(part.as_str()));
+    found.objects.extend(
+        missing
+            .map(|(part, value)| format!("{} `{}` lacks {part} {value}, which the program has", fact.what, fact.name)),
+    );
 }
 
 /// An object and its properties.
 struct Fact {
     what: &'static str,
     name: String,
+    id: u32,
     parts: Vec<(String, String)>,
 }
 
@@ -81,9 +134,9 @@ fn index<'a, T, K: Ord>(all: std::slice::Iter<'a, T>, key: impl Fn(&'a T) -> K) 
 
 fn fact(what: &'static str, preamble: &Option<config::Preamble>, parts: Vec<(String, String)>) -> Fact {
     let (id, name) = preamble.as_ref().map_or((0, ""), |preamble| (preamble.id, &preamble.name));
-    let mut all = vec![("the id".to_owned(), format!("{id:#010x}"))];
+    let mut all = vec![(ID.to_owned(), format!("{id:#010x}"))];
     all.extend(parts);
-    Fact { what, name: name.to_owned(), parts: all }
+    Fact { what, name: name.to_owned(), id, parts: all }
 }
 
 fn field(field: &config::MatchField) -> (String, String) {
@@ -111,9 +164,9 @@ fn facts(info: &P4Info) -> Vec<Fact> {
     let mut all = Vec::new();
     for table in &info.tables {
         let mut parts: Vec<_> = table.match_fields.iter().map(field).collect();
-        parts.push(ids("the actions", table.action_refs.iter().map(|action| action.id)));
-        parts.push(ids("the implementation", Some(table.implementation_id).into_iter().filter(|id| *id != 0)));
-        parts.push(ids("the direct resources", table.direct_resource_ids.iter().copied()));
+        parts.push(ids(ACTIONS, table.action_refs.iter().map(|action| action.id)));
+        parts.push(ids(IMPLEMENTATION, Some(table.implementation_id).into_iter().filter(|id| *id != 0)));
+        parts.push(ids(DIRECT_RESOURCES, table.direct_resource_ids.iter().copied()));
         parts.push(("constant entries".to_owned(), table.is_const_table.to_string()));
         parts.push(size(table.size));
         all.push(fact("table", &table.preamble, parts));
@@ -178,7 +231,8 @@ mod tests {
         let mut twice = info(2);
         twice.actions.extend_from_within(..1);
         let found = difference(&twice, &info(2)).expect("they differ");
-        assert_eq!(found, "it has the action `object.16777217` more than once");
+        let expected = "its objects are not those of the program: it has the action `object.16777217` more than once";
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -188,15 +242,35 @@ mod tests {
         let found = difference(&more, &less).expect("they differ");
         assert_eq!(
             found,
-            "table `object.33554433` has the match field `f3`: id 3, 0 bits, no kind, but the program has \
-             nothing like it; action `object.16777217` has the id 0x00000009, but the program has 0x01000001; the \
-             program has no action `object.16777219`"
+            "its objects are not those of the program: table `object.33554433` has the match field `f3`: id 3, 0 bits, \
+             no kind, but the program has nothing like it; the program has no action `object.16777219`; action \
+             `object.16777217` has the id 0x00000009, but the program has 0x01000001"
         );
         let found = difference(&less, &info(3)).expect("they differ");
         assert_eq!(
             found,
-            "table `object.33554433` lacks the match field `f3`: id 3, 0 bits, no kind, which the program has; it \
-             lacks the action `object.16777219`"
+            "its objects are not those of the program: table `object.33554433` lacks the match field `f3`: id 3, 0 \
+             bits, no kind, which the program has; it lacks the action `object.16777219`"
         );
+    }
+
+    #[test]
+    fn other_ids_are_told_apart_from_other_objects() {
+        let program = info(1);
+        let mut sent = program.clone();
+        sent.tables[0].preamble.as_mut().expect("it has one").id = 0x0212_3456;
+        let found = difference(&sent, &program).expect("they differ");
+        assert_eq!(
+            found,
+            "it has the objects of the program under other ids; these differ from those that p4c and this switch \
+             assign; `triplane p4info` prints the P4Info of the program: table `object.33554433` has the id \
+             0x02123456, but the program has 0x02000001"
+        );
+        sent.tables[0].preamble.as_mut().expect("it has one").id = 0x0200_83a1;
+        let found = difference(&sent, &program).expect("they differ");
+        assert!(found.contains("of the form that early versions of p4c assigned"), "{found}");
+        sent.actions.clear();
+        let found = difference(&sent, &program).expect("they differ");
+        assert!(found.starts_with("its objects are not those of the program: it lacks the action `obj"), "{found}");
     }
 }

@@ -5,9 +5,9 @@ use switch::{PortId, SwitchControl};
 use crate::data_plane::DataPlane;
 
 /// Exchanges the running switch for `next`, between two batches of packets, and returns the old one. Packets in its
-/// queues are sent first, so that none is lost. With `keep`, registers and counters of the same name and shape keep
-/// their values, since they are the packets' memory. `next` already holds what controllers wrote, meter rates
-/// included.
+/// queues are sent first, so that none is lost. The counts of ports, queues and drops continue. With `keep`, registers
+/// and counters of the same name and shape keep their values, since they are the packets' memory. `next` already holds
+/// what controllers wrote, meter rates included.
 pub(crate) fn exchange(
     plane: &mut DataPlane<'_>,
     mut next: Box<dyn SwitchControl>,
@@ -25,6 +25,7 @@ pub(crate) fn exchange(
         carry_over(plane.switch, &mut *next);
     }
     plane.switch.swap_with(&mut *next);
+    plane.switch.continue_counts(next.registry());
     next
 }
 

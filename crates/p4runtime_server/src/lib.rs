@@ -19,6 +19,7 @@
 
 mod adaptive_spin;
 mod arbitration;
+mod batch_status;
 mod bounded_queue;
 mod connections;
 mod cow_map;
@@ -46,6 +47,7 @@ mod status;
 mod steps;
 pub mod store;
 mod switch_ops;
+mod trailer;
 mod translate;
 pub mod translation;
 mod write;

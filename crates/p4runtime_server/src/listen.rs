@@ -78,8 +78,8 @@ pub fn listen(
     listen_with_store(server, plane, notifications, address, tls, None)
 }
 
-/// Starts a server with a store: pipelines and writes are durable before they are acknowledged. An empty store is
-/// initialized with the server's pipeline, if it has one.
+/// Starts a server with a store: pipelines and writes are durable before they are acknowledged. A store
+/// without a running pipeline is initialized with the server's, if it has one.
 ///
 /// # Errors
 /// If the address is not available, the certificates are invalid or the store fails.
@@ -129,7 +129,8 @@ fn serve(
     let writer = match store {
         Some(mut store) => {
             let everything = server.everything();
-            if !everything.is_empty() && store.load().map_err(ListenError::Keep)?.is_none() {
+            let kept = store.load().map_err(ListenError::Keep)?;
+            if !everything.is_empty() && kept.is_none_or(|kept| kept.committed.is_none()) {
                 store.commit(&everything).map_err(ListenError::Keep)?;
             }
             server.record_changes();

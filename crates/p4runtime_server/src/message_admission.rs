@@ -14,13 +14,17 @@ use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
 use tokio::sync::oneshot;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::header::CONTENT_TYPE;
+use tonic::codegen::http::{Request, Response, StatusCode};
 use tonic::codegen::{BoxFuture, Bytes, Service as HttpService};
 
 use crate::connections::{ActiveCall, ConnectionSlot};
 use crate::framing::{MessageForm, messages};
 use crate::memory_budget::{MAX_REQUEST_BYTES, MAX_STREAM_MESSAGE_BYTES, MemoryBudget, MemoryCharge, needed};
 use crate::service::Service;
+
+/// The content type of gRPC.
+const GRPC: &[u8] = b"application/grpc";
 
 /// The service with admission control.
 #[derive(Clone)]
@@ -67,6 +71,9 @@ impl HttpService<Request<Body>> for MessageAdmission {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        if !is_grpc(&request) {
+            return Box::pin(async { Ok(unsupported_media_type()) });
+        }
         let slot = request.extensions().get::<Arc<ConnectionSlot>>().cloned();
         let call = slot.as_ref().map(|slot| slot.begin_call());
         let charge = MemoryCharge::default();
@@ -89,6 +96,21 @@ impl HttpService<Request<Body>> for MessageAdmission {
             }))
         })
     }
+}
+
+/// Whether a request has a content type of gRPC: `application/grpc`, alone or with a suffix such as `+proto`.
+fn is_grpc(request: &Request<Body>) -> bool {
+    let value = request.headers().get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+    let Some((head, suffix)) = value.split_at_checked(GRPC.len()) else { return false };
+    head.eq_ignore_ascii_case(GRPC) && matches!(suffix.first(), None | Some(b'+' | b';' | b' '))
+}
+
+/// Returns the response to a client that does not speak gRPC. It would take the status 200 of a gRPC error for a
+/// success (gRPC over HTTP/2, "Requests").
+fn unsupported_media_type() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    response
 }
 
 /// Closes the connection of a client that has not taken its response in time. Dropping the sender cancels this.

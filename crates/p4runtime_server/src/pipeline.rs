@@ -143,7 +143,17 @@ fn compile_source(text: &str, architecture: &dyn Architecture) -> Result<Compile
 /// Returns the refusal of a program that has mistakes, with the compiler's errors in the order of the text.
 fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
     let errors = diagnostics.in_order().into_iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
-    let mut report: String = errors.map(|finding| finding.render(map, false)).collect::<Vec<_>>().join("\n");
+    let mut report = String::new();
+    for finding in errors {
+        // A program may have 100,000 errors. The report shows a few of them.
+        if report.len() > MAX_REPORT_BYTES {
+            break;
+        }
+        if !report.is_empty() {
+            report.push('\n');
+        }
+        report.push_str(&finding.render(map, false));
+    }
     cut(&mut report, MAX_REPORT_BYTES);
     Refusal::invalid(format!("the program in p4_device_config has errors:\n{report}"))
 }

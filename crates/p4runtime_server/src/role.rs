@@ -21,7 +21,7 @@ const STRATUM: &str = "stratum.P4RoleConfig";
 #[derive(Clone, PartialEq, prost::Message)]
 #[prost(prost_path = "::p4runtime_proto::prost")]
 struct RoleConfig {
-    /// Ids that only this role may write.
+    /// Ids that this role may write and no other role, as long as this one has a controller.
     #[prost(uint32, repeated, tag = "1")]
     exclusive_p4_ids: Vec<u32>,
     /// Ids that this role may write.
@@ -55,7 +55,10 @@ pub struct RoleAccess {
 
 #[derive(Clone, Debug, PartialEq)]
 struct RoleLimits {
+    /// The ids that the role may write, alone or with others.
     ids: BTreeSet<u32>,
+    /// The ids among them that no other role may write.
+    exclusive: BTreeSet<u32>,
     packet_in: bool,
     filter: Option<(u32, Vec<u8>)>,
     pipeline: bool,
@@ -82,10 +85,11 @@ impl RoleAccess {
         }
         let config = RoleConfig::decode(&*any.value)
             .map_err(|error| Refusal::invalid(format!("role.config is not a {STRATUM}: {error}")))?;
-        let ids = config.exclusive_p4_ids.into_iter().chain(config.shared_p4_ids).collect();
+        let ids = config.exclusive_p4_ids.iter().copied().chain(config.shared_p4_ids).collect();
         Ok(RoleAccess {
             limits: Some(RoleLimits {
                 ids,
+                exclusive: config.exclusive_p4_ids.into_iter().collect(),
                 packet_in: config.receives_packet_ins,
                 filter: config.packet_in_filter.map(|filter| (filter.metadata_id, filter.value)),
                 pipeline: config.can_push_pipeline,
@@ -97,6 +101,18 @@ impl RoleAccess {
     /// requires a role without limits.
     pub fn allows(&self, id: Option<u32>) -> bool {
         self.limits.as_ref().is_none_or(|limits| id.is_some_and(|id| limits.ids.contains(&id)))
+    }
+
+    /// Returns the ids that no other role may write.
+    pub fn exclusive_ids(&self) -> impl Iterator<Item = u32> {
+        self.limits.iter().flat_map(|limits| limits.exclusive.iter().copied())
+    }
+
+    /// Returns an id that one of two roles claims exclusively and the other one lists too, if there is one.
+    pub fn conflict(&self, other: &RoleAccess) -> Option<u32> {
+        let (Some(one), Some(other)) = (&self.limits, &other.limits) else { return None };
+        let conflict = |one: &RoleLimits, other: &RoleLimits| one.exclusive.intersection(&other.ids).next().copied();
+        conflict(one, other).or_else(|| conflict(other, one))
     }
 
     /// Whether the role may set the pipeline.
@@ -145,6 +161,22 @@ mod tests {
         assert!(!some.may_push_pipeline());
         let metadata = |value: u8| [v1::PacketMetadata { metadata_id: 1, value: vec![value] }];
         assert!(some.receives(&metadata(5)) && !some.receives(&metadata(6)) && !some.receives(&[]));
+    }
+
+    #[test]
+    fn exclusive_ids_conflict_with_any_claim_of_another_role() {
+        let access = |exclusive: &[u32], shared: &[u32]| {
+            let (exclusive_p4_ids, shared_p4_ids) = (exclusive.to_vec(), shared.to_vec());
+            let config = RoleConfig { exclusive_p4_ids, shared_p4_ids, ..Default::default() };
+            RoleAccess::of(Some(&any("type.googleapis.com/stratum.P4RoleConfig", &config))).unwrap()
+        };
+        let one = access(&[1, 2], &[3]);
+        assert_eq!(one.exclusive_ids().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(one.conflict(&access(&[2], &[])), Some(2));
+        assert_eq!(one.conflict(&access(&[], &[1])), Some(1));
+        assert_eq!(one.conflict(&access(&[3], &[])), Some(3));
+        assert_eq!(one.conflict(&access(&[4], &[3])), None);
+        assert_eq!(one.conflict(&RoleAccess::default()), None);
     }
 
     #[test]

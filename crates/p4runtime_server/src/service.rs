@@ -21,8 +21,9 @@ use crate::pipeline::{self, Pipeline};
 use crate::read::{ReadPiece, ResponseChunks};
 use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
 use crate::shadow::ShadowState;
-use crate::status::{Code, MAX_STATUS_BYTES, Refusal, Status, cut};
+use crate::status::{Code, Refusal, Status};
 use crate::store::StoreWriter;
+use crate::trailer;
 
 /// Maximum size of the messages queued for one client, in bytes. When the queue is full, packets, digests and errors
 /// are dropped; a client that does not even take arbitration messages is disconnected.
@@ -39,12 +40,9 @@ type StreamQueue = bounded_queue::BoundedSender<v1::StreamMessageResponse>;
 
 impl From<Status> for tonic::Status {
     fn from(status: Status) -> tonic::Status {
-        let code = tonic::Code::from_i32(status.code as i32);
+        let status = trailer::fit(status);
         let details = status.detail_bytes();
-        let mut message = status.message;
-        // A trailer has no room for more.
-        cut(&mut message, MAX_STATUS_BYTES);
-        tonic::Status::with_details(code, message, details.into())
+        tonic::Status::with_details(tonic::Code::from_i32(status.code as i32), status.message, details.into())
     }
 }
 

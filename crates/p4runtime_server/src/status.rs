@@ -120,23 +120,8 @@ fn noun(subject: &str) -> &'static str {
     if subject.contains("table ") { "the entry" } else { "it" }
 }
 
-/// Maximum size of a status's details, in bytes. They are sent in the trailer, where they are a third longer, and
-/// clients accept trailers of 8 to 16 KiB by default. A client does not see a longer trailer at all, not even its
-/// code (specification, "gRPC Metadata Maximum Size").
-const MAX_DETAIL_BYTES: usize = 9 << 9;
-/// Bytes of the details that are reserved for messages rather than for codes of further elements.
-const WORDS: usize = 1 << 10;
-/// Maximum size of a message without details, in bytes.
-pub(crate) const MAX_STATUS_BYTES: usize = (6 << 10) + 64;
-/// Maximum size of a status's message, in bytes. It is sent twice: beside the details and in them.
-const MAX_MESSAGE_BYTES: usize = 640;
-/// Sizes of an element of the details that is OK, and of one with a code, in bytes.
-const OK_BYTES: usize = 2 + 2 + ERROR_TYPE.len();
-const CODE_BYTES: usize = OK_BYTES + 2 + 2;
-/// Additional bytes of an element with a message.
-const WORDS_BYTES: usize = 6;
-/// The type of the elements.
-const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
+/// The type of the elements of the details.
+pub(crate) const ERROR_TYPE: &str = "type.googleapis.com/p4.v1.Error";
 
 /// The status of a call that failed.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +130,7 @@ pub struct Status {
     pub code: Code,
     /// The error message.
     pub message: String,
-    /// Errors of the batch's elements, if they were processed, for as many of the first as fit.
+    /// Errors of the batch's elements, if they were processed ([`Status::of_batch`]).
     pub details: Vec<v1::Error>,
 }
 
@@ -156,51 +141,6 @@ impl From<Refusal> for Status {
 }
 
 impl Status {
-    /// Returns the status of a batch: `Ok` if every element succeeded, else `UNKNOWN` with an error for each element
-    /// (12.3). If the errors do not fit into the response, only the first elements have details, and the message
-    /// names as many failed elements as fit.
-    pub fn of_batch(what: &str, results: &[Result<(), Refusal>]) -> Result<(), Status> {
-        let failed = || results.iter().filter_map(|result| result.as_ref().err());
-        // Updates that were skipped because of another failure are named last.
-        let is_cause = |refusal: &&Refusal| refusal.code != Code::Aborted;
-        let Some(first) = failed().find(is_cause).or_else(|| failed().next()) else { return Ok(()) };
-        let failures = failed().count();
-        let mut left = MAX_DETAIL_BYTES - WORDS;
-        let bare = |result: &Result<(), Refusal>| if result.is_ok() { OK_BYTES } else { CODE_BYTES };
-        let fits = |result: &&Result<(), Refusal>| match left.checked_sub(bare(result)) {
-            Some(rest) => {
-                left = rest;
-                true
-            }
-            None => false,
-        };
-        let shown = results.iter().take_while(fits).count();
-        left += WORDS;
-        let mut detail = |result: &Result<(), Refusal>| match result {
-            Ok(()) => v1::Error::default(),
-            Err(refusal) => {
-                let rest = left.checked_sub(refusal.message.len() + WORDS_BYTES);
-                let message = if rest.is_some() { refusal.message.clone() } else { String::new() };
-                left = rest.unwrap_or(left);
-                v1::Error { canonical_code: refusal.code as i32, message, ..Default::default() }
-            }
-        };
-        let details = results[..shown].iter().map(&mut detail).collect();
-        let all = results.len();
-        let mut message = match all {
-            1 => first.message.clone(),
-            all if shown == all => format!("{failures} of {all} {what} failed; the first: {}", first.message),
-            all => {
-                format!("{failures} of {all} {what} failed; only the first {shown} have details. Failed: ")
-            }
-        };
-        if shown < all {
-            name_failures(&mut message, results, failures);
-        }
-        cut(&mut message, MAX_MESSAGE_BYTES);
-        Err(Status { code: Code::Unknown, message, details })
-    }
-
     /// Encodes the `google.rpc.Status` that is sent beside code and message. Empty if there are no details.
     pub fn detail_bytes(&self) -> Vec<u8> {
         if self.details.is_empty() {
@@ -217,27 +157,6 @@ impl Status {
     }
 }
 
-/// Appends the failed elements and their reasons as far as they fit: `[17]: it is there already; [40]: ...; and 3
-/// more`.
-fn name_failures(message: &mut String, results: &[Result<(), Refusal>], failures: usize) {
-    /// Maximum length of one reason, in bytes.
-    const MAX_REASON_BYTES: usize = 160;
-    const MORE: &str = "; and 1000000 more";
-    for (number, (at, refusal)) in
-        results.iter().enumerate().filter_map(|(at, result)| Some((at, result.as_ref().err()?))).enumerate()
-    {
-        let mut reason = refusal.message.clone();
-        cut(&mut reason, MAX_REASON_BYTES);
-        let separator = if number == 0 { "" } else { "; " };
-        let named = format!("{separator}[{at}]: {reason}");
-        if message.len() + named.len() + MORE.len() > MAX_MESSAGE_BYTES {
-            message.push_str(&format!("; and {} more", failures - number));
-            return;
-        }
-        message.push_str(&named);
-    }
-}
-
 /// Truncates a text to `bytes` at most.
 pub(crate) fn cut(text: &mut String, bytes: usize) {
     const ELLIPSIS: &str = "...";
@@ -251,12 +170,6 @@ pub(crate) fn cut(text: &mut String, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Returns the size of the largest trailer: both texts, and the names and numbers of fields.
-    fn bytes_sent(status: &Status) -> usize {
-        let encoded = |bytes: usize| bytes.div_ceil(3) * 4;
-        status.message.len() + encoded(status.detail_bytes().len()) + 256
-    }
 
     #[test]
     fn numbers_that_do_not_fit_are_out_of_range() {
@@ -278,46 +191,5 @@ mod tests {
         ] {
             assert_eq!(message(error, subject), expected);
         }
-    }
-
-    #[test]
-    fn a_status_fits_into_a_trailer_whatever_the_batch() {
-        let long = || Err(Refusal::invalid("no ".repeat(1000)));
-        for (all, every) in [(1, 1), (3, 1), (50, 2), (120, 3), (1_000, 1), (1_000_000, 999_983)] {
-            let results: Vec<_> = (1..=all).map(|at| if at % every == 0 { long() } else { Ok(()) }).collect();
-            let status = Status::of_batch("updates", &results).expect_err("some failed");
-            assert!(bytes_sent(&status) < 8 << 10, "{all}, {every}: {} bytes", bytes_sent(&status));
-            for (detail, result) in status.details.iter().zip(&results) {
-                assert_eq!(detail.canonical_code == 0, result.is_ok());
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_update_that_failed_by_itself_is_named_first() {
-        let undone = || Err(Refusal::new(Code::Aborted, "not applied, since another update of the batch failed"));
-        let results = [undone(), Err(Refusal::invalid("there is no such table")), undone()];
-        let status = Status::of_batch("updates", &results).expect_err("all failed");
-        assert_eq!(status.message, "3 of 3 updates failed; the first: there is no such table");
-    }
-
-    #[test]
-    fn what_has_no_details_is_named_in_the_message() {
-        let mut results = vec![Ok(()); 5_000];
-        for at in [700, 4_999] {
-            results[at] = Err(Refusal::invalid(format!("there is no {at}")));
-        }
-        let status = Status::of_batch("updates", &results).expect_err("two failed");
-        assert!(status.details.len() > 90 && status.details.len() < 700, "{}", status.details.len());
-        let expected = format!(
-            "2 of 5000 updates failed; only the first {} have details. \
-             Failed: [700]: there is no 700; [4999]: there is no 4999",
-            status.details.len()
-        );
-        assert_eq!(status.message, expected);
-        (0..5_000).for_each(|at| results[at] = Err(Refusal::invalid("it already exists; use MODIFY to change it")));
-        let status = Status::of_batch("updates", &results).expect_err("all failed");
-        assert!(status.message.ends_with(" more"), "{}", status.message);
-        assert_eq!(status.details[0].message, "it already exists; use MODIFY to change it");
     }
 }

@@ -160,6 +160,16 @@ impl Drops {
         registry.add(stat, packets);
     }
 
+    /// Counts the drops of another registry, without their places: these are those of another program.
+    pub fn count_all(&mut self, registry: &mut Registry, before: &Registry) {
+        for reason in DropReason::ALL {
+            match before.get(&format!("drop.{}", reason.name())) {
+                Some(packets) if packets > 0 => self.count_many(registry, *reason, 0, packets),
+                _ => {}
+            }
+        }
+    }
+
     /// Returns the place with this number and the body that contains it.
     pub fn place(&self, site: u32) -> Option<&(SourcePosition, String)> {
         self.places.get(&site)
@@ -199,6 +209,21 @@ mod tests {
         assert_eq!(told[2], "1 dropped after ingress: the egress queue is full");
         assert_eq!(registry.get("drop.ingress.program"), Some(4));
         assert_eq!(registry.get("drop.ingress.program.at.router.p4:88:9"), Some(2));
+    }
+
+    #[test]
+    fn drops_of_another_program_have_no_place_in_this_one() {
+        let place = || SourcePosition { file: "router.p4".into(), line: 88, column: 9 };
+        let made = |registry: &mut Registry| Drops::new(registry, HashMap::from([(7, (place(), String::new()))]));
+        let (mut before, mut after) = (Registry::default(), Registry::default());
+        made(&mut before).count_many(&mut before, DropReason::IngressProgram, 7, 3);
+        let mut drops = made(&mut after);
+        drops.count(&mut after, DropReason::IngressProgram, 7);
+        drops.count_all(&mut after, &before);
+        assert_eq!(after.get("drop.ingress.program"), Some(4));
+        let told: Vec<String> = drops.sites(&after).iter().map(ToString::to_string).collect();
+        let expected = ["3 dropped in ingress by the program", "1 dropped in ingress by the program at router.p4:88:9"];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -85,6 +85,10 @@ pub trait SwitchControl: Device + Any + Send {
     /// Returns the counters of the switch by name; at the owner of workers their sum.
     fn registry(&self) -> &Registry;
 
+    /// Adds the counts of the switch that this one replaces, from its registry: packets by port and queue, drops,
+    /// copies and notifications. Drops at places of the former program count without a place.
+    fn continue_counts(&mut self, before: &Registry);
+
     /// Returns the drop counts by reason and by place in the program.
     fn drop_sites(&self) -> Vec<DropSite>;
 

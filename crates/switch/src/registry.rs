@@ -114,6 +114,14 @@ impl Registry {
         self.own(stat).store(value, Relaxed);
     }
 
+    /// Adds the counters of another registry to those of the same names, as far as `is_chosen` accepts the name.
+    pub fn add_all(&mut self, other: &Registry, is_chosen: impl Fn(&str) -> bool) {
+        for (name, value) in other.iter().filter(|(name, value)| *value > 0 && is_chosen(name)) {
+            let stat = self.register(name);
+            self.add(stat, value);
+        }
+    }
+
     /// Returns the value of a counter.
     pub fn value(&self, stat: Stat) -> u64 {
         let own = self.values.get(stat.0 as usize).map_or(0, |value| value.load(Relaxed));
@@ -213,6 +221,25 @@ mod tests {
         let late = owner.register("late");
         owner.add(late, 5);
         assert_eq!(owner.value(late), 5);
+    }
+
+    #[test]
+    fn counters_of_another_registry_are_added() {
+        let (mut before, mut after) = (Registry::default(), Registry::default());
+        for (name, value) in [("rx", 3), ("tx", 5), ("depth", 2), ("none", 0)] {
+            let stat = before.register(name);
+            before.add(stat, value);
+        }
+        let mut worker = before.worker();
+        let rx = worker.register("rx");
+        worker.add(rx, 4);
+        let tx = after.register("tx");
+        after.add(tx, 1);
+        after.add_all(&before, |name| name != "depth");
+        assert_eq!(
+            (after.get("rx"), after.get("tx"), after.get("depth"), after.get("none")),
+            (Some(7), Some(6), None, None)
+        );
     }
 
     #[test]

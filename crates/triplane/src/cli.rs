@@ -167,7 +167,7 @@ pub struct DemoArgs {
 /// `triplane run`
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// The program; optional if the directory of `--state-dir` holds one.
+    /// The program; optional with `--p4runtime`, where a controller can set it or `--state-dir` may hold one.
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
@@ -356,9 +356,27 @@ pub struct P4InfoArgs {
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<InfoFormat>,
 
+    /// Leave out the fields that clients of this version of P4Runtime cannot read, and name them: 1.3, 1.4 or 1.5.
+    #[arg(long, value_name = "VERSION", default_value = "1.5", hide_possible_values = true)]
+    pub p4runtime_version: InfoVersion,
+
     /// Write to a file instead of standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+}
+
+/// The version of P4Runtime that P4Info is for.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InfoVersion {
+    /// 1.3 and before.
+    #[value(name = "1.3")]
+    V1_3,
+    /// 1.4 and its release candidates.
+    #[value(name = "1.4")]
+    V1_4,
+    /// 1.5.
+    #[value(name = "1.5")]
+    V1_5,
 }
 
 /// The format of P4Info.

@@ -25,8 +25,8 @@ pub struct ControlArgs {
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", value_parser = address, help_heading = "P4Runtime")]
     pub p4runtime: Option<SocketAddr>,
 
-    /// The P4Runtime device ID.
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime", value_parser = clap::value_parser!(u64).range(1..))]
+    /// The P4Runtime device ID that controllers use.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime")]
     pub device_id: u64,
 
     /// The CPU port: the port number of packets to and from the controller.
@@ -60,10 +60,11 @@ pub struct Served {
     pub hook: OperationHook,
 }
 
-/// Starts a server for a switch that is about to run. The stored state is written to the switch.
+/// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
+/// the server waits for one from a controller.
 pub fn serve(
     args: &ControlArgs,
-    pipeline: Pipeline,
+    pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
     output: &Output,
@@ -84,9 +85,10 @@ pub fn serve(
     });
     let channels = RunChannels::new(builder.clone()).context("cannot create a socket pair")?;
     let server = Server::new(settings);
-    let server = match &state {
-        Some(state) => state.restore(server, pipeline, switch, &builder, output),
-        None => server.with_pipeline(pipeline, switch),
+    let server = match (&state, pipeline) {
+        (Some(state), pipeline) => state.restore(server, pipeline, switch, &builder, output),
+        (None, Some(pipeline)) => server.with_pipeline(pipeline, switch),
+        (None, None) => server,
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();

@@ -20,6 +20,9 @@ pub const ARCHITECTURE: &dyn Architecture = &v1model::V1Model;
 /// Maximum size of a program's source, in bytes.
 const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 
+/// Name and text of the program of a switch that waits for its controller to set one: it drops every packet.
+pub const PLACEHOLDER: (&str, &str) = ("builtin:nothing", include_str!("nothing.p4"));
+
 /// Maximum size of a certificate or key file, in bytes.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 

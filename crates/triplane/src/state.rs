@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use p4runtime_server::store::{DiskError, DiskStore, Store, StoreError, StoredState};
+use p4runtime_server::store::{DiskError, DiskStore, Store, StoreError, StoredPipeline, StoredState};
 use p4runtime_server::{LostUpdates, Pipeline, Server, SwitchBuilder};
 use v1model::Switch;
 
-use crate::load::{ARCHITECTURE, Loader, ProgramArgs};
+use crate::load::{ARCHITECTURE, Loader, PLACEHOLDER, ProgramArgs};
 use crate::output::{Failure, Output};
 
 /// The name under which the text of the command line's program is stored.
@@ -34,6 +34,8 @@ pub struct InitialProgram {
     pub pipeline: Option<Pipeline>,
     /// The one that was read from a file, for its entries.
     pub loader: Option<Loader>,
+    /// Whether it only drops packets until a controller sets a pipeline.
+    pub is_placeholder: bool,
     /// Its name, for people.
     pub name: String,
 }
@@ -50,11 +52,16 @@ impl State {
         Ok(State { store, kept, directory: directory.to_owned() })
     }
 
+    /// Returns the pipeline that ran last.
+    pub fn committed(&self) -> Option<&StoredPipeline> {
+        self.kept.as_ref()?.committed.as_ref()
+    }
+
     /// Compares the text of the command line's program with the first one, or stores it as the first.
     fn check(&self, text: &[u8]) -> Result<(), Failure> {
         let directory = self.directory.display();
         let fail = |error: StoreError| broken(&self.directory, &error);
-        if self.kept.is_none() {
+        if self.committed().is_none() {
             return self.store.set_metadata(PROGRAM, text).map_err(fail);
         }
         if self.store.metadata(PROGRAM).map_err(fail)?.as_deref() == Some(text) {
@@ -68,23 +75,30 @@ impl State {
         }
     }
 
-    /// Returns the server with the stored state, which is written to `switch`. A pipeline that was saved but not
-    /// committed gets its own switch. Notes report the outcome.
+    /// Returns the server with the pipeline to run, if there is one, and with the stored state, which is written to
+    /// `switch`. A pipeline that was saved but not committed gets its own switch. Notes report the outcome.
     pub fn restore(
         &self,
         mut server: Server,
-        pipeline: Pipeline,
+        pipeline: Option<Pipeline>,
         switch: &mut Switch,
         builder: &SwitchBuilder,
         output: &Output,
     ) -> Server {
-        let Some(kept) = &self.kept else { return server.with_pipeline(pipeline, switch) };
         let directory = self.directory.display();
-        let lost;
-        (server, lost) = server.with_restored(pipeline, &kept.committed.updates, switch);
-        let what = format!("restored from {directory}: pipeline {}", kept.generation);
-        self.report(&what, kept.committed.updates.len(), &lost, output);
-        let Some(saved) = &kept.saved else { return server };
+        if let Some(pipeline) = pipeline {
+            server = match self.committed() {
+                Some(committed) => {
+                    let (server, lost) = server.with_restored(pipeline, &committed.updates, switch);
+                    let generation = self.kept.as_ref().map_or(0, |kept| kept.generation);
+                    let what = format!("restored from {directory}: pipeline {generation}");
+                    self.report(&what, committed.updates.len(), &lost, output);
+                    server
+                }
+                None => server.with_pipeline(pipeline, switch),
+            };
+        }
+        let Some(saved) = self.kept.as_ref().and_then(|kept| kept.saved.as_ref()) else { return server };
         let made = Pipeline::compile(saved.config.clone(), ARCHITECTURE).map_err(|refusal| refusal.message).and_then(
             |pipeline| {
                 let switch = builder(pipeline.program().clone()).map_err(|error| error.to_string())?;
@@ -132,20 +146,15 @@ pub fn program(
     is_served: bool,
     output: &Output,
 ) -> Result<InitialProgram, Failure> {
-    let kept = state.and_then(|state| Some((state, state.kept.as_ref()?)));
+    let kept = state.and_then(|state| Some((state, state.committed()?)));
     let Some(args) = args else {
-        let Some((state, kept)) = kept else {
-            return Err(Failure::Usage(match state {
-                Some(state) => {
-                    format!(
-                        "a program (PROG.p4) is required: the state directory {} has none yet",
-                        state.directory.display()
-                    )
-                }
-                None => "a program (PROG.p4) is required".to_owned(),
-            }));
+        return match kept {
+            Some((state, kept)) => compile(state, kept),
+            None if is_served => placeholder(output),
+            None => Err(Failure::Usage(
+                "a program (PROG.p4) is required; with --p4runtime a controller can set it instead".to_owned(),
+            )),
         };
-        return compile(state, kept);
     };
     let mut loader = Loader::open(args)?;
     let (program, pipeline) = if is_served {
@@ -160,21 +169,28 @@ pub fn program(
     let name = args.program.display().to_string();
     match (kept, pipeline) {
         (Some((state, kept)), Some(pipeline)) => {
-            if kept.committed.config.p4_device_config == pipeline.source() {
-                let pipeline = Some(pipeline.sent_as(kept.committed.config.clone()));
-                Ok(InitialProgram { program, pipeline, loader: Some(loader), name })
+            if kept.config.p4_device_config == pipeline.source() {
+                let pipeline = Some(pipeline.sent_as(kept.config.clone()));
+                Ok(InitialProgram { program, pipeline, loader: Some(loader), name, is_placeholder: false })
             } else {
                 compile(state, kept)
             }
         }
-        (_, pipeline) => Ok(InitialProgram { program, pipeline, loader: Some(loader), name }),
+        (_, pipeline) => Ok(InitialProgram { program, pipeline, loader: Some(loader), name, is_placeholder: false }),
     }
 }
 
+/// Returns the program of a switch that waits for a pipeline: it drops every packet.
+fn placeholder(output: &Output) -> Result<InitialProgram, Failure> {
+    let (name, text) = PLACEHOLDER;
+    let program = Loader::builtin(name, text).program(output)?;
+    Ok(InitialProgram { program, pipeline: None, loader: None, name: name.to_owned(), is_placeholder: true })
+}
+
 /// Compiles the pipeline that a controller had sent.
-fn compile(state: &State, kept: &StoredState) -> Result<InitialProgram, Failure> {
+fn compile(state: &State, kept: &StoredPipeline) -> Result<InitialProgram, Failure> {
     let directory = state.directory.display();
-    let pipeline = Pipeline::compile(kept.committed.config.clone(), ARCHITECTURE).map_err(|refusal| {
+    let pipeline = Pipeline::compile(kept.config.clone(), ARCHITECTURE).map_err(|refusal| {
         Failure::Input(format!(
             "the program in the state directory {directory} cannot be compiled on its own; if it needs other files or \
              macros, give it on the command line as before: {}",
@@ -182,5 +198,6 @@ fn compile(state: &State, kept: &StoredState) -> Result<InitialProgram, Failure>
         ))
     })?;
     let name = format!("the program in {directory}");
-    Ok(InitialProgram { program: pipeline.program().clone(), pipeline: Some(pipeline), loader: None, name })
+    let program = pipeline.program().clone();
+    Ok(InitialProgram { program, pipeline: Some(pipeline), loader: None, name, is_placeholder: false })
 }

@@ -3,7 +3,10 @@
 import sys
 import time
 
+import grpc
 import p4runtime_sh.shell as sh
+from google.rpc import status_pb2
+from p4.v1 import p4runtime_pb2
 from p4runtime_sh.global_options import Options, global_options
 
 from checks import Ports, check, equal, finish, frame, refused
@@ -244,5 +247,87 @@ with check("packets to the switch"):
     packet = sh.PacketOut(frame(9), egress_port="4")
     packet.send()
     equal(ports.received(4, frame(9)), True)
+
+
+
+def failure(call):
+    """The error of a call: its code, its message, and the errors in its details."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        status = status_pb2.Status()
+        for name, value in error.trailing_metadata() or ():
+            if name == "grpc-status-details-bin":
+                status.ParseFromString(value)
+        errors = []
+        for detail in status.details:
+            one = p4runtime_pb2.Error()
+            detail.Unpack(one)
+            errors.append(one)
+        return error.code(), error.details(), errors
+    raise AssertionError("the call is not refused")
+
+
+def write_request(atomicity, updates):
+    """A write of the primary: a request to fill with these types and entities."""
+    request = p4runtime_pb2.WriteRequest(device_id=1, atomicity=atomicity)
+    request.election_id.low = 1
+    for kind, entity in updates:
+        update = request.updates.add(type=kind)
+        update.entity.CopyFrom(entity)
+    return request
+
+
+def verify_request(text):
+    """A request to verify a program."""
+    request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
+        device_id=1, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY
+    )
+    request.election_id.low = 1
+    request.config.p4info.SetInParent()
+    request.config.p4_device_config = text.encode()
+    return request
+
+
+stub = sh.client.stub
+
+with check("default settings of grpcio show the errors of a program, however many there are"):
+    with open(program, encoding="utf-8") as source:
+        text = source.read()
+    mistakes = "\n".join(f"meta.wrong_{number} = {number};" for number in range(40))
+    wrong = text.replace("meta.special = 1;", mistakes)
+    code, message, errors = failure(lambda: stub.SetForwardingPipelineConfig(verify_request(wrong)))
+    equal((code, "wrong_0" in message, len(errors)), (grpc.StatusCode.INVALID_ARGUMENT, True, 1))
+    code, message, _ = failure(lambda: stub.SetForwardingPipelineConfig(verify_request("#if 1\n" * 100_000)))
+    equal((code, "has no `#endif`" in message), (grpc.StatusCode.INVALID_ARGUMENT, True))
+
+with check("the cause of a failed batch arrives, wherever it is in the batch"):
+    bad = p4runtime_pb2.Entity()
+    bad.table_entry.table_id = 1
+    good = p4runtime_pb2.Entity()
+    good.counter_entry.counter_id = next(it.preamble.id for it in sh.context.p4info.counters)
+    for atomicity in p4runtime_pb2.WriteRequest.Atomicity.values():
+        for at in (0, 90, 91, 299):
+            updates = [(p4runtime_pb2.Update.MODIFY, bad if number == at else good) for number in range(300)]
+            request = write_request(atomicity, updates)
+            code, message, errors = failure(lambda: stub.Write(request))
+            equal((code, len(errors)), (grpc.StatusCode.UNKNOWN, 1))
+            equal((errors[0].canonical_code, errors[0].message.startswith(f"[{at}]: ")), (5, True))
+
+with check("everything that is read can be written back in one batch of each atomicity"):
+    row("I.exact_t", 1, port="2").insert()
+    request = p4runtime_pb2.ReadRequest(device_id=1)
+    for kind in ("meter_entry", "counter_entry", "register_entry", "value_set_entry", "digest_entry"):
+        getattr(request.entities.add(), kind).SetInParent()
+    for kind in ("direct_meter_entry", "direct_counter_entry"):
+        getattr(request.entities.add(), kind).table_entry.SetInParent()
+    request.entities.add().table_entry.SetInParent()
+    found = [entity for response in stub.Read(request) for entity in response.entities]
+    # The specification forbids writes of constant entries (9.1.4).
+    updates = [(p4runtime_pb2.Update.MODIFY, entity) for entity in found if not entity.table_entry.is_const]
+    equal(len(updates) > 15, True)
+    for atomicity in p4runtime_pb2.WriteRequest.Atomicity.values():
+        stub.Write(write_request(atomicity, updates))
+    row("I.exact_t", 1, port="2").delete()
 
 finish()

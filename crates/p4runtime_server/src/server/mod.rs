@@ -14,7 +14,7 @@ use p4runtime_proto::v1;
 use switch::{Frame, PortId, SwitchControl};
 use v1::stream_message_response::Update as Response;
 
-use crate::arbitration::{Admission, Arbitration, Outbox, StreamId};
+use crate::arbitration::{Admission, Arbitration, Outbox, StreamId, unknown_role};
 use crate::digests::DigestLists;
 use crate::entity_key::EntityKey;
 use crate::pipeline::Pipeline;
@@ -384,6 +384,7 @@ impl Server {
             .map_err(|_| Refusal::invalid(format!("unknown atomicity {}", request.atomicity)))?;
         self.check_batch(request.updates.len(), "updates")?;
         let access = self.arbitration.access_of(admission);
+        let excluded = self.arbitration.excluded_from(admission);
         let schema = &state.pipeline.schema;
         let mut translator = EntityTranslator {
             schema,
@@ -393,12 +394,14 @@ impl Server {
         };
         let mut plan = |update: &v1::Update| {
             let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
-            match entity {
-                Some(entity) if !access.allows(subject_id(entity)) => {
-                    Err(Refusal::denied("the role's config does not list this object"))
-                }
-                _ => translator.update(update),
+            let id = entity.map(subject_id);
+            if id.is_some_and(|id| !access.allows(id)) {
+                return Err(Refusal::denied("the role's config does not list this object"));
             }
+            if let Some(owner) = id.flatten().and_then(|id| excluded.get(&id)) {
+                return Err(Refusal::denied(format!("the role `{owner}` has claimed this object exclusively")));
+            }
+            translator.update(update)
         };
         let mut failed = 0;
         let plans = request.updates.iter().map(|update| {
@@ -463,7 +466,7 @@ impl Server {
         let access = match (self.arbitration.access(&request.role), request.role.as_str()) {
             (Some(access), _) => access.clone(),
             (None, "") => RoleAccess::default(),
-            (None, name) => return Err(Refusal::not_found(format!("there is no role `{name}`")).into()),
+            (None, name) => return Err(unknown_role(name).into()),
         };
         Ok(EntityReader::new(state.pipeline.schema.clone(), state.shadow.clone(), access, request.entities))
     }

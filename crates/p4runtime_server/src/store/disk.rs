@@ -151,9 +151,10 @@ fn change(
 
 impl Store for DiskStore {
     fn load(&self) -> Result<Option<StoredState>, StoreError> {
-        let Some(committed) = self.kept(PIPELINE, WRITTEN)? else { return Ok(None) };
+        let (committed, saved) = (self.kept(PIPELINE, WRITTEN)?, self.kept(SAVED, WRITTEN_TO_SAVED)?);
+        let is_empty = committed.is_none() && saved.is_none();
         let generation = number(self.metadata("generation")?.as_deref());
-        Ok(Some(StoredState { committed, generation, saved: self.kept(SAVED, WRITTEN_TO_SAVED)? }))
+        Ok((!is_empty).then_some(StoredState { committed, generation, saved }))
     }
 
     fn commit(&mut self, changes: &StoreChanges) -> Result<(), StoreError> {
@@ -217,7 +218,8 @@ mod tests {
         let mut memory = MemoryStore::default();
         let none = PipelineChanges::default;
         let steps = [
-            (changes(Some(7), &[(1, Some(1)), (3, Some(2))]), none()),
+            (none(), changes(Some(6), &[(1, Some(2))])),
+            (changes(Some(7), &[(1, Some(1)), (3, Some(2))]), PipelineChanges::gone()),
             (changes(None, &[(2, Some(1)), (1, None), (9, None)]), none()),
             (changes(None, &[(2, Some(2))]), changes(Some(8), &[(5, Some(1))])),
             (none(), changes(None, &[(4, Some(1)), (5, None)])),
@@ -231,7 +233,9 @@ mod tests {
             DiskStore::open(&directory.0).unwrap().commit(&step).unwrap();
             let kept = DiskStore::open(&directory.0).unwrap().load().unwrap();
             assert_eq!(kept, memory.load().unwrap());
-            assert_eq!(kept.unwrap().saved.is_some(), [2, 3].contains(&number));
+            let kept = kept.unwrap();
+            assert_eq!(kept.committed.is_some(), number > 0);
+            assert_eq!(kept.saved.is_some(), [0, 3, 4].contains(&number));
         }
         assert_eq!(memory.load().unwrap().unwrap().generation, 2);
     }
@@ -245,7 +249,7 @@ mod tests {
         first.set_metadata("format", WITHOUT_SAVED).unwrap();
         drop(first);
         let again = DiskStore::open(&directory.0).unwrap();
-        assert_eq!(again.load().unwrap().unwrap().committed.updates.len(), 1);
+        assert_eq!(again.load().unwrap().unwrap().committed.unwrap().updates.len(), 1);
         assert_eq!(again.metadata("format").unwrap().as_deref(), Some(FORMAT));
     }
 

@@ -20,7 +20,7 @@ pub(crate) use writer::StoreWriter;
 
 /// A store of bytes by key, and of pipelines.
 pub trait Store: Send {
-    /// Returns the last committed state, or `None` if there never was a pipeline.
+    /// Returns the last committed state, or `None` if it has no pipeline.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -41,8 +41,8 @@ pub struct StoreError(pub String);
 /// The contents of a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredState {
-    /// The running pipeline.
-    pub committed: StoredPipeline,
+    /// The running pipeline. A switch that started without a program has none until a controller commits one.
+    pub committed: Option<StoredPipeline>,
     /// Number of pipelines that have run in this store, this one included.
     pub generation: u64,
     /// The saved pipeline that is not committed.
@@ -155,8 +155,9 @@ impl MemoryPipeline {
 
 impl Store for MemoryStore {
     fn load(&self) -> Result<Option<StoredState>, StoreError> {
-        let Some(committed) = self.committed.kept()? else { return Ok(None) };
-        Ok(Some(StoredState { committed, generation: self.generation, saved: self.saved.kept()? }))
+        let (committed, saved) = (self.committed.kept()?, self.saved.kept()?);
+        let is_empty = committed.is_none() && saved.is_none();
+        Ok((!is_empty).then_some(StoredState { committed, generation: self.generation, saved }))
     }
 
     fn commit(&mut self, changes: &StoreChanges) -> Result<(), StoreError> {

@@ -106,7 +106,8 @@ impl EntityTranslator<'_> {
         };
         let (mut made, mut kept) = (Vec::new(), Vec::new());
         for replica in replicas {
-            let (port, port_kind) = self.replica_port(replica.port_kind.as_ref())?;
+            let port = self.replica_port(replica.port_kind.as_ref())?;
+            let port_kind = replica.port_kind.clone().map(canonical_port);
             let rid = instance(replica.instance)?;
             unique(port, replica.instance)?;
             let (mut backups, mut kept_backups) = (Vec::new(), Vec::new());
@@ -122,24 +123,19 @@ impl EntityTranslator<'_> {
                 kept_backups.push(v1::BackupReplica { port, instance: backup.instance });
             }
             made.push(switch::Replica { backups, ..switch::Replica::new(port, rid) });
-            kept.push(v1::Replica {
-                instance: replica.instance,
-                backup_replicas: kept_backups,
-                port_kind: Some(port_kind),
-            });
+            kept.push(v1::Replica { instance: replica.instance, backup_replicas: kept_backups, port_kind });
         }
         Ok((made, kept))
     }
 
+    /// Parses the port of a replica. In P4Runtime 1.3 and before, the port is a number, and 0 is not on the wire.
     #[expect(deprecated, reason = "clients of P4Runtime 1.3 number the port")]
-    fn replica_port(&self, port: Option<&PortKind>) -> Result<(u32, PortKind), Refusal> {
+    fn replica_port(&self, port: Option<&PortKind>) -> Result<u32, Refusal> {
         match port {
-            Some(PortKind::EgressPort(port)) => {
-                self.known_port(*port)?;
-                Ok((*port, PortKind::EgressPort(*port)))
-            }
-            Some(PortKind::Port(bytes)) => Ok((self.port(bytes)?, PortKind::Port(bytestring::shortest(bytes)))),
-            None => Err(Refusal::invalid("a replica has no port")),
+            Some(PortKind::EgressPort(port)) => self.known_port(*port).map(|()| *port),
+            Some(PortKind::Port(bytes)) => self.port(bytes),
+            None if self.ports.contains(&0) => Ok(0),
+            None => Err(Refusal::invalid("a replica has no port, and the switch has no port 0, which may be left out")),
         }
     }
 
@@ -147,6 +143,14 @@ impl EntityTranslator<'_> {
         let port = bytestring::parse_u32(bytes).map_err(|error| Refusal::from(error).about("port"))?;
         self.known_port(port)?;
         Ok(port)
+    }
+}
+
+/// Returns a port as reads return it.
+fn canonical_port(port: PortKind) -> PortKind {
+    match port {
+        PortKind::Port(bytes) => PortKind::Port(bytestring::shortest(&bytes)),
+        number => number,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The integration tests of `p4runtime_server`, in one binary, so that their dependencies are linked once.
 
 mod hostile;
+mod older_clients;
 mod random;
 mod spec;
 mod v1model_target;

@@ -75,6 +75,56 @@ fn the_stored_state_after_every_batch_restores_the_switch() {
     assert!(waiting > 20 && compared - waiting > 20, "{waiting} {compared}");
 }
 
+/// Returns what can be written of the entities: not the constants of the program.
+fn without_constants(world: &Server, mut entities: Vec<v1::Entity>) -> Vec<v1::Entity> {
+    use v1::entity::Entity;
+    let info = world.p4info();
+    let fixed = |id: u32| {
+        let mut tables = info.tables.iter().filter(|table| table.preamble.as_ref().is_some_and(|it| it.id == id));
+        tables.any(|table| table.const_default_action_id != 0 || table.implementation_id != 0)
+    };
+    entities.retain(|entity| match &entity.entity {
+        Some(Entity::TableEntry(entry)) => !(entry.is_const || entry.is_default_action && fixed(entry.table_id)),
+        _ => true,
+    });
+    entities
+}
+
+#[test]
+fn what_random_writes_leave_can_be_written_back() {
+    use v1::entity::Entity;
+    let mut largest = 0;
+    for seed in 1..=SEEDS {
+        let mut world = Server::new(seed);
+        for _ in 0..BATCHES {
+            let updates: Vec<_> = (0..=world.random.below(4)).map(|_| world.update()).collect();
+            // Some updates fail.
+            let _ = world.write(Atomicity::ContinueOnError, updates);
+        }
+        let arrays = [
+            Entity::MeterEntry(v1::MeterEntry::default()),
+            Entity::CounterEntry(v1::CounterEntry::default()),
+            Entity::RegisterEntry(v1::RegisterEntry::default()),
+        ];
+        let mut request = world.everything_request();
+        request.entities.extend(arrays.map(|entity| v1::Entity { entity: Some(entity) }));
+        let (before, result) = world.read(request.clone());
+        assert_eq!(result, Ok(()), "seed {seed}");
+        let entities = without_constants(&world, before.clone());
+        largest = largest.max(entities.len());
+        for atomicity in [Atomicity::ContinueOnError, Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
+            let modify = |entity: &v1::Entity| v1::Update {
+                r#type: v1::update::Type::Modify.into(),
+                entity: Some(entity.clone()),
+            };
+            let written = world.write(atomicity, entities.iter().map(modify).collect());
+            written.unwrap_or_else(|status| panic!("seed {seed}, {atomicity:?}: {status:#?}"));
+            assert_eq!(world.read(request.clone()).0, before, "seed {seed}, {atomicity:?}");
+        }
+    }
+    assert!(largest > 40, "{largest} entities are not many");
+}
+
 /// A mistake made behind the server's back, with its name.
 type Breakage = (&'static str, fn(&mut Server));
 

@@ -173,6 +173,10 @@ impl<S: PacketSwitch> SwitchControl for Holding<S> {
         self.inner.registry()
     }
 
+    fn continue_counts(&mut self, before: &Registry) {
+        self.inner.continue_counts(before);
+    }
+
     fn drop_sites(&self) -> Vec<DropSite> {
         self.inner.drop_sites()
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use p4runtime_proto::MessageFormat;
+use p4runtime_proto::{ClientVersion, MessageFormat, restrict_to_version};
 
-use crate::cli::{InfoFormat, P4InfoArgs};
+use crate::cli::{InfoFormat, InfoVersion, P4InfoArgs};
 use crate::load::Loader;
 use crate::output::{Failure, Output};
 
@@ -14,8 +14,13 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
     let mut loader = Loader::open(&args.program)?;
     let compiled = loader.compile();
     loader.report(output)?;
-    let compiled =
+    let mut compiled =
         compiled.ok_or_else(|| anyhow!("the compiler returned neither a program nor an error; this is a bug"))?;
+    let removed = restrict_to_version(&mut compiled.p4info, version(args.p4runtime_version));
+    if !removed.is_empty() {
+        let fields: Vec<_> = removed.iter().map(|(field, count)| format!("{field} ({count})")).collect();
+        output.note(&format!("left out for clients of older versions of P4Runtime: {}", fields.join(", ")));
+    }
     compiler::check_names(&compiled.p4info).map_err(Failure::Input)?;
     let bytes = format(args).write(&compiled.p4info);
     match &args.output {
@@ -24,6 +29,14 @@ pub fn run(args: &P4InfoArgs, output: &Output) -> Result<(), Failure> {
             Ok(())
         }
         None => output.print_bytes(&bytes),
+    }
+}
+
+fn version(version: InfoVersion) -> ClientVersion {
+    match version {
+        InfoVersion::V1_3 => ClientVersion::V1_3,
+        InfoVersion::V1_4 => ClientVersion::V1_4,
+        InfoVersion::V1_5 => ClientVersion::V1_5,
     }
 }
 

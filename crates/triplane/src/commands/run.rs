@@ -27,18 +27,27 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     check_offline(args, is_offline)?;
     let state = args.control.state_dir.as_deref().map(State::open).transpose()?;
     let is_served = args.control.p4runtime.is_some();
-    let InitialProgram { program, pipeline, loader, name } =
+    let InitialProgram { program, pipeline, loader, name, is_placeholder } =
         state::program(args.program.as_ref(), state.as_ref(), is_served, output)?;
-    let mut switch = build_switch(args, &specs, program, output)?;
-    let is_restored = state.as_ref().is_some_and(|state| state.kept.is_some());
+    if is_placeholder && args.entries.is_some() {
+        return Err(Failure::Usage("--entries requires a program (PROG.p4)".to_owned()));
+    }
+    let is_checked = !is_placeholder;
+    let mut switch = build_switch(args, &specs, program, is_checked, output)?;
+    let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());
     apply_entries(args.entries.as_deref(), loader, is_restored, &mut switch, output)?;
     let workers = count_workers(args, &specs, output);
     let ports = open_ports(&specs, workers, output)?;
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
-    let p4runtime = pipeline.map(|pipeline| serve(args, pipeline, state, &mut config, output)).transpose()?;
+    let p4runtime = is_served.then(|| serve(args, pipeline, state, &mut config, output)).transpose()?;
     let metrics = args.metrics.map(|address| export_metrics(address, &mut config, output)).transpose()?;
-    let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &name, output)? };
+    let what = if is_placeholder {
+        "waiting for a controller to set a pipeline, until then dropping all packets,".to_owned()
+    } else {
+        format!("running {name}")
+    };
+    let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
     note_dropped_messages(p4runtime.as_ref(), output);
     drop((p4runtime, metrics));
     let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
@@ -83,10 +92,12 @@ fn check_offline(args: &RunArgs, is_offline: bool) -> Result<(), Failure> {
     }
 }
 
+/// Builds the switch. Its ports are checked against the program unless a controller is to send another one.
 fn build_switch(
     args: &RunArgs,
     specs: &[PortSpec],
     program: Arc<ir::Program>,
+    is_checked: bool,
     output: &Output,
 ) -> Result<Switch, Failure> {
     let config = Config {
@@ -96,7 +107,9 @@ fn build_switch(
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
     };
-    config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
+    if is_checked {
+        config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
     let built = progress::with_compile_progress(|| Switch::new(program, config));
     let switch = built.map_err(|error| Failure::Input(error.to_string()))?;
     output.note_if_interpreted(switch.why_interpreted());
@@ -170,7 +183,7 @@ fn shared_driver_note(spec: &PortSpec, workers: usize) -> String {
 /// Starts the P4Runtime server and adds its hook and its sink to the run.
 fn serve(
     args: &RunArgs,
-    pipeline: Pipeline,
+    pipeline: Option<Pipeline>,
     state: Option<State>,
     config: &mut RunConfig<Switch>,
     output: &Output,
@@ -198,10 +211,10 @@ fn export_metrics(
     Ok(server)
 }
 
-fn run_live(config: RunConfig<Switch>, name: &str, output: &Output) -> Result<RunReport<Switch>, Failure> {
+fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<RunReport<Switch>, Failure> {
     let stop = signals::stop_on_signals()?;
     let names: Vec<_> = config.ports.iter().map(|port| format!("{}={}", port.id, port.drivers[0].name())).collect();
-    output.note(&format!("running {name} on {}; press Ctrl-C to stop", names.join(", ")));
+    output.note(&format!("{what} on {}; press Ctrl-C to stop", names.join(", ")));
     let loss_output = *output;
     let on_port_loss = Box::new(move |id: PortId, error: &PortError| {
         loss_output.note(&format!("port {id} was lost, the others continue: {error}"));

@@ -157,7 +157,8 @@ fn port_of(replica: &v1::Replica) -> String {
     match &replica.port_kind {
         Some(PortKind::EgressPort(port)) => port.to_string(),
         Some(PortKind::Port(bytes)) => port(bytes),
-        None => "none".to_owned(),
+        // Controllers of P4Runtime 1.3 leave out port 0.
+        None => "0".to_owned(),
     }
 }
 

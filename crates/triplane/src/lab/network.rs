@@ -17,7 +17,7 @@ use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 use super::args::TopologyArgs;
 use super::simulated_switch::Simulated;
 use super::writes::Writes;
-use crate::load::{self, Loader, ProgramArgs};
+use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
 use crate::output::{Failure, Output};
 
 /// The largest port number of a switch.
@@ -212,7 +212,7 @@ impl Reader<'_> {
             let (path, span) = match self.named(switch) {
                 Some(named) => named,
                 // Its controller sends one, as the tutorials' controllers do.
-                None if served => (PathBuf::from(NOTHING), switch.span),
+                None if served => (PathBuf::from(PLACEHOLDER.0), switch.span),
                 None => {
                     self.unsaid(switch);
                     continue;
@@ -327,7 +327,7 @@ impl Reader<'_> {
         if self.programs.contains_key(path) {
             return;
         }
-        let builtin = [(ROUTER, lab::routes::ROUTER), (NOTHING, NOTHING_P4)];
+        let builtin = [(ROUTER, lab::routes::ROUTER), PLACEHOLDER];
         let mut loader = match builtin.iter().find(|(name, _)| path == Path::new(name)) {
             Some((name, text)) => Loader::builtin(name, text),
             None => match Loader::open(&self.program_args(path)) {
@@ -340,7 +340,7 @@ impl Reader<'_> {
             },
         };
         // A switch that waits for its controller's program shows controllers no program of its own.
-        let is_described = is_served && path != Path::new(NOTHING);
+        let is_described = is_served && path != Path::new(PLACEHOLDER.0);
         let compiled = loader.compile();
         output.diagnostics(&loader.map, &loader.diagnostics);
         self.wrong += loader.diagnostics.error_count();
@@ -385,7 +385,3 @@ pub fn reason(failure: &Failure) -> String {
 
 /// Name of the built-in router, used in place of a program's name.
 const ROUTER: &str = "builtin:router";
-
-/// The program of a switch that waits for its controller to send one.
-const NOTHING: &str = "builtin:nothing";
-const NOTHING_P4: &str = include_str!("nothing.p4");

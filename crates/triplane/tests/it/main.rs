@@ -17,6 +17,7 @@ mod live_workers;
 mod market;
 mod market_live;
 mod modules;
+mod no_program;
 mod offline;
 mod real_programs;
 mod state;

@@ -396,6 +396,24 @@ fn p4info_is_text_json_or_bytes_as_asked_or_as_the_file_is_called() {
 }
 
 #[test]
+fn p4info_for_older_clients_has_no_fields_that_they_do_not_know() {
+    const LATER: [&str; 2] = ["initial_default_action", "initialDefaultAction"];
+    for format in ["text", "json"] {
+        let p4info = |version| command(&["p4info", ROUTER, "--format", format, "--p4runtime-version", version]).ok();
+        let present = p4info("1.5");
+        assert!(LATER.iter().any(|field| present.stdout.contains(field)) && present.stderr.is_empty(), "{present:?}");
+        for version in ["1.3", "1.4"] {
+            let older = p4info(version);
+            assert!(!LATER.iter().any(|field| older.stdout.contains(field)), "{older:?}");
+            assert!(older.stderr.contains("tables.initial_default_action (3)"), "{older:?}");
+            assert!(older.stdout.contains("RouterIngress.ipv4_lpm"), "{older:?}");
+        }
+    }
+    let refused = command(&["p4info", ROUTER, "--p4runtime-version", "1.2"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
 fn a_program_that_cannot_be_machine_code_is_interpreted_and_that_is_said() {
     let stacks: String = (0..6).map(|at| format!("big_t[250] s{at}; ")).collect();
     let program = format!(

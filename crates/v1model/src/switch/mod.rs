@@ -304,6 +304,12 @@ impl Switch {
         self.step(now, &mut Vec::new(), output);
     }
 
+    /// Adds the counts of the switch that this one replaces, from its registry. Depths of queues are no counts.
+    pub fn continue_counts(&mut self, before: &Registry) {
+        self.drops.count_all(&mut self.registry, before);
+        self.registry.add_all(before, |name| !name.starts_with("drop.") && !name.ends_with(".depth"));
+    }
+
     /// Returns the drop counts by reason and by place in the program.
     pub fn drop_sites(&self) -> Vec<switch::DropSite> {
         self.drops.sites(&self.registry)

@@ -78,6 +78,10 @@ impl SwitchControl for Switch {
         Switch::registry(self)
     }
 
+    fn continue_counts(&mut self, before: &Registry) {
+        Switch::continue_counts(self, before);
+    }
+
     fn drop_sites(&self) -> Vec<DropSite> {
         Switch::drop_sites(self)
     }

@@ -109,7 +109,8 @@ impl<T: TestTarget> TestServer<T> {
         let server = Server::new(self.server.settings.clone());
         let mut switch = self.another_switch();
         let pipeline = self.server.committed.as_ref().expect("there is one").pipeline.clone();
-        let (mut server, lost) = server.with_restored(pipeline.clone(), &kept.committed.updates, &mut switch);
+        let committed = kept.committed.as_ref().expect("there is one");
+        let (mut server, lost) = server.with_restored(pipeline.clone(), &committed.updates, &mut switch);
         assert_eq!(lost, super::LostUpdates::default());
         if let Some(saved) = &kept.saved {
             let lost;
@@ -234,6 +235,16 @@ impl<T: TestTarget> TestServer<T> {
             }
         }
         self.server.finish_write(batch, &mut Outbox::new())
+    }
+
+    /// Returns the P4Info of the pipeline that reads and writes refer to.
+    pub fn p4info(&self) -> P4Info {
+        self.state().pipeline.config.p4info.clone().unwrap_or_default()
+    }
+
+    /// Returns a read of everything but arrays and direct resources.
+    pub fn everything_request(&self) -> v1::ReadRequest {
+        everything()
     }
 
     /// Performs any read.
@@ -481,7 +492,14 @@ fn shared_state(shadow: &ShadowState) -> Vec<String> {
     let defaults = shadow.defaults.values().map(|entry| format!("default {} {:?}", entry.table_id, entry.action));
     let members = shadow.members.iter().map(|(key, action)| format!("member {key:?} {action:?}"));
     let groups = shadow.groups.iter().map(|(_, group)| format!("{group:?}"));
-    let multicast = shadow.multicast.iter().map(|(id, group)| format!("multicast {id} {:?}", group.replicas));
+    let multicast = shadow.multicast.iter().map(|(id, group)| {
+        let mut replicas = group.replicas.clone();
+        for replica in &mut replicas {
+            // Port 0 may be left out; the switch does not know whether it was.
+            replica.port_kind.get_or_insert(v1::replica::PortKind::Port(vec![0]));
+        }
+        format!("multicast {id} {replicas:?}")
+    });
     let clones = shadow.clones.iter().map(|(_, session)| format!("{session:?}"));
     let value_sets = shadow.value_sets.iter().filter(|(_, members)| !members.is_empty()).map(|(id, members)| {
         let mut members: Vec<_> = members.iter().map(|member| format!("{member:?}")).collect();

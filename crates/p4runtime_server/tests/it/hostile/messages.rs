@@ -14,7 +14,7 @@ use tonic::codegen::tokio_stream::{StreamExt, iter, pending};
 use tonic::transport::Channel;
 use v1::stream_message_request::Update;
 
-use crate::hostile::rig::{CLIENT_TIMEOUT, Rig, SOON, bytes, claim, framed, primary, status, write};
+use crate::hostile::rig::{CLIENT_TIMEOUT, Rig, SOON, bytes, call_as, claim, framed, primary, status, write};
 
 #[test]
 fn a_message_that_becomes_too_much_is_refused() {
@@ -31,6 +31,22 @@ fn a_message_that_becomes_too_much_is_refused() {
     // Messages of a stream have a lower limit.
     let long = framed(&vec![0; 300 << 10]);
     assert_eq!(rig.runtime.block_on(status(rig.channel(), "StreamChannel", vec![long], true)), Code::ResourceExhausted);
+}
+
+#[test]
+fn requests_that_are_not_grpc_are_refused_by_http() {
+    let rig = Rig::new();
+    let message = bytes(&v1::CapabilitiesRequest::default());
+    let status = |content_type: &'static str| {
+        let call = call_as(content_type, rig.channel(), "Capabilities", vec![message.clone()], true);
+        rig.runtime.block_on(call).status().as_u16()
+    };
+    for other in ["application/json", "text/plain", "application/grpc-web", "application/grpc-web+proto", "", "app"] {
+        assert_eq!(status(other), 415, "{other}");
+    }
+    for grpc in ["application/grpc", "application/grpc+proto", "Application/gRPC", "application/grpc; charset=utf-8"] {
+        assert_eq!(status(grpc), 200, "{grpc}");
+    }
 }
 
 /// Returns a request to set the program that a file of `triplane build` holds. Its P4Info has `tables` empty tables.

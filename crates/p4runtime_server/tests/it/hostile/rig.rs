@@ -206,9 +206,20 @@ impl http_body::Body for Pieces {
 }
 
 /// Makes a call with these bytes. Returns the start of the response.
-pub async fn call(mut channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bool) -> http::Response<Body> {
+pub async fn call(channel: Channel, name: &str, pieces: Vec<Bytes>, ends: bool) -> http::Response<Body> {
+    call_as("application/grpc", channel, name, pieces, ends).await
+}
+
+/// Makes a call with these bytes and this content type. Returns the start of the response.
+pub async fn call_as(
+    content_type: &str,
+    mut channel: Channel,
+    name: &str,
+    pieces: Vec<Bytes>,
+    ends: bool,
+) -> http::Response<Body> {
     let request = http::Request::post(format!("http://here/p4.v1.P4Runtime/{name}"))
-        .header("content-type", "application/grpc")
+        .header("content-type", content_type)
         .header("te", "trailers")
         .body(Body::new(Pieces { pieces: pieces.into(), ends }))
         .expect("a request");

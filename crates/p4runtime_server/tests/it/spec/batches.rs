@@ -66,8 +66,8 @@ fn each_update_has_its_own_error() {
     assert_eq!(rows(&rig), [row(&rig, 1, 2), row(&rig, 3, 2)]);
 }
 
-/// 12.3 If the errors of a batch do not fit into a response, the first updates have details, and the message names as
-/// many failed updates as fit.
+/// 12.3 If the errors of a batch do not fit into a response, the updates that failed by themselves have details that
+/// name their index, and the message names as many as fit.
 #[test]
 fn errors_of_a_huge_batch_do_not_break_the_call() {
     const HUGE: u64 = 3_000;
@@ -79,13 +79,46 @@ fn errors_of_a_huge_batch_do_not_break_the_call() {
     });
     let failed = write(&rig, Atomicity::ContinueOnError, updates.collect()).unwrap_err();
     assert_eq!(failed.code, Code::Unknown);
-    assert!(failed.errors.len() > 50 && failed.errors.iter().all(|error| error.code == Code::Ok));
+    assert_eq!(failed.codes(), [Code::OutOfRange; 3]);
+    for (error, at) in failed.errors.iter().zip([999, 1999, 2999]) {
+        assert!(error.message.starts_with(&format!("[{at}]: ")), "{}", error.message);
+    }
     assert!(failed.message.starts_with("3 of 3000 updates failed"), "{}", failed.message);
     assert!(failed.message.contains("[999]: ") && failed.message.contains("[2999]: "), "{}", failed.message);
     let updates = (0..HUGE).map(|at| update(Type::Modify, row(&rig, at, 2)));
     let failed = write(&rig, Atomicity::ContinueOnError, updates.collect()).unwrap_err();
     assert!(failed.message.starts_with("3000 of 3000 updates failed"), "{}", failed.message);
     assert!(failed.message.ends_with(" more") && failed.errors[0].code == Code::NotFound, "{}", failed.message);
+}
+
+/// 12.3 The update that an atomic batch failed for has its code, its index and its message in the details, wherever in
+/// the batch it is, and whether it is refused before the batch runs or while it runs.
+#[test]
+fn the_cause_of_a_failed_batch_is_always_reported() {
+    let rig = Rig::new();
+    let route = |key: u64| entry(&rig.info, "lpm_t").lpm(1, key, 32).does(call(&rig.info, "forward", &[2]));
+    rig.insert(route(7)).unwrap();
+    for (wrong, code) in [(route(1 << 32), Code::OutOfRange), (route(7), Code::AlreadyExists)] {
+        for atomicity in [Atomicity::RollbackOnError, Atomicity::DataplaneAtomic] {
+            for (all, at) in [(3, 2), (90, 89), (92, 91), (300, 0), (300, 91), (300, 299)] {
+                let updates =
+                    (0..all).map(|of| update(Type::Insert, if of == at { wrong.clone() } else { route(0x100 + of) }));
+                let failed = write(&rig, atomicity, updates.collect()).unwrap_err();
+                let causes: Vec<_> = failed.errors.iter().filter(|error| error.code != Code::Aborted).collect();
+                let [cause] = &causes[..] else { panic!("{at} of {all}: {causes:?}") };
+                assert_eq!(cause.code, code, "{at} of {all}");
+                if failed.errors.len() == all as usize {
+                    assert!(std::ptr::eq(*cause, &failed.errors[at as usize]), "{at} of {all}");
+                    assert!(!cause.message.is_empty() && failed.message.contains(&cause.message));
+                } else {
+                    assert!(std::ptr::eq(*cause, &failed.errors[0]), "the cause comes first");
+                    assert!(cause.message.starts_with(&format!("[{at}]: ")), "{}", cause.message);
+                    assert!(failed.message.contains(&cause.message), "{}", failed.message);
+                }
+                assert_eq!(rig.entries(entry(&rig.info, "lpm_t")), [route(7)]);
+            }
+        }
+    }
 }
 
 /// 12.3 An error before any update is looked at has no details.
@@ -270,26 +303,88 @@ fn an_unknown_atomicity_is_refused() {
     assert_eq!(rows(&rig), []);
 }
 
+/// Returns an arbitration update with the election id 4 and a `stratum.P4RoleConfig` of these ids.
+fn claim(role: &str, exclusive: &[u32], shared: &[u32]) -> v1::MasterArbitrationUpdate {
+    use p4runtime_proto::prost::encoding::encode_varint;
+    let mut value = Vec::new();
+    for (tag, ids) in [(1, exclusive), (2, shared)] {
+        for id in ids {
+            encode_varint(tag << 3, &mut value);
+            encode_varint(u64::from(*id), &mut value);
+        }
+    }
+    let config = prost_types::Any { type_url: "type.googleapis.com/stratum.P4RoleConfig".to_owned(), value };
+    v1::MasterArbitrationUpdate {
+        device_id: DEVICE,
+        role: Some(v1::Role { name: role.to_owned(), config: Some(config), ..Default::default() }),
+        election_id: Some(uint128(4)),
+        ..Default::default()
+    }
+}
+
+/// 5.2 What a role claims exclusively, no other role may write, not even one without a config, as long as the role has
+/// a controller. The others may still read it.
+#[test]
+fn exclusive_objects_are_written_by_their_role_alone() {
+    let rig = Rig::new();
+    let (exact, lpm) = (id(&rig.info, "exact_t"), id(&rig.info, "lpm_t"));
+    let mut owner = rig.open();
+    owner.claim(claim("owner", &[exact], &[lpm]));
+    assert_eq!(owner.mastership().0, Code::Ok);
+    let route = || entry(&rig.info, "lpm_t").lpm(1, 0, 8).does(call(&rig.info, "forward", &[2]));
+    let write_as = |role: &str, election_id, updates| {
+        rig.write_as(v1::WriteRequest {
+            device_id: DEVICE,
+            role: role.to_owned(),
+            election_id: Some(uint128(election_id)),
+            updates,
+            ..Default::default()
+        })
+    };
+    let denied = rig.write(vec![update(Type::Insert, row(&rig, 1, 2)), update(Type::Insert, route())]).unwrap_err();
+    assert_eq!(denied.codes(), [Code::PermissionDenied, Code::Ok]);
+    assert!(denied.errors[0].message.contains("`owner`"), "{denied:?}");
+    write_as("owner", 4, vec![update(Type::Insert, row(&rig, 1, 2)), update(Type::Modify, route())]).unwrap();
+    assert_eq!(rows(&rig), [row(&rig, 1, 2)]);
+    drop(owner);
+    // The server learns that the stream is gone in its own time.
+    let deadline = std::time::Instant::now() + SOON;
+    while let Err(failed) = rig.write(vec![update(Type::Modify, row(&rig, 1, 3))]) {
+        assert!(std::time::Instant::now() < deadline, "the object is free again: {failed:?}");
+    }
+}
+
+/// 5.2 A role config that claims an object exclusively, if another role lists it, is INVALID_ARGUMENT and ends the
+/// stream, as is one that lists an object which another role claims exclusively.
+#[test]
+fn two_roles_cannot_have_one_object_exclusively() {
+    let rig = Rig::new();
+    let (exact, lpm) = (id(&rig.info, "exact_t"), id(&rig.info, "lpm_t"));
+    let mut first = rig.open();
+    first.claim(claim("first", &[exact], &[lpm]));
+    assert_eq!(first.mastership().0, Code::Ok);
+    for (exclusive, shared) in [(vec![exact], vec![]), (vec![], vec![exact]), (vec![lpm], vec![])] {
+        let mut second = rig.open();
+        second.claim(claim("second", &exclusive, &shared));
+        assert_eq!(second.ends(), Code::InvalidArgument, "{exclusive:?} {shared:?}");
+    }
+    let mut second = rig.open();
+    second.claim(claim("second", &[], &[lpm]));
+    assert_eq!(second.mastership().0, Code::Ok);
+    // A controller of the same role has the same claims.
+    let mut backup = rig.open();
+    backup.claim(v1::MasterArbitrationUpdate { election_id: Some(uint128(3)), ..claim("first", &[exact], &[lpm]) });
+    assert_eq!(backup.mastership().0, Code::AlreadyExists);
+}
+
 /// 12 An update that the role may not make is PERMISSION_DENIED, and others of the batch are made.
 /// 13 A read gives a role what it may see, and nothing else.
 #[test]
 fn roles_write_and_read_what_they_may() {
     let rig = Rig::new();
     rig.insert(entry(&rig.info, "lpm_t").lpm(1, 0, 8).does(call(&rig.info, "forward", &[2]))).unwrap();
-    // stratum.P4RoleConfig with the one shared id of exact_t.
-    let mut value = vec![0x12];
-    let mut packed = Vec::new();
-    p4runtime_proto::prost::encoding::encode_varint(u64::from(id(&rig.info, "exact_t")), &mut packed);
-    value.push(packed.len() as u8);
-    value.extend(packed);
-    let config = prost_types::Any { type_url: "type.googleapis.com/stratum.P4RoleConfig".to_owned(), value };
     let mut session = rig.open();
-    session.claim(v1::MasterArbitrationUpdate {
-        device_id: DEVICE,
-        role: Some(v1::Role { name: "rows".to_owned(), config: Some(config), ..Default::default() }),
-        election_id: Some(uint128(4)),
-        ..Default::default()
-    });
+    session.claim(claim("rows", &[], &[id(&rig.info, "exact_t")]));
     assert_eq!(session.mastership().0, Code::Ok);
     let other = entry(&rig.info, "lpm_t").does(call(&rig.info, "forward", &[2]));
     let failed = rig

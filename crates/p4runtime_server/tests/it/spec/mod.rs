@@ -17,6 +17,7 @@ mod pipeline;
 mod profiles;
 mod reads;
 mod rig;
+mod symmetry;
 mod table_reads;
 mod tables;
 mod translation;

@@ -92,6 +92,40 @@ fn a_program_with_mistakes_is_refused_and_changes_nothing() {
     assert_eq!(rig.get().p4_device_config, EVERY.as_bytes());
 }
 
+/// 14 The errors of a program that has many fill the message, and continue in the details.
+#[test]
+fn many_mistakes_are_reported_in_the_message_and_the_details() {
+    let rig = Rig::new();
+    let statements: String = (0..40).map(|at| format!("meta.wrong_{at} = {at};\n")).collect();
+    let wrong = EVERY.replace("meta.special = 1;", &statements);
+    let failed = rig.set(Action::Verify, Some(config(&wrong))).unwrap_err();
+    assert_eq!(failed.code, Code::InvalidArgument);
+    let [rest] = &failed.errors[..] else { panic!("{failed:?}") };
+    let status = failed.status.as_ref().unwrap();
+    assert_eq!((status.code, &status.message), (Code::InvalidArgument as i32, &failed.message));
+    let text = failed.message.clone() + &rest.message;
+    let named = (0..40).take_while(|at| text.contains(&format!("wrong_{at}"))).count();
+    let in_message = (0..40).take_while(|at| failed.message.contains(&format!("wrong_{at}"))).count();
+    assert!(in_message > 4 && named > in_message, "{in_message}, {named}: {text}");
+}
+
+/// 14 A program that exceeds a limit of the compiler's nesting is INVALID_ARGUMENT, as any mistake in it is.
+#[test]
+fn deep_nesting_is_a_mistake_of_the_program() {
+    const DEEP: usize = 100_000;
+    let rig = Rig::new();
+    let unterminated = "#if 1\n".repeat(DEEP);
+    let condition = format!("#if {}1{}\n#endif\n", "(".repeat(DEEP), ")".repeat(DEEP));
+    let program_is_missing = unterminated.clone() + &"#endif\n".repeat(DEEP);
+    for (source, error) in
+        [(unterminated, "unterminated-conditional"), (condition, "bad-condition"), (program_is_missing, "no-main")]
+    {
+        let failed = rig.set(Action::Verify, Some(config(&source))).unwrap_err();
+        assert_eq!(failed.code, Code::InvalidArgument);
+        assert!(failed.message.contains(&format!("error[{error}]")), "{}", failed.message);
+    }
+}
+
 /// 14 VERIFY changes nothing.
 #[test]
 fn verify_changes_nothing() {
@@ -280,6 +314,17 @@ fn a_p4info_of_another_program_is_refused() {
     larger.tables[0].size += 1;
     let config = v1::ForwardingPipelineConfig { p4info: Some(larger), ..crate::spec::rig::config(EVERY) };
     assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(config))), Code::InvalidArgument);
+    // The message distinguishes other objects from other ids.
+    let mut lacking = rig.info.clone();
+    lacking.registers.pop();
+    let mut numbered = rig.info.clone();
+    numbered.registers[0].preamble.as_mut().unwrap().id ^= 1;
+    for (p4info, said) in [(lacking, "it lacks the register"), (numbered, "the objects of the program under other ids")]
+    {
+        let config = v1::ForwardingPipelineConfig { p4info: Some(p4info), ..crate::spec::rig::config(EVERY) };
+        let failed = rig.set(Action::Verify, Some(config)).unwrap_err();
+        assert!(failed.code == Code::InvalidArgument && failed.message.contains(said), "{}", failed.message);
+    }
     let missing = v1::ForwardingPipelineConfig { p4info: None, ..crate::spec::rig::config(EVERY) };
     assert_eq!(fails(rig.set(Action::VerifyAndCommit, Some(missing))), Code::InvalidArgument);
 }

@@ -187,6 +187,10 @@ impl SwitchControl for Repeater {
         &self.registry
     }
 
+    fn continue_counts(&mut self, before: &Registry) {
+        self.registry.add_all(before, |_| true);
+    }
+
     fn drop_sites(&self) -> Vec<DropSite> {
         Vec::new()
     }

@@ -36,7 +36,7 @@ struct Shared {
 }
 
 /// A program that is not generated from rules.
-const NOTHING: &str = include_str!("../../../src/lab/nothing.p4");
+const NOTHING: &str = include_str!("../../../src/nothing.p4");
 
 fn nothing() -> ir::Program {
     compiler::expect_program(&compiler::Source::new("nothing.p4", NOTHING), &V1Model).ir
