@@ -13,6 +13,9 @@ use crate::request_error::{ProcessFailure, RequestError};
 /// The reason that an operation on a live lab failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
+    /// The process of a switch cannot give up its privileges.
+    #[error(transparent)]
+    Privileges(#[from] privileges::PrivilegeError),
     /// The name cannot be the name of a lab.
     #[error("`{0}` cannot be the name of a lab: use letters, digits, `_`, `-` and `.`")]
     InvalidName(String),

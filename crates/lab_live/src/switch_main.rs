@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
+use privileges::KeptAccess;
 use serde_json::Value;
 
 use crate::LabError;
@@ -43,6 +44,8 @@ impl DaemonConnection {
         let daemon = UnixStream::from(daemon);
         let mut life = daemon.try_clone().map_err(failed_to("share a socket"))?;
         std::thread::spawn(move || {
+            // The restriction of `switch_main` comes later, and does not reach this thread.
+            privileges::restrict_idle_thread();
             // Nothing is ever written to it: this returns when the daemon ends.
             let _ = life.read(&mut [0]);
             std::process::exit(0);
@@ -75,15 +78,17 @@ pub fn switch_main<N: LiveNetwork + ?Sized>(
     };
     let start = Instant::now();
     let ports = veth_links::switch_ports(network.topology(), at, seed)?;
+    let socket = socket::listen(&RunDirectory::switch_socket(lab, at))?;
+    // Everything is open now. The threads that parse packets and serve controllers start without privileges.
+    privileges::restrict_thread(&KeptAccess::default())?;
     let (commands, receiver) = channel();
     let thread = SwitchThread::new((network, at, seed), listener, ports, receiver, start);
     let thread = std::thread::Builder::new().name(switch.to_owned()).spawn(move || thread.run());
     let thread = thread.map_err(failed_to("start a switch"))?;
-    let listener = socket::listen(&RunDirectory::switch_socket(lab, at))?;
     daemon.0.write_all(format!("{READY}\n").as_bytes()).map_err(failed_to("reach the daemon"))?;
     let (name, to_switch) = (switch.to_owned(), commands.clone());
     let handle = move |request: &LabRequest| handle(request, (&name, &to_switch), start);
-    socket::serve(&listener, SocketLimits::default(), || thread.is_finished(), handle);
+    socket::serve(&socket, SocketLimits::default(), || thread.is_finished(), handle);
     // The switch may have ended already.
     let _ = commands.send(SwitchCommand::Stop);
     thread.join().map_err(|_| LabError::SwitchPanicked)

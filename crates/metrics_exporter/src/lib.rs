@@ -17,5 +17,6 @@ mod listener;
 mod snapshot;
 mod text;
 
-pub use listener::{ListenError, MetricsServer, listen};
+pub use grpc_admission::BoundServer;
+pub use listener::{ListenError, MetricsServer, bind, listen, listen_bound};
 pub use snapshot::{MetricsSnapshot, SnapshotSource};

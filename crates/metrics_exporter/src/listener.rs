@@ -52,22 +52,36 @@ impl MetricsServer {
 /// # Errors
 /// If the address cannot be used, or the thread cannot be started.
 pub fn listen(address: SocketAddr) -> Result<(MetricsServer, SnapshotSource), ListenError> {
-    listen_with(address, SNAPSHOT_TIMEOUT, CONNECTION_TIMEOUT)
+    let failed = |source| ListenError { address, source };
+    listen_bound(bind(address)?).map_err(failed)
+}
+
+/// Binds an address, without a thread: a process gives up its privileges between this and [`listen_bound`].
+///
+/// # Errors
+/// If the address cannot be used.
+pub fn bind(address: SocketAddr) -> Result<BoundServer, ListenError> {
+    let failed = |source| ListenError { address, source };
+    BoundServer::new(TcpListener::bind(address).map_err(failed)?).map_err(failed)
+}
+
+/// Starts a server on a bound address, as [`listen`] does.
+///
+/// # Errors
+/// If the thread cannot be started.
+pub fn listen_bound(bound: BoundServer) -> Result<(MetricsServer, SnapshotSource), std::io::Error> {
+    listen_with(bound, SNAPSHOT_TIMEOUT, CONNECTION_TIMEOUT)
 }
 
 /// As [`listen`], with other limits.
 fn listen_with(
-    address: SocketAddr,
+    bound: BoundServer,
     snapshot_timeout: Duration,
     connection_timeout: Duration,
-) -> Result<(MetricsServer, SnapshotSource), ListenError> {
-    let failed = |source| ListenError { address, source };
-    let listener = TcpListener::bind(address).map_err(failed)?;
+) -> Result<(MetricsServer, SnapshotSource), std::io::Error> {
     let exchange = Arc::new(SnapshotExchange::new(snapshot_timeout));
     let source = SnapshotSource::new(exchange.clone());
-    let bound = BoundServer::new(listener).map_err(failed)?;
-    let server =
-        bound.start("metrics", move |listener| accept(listener, exchange, connection_timeout)).map_err(failed)?;
+    let server = bound.start("metrics", move |listener| accept(listener, exchange, connection_timeout))?;
     Ok((MetricsServer(server), source))
 }
 
@@ -141,7 +155,8 @@ mod tests {
     /// Starts a server whose scrapers wait for a snapshot for `snapshot_timeout`.
     fn server(snapshot_timeout: Duration) -> (MetricsServer, SnapshotSource) {
         let address = "127.0.0.1:0".parse().unwrap();
-        listen_with(address, snapshot_timeout, Duration::from_secs(120)).expect("there is a port")
+        listen_with(bind(address).expect("there is a port"), snapshot_timeout, Duration::from_secs(120))
+            .expect("there is a port")
     }
 
     #[test]

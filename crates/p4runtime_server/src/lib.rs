@@ -57,9 +57,9 @@ pub use data_plane::{
     DataPlane, DataPlaneChannels, DataPlaneHandle, NotificationReceiver, NotificationSender, Operation,
     OperationReceiver, SwitchBuilder, WakeFn, switch_builder,
 };
-pub use grpc_admission::Tls;
+pub use grpc_admission::{BoundServer, Tls};
 pub use hook::{OperationHook, RunChannels};
-pub use listen::{ListenError, Listening, listen, listen_on, listen_with_store};
+pub use listen::{ListenError, Listening, bind, listen, listen_bound, listen_on, listen_with_store};
 pub use pipeline::Pipeline;
 #[cfg(any(test, feature = "testing"))]
 pub use server::testing;

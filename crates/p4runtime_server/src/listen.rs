@@ -91,8 +91,16 @@ pub fn listen_with_store(
     tls: Option<Tls>,
     store: Option<Box<dyn Store>>,
 ) -> Result<Listening, ListenError> {
+    listen_bound(server, plane, notifications, bind(address)?, tls, store)
+}
+
+/// Binds an address, without a thread: a process gives up its privileges between this and [`listen_bound`].
+///
+/// # Errors
+/// If the address is not available.
+pub fn bind(address: SocketAddr) -> Result<BoundServer, ListenError> {
     let listener = TcpListener::bind(address).map_err(|error| ListenError::Address(address, error))?;
-    serve(server, plane, notifications, listener, tls, store)
+    BoundServer::new(listener).map_err(ListenError::Start)
 }
 
 /// Starts a server on a socket that already listens, possibly in another network namespace.
@@ -105,18 +113,22 @@ pub fn listen_on(
     notifications: NotificationReceiver,
     listener: TcpListener,
 ) -> Result<Listening, ListenError> {
-    serve(server, plane, notifications, listener, None, None)
+    let bound = BoundServer::new(listener).map_err(ListenError::Start)?;
+    listen_bound(server, plane, notifications, bound, None, None)
 }
 
-fn serve(
+/// Starts a server on a bound address, as [`listen_with_store`] does.
+///
+/// # Errors
+/// If the certificates are invalid, the store fails, or the thread cannot be started.
+pub fn listen_bound(
     mut server: Server,
     plane: DataPlaneHandle,
     notifications: NotificationReceiver,
-    listener: TcpListener,
+    bound: BoundServer,
     tls: Option<Tls>,
     store: Option<Box<dyn Store>>,
 ) -> Result<Listening, ListenError> {
-    let bound = BoundServer::new(listener).map_err(ListenError::Start)?;
     let mut builder = tonic::transport::Server::builder()
         .max_concurrent_streams(MAX_CALLS)
         .http2_keepalive_interval(Some(KEEPALIVE))

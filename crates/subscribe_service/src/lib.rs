@@ -47,7 +47,7 @@ mod switch_session;
 
 pub use away_reason::AwayReason;
 pub use compatibility::{ObjectDifference, ProgramDifference};
-pub use grpc_admission::{Tls, TlsError};
+pub use grpc_admission::{BoundServer, Tls, TlsError};
 pub use program_names::{MissingObject, ProgramNames};
 pub use rule_files::FileError;
 pub use rule_journal::{JournalError, LineMistake};
@@ -63,8 +63,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use grpc_admission::{BoundServer, CallTimeouts, ConnectionLimit, ServerThread};
+use grpc_admission::{CallTimeouts, ConnectionLimit, ServerThread};
 use p4runtime_client::ServerTarget;
+use privileges::{KeptAccess, PrivilegeError, RestrictionReport};
 use tokio::sync::{Semaphore, watch};
 
 use reconciler::{Command, Reconciler};
@@ -103,10 +104,11 @@ pub struct Settings {
     /// Returns what the operator can do if the switch cannot be used: text that follows the reason in the status and in
     /// answers to clients, with its punctuation; empty if there is no remedy.
     pub remedy: fn(&AwayReason) -> &'static str,
-    /// The address to listen on.
-    pub listen: SocketAddr,
     /// TLS settings. With an authority of clients, only clients with its certificates are admitted.
     pub tls: Option<Tls>,
+    /// Access that the threads of the service and the caller's thread keep, beside that to the files of the rules: all
+    /// other privileges are given up once the rules were read. `None` keeps every privilege.
+    pub kept_access: Option<KeptAccess>,
     /// Maximum number of rules.
     pub max_rules: usize,
     /// Maximum number of rules that one call adds.
@@ -119,7 +121,7 @@ pub struct Settings {
 
 impl Settings {
     /// Creates settings with the default limits.
-    pub fn new(rules: PathBuf, switch: ServerTarget, listen: SocketAddr) -> Settings {
+    pub fn new(rules: PathBuf, switch: ServerTarget) -> Settings {
         Settings {
             rules,
             kept: None,
@@ -128,8 +130,8 @@ impl Settings {
             election_id: None,
             keep_program: false,
             remedy: |_| "",
-            listen,
             tls: None,
+            kept_access: None,
             max_rules: 1_000_000,
             max_request_rules: 10_000,
             max_connections: 64,
@@ -150,6 +152,9 @@ pub enum StartError {
     /// The operating system provides no thread.
     #[error("cannot start the subscription service")]
     Start(#[source] std::io::Error),
+    /// The process cannot give up its privileges.
+    #[error(transparent)]
+    Privileges(#[from] PrivilegeError),
     /// The rules have mistakes, or the file or the journal cannot be read or written.
     #[error(transparent)]
     Rules(#[from] RulesError),
@@ -164,9 +169,15 @@ pub struct RunningService {
     commands: Sender<Command>,
     reconciler: JoinHandle<()>,
     server: ServerThread,
+    restriction: Option<RestrictionReport>,
 }
 
 impl RunningService {
+    /// Returns the restriction of the service's threads, if there is one.
+    pub fn restriction(&self) -> Option<RestrictionReport> {
+        self.restriction
+    }
+
     /// Returns the address of the service. Its port is the actual one, also where any port was asked for.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
@@ -200,20 +211,47 @@ impl<F: FnOnce()> Drop for EndNotice<F> {
     }
 }
 
-/// Starts a service: reads the rules, listens, and connects to the switch, which need not be reachable yet. It reports
+/// Binds the address of a service. Clients can connect already, and wait in the kernel's queue.
+///
+/// # Errors
+/// If the address cannot be used.
+pub fn bind(address: SocketAddr) -> Result<BoundServer, StartError> {
+    let listener = TcpListener::bind(address).map_err(|error| StartError::Address(address, error))?;
+    BoundServer::new(listener).map_err(StartError::Start)
+}
+
+/// Restricts the calling thread to `kept` and the directories of the rules and of their journal.
+fn restrict(
+    kept: Option<KeptAccess>,
+    files: &[PathBuf],
+    journal: Option<&PathBuf>,
+) -> Result<Option<RestrictionReport>, PrivilegeError> {
+    let Some(mut kept) = kept else { return Ok(None) };
+    // Editors and the journal itself replace files by renaming, so it is the directories that stay.
+    for file in files {
+        kept = kept.reading(privileges::directory_of(file));
+    }
+    if let Some(journal) = journal {
+        // The journal follows a symbolic link before it replaces the file.
+        let file = journal.canonicalize().unwrap_or_else(|_| journal.clone());
+        kept = kept.writing(privileges::directory_of(&file));
+    }
+    privileges::restrict_thread(&kept).map(Some)
+}
+
+/// Starts a service on a bound address: reads the rules, and connects to the switch, which need not be reachable yet. It reports
 /// events from its thread, and calls `on_end` there when it makes no more changes: when it was stopped, or when a bug
 /// has ended the thread.
 ///
 /// # Errors
-/// If the rules have mistakes, the address cannot be used, or a certificate or key cannot be used.
+/// If the rules have mistakes, privileges cannot be given up, or a certificate or key cannot be used.
 pub fn start(
     program: SubscriptionProgram,
     settings: Settings,
+    bound: BoundServer,
     report: impl Fn(ServiceEvent) + Send + 'static,
     on_end: impl FnOnce() + Send + 'static,
 ) -> Result<RunningService, StartError> {
-    let listener = TcpListener::bind(settings.listen).map_err(|error| StartError::Address(settings.listen, error))?;
-    let bound = BoundServer::new(listener).map_err(StartError::Start)?;
     let mut builder = tonic::transport::Server::builder()
         .max_concurrent_streams(16)
         .http2_keepalive_interval(Some(KEEPALIVE))
@@ -235,6 +273,7 @@ pub fn start(
         watchers: Arc::new(Semaphore::new(max_connections / 2)),
     };
     let (ready, has_read) = channel();
+    let (kept_access, journal) = (settings.kept_access.clone(), settings.kept.clone());
     let (handle, own_commands) = (bound.handle(), commands.clone());
     let end = EndNotice(Some(on_end));
     let reconcile = move || {
@@ -242,7 +281,11 @@ pub fn start(
         let report = Box::new(report);
         match Reconciler::new(&program, &settings, handle, own_commands, status_sender, snapshot, report) {
             Ok(reconciler) => {
-                let _ = ready.send(Ok(()));
+                let files = reconciler.files();
+                if let Err(error) = restrict(settings.kept_access.clone(), &files, settings.kept.as_ref()) {
+                    return drop(ready.send(Err(error.into())));
+                }
+                let _ = ready.send(Ok(files));
                 reconciler.run(&received);
             }
             Err(error) => drop(ready.send(Err(error))),
@@ -250,7 +293,9 @@ pub fn start(
     };
     let reconciler = std::thread::Builder::new().name("subscriptions".to_owned()).spawn(reconcile);
     let reconciler = reconciler.map_err(StartError::Start)?;
-    has_read.recv().unwrap_or(Err(StartError::Panicked))?;
+    let files = has_read.recv().unwrap_or(Err(StartError::Panicked))?;
+    // Before the server's thread starts, which inherits it.
+    let restriction = restrict(kept_access, &files, journal.as_ref())?;
     // All clients of this machine have one address, so addresses have no limits of their own.
     let limit = Arc::new(ConnectionLimit::new(max_connections, max_connections, |_| ()));
     let serve = move |listener| async move {
@@ -261,5 +306,5 @@ pub fn start(
         let _ = builder.serve_with_incoming(service, incoming).await;
     };
     let server = bound.start("subscriptions-rpc", serve).map_err(StartError::Start)?;
-    Ok(RunningService { status, commands, reconciler, server })
+    Ok(RunningService { status, commands, reconciler, server, restriction })
 }

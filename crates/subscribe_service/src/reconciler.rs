@@ -142,6 +142,11 @@ impl<'a> Reconciler<'a> {
         Ok(reconciler)
     }
 
+    /// Returns the rules file and its includes.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.watch.paths()
+    }
+
     /// Runs until a command stops it.
     pub fn run(mut self, commands: &Receiver<Command>) {
         self.update_status();

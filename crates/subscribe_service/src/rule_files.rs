@@ -36,6 +36,11 @@ pub(crate) struct FileWatch {
 }
 
 impl FileWatch {
+    /// Returns the files that were read.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.files.iter().map(|(path, _)| path.clone()).collect()
+    }
+
     /// Makes all files count as changed.
     pub fn invalidate(&mut self) {
         self.files.iter_mut().for_each(|(_, stamp)| *stamp = Some(FileStamp([-1; 5], 0)));

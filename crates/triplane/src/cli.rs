@@ -38,6 +38,13 @@ clock follows their timestamps, and the run ends after the last frame. Otherwise
 Ctrl-C ends it. In both cases a summary reports the packets received, sent and
 dropped, by reason.
 
+Privileges: root is not needed. Grant the command what its ports need to be opened:
+  sudo setcap cap_net_raw+ep triplane                             interfaces
+  sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep triplane       also xdp: and tap:
+Once everything is open, the switch gives up all capabilities, also root's, and
+opens no other files than those of --state-dir (Landlock). docs/deployment.md has
+the table of capabilities and a systemd unit.
+
 Entries (JSON, as in the public P4 tutorials' sN-runtime.json):
   { \"table_entries\": [
       { \"table\": \"MyIngress.ipv4_lpm\",
@@ -207,6 +214,10 @@ pub struct RunArgs {
     /// Serve the switch's counters for Prometheus over HTTP: ADDRESS:PORT, or PORT alone for this machine only.
     #[arg(long, value_name = "ADDR", value_parser = crate::metrics::address)]
     pub metrics: Option<std::net::SocketAddr>,
+
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
 
     /// Print the summary as JSON.
     #[arg(long)]

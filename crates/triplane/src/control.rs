@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use p4runtime_server::store::Store;
-use p4runtime_server::{Listening, NotificationSender, OperationHook, Pipeline, RunChannels, Server, Settings, Tls};
+use p4runtime_server::{
+    BoundServer, Listening, NotificationSender, OperationHook, Pipeline, RunChannels, Server, Settings, Tls,
+};
 use v1model::{CPU_PORT, Switch};
 
 use crate::load::{self, ARCHITECTURE, Pem};
@@ -60,17 +62,29 @@ pub struct Served {
     pub hook: OperationHook,
 }
 
+/// The address of a P4Runtime server that does not run yet, and its certificates.
+pub struct BoundControl {
+    bound: BoundServer,
+    tls: Option<Tls>,
+}
+
+/// Binds the server's address and reads its certificates, before the process gives up its privileges.
+pub fn bind(args: &ControlArgs) -> Result<BoundControl, Failure> {
+    let tls = tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?;
+    let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
+    Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, tls })
+}
+
 /// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
 /// the server waits for one from a controller.
 pub fn serve(
     args: &ControlArgs,
+    BoundControl { bound, tls }: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
     output: &Output,
 ) -> Result<Served, Failure> {
-    let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
-    let tls = tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?;
     let config = switch.config().clone();
     let settings = Settings {
         device_id: args.device_id,
@@ -92,8 +106,7 @@ pub fn serve(
     };
     let store = state.map(|state| Box::new(state.store) as Box<dyn Store>);
     let secure = tls.is_some();
-    let listening =
-        p4runtime_server::listen_with_store(server, channels.handle, channels.notifications, address, tls, store);
+    let listening = p4runtime_server::listen_bound(server, channels.handle, channels.notifications, bound, tls, store);
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {

@@ -16,6 +16,7 @@ mod metrics;
 mod output;
 mod packet_source;
 mod port_conflicts;
+mod privileges;
 mod progress;
 mod server_options;
 mod signals;

@@ -1,23 +1,24 @@
 //! Runs `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::privileges::KeptAccess;
 use anyhow::{Context, anyhow};
-use p4runtime_server::{Listening, Pipeline};
+use p4runtime_server::{BoundServer, Listening, Pipeline};
 use ports::{PortError, PortKind, PortSpec};
 use runtime::{PortDrivers, RunConfig, RunReport};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::RunArgs;
+use crate::control::BoundControl;
 use crate::load::Loader;
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
-use crate::{control, metrics, port_conflicts, progress, signals, state, summary};
+use crate::{control, metrics, port_conflicts, privileges, progress, signals, state, summary};
 
 /// Runs a program and prints the summary.
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
@@ -40,8 +41,12 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let ports = open_ports(&specs, workers, output)?;
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
-    let p4runtime = is_served.then(|| serve(args, pipeline, state, &mut config, output)).transpose()?;
-    let metrics = args.metrics.map(|address| export_metrics(address, &mut config, output)).transpose()?;
+    let control = is_served.then(|| control::bind(&args.control)).transpose()?;
+    let metrics = args.metrics.map(metrics::bind).transpose()?;
+    // Everything is open now. The threads that parse packets and serve controllers start without privileges.
+    privileges::restrict(&kept_access(args), args.show_privileges, output)?;
+    let p4runtime = control.map(|control| serve(args, control, pipeline, state, &mut config, output)).transpose()?;
+    let metrics = metrics.map(|bound| export_metrics(bound, &mut config, output)).transpose()?;
     let what = if is_placeholder {
         "waiting for a controller to set a pipeline, until then dropping all packets,".to_owned()
     } else {
@@ -180,15 +185,21 @@ fn shared_driver_note(spec: &PortSpec, workers: usize) -> String {
     }
 }
 
+/// Returns the files that a running switch may still open: those of its state directory. Captures are open already.
+fn kept_access(args: &RunArgs) -> KeptAccess {
+    args.control.state_dir.iter().fold(KeptAccess::default(), KeptAccess::writing)
+}
+
 /// Starts the P4Runtime server and adds its hook and its sink to the run.
 fn serve(
     args: &RunArgs,
+    control: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<Listening, Failure> {
-    let served = control::serve(&args.control, pipeline, state, &mut config.switch, output)?;
+    let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, output)?;
     config.hooks.push(Box::new(served.hook));
     config.sinks.push(Arc::new(served.sink));
     Ok(served.listening)
@@ -196,11 +207,11 @@ fn serve(
 
 /// Starts the metrics listener and adds its hook to the run.
 fn export_metrics(
-    address: SocketAddr,
+    bound: BoundServer,
     config: &mut RunConfig<Switch>,
     output: &Output,
 ) -> Result<metrics::MetricsServer, Failure> {
-    let (server, hook) = metrics::listen(address)?;
+    let (server, hook) = metrics::listen(bound)?;
     config.hooks.push(Box::new(hook));
     let address = server.address();
     output.note(&if address.ip().is_loopback() {

@@ -17,6 +17,11 @@ A network of P4 switches on this machine, from one file:
   triplane lab pcap s1:1 | tcpdump -r -
   triplane lab down
 
+Privileges: none are needed where unprivileged user namespaces are available. Otherwise:
+  sudo setcap cap_sys_admin,cap_net_admin,cap_net_raw+ep triplane
+With --isolate each switch is a process that gives up all capabilities once its
+ports are open.
+
 The topology.json files of the public P4 tutorials are read unchanged; pass their
 program with --program basic.p4. docs/lab.md describes both file formats.";
 

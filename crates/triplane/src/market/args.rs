@@ -13,6 +13,9 @@ pub const AFTER_HELP: &str = "\
   triplane market publish --pcap feed.pcap --datagrams 1000
   triplane market receive --pcap feed.pcap
 
+Privileges: none are needed. Once its socket is open, the command gives up all
+capabilities, also root's, and opens no more files (Landlock).
+
 The feed consists of ITCH 5.0 messages in MoldUDP64 datagrams. Their timestamps are the
 time of day (UTC), so a receiver on the same machine can measure their age. In
 examples/market-data, a switch between the two delivers to each subscriber only the
@@ -112,6 +115,10 @@ pub struct PublishArgs {
     #[arg(help_heading = "Rate", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub datagrams: Option<u64>,
 
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
+
     /// Print the results as JSON.
     #[arg(long)]
     pub json: bool,
@@ -145,6 +152,10 @@ pub struct ReceiveArgs {
     /// Continue after the end of a session, until Ctrl-C or --seconds.
     #[arg(long)]
     pub stay: bool,
+
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
 
     /// Print the results as JSON, including the distribution of ages.
     #[arg(long)]

@@ -4,10 +4,12 @@ pub mod args;
 pub mod capture;
 pub mod report;
 
+use ::privileges::KeptAccess;
 use itch_feed::live::{FeedDestination, FeedSource, LiveFeedError, ReceiveLimit};
 use itch_feed::{Feed, Filter, Pace, PublishLimit, Receiver, Subscriber};
 
 use crate::output::{Failure, Output};
+use crate::privileges::restrict;
 use args::{MarketArgs, MarketCommand, PublishArgs, ReceiveArgs};
 
 /// Runs `triplane market`.
@@ -41,6 +43,7 @@ fn publish(args: &PublishArgs, output: &Output) -> Result<(), Failure> {
             })?;
             let publisher = FeedDestination { interface: args.interface, to }.open()?;
             let stop = crate::signals::stop_on_signals()?;
+            restrict(&KeptAccess::default(), args.show_privileges, output)?;
             output.note(&format!("publishing to {to}; press Ctrl-C to stop"));
             publisher.publish(&mut feed, pace, limit, &stop)?
         }
@@ -59,11 +62,15 @@ fn receive(args: &ReceiveArgs, output: &Output) -> Result<(), Failure> {
     let receiver = if args.from_start { Receiver::from_start() } else { Receiver::default() };
     let mut subscriber = Subscriber::new(receiver, filter);
     let seconds = match &args.pcap {
-        Some(path) => capture::read(path, args.port, &mut subscriber)?,
+        Some(path) => {
+            restrict(&KeptAccess::default().reading(path), args.show_privileges, output)?;
+            capture::read(path, args.port, &mut subscriber)?
+        }
         None => {
             let source = FeedSource { group: args.group, interface: args.interface, port: args.port };
             let listener = source.open()?;
             let stop = crate::signals::stop_on_signals()?;
+            restrict(&KeptAccess::default(), args.show_privileges, output)?;
             output.note(&format!("listening on port {}; press Ctrl-C to stop", listener.port()));
             let limit = ReceiveLimit { seconds: args.seconds, ends_with_session: !args.stay };
             listener.listen(&mut subscriber, limit, &stop)?

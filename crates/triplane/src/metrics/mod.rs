@@ -9,7 +9,8 @@ mod tests;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-use metrics_exporter::{MetricsSnapshot, SnapshotSource};
+use anyhow::Context;
+use metrics_exporter::{BoundServer, MetricsSnapshot, SnapshotSource};
 use runtime::{Hook, HookContext};
 use switch::{PacketSwitch, SwitchControl};
 
@@ -31,12 +32,20 @@ impl<S: PacketSwitch> Hook<S> for MetricsHook {
     }
 }
 
-/// Starts the HTTP server, and returns it with the hook that takes its snapshots.
+/// Binds the address of the HTTP server, before the process gives up its privileges.
 ///
 /// # Errors
 /// If the address cannot be used.
-pub fn listen(address: SocketAddr) -> Result<(MetricsServer, MetricsHook), Failure> {
-    let (server, source) = metrics_exporter::listen(address).map_err(anyhow::Error::from)?;
+pub fn bind(address: SocketAddr) -> Result<BoundServer, Failure> {
+    Ok(metrics_exporter::bind(address).map_err(anyhow::Error::from)?)
+}
+
+/// Starts the HTTP server, and returns it with the hook that takes its snapshots.
+///
+/// # Errors
+/// If its thread cannot be started.
+pub fn listen(bound: BoundServer) -> Result<(MetricsServer, MetricsHook), Failure> {
+    let (server, source) = metrics_exporter::listen_bound(bound).context("cannot start the metrics server")?;
     Ok((server, MetricsHook(source)))
 }
 

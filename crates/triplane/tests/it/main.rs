@@ -19,6 +19,7 @@ mod market_live;
 mod modules;
 mod no_program;
 mod offline;
+mod privileges;
 mod real_programs;
 mod state;
 mod stf;

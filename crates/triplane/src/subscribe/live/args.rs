@@ -20,6 +20,11 @@ To serve other machines, over TLS, and only clients with a certificate:
   triplane subscribe list --service feeds.example:9560 \\
       --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
 
+Privileges: none are needed, except for a port below 1024:
+  sudo setcap cap_net_bind_service+ep triplane
+The service gives up all capabilities before it serves clients, and opens no other
+files than those beside its rules and in the directory of --keep (Landlock).
+
 If the switch runs another program, the service loads its own. When the rules file
 changes, so do the switch's tables; if it has errors, they are reported and nothing changes.";
 
@@ -59,6 +64,9 @@ pub struct ServeArgs {
     /// The controller's port.
     #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::cpu_port)]
     pub cpu_port: u32,
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
     /// The switch.
     #[command(flatten)]
     pub switch: SwitchArgs,

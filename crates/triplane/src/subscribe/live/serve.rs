@@ -8,6 +8,7 @@ use super::args::ServeArgs;
 use super::remedy;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
+use crate::privileges;
 use crate::signals::StopSignals;
 use crate::subscribe::load::Loaded;
 use crate::subscribe::options;
@@ -50,21 +51,24 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         remedy: remedy::of_switch,
         max_rules: args.max_rules,
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
-        ..Settings::new(args.rules.clone(), args.switch.server_options().target()?, args.listen)
+        kept_access: Some(privileges::client_access(&args.switch.addr)),
+        ..Settings::new(args.rules.clone(), args.switch.server_options().target()?)
     };
     let signals = StopSignals::new()?;
     let waiter = signals.handle();
     let event_output = *output;
     let rules = args.rules.display().to_string();
     let report = move |event| event_output.note(&describe(&event, &rules));
-    let running = subscribe_service::start(program, settings, report, move || waiter.close());
-    let running = running.map_err(|error| match error {
+    let started = subscribe_service::bind(args.listen)
+        .and_then(|bound| subscribe_service::start(program, settings, bound, report, move || waiter.close()));
+    let running = started.map_err(|error| match error {
         StartError::Rules(why) => {
             output.note(&format!("{}{}", why.to_string().trim_end(), remedy::of_rules(&why)));
             Failure::Input("the service has no valid rules to start with".to_owned())
         }
         error => Failure::Environment(error.into()),
     })?;
+    privileges::note(running.restriction(), args.show_privileges, output);
     let address = running.address();
     output.note(&match (&args.tls_ca, &args.tls_cert, address.ip().is_loopback()) {
         (Some(authority), ..) => {

@@ -140,6 +140,11 @@ impl Running {
         address.to_owned()
     }
 
+    /// Returns the program's process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends the program a signal (`INT`) through the shell: every shell has `kill`.
     pub fn signal(&self, signal: &str) {
         let done = run(Command::new("sh").args(["-c", &format!("kill -{signal} {}", self.child.id())]));
