@@ -60,12 +60,12 @@ fn a_running_switch_has_no_privileges_with_any_kind_of_port() {
     for (more, workers) in [("3=tap:p4tap0", "1"), ("3=xdp:lo,generic", "2")] {
         let options = [&served[..], &[more, "--workers", workers]].concat();
         let router = network.router(&options);
+        // It forwards. This comes first: the workers start after the line that the test waited for.
+        let ping = network.run("h1", &["ping", "-n", "-W", "20", "-c", "1", "10.0.2.2"]).ok();
+        assert!(ping.stdout.contains("1 received"), "{ping:?}");
         let threads = assert_unprivileged(router.id());
         // Its own thread, those of P4Runtime, of the store and of the metrics, and those of two workers.
         assert!(threads >= if workers == "1" { 4 } else { 6 }, "{threads} threads");
-        // It still forwards.
-        let ping = network.run("h1", &["ping", "-n", "-W", "20", "-c", "1", "10.0.2.2"]).ok();
-        assert!(ping.stdout.contains("1 received"), "{ping:?}");
         router.signal("INT");
         let done = router.wait().ok();
         assert!(done.stderr.contains("privileges: no capabilities, no_new_privs; "), "{}", done.stderr);
