@@ -239,9 +239,9 @@ fn restrict(
     privileges::restrict_thread(&kept).map(Some)
 }
 
-/// Starts a service on a bound address: reads the rules, and connects to the switch, which need not be reachable yet. It reports
-/// events from its thread, and calls `on_end` there when it makes no more changes: when it was stopped, or when a bug
-/// has ended the thread.
+/// Starts a service on a bound address: reads the rules, and connects to the switch, which need not be reachable yet.
+/// It reports events from its thread, and calls `on_end` there when it makes no more changes: when it was stopped, or
+/// when a bug has ended the thread.
 ///
 /// # Errors
 /// If the rules have mistakes, privileges cannot be given up, or a certificate or key cannot be used.
