@@ -1,7 +1,8 @@
 //! Calls: every callee is inlined, with copy-in and copy-out as section 6.8 requires.
 //!
 //! An argument is passed by reference if this cannot be observed: if it overlaps nothing that the callee can access by
-//! another name. Otherwise it is copied:
+//! another name, and copying it out does nothing but store it. The copy-out of a member of a header union also decides
+//! which member is valid (section 8.19). Otherwise it is copied:
 //!
 //! ```text
 //! f(inout x, inout x)        f.a = x; f.b = x; ... body ...; x = f.a; x = f.b
@@ -161,8 +162,9 @@ impl<'a> Lowering<'a> {
                     let others = outs.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, roots)| roots);
                     let alone = others.chain(std::iter::once(captured)).all(|roots| outs[i].is_disjoint(roots));
                     let is_whole = place.lval.slice.is_none() && place.lval.write_back.is_none();
+                    let is_member = matches!(place.lval.store, Store::Member(..));
                     let is_fixed = !place.may_be_nowhere && place.saved.is_none();
-                    let by_reference = policy == CopyPolicy::WhereNeeded && alone && is_whole && is_fixed;
+                    let by_reference = policy == CopyPolicy::WhereNeeded && alone && is_whole && !is_member && is_fixed;
                     later.push((param, place, by_reference));
                 }
             }

@@ -2,10 +2,10 @@
 #include <core.p4>
 #include <v1model.p4>
 
-// What comes in: four arguments, and five bytes for results.
+// What comes in: four arguments, and six bytes for results.
 header h_t {
     bit<8> a; bit<8> b; bit<8> c; bit<8> d;
-    bit<8> r; bit<8> s; bit<8> t; bit<8> u; bit<8> v;
+    bit<8> r; bit<8> s; bit<8> t; bit<8> u; bit<8> v; bit<8> w;
 }
 header x_t { bit<8> v; }
 header_union u_t { h_t h; x_t x; }
@@ -18,6 +18,8 @@ bit<8> first(in bit<8> x, in bit<8> y) { return x; }
 void both(inout bit<8> x, inout bit<8> y) { x = 1; y = 2; }
 bit<8> same(inout bit<8> x) { return x; }
 bit<8> put(inout bit<8> x) { x = 7; return x; }
+void touch(inout x_t x) { x.v = 9; }
+void fill(out x_t x) { x.setValid(); x.v = 3; }
 
 struct headers { h_t h; h_t[2] s; u_t u; u_t[2] us; x_t none; }
 struct metadata { bit<8> index; }
@@ -60,6 +62,14 @@ control I(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) 
         hdr.u.h.setValid();
         hdr.u.x = hdr.none;
         hdr.h.u = hdr.u.isValid() ? 8w0x21 : 0x20;
+        // Copying out an invalid member invalidates the union.
+        hdr.u.h.setValid();
+        touch(hdr.u.x);
+        hdr.h.w = hdr.u.isValid() ? 8w0x31 : 0x30;
+        // Copying out a valid member invalidates the others.
+        hdr.u.h.setValid();
+        fill(hdr.u.x);
+        hdr.h.w = hdr.h.w | (hdr.u.h.isValid() ? 8w4 : 0) | (hdr.u.x.isValid() ? 8w2 : 0);
     }
 }
 control E(inout headers hdr, inout metadata meta, inout standard_metadata_t sm) { apply { } }

@@ -268,6 +268,20 @@ impl Generator {
         Some(format!("{}({args})", callee.name))
     }
 
+    /// Returns a member of a header union, now and then, if the packet is in scope.
+    fn union_member(&mut self, ty: Ty) -> Option<String> {
+        let member = match ty {
+            Ty::Header => "x",
+            Ty::Small => "y",
+            _ => return None,
+        };
+        if !self.has_packet() || !self.percent(25) {
+            return None;
+        }
+        let union = self.one_of(&["hdr.u", "hdr.us[0]", "hdr.us[meta.ix]"])?;
+        Some(format!("{union}.{member}"))
+    }
+
     /// Returns arguments, in order or by name.
     pub(super) fn args(&mut self, params: &[Param], depth: usize) -> Option<String> {
         let mut args = Vec::new();
@@ -277,7 +291,10 @@ impl Generator {
             }
             let value = match param.dir {
                 Dir::In | Dir::Data => self.expr(param.ty, depth),
-                Dir::Out | Dir::InOut => self.lvalue(param.ty, depth)?,
+                Dir::Out | Dir::InOut => match self.union_member(param.ty) {
+                    Some(member) => member,
+                    None => self.lvalue(param.ty, depth)?,
+                },
             };
             args.push((param.name.clone(), value));
         }
