@@ -281,7 +281,7 @@ fn a_run_ends_after_its_duration_and_on_a_termination_request() {
 
 #[test]
 fn a_scrape_of_a_running_router_has_its_packets() {
-    let Some(network) = network(&["perl"], true) else { return };
+    let Some(network) = network(&["perl", "ping"], true) else { return };
     network.run("router", &["ip", "link", "set", "lo", "up"]).ok();
     let mut router = network.router_on(["1=p1", "2=p2"], &["--metrics", "127.0.0.1:0"]);
     let line = router.wait_for("metrics on http://");
