@@ -53,7 +53,7 @@ impl EntityTranslator<'_> {
         let table = schema.table(entry.table_id)?;
         let subject = format!("table {}", table.name);
         let about = |refusal: Refusal| refusal.about(&subject);
-        if kind == UpdateKind::Insert || entry.is_default_action {
+        if kind == UpdateKind::Insert {
             check_mark(entry).map_err(about)?;
         }
         check_metadata(&entry.metadata).map_err(about)?;
@@ -178,12 +178,13 @@ impl EntityTranslator<'_> {
                 meter_config of the default entry unset",
             ));
         }
-        if self.schema.program.tables[table.ir].const_default {
-            return Err(Refusal::denied("its default action is constant"));
-        }
         if table.profile.is_some() {
             return Err(Refusal::denied("its actions come from an action profile, and its default action is constant"));
         }
+        if has_constant_default(&self.schema, table) {
+            return Err(Refusal::denied("its default action is constant"));
+        }
+        check_mark(entry)?;
         let (call, action) = match &entry.action {
             None => (None, None),
             Some(v1::TableAction { r#type: Some(Target::Action(action)) }) => {
@@ -364,12 +365,18 @@ pub(crate) fn entry_of(
     }
 }
 
+/// Whether the default action of a table cannot be changed: that of an action profile's table stays NoAction (9.1.3).
+fn has_constant_default(schema: &Schema, table: &TableSchema) -> bool {
+    schema.program.tables[table.ir].const_default || table.profile.is_some()
+}
+
 /// Converts a default action to the controller's form.
 pub(crate) fn default_of(schema: &Schema, table: &TableSchema, call: &engine::ActionCall) -> v1::TableEntry {
     v1::TableEntry {
         table_id: table.id,
         action: Some(v1::TableAction { r#type: Some(Target::Action(print_call(schema, call))) }),
         is_default_action: true,
+        is_const: has_constant_default(schema, table),
         ..Default::default()
     }
 }

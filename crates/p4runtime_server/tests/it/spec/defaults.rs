@@ -41,12 +41,19 @@ fn the_default_action_is_changed_and_reset() {
 }
 
 /// 9.1.3 A constant default entry is PERMISSION_DENIED.
+/// 9.1 Reads mark it with `is_const`, and others not; the mark cannot be written.
 #[test]
 fn a_constant_default_action_stays() {
     let rig = Rig::new();
     let default = entry(&rig.info, "const_default_t").default_action();
     assert_eq!(refused(rig.modify(default.clone().does(forward(&rig)))), Code::PermissionDenied);
-    assert_eq!(refused(rig.modify(default)), Code::PermissionDenied);
+    assert_eq!(refused(rig.modify(default.clone())), Code::PermissionDenied);
+    let constant = rig.entries(default).remove(0);
+    assert!(constant.is_const);
+    assert_eq!(refused(rig.modify(constant)), Code::PermissionDenied);
+    let other = rig.entries(entry(&rig.info, "exact_t").default_action()).remove(0);
+    assert!(!other.is_const);
+    assert_eq!(refused(rig.modify(v1::TableEntry { is_const: true, ..other })), Code::InvalidArgument);
 }
 
 /// 9.1.3 A table with a profile has a default entry that stays NoAction.
@@ -57,7 +64,8 @@ fn the_default_action_of_a_profiles_table_stays() {
         let default = entry(&rig.info, table).default_action();
         assert!(rig.modify(default.clone().does(forward(&rig))).is_err(), "{table}");
         let read = rig.entries(default.clone());
-        assert_eq!(read, [default.does(call(&rig.info, "NoAction", &[]))]);
+        let constant = default.does(call(&rig.info, "NoAction", &[]));
+        assert_eq!(read, [v1::TableEntry { is_const: true, ..constant }]);
     }
 }
 
