@@ -140,6 +140,10 @@ fn compile_source(text: &str, architecture: &dyn Architecture) -> Result<Compile
     compiled.ok_or_else(|| mistakes(&map, &diagnostics))
 }
 
+/// Remedy of a missing file, instead of the compiler's, which is for files of this machine.
+const INCLUDES_NOTHING: &str =
+    "a controller's program includes built-in files only; send the output of `triplane build` instead";
+
 /// Returns the refusal of a program that has mistakes, with the compiler's errors in the order of the text.
 fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
     let errors = diagnostics.in_order().into_iter().filter(|finding| finding.severity == diagnostics::Severity::Error);
@@ -151,6 +155,10 @@ fn mistakes(map: &SourceMap, diagnostics: &Diagnostics) -> Refusal {
         }
         if !report.is_empty() {
             report.push('\n');
+        }
+        let mut finding = finding.clone();
+        if finding.code == "include-not-found" {
+            finding.help = Some(INCLUDES_NOTHING.to_owned());
         }
         report.push_str(&finding.render(map, false));
     }

@@ -181,7 +181,7 @@ impl EntityTranslator<'_> {
         if table.profile.is_some() {
             return Err(Refusal::denied("its actions come from an action profile, and its default action is constant"));
         }
-        if has_constant_default(&self.schema, table) {
+        if has_constant_default(self.schema, table) {
             return Err(Refusal::denied("its default action is constant"));
         }
         check_mark(entry)?;

@@ -126,6 +126,18 @@ fn deep_nesting_is_a_mistake_of_the_program() {
     }
 }
 
+/// 14 A program that includes a file is refused, and the message names a form that includes none.
+#[test]
+fn a_program_that_includes_a_file_is_refused_with_the_remedy() {
+    let rig = Rig::new();
+    let failed = rig.set(Action::Verify, Some(config("#include \"/etc/hosts\"\n"))).unwrap_err();
+    assert_eq!(failed.code, Code::InvalidArgument);
+    for part in ["cannot find the included file `/etc/hosts`", "triplane build"] {
+        assert!(failed.message.contains(part), "{}", failed.message);
+    }
+    assert!(!failed.message.contains("`-I`"), "{}", failed.message);
+}
+
 /// 14 VERIFY changes nothing.
 #[test]
 fn verify_changes_nothing() {
