@@ -2,6 +2,8 @@
 //!
 //! The capacity of an array is that of its size class; a released array is reused for the next one of its class.
 
+use crate::growth::reserve_gently;
+
 /// Capacities of the size classes. The maximum length of an array is 64.
 const CLASSES: [u32; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 64];
 
@@ -43,7 +45,9 @@ impl<T: Copy + Default> Arena<T> {
             return base;
         }
         let base = u32::try_from(self.items.len()).expect("an arena has fewer than 2^32 items");
-        self.items.resize(self.items.len() + CLASSES[class] as usize, T::default());
+        let len = self.items.len() + CLASSES[class] as usize;
+        reserve_gently(&mut self.items, CLASSES[class] as usize);
+        self.items.resize(len, T::default());
         base
     }
 
@@ -52,6 +56,16 @@ impl<T: Copy + Default> Arena<T> {
         if len > 0 {
             self.free[Self::class(len)].push(base);
         }
+    }
+
+    /// Changes the length of an array (0 to 64 items, of which 0 is no array); its items lose their values. Returns the
+    /// new base of the array.
+    pub(crate) fn reallocate(&mut self, base: u32, from: usize, to: usize) -> u32 {
+        if from > 0 && to > 0 && Self::class(from) == Self::class(to) {
+            return base;
+        }
+        self.release(base, from);
+        if to == 0 { 0 } else { self.allocate(to) }
     }
 
     /// Inserts an item into an array of `len` items (0 to 63). Returns the new base of the array.

@@ -5,7 +5,7 @@
 //! | fields of the key                   | structure                                                    |
 //! |-------------------------------------|--------------------------------------------------------------|
 //! | all exact                           | [`Exact`]: open addressing, 16 slots compared at once        |
-//! | one prefix, the others exact        | [`Lpm`]: a bitmap trie; an index by 24 bits for large tables |
+//! | one prefix, the others exact        | [`Lpm`]: a bitmap trie; an index of runs for large tables    |
 //! | one range to 64 bits, the others exact | [`Intervals`]: a hash, then a B+ tree of thresholds       |
 //! | masks, ranges, several prefixes     | [`Ternary`]: a scan of a few rules, merged tuples for more   |
 //!
@@ -66,6 +66,7 @@ mod arena;
 pub mod classbench;
 mod dense;
 mod exact;
+mod growth;
 mod hash;
 pub mod inline_lookup;
 mod intervals;
@@ -78,9 +79,10 @@ mod simd;
 mod ternary;
 
 pub use exact::Exact;
+pub use growth::reserve_gently;
 pub use intervals::Intervals;
 pub use key_layout::{FieldKind, KeyField, KeyLayout};
-pub use lpm::{DIRECT_FROM, DIRECT_UNTIL, HANDLE_END, Lpm, MAX_DIRECT};
+pub use lpm::{HANDLE_END, INDEX_FROM, INDEX_UNTIL, Lpm};
 pub use pattern::RulePattern;
 pub use prefetch::prefetch;
 pub use ternary::{Classifier, SCAN_LIMIT, SmallScan, Ternary, TupleMerge};

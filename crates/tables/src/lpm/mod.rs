@@ -1,30 +1,28 @@
 //! Longest prefix match: entries with one prefix field beside exact fields.
 //!
 //! All prefixes are in a [`Trie`], a bitmap trie with steps of 6 bits, which supports any width and takes tens of bytes
-//! per entry. A table that grows past [`DIRECT_FROM`] prefixes of at most 32 bits gets an additional [`Direct`] index,
-//! where a lookup is one or two loads. The index takes 80 MB of address space, where only touched pages become
-//! memory. A table that shrinks below [`DIRECT_UNTIL`] prefixes drops the index.
+//! per entry. A table that grows past [`INDEX_FROM`] prefixes of at most 32 bits gets a [`CompressedIndex`] as well,
+//! where a lookup takes three loads, of which the first is in a near cache. A table that shrinks below [`INDEX_UNTIL`]
+//! prefixes drops the index.
 //!
 //! If a key has exact fields too, they select a root of the trie by one hash, so a million combinations share one
-//! trie's memory; up to [`MAX_DIRECT`] of them have an index at the same time.
+//! trie's memory.
 
-mod direct;
+mod compressed;
 mod trie;
 
 use crate::exact::Exact;
 use crate::key_layout::{FieldKind, KeyLayout};
 use crate::simd::{Level, level};
 use crate::{BATCH, MISS, PackedLookup};
-use direct::Direct;
+use compressed::CompressedIndex;
 use smallvec::SmallVec;
 use trie::Trie;
 
-/// Number of prefixes from which on a table has a direct index.
-pub const DIRECT_FROM: usize = 16 * 1024;
-/// Number of prefixes below which a table drops its direct index.
-pub const DIRECT_UNTIL: usize = 8 * 1024;
-/// Maximum number of direct indices of a table.
-pub const MAX_DIRECT: usize = 4;
+/// Number of prefixes from which on a table has an index.
+pub const INDEX_FROM: usize = 16 * 1024;
+/// Number of prefixes below which a table drops its index.
+pub const INDEX_UNTIL: usize = 8 * 1024;
 /// Exclusive upper bound of handles: the index reserves one bit.
 pub const HANDLE_END: u32 = (1 << 31) - 1;
 
@@ -33,7 +31,7 @@ pub const HANDLE_END: u32 = (1 << 31) - 1;
 struct Branch {
     root: u32,
     len: usize,
-    direct: Option<Box<Direct>>,
+    index: Option<Box<CompressedIndex>>,
 }
 
 /// A table with one prefix field; the others are exact.
@@ -80,7 +78,7 @@ impl Lpm {
         }
         let mut trie = Trie::new();
         let branches =
-            if exact_fields { Vec::new() } else { vec![Branch { root: trie.new_root(), len: 0, direct: None }] };
+            if exact_fields { Vec::new() } else { vec![Branch { root: trie.new_root(), len: 0, index: None }] };
         Lpm {
             words: layout.words(),
             width: field.width,
@@ -106,9 +104,9 @@ impl Lpm {
         self.len == 0
     }
 
-    /// Returns the size of the table in bytes; all pages of an index count as touched.
+    /// Returns the size of the table in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let indices: usize = self.branches.iter().flat_map(|branch| &branch.direct).map(|it| it.memory_bytes()).sum();
+        let indices: usize = self.branches.iter().flat_map(|branch| &branch.index).map(|it| it.memory_bytes()).sum();
         let exact = self.by_exact.as_ref().map_or(0, Exact::memory_bytes);
         self.trie.memory_bytes() + indices + exact + self.branches.capacity() * size_of::<Branch>()
     }
@@ -157,8 +155,8 @@ impl Lpm {
 
     #[inline(always)]
     fn lookup_in(&self, branch: &Branch, key: &[u64]) -> Option<u32> {
-        if let Some(direct) = &branch.direct {
-            return direct.lookup(self.narrow(key) as u32);
+        if let Some(index) = &branch.index {
+            return index.lookup(self.narrow(key) as u32);
         }
         match self.width {
             0..=64 => {
@@ -182,19 +180,19 @@ impl Lpm {
         let root = self.branches[at as usize].root;
         let before = self.trie.insert(root, &value, prefix, handle);
         let branch = &mut self.branches[at as usize];
-        if let Some(direct) = &mut branch.direct {
-            direct.insert(narrow, prefix, handle);
+        if let Some(index) = &mut branch.index {
+            index.insert(narrow, prefix, handle);
         }
         if before.is_none() {
             branch.len += 1;
             self.len += 1;
-            self.consider_direct(at as usize);
+            self.consider_index(at as usize);
         }
         before
     }
 
     fn new_branch(&mut self, key: &[u64]) -> u32 {
-        let branch = Branch { root: self.trie.new_root(), len: 0, direct: None };
+        let branch = Branch { root: self.trie.new_root(), len: 0, index: None };
         let at = match self.free.pop() {
             Some(at) => {
                 self.branches[at as usize] = branch;
@@ -210,20 +208,17 @@ impl Lpm {
         at
     }
 
-    fn consider_direct(&mut self, at: usize) {
-        let have = self.branches[at].direct.is_some();
+    fn consider_index(&mut self, at: usize) {
+        let have = self.branches[at].index.is_some();
         let len = self.branches[at].len;
-        if !have && len >= DIRECT_FROM && (9..=32).contains(&self.width) {
-            let all = self.branches.iter().filter(|branch| branch.direct.is_some()).count();
-            if all < MAX_DIRECT {
-                let mut direct = Box::new(Direct::new(self.width));
-                self.trie.for_each(self.branches[at].root, &mut |value, prefix, handle| {
-                    direct.insert(((value[0] >> 32) as u32) >> (32 - self.width), prefix, handle);
-                });
-                self.branches[at].direct = Some(direct);
-            }
-        } else if have && len < DIRECT_UNTIL {
-            self.branches[at].direct = None;
+        if !have && len >= INDEX_FROM && (9..=32).contains(&self.width) {
+            let mut index = Box::new(CompressedIndex::new(self.width));
+            self.trie.for_each(self.branches[at].root, &mut |value, prefix, handle| {
+                index.insert(((value[0] >> 32) as u32) >> (32 - self.width), prefix, handle);
+            });
+            self.branches[at].index = Some(index);
+        } else if have && len < INDEX_UNTIL {
+            self.branches[at].index = None;
         }
     }
 
@@ -241,13 +236,13 @@ impl Lpm {
         let handle = self.trie.remove(root, &value, prefix)?;
         self.len -= 1;
         self.branches[at as usize].len -= 1;
-        if self.branches[at as usize].direct.is_some() {
+        if self.branches[at as usize].index.is_some() {
             let cover = if prefix == 0 { None } else { self.trie.cover(root, &value, prefix - 1) };
             let narrow = self.narrow(key) as u32;
-            if let Some(direct) = &mut self.branches[at as usize].direct {
-                direct.remove(narrow, prefix, cover);
+            if let Some(index) = &mut self.branches[at as usize].index {
+                index.remove(narrow, prefix, cover);
             }
-            self.consider_direct(at as usize);
+            self.consider_index(at as usize);
         }
         let exact = self.exact_part(key);
         if let (0, Some(by_exact)) = (self.branches[at as usize].len, &mut self.by_exact) {
@@ -293,8 +288,8 @@ impl Lpm {
         for (chunk, found) in found.chunks_mut(BATCH).enumerate() {
             let keys = &keys[chunk * BATCH * words..][..found.len() * words];
             let key = |at: usize| &keys[at * words..][..words];
-            if let Some(direct) = &branch.direct {
-                direct.lookup_batch(found, |at| self.narrow(key(at)) as u32);
+            if let Some(index) = &branch.index {
+                index.lookup_batch(found, |at| self.narrow(key(at)) as u32);
             } else if self.width <= 64 {
                 let spare = (64 - self.width) & 63;
                 self.trie.lookup_batch(branch.root, found, |at| self.narrow(key(at)) << spare);

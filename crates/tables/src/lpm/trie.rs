@@ -11,6 +11,9 @@
 //!          bits 3..7 for 00* to 11*, and so on to bits 31..63 for 5 bits
 //! ```
 //!
+//! Steps end at 3, 9, 15, 21 bits and so on, because the first one has only 3 bits: most routes have lengths of 24, 48
+//! or 32 bits, and then 8, 8 or 32 neighbours share a node. With a first step of 6 bits each /24 would have its own.
+//!
 //! So the longest inner prefix of 6 bits is the highest bit of the first bitmap under a mask for these bits.
 
 use crate::arena::Arena;
@@ -19,6 +22,8 @@ use crate::{BATCH, MISS};
 
 /// Number of bits per step.
 const STEP: u32 = 6;
+/// Number of bits that the first step lacks.
+const SKEW: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct TrieNode {
@@ -48,13 +53,24 @@ const fn inner(bits: u32, length: u32) -> u32 {
     (1 << length) - 1 + (bits >> (STEP - length))
 }
 
-/// Iteration over a value, 6 bits at a time.
+/// Iteration over the steps of a value.
 pub(super) trait Walk {
+    /// Returns the bits of the first step.
+    fn first(&mut self) -> usize;
+
+    /// Returns the bits of the next step.
     fn next(&mut self) -> usize;
 }
 
 /// Values of up to 64 bits, the first bit at the top.
 impl Walk for u64 {
+    #[inline(always)]
+    fn first(&mut self) -> usize {
+        let bits = *self >> (64 - STEP + SKEW);
+        *self <<= STEP - SKEW;
+        bits as usize
+    }
+
     #[inline(always)]
     fn next(&mut self) -> usize {
         let bits = *self >> (64 - STEP);
@@ -66,6 +82,13 @@ impl Walk for u64 {
 /// Values of up to 128 bits, the first bit at the top.
 impl Walk for u128 {
     #[inline(always)]
+    fn first(&mut self) -> usize {
+        let bits = *self >> (128 - STEP + SKEW);
+        *self <<= STEP - SKEW;
+        bits as usize
+    }
+
+    #[inline(always)]
     fn next(&mut self) -> usize {
         let bits = *self >> (128 - STEP);
         *self <<= STEP;
@@ -73,13 +96,19 @@ impl Walk for u128 {
     }
 }
 
-/// Values of any width, padded with zeros.
+/// Values of any width, padded with zeros. The first bit is at the top of the first word.
 struct Wide<'a> {
     words: &'a [u64],
     bit: usize,
 }
 
 impl Walk for Wide<'_> {
+    #[inline(always)]
+    fn first(&mut self) -> usize {
+        self.bit += (STEP - SKEW) as usize;
+        self.words.first().map_or(0, |word| (word >> (64 - STEP + SKEW)) as usize)
+    }
+
     #[inline(always)]
     fn next(&mut self) -> usize {
         let (word, offset) = (self.bit / 64, self.bit % 64);
@@ -139,14 +168,15 @@ impl Trie {
     fn descend(&self, root: u32, mut walk: impl Walk) -> Option<u32> {
         let mut best = None;
         let mut at = root;
+        let mut bits = walk.first();
         loop {
             let node = self.node(at);
-            let bits = walk.next();
             best = Self::inside(&node, bits).or(best);
             match Self::child(&node, bits) {
                 Some(child) => at = child,
                 None => return best.map(|place| self.results.items[place as usize]),
             }
+            bits = walk.next();
         }
     }
 
@@ -169,10 +199,12 @@ impl Trie {
     ) {
         let mut rest = [T::default(); BATCH];
         let mut at = [root; BATCH];
+        let mut steps = [0u8; BATCH];
         let mut going = [0u8; BATCH];
         let mut count = found.len();
         for index in 0..count {
             rest[index] = value(index);
+            steps[index] = rest[index].first() as u8;
             going[index] = index as u8;
         }
         found.fill(MISS);
@@ -181,12 +213,13 @@ impl Trie {
             for place in 0..count {
                 let index = usize::from(going[place]) % BATCH;
                 let node = self.node(at[index]);
-                let bits = rest[index].next();
+                let bits = usize::from(steps[index]) % (1 << STEP);
                 if let Some(place) = Self::inside(&node, bits) {
                     found[index] = place;
                 }
                 if let Some(child) = Self::child(&node, bits) {
                     at[index] = child;
+                    steps[index] = rest[index].next() as u8;
                     prefetch(&self.nodes.items, child as usize);
                     going[kept] = index as u8;
                     kept += 1;
@@ -203,12 +236,15 @@ impl Trie {
 
     /// Returns the node of a prefix, and the bit index of the prefix in it.
     fn seek(&self, root: u32, value: &[u64], prefix: u32) -> Option<(u32, u32)> {
+        let prefix = prefix + SKEW;
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
+        let mut bits = walk.first();
         for _ in 0..prefix / STEP {
-            at = Self::child(&self.node(at), walk.next())?;
+            at = Self::child(&self.node(at), bits)?;
+            bits = walk.next();
         }
-        Some((at, inner(walk.next() as u32, prefix % STEP)))
+        Some((at, inner(bits as u32, prefix % STEP)))
     }
 
     pub(super) fn find(&self, root: u32, value: &[u64], prefix: u32) -> Option<u32> {
@@ -223,32 +259,35 @@ impl Trie {
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
         let mut best = None;
+        let longest = longest + SKEW;
+        let mut bits = walk.first();
         for depth in 0..=longest / STEP {
             let node = self.node(at);
-            let bits = walk.next();
             let inner_longest = (longest - depth * STEP).min(STEP - 1);
             let allowed = (1u64 << ((1 << (inner_longest + 1)) - 1)) - 1;
             let candidates = node.results & INNER[bits] & allowed;
             if candidates != 0 {
                 let place = candidates.ilog2();
                 let handle = self.results.items[(node.first_result + rank(node.results, place)) as usize];
-                best = Some((handle, depth * STEP + (place + 1).ilog2()));
+                best = Some((handle, depth * STEP + (place + 1).ilog2() - SKEW));
             }
             match Self::child(&node, bits) {
                 Some(child) => at = child,
                 None => break,
             }
+            bits = walk.next();
         }
         best
     }
 
     /// Sets the handle of a prefix and returns its previous handle.
     pub(super) fn insert(&mut self, root: u32, value: &[u64], prefix: u32, handle: u32) -> Option<u32> {
+        let prefix = prefix + SKEW;
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
+        let mut bits = walk.first();
         for _ in 0..prefix / STEP {
             let node = self.node(at);
-            let bits = walk.next();
             at = match Self::child(&node, bits) {
                 Some(child) => child,
                 None => {
@@ -261,8 +300,9 @@ impl Trie {
                     first + place
                 }
             };
+            bits = walk.next();
         }
-        let place = inner(walk.next() as u32, prefix % STEP);
+        let place = inner(bits as u32, prefix % STEP);
         let node = self.node(at);
         let index = rank(node.results, place);
         if node.results >> place & 1 != 0 {
@@ -290,13 +330,15 @@ impl Trie {
         node.results &= !(1 << place);
         node.first_result = first;
 
+        let prefix = prefix + SKEW;
         let mut path = Vec::with_capacity((prefix / STEP) as usize);
         let mut walk = Wide { words: value, bit: 0 };
         let mut at = root;
+        let mut bits = walk.first();
         for _ in 0..prefix / STEP {
-            let bits = walk.next();
             path.push((at, bits));
             at = Self::child(&self.node(at), bits).expect("the prefix was found");
+            bits = walk.next();
         }
         while let Some((parent, bits)) = path.pop() {
             let node = self.node(at);
@@ -325,7 +367,7 @@ impl Trie {
                 let inner_bits = u64::from(place + 1 - (1 << length)) << (STEP - length);
                 let value = with_bits(&bits, depth, inner_bits);
                 let handle = self.results.items[(node.first_result + rank(node.results, place)) as usize];
-                visit(&value, depth * STEP + length, handle);
+                visit(&value, depth * STEP + length - SKEW, handle);
             }
             for child in (0..64).filter(|child| node.children >> child & 1 != 0) {
                 let next = node.first_child + rank(node.children, child);
@@ -339,12 +381,13 @@ impl Trie {
     }
 }
 
-/// Appends 6 bits to a value at a depth.
+/// Appends 6 bits to a value at a depth. The first of them at depth 0 are not part of the value.
 fn with_bits(value: &[u64], depth: u32, bits: u64) -> Vec<u64> {
     let mut value = value.to_vec();
-    let (word, offset) = ((depth * STEP / 64) as usize, depth * STEP % 64);
+    let before = (depth * STEP).saturating_sub(SKEW);
+    let (word, offset) = ((before / 64) as usize, before % 64);
     value.resize(value.len().max(word + 2), 0);
-    let top = bits << (64 - STEP);
+    let top = bits << (64 - STEP + if depth == 0 { SKEW } else { 0 });
     value[word] |= top >> offset;
     if offset > 0 {
         value[word + 1] |= top << (64 - offset);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use smallvec::SmallVec;
 
 use crate::arena::Arena;
+use crate::growth::reserve_gently;
 use crate::key_layout::{FieldKind, KeyField};
 use crate::pattern::{FieldRange, RulePattern};
 
@@ -109,6 +110,7 @@ impl RuleStore {
         let stride = 2 * self.key_words + TRAILER_WORDS;
         let rule = self.free.pop().unwrap_or_else(|| {
             let rule = self.records.len() / stride;
+            reserve_gently(&mut self.records, stride);
             self.records.resize(self.records.len() + stride, 0);
             u32::try_from(rule).ok().filter(|rule| *rule != NONE).expect("a classifier has fewer than 2^32 - 1 rules")
         });
