@@ -94,7 +94,7 @@ impl ShadowState {
             let mut entries = Entries::default();
             for installed in switch.objects().entries(table.ir) {
                 let key = encode_key(&table.fields, &installed.entry.keys, installed.entry.priority);
-                let mut entry = entry_of(schema, table, installed.entry, installed.constant);
+                let mut entry = entry_of(schema, table, &installed.entry, installed.constant);
                 entry.meter_config = installed.meter_config.map(crate::translate::print_meter);
                 if is_set(&entry) {
                     *shadow.sets.entry(table.profile.unwrap_or(0)).or_default() += 1;

@@ -83,7 +83,7 @@ impl EntryBefore {
     fn of(objects: &Objects, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Box<EntryBefore>, EntryError> {
         let installed = objects.get(table, keys, priority)?;
         Ok(Box::new(EntryBefore {
-            entry: installed.entry.clone(),
+            entry: installed.entry,
             constant: installed.constant,
             counter: installed.counter,
             meter: installed.meter_config,

@@ -186,7 +186,7 @@ impl TestRun<'_> {
             }
             Op::TimeoutSet { entry: EntryRef { table, keys, priority }, ns } => {
                 let installed = objects.get(*table, keys, *priority)?;
-                let entry = TableEntry { idle_timeout_ns: *ns, ..installed.entry.clone() };
+                let entry = TableEntry { idle_timeout_ns: *ns, ..installed.entry };
                 refused(objects.modify(*table, entry))
             }
             Op::CounterWrite(cell, value) => match cell {

@@ -37,13 +37,15 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         }
 
         let chosen = self.objects.choose(id, table, entry, &key);
-        let call = chosen.call;
+        let shown =
+            entry.filter(|_| self.watch.wants_events()).map(|handle| self.objects.control().tables[id].entry(handle));
+        let call = chosen.call.as_ref();
         report!(
             self,
             Event::Applied {
                 table: id,
                 key: &key,
-                entry: entry.map(|handle| &*self.objects.control().tables[id].stored(handle).entry),
+                entry: shown.as_ref(),
                 member: chosen.member,
                 action: call.map(|call| call.action),
                 args: call.map(|call| call.args.as_slice()).unwrap_or_default(),

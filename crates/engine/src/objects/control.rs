@@ -68,9 +68,9 @@ impl std::fmt::Debug for Attached {
 #[derive(Debug)]
 pub(crate) enum ControlChange {
     /// An entry, whether it is constant, and the time it was written.
-    Add(TableId, Arc<TableEntry>, bool, u64),
+    Add(TableId, Box<TableEntry>, bool, u64),
     /// The replacement of an entry with the same key, and the time it was written.
-    Replace(TableId, Handle, Arc<TableEntry>, u64),
+    Replace(TableId, Handle, Box<TableEntry>, u64),
     Take(TableId, Handle),
     Default(TableId, ActionCall),
     Backend(TableId, Box<dyn Backend>),
@@ -96,16 +96,16 @@ impl Absorb<ControlChange> for ControlState {
         match change {
             ControlChange::Add(table, entry, constant, now_ns) => {
                 self.count_uses(*table, &entry.action, UseChange::Begins);
-                self.tables[*table].add(entry.clone(), *constant, *now_ns);
+                self.tables[*table].add(entry, *constant, *now_ns);
             }
             ControlChange::Replace(table, handle, entry, now_ns) => {
                 self.count_uses(*table, &entry.action, UseChange::Begins);
-                let before = self.tables[*table].replace(*handle, entry.clone(), *now_ns);
-                self.count_uses(*table, &before.action, UseChange::Ends);
+                let before = self.tables[*table].replace(*handle, entry, *now_ns);
+                self.count_uses(*table, &before, UseChange::Ends);
             }
             ControlChange::Take(table, handle) => {
                 let before = self.tables[*table].take(*handle);
-                self.count_uses(*table, &before.action, UseChange::Ends);
+                self.count_uses(*table, &before, UseChange::Ends);
             }
             ControlChange::Default(table, call) => self.tables[*table].set_default(call.clone()),
             ControlChange::Backend(table, backend) => self.tables[*table].move_to(backend.copy()),

@@ -1,12 +1,9 @@
 //! Implements the control plane's operations on tables.
 
-use std::sync::Arc;
-
 use ir::{KeyValue, TableId};
 
 use super::control::ControlChange;
 use super::profile::check_weights;
-use super::table::Stored;
 use super::{ActionCall, ActionSpec, CounterValue, EntryError, Installed, MeterConfig, Objects, TableEntry};
 use crate::tables::{Backend, Handle, KeyShape, canonical, needs_priority};
 
@@ -37,7 +34,7 @@ impl Objects {
         let state = &self.control().tables[table];
         let handle = state.backend.find(&entry.keys, entry.priority).ok_or(EntryError::NotFound)?;
         state.check_may_change(table, handle)?;
-        self.change(ControlChange::Replace(table, handle, Arc::new(entry), self.now_ns));
+        self.change(ControlChange::Replace(table, handle, Box::new(entry), self.now_ns));
         Ok(())
     }
 
@@ -64,7 +61,7 @@ impl Objects {
         if state.const_entries && state.len() > 0 {
             return Err(EntryError::ConstEntries(table));
         }
-        let all: Vec<_> = state.iter().filter(|(_, stored)| !stored.constant).map(|(handle, _)| handle).collect();
+        let all: Vec<_> = state.entries.handles().filter(|handle| !state.entries.is_constant(*handle)).collect();
         all.into_iter().for_each(|handle| self.change(ControlChange::Take(table, handle)));
         Ok(())
     }
@@ -73,21 +70,21 @@ impl Objects {
     ///
     /// # Errors
     /// `NotFound`, and all errors of a key.
-    pub fn get(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Installed<'_>, EntryError> {
+    pub fn get(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Installed, EntryError> {
         let handle = self.find(table, keys, priority)?;
-        Ok(self.installed(table, handle, self.control().tables[table].stored(handle)))
+        Ok(self.installed(table, handle))
     }
 
     /// Returns all entries, in no particular order.
-    pub fn entries(&self, table: TableId) -> impl Iterator<Item = Installed<'_>> {
-        let entries = self.control().tables[table].iter();
-        entries.map(move |(handle, stored)| self.installed(table, handle, stored))
+    pub fn entries(&self, table: TableId) -> impl Iterator<Item = Installed> {
+        self.control().tables[table].entries.handles().map(move |handle| self.installed(table, handle))
     }
 
     /// Returns an entry with its counter, meter and time of last hit.
-    fn installed<'a>(&'a self, table: TableId, handle: Handle, stored: &'a Stored) -> Installed<'a> {
-        let generation = u64::from(stored.generation);
-        let (mut counter, mut last_hit_ns) = (CounterValue::default(), stored.written_ns);
+    fn installed(&self, table: TableId, handle: Handle) -> Installed {
+        let state = &self.control().tables[table];
+        let generation = u64::from(state.entries.generation(handle));
+        let (mut counter, mut last_hit_ns) = (CounterValue::default(), state.entries.written_ns(handle));
         for tally in std::iter::once(&self.tally).chain(&self.tallies) {
             if let Some((counted, last_ns)) = tally.hits(table, handle, generation) {
                 counter = counter.plus(counted);
@@ -95,7 +92,13 @@ impl Objects {
             }
         }
         let meter_config = self.shared.direct[table].direct_config(handle.0, generation, self.several);
-        Installed { entry: &stored.entry, constant: stored.constant, counter, meter_config, last_hit_ns }
+        Installed {
+            entry: state.entry(handle),
+            constant: state.entries.is_constant(handle),
+            counter,
+            meter_config,
+            last_hit_ns,
+        }
     }
 
     /// Returns the number of entries.
@@ -153,7 +156,7 @@ impl Objects {
     ) -> Result<(), EntryError> {
         self.control().tables[table].counter.ok_or(EntryError::NoSuchResource)?;
         let handle = self.find(table, keys, priority)?;
-        let generation = u64::from(self.control().tables[table].stored(handle).generation);
+        let generation = u64::from(self.control().tables[table].entries.generation(handle));
         let counted = self.tallies.iter().filter_map(|tally| tally.hits(table, handle, generation));
         let own = counted.fold(value, |value, (counted, _)| value.minus(counted));
         self.tally.set_hits(table, handle, generation, own);
@@ -173,20 +176,19 @@ impl Objects {
     ) -> Result<(), EntryError> {
         self.control().tables[table].meter.ok_or(EntryError::NoSuchResource)?;
         let handle = self.find(table, keys, priority)?;
-        let generation = u64::from(self.control().tables[table].stored(handle).generation);
+        let generation = u64::from(self.control().tables[table].entries.generation(handle));
         self.shared.direct[table].configure_direct(handle.0, generation, config, self.several)
     }
 
     /// Returns the entries that have exceeded their idle timeout.
-    pub fn idle_entries(&self, table: TableId, now_ns: u64) -> impl Iterator<Item = Installed<'_>> {
-        let aging = self.control().tables[table].iter().filter(|(_, stored)| stored.entry.idle_timeout_ns > 0);
-        let aging = aging.map(move |(handle, stored)| self.installed(table, handle, stored));
+    pub fn idle_entries(&self, table: TableId, now_ns: u64) -> impl Iterator<Item = Installed> {
+        let aging = self.control().tables[table].entries.aging().map(move |handle| self.installed(table, handle));
         aging.filter(move |it| now_ns.saturating_sub(it.last_hit_ns) >= it.entry.idle_timeout_ns)
     }
 
     /// Whether a table has an entry with an idle timeout.
     pub fn has_aging_entries(&self, table: TableId) -> bool {
-        self.control().tables[table].iter().any(|(_, stored)| stored.entry.idle_timeout_ns > 0)
+        self.control().tables[table].entries.aging().next().is_some()
     }
 
     /// Returns the key elements of a table that are matched, without selectors.
@@ -216,7 +218,7 @@ impl Objects {
             };
             if self.control().tables[id].backend.find(&entry.keys, entry.priority).is_none() {
                 let constant = table.const_entries || given.constant;
-                self.change(ControlChange::Add(id, Arc::new(entry), constant, 0));
+                self.change(ControlChange::Add(id, Box::new(entry), constant, 0));
             }
         }
     }
@@ -229,7 +231,7 @@ impl Objects {
         if state.len() as u64 >= state.capacity {
             return Err(EntryError::Full(state.capacity));
         }
-        self.change(ControlChange::Add(table, Arc::new(entry), false, self.now_ns));
+        self.change(ControlChange::Add(table, Box::new(entry), false, self.now_ns));
         Ok(())
     }
 

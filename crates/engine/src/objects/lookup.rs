@@ -1,19 +1,22 @@
 //! Looks up tables for executors: finds the entry of a key, and selects the action of an entry or a miss.
 
+use std::borrow::Cow;
+
 use bits::Bits;
 use ir::{MatchKind, ProfileId, TableId};
 use smallvec::SmallVec;
 
+use super::entry_store::StoredAction;
 use super::{ActionCall, ActionSpec, Colour, Objects, TableState, choose};
 use crate::BitString;
 use crate::tables::{Handle, Lookup};
 
 /// The action that a lookup selects, and the member that provided it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SelectedAction<'a> {
     /// Action; `None` if no usable member exists: the member is unknown, or no member of the group or one-shot list has
     /// a port that is up.
-    pub(crate) call: Option<&'a ActionCall>,
+    pub(crate) call: Option<Cow<'a, ActionCall>>,
     /// The member of the table's profile that provided the action.
     pub(crate) member: Option<(ProfileId, u32)>,
 }
@@ -51,7 +54,7 @@ impl Objects {
         now_ns: u64,
     ) -> Option<Colour> {
         // The generation distinguishes the entry from earlier ones with the same handle.
-        let generation = u64::from(state.stored(handle).generation);
+        let generation = u64::from(state.entries.generation(handle));
         self.tally.hit(id, handle, generation, bytes, now_ns);
         state.meter.map(|_| self.shared.direct[id].execute_direct(handle.0, generation, bytes, now_ns, self.several))
     }
@@ -65,32 +68,40 @@ impl Objects {
         key: &[Bits],
     ) -> SelectedAction<'_> {
         let state = &self.control().tables[id];
-        let Some(entry) = entry else { return SelectedAction { call: Some(&state.default), member: None } };
+        let Some(entry) = entry else {
+            return SelectedAction { call: Some(Cow::Borrowed(&state.default)), member: None };
+        };
         let in_profile = || {
             let id = state.profile.expect("entries with members belong to tables with profiles");
             (id, &self.control().profiles[id])
         };
-        match &state.stored(entry).entry.action {
-            ActionSpec::Direct(call) => SelectedAction { call: Some(call), member: None },
-            ActionSpec::Member(member) => {
-                let (id, profile) = in_profile();
-                SelectedAction { call: profile.member(*member), member: Some((id, *member)) }
+        match state.entries.action(entry) {
+            StoredAction::InRecord => {
+                SelectedAction { call: Some(Cow::Owned(state.recorded_call(entry))), member: None }
             }
-            ActionSpec::Group(group) => {
+            StoredAction::Member(member) => {
                 let (id, profile) = in_profile();
-                let members = profile.group(*group).unwrap_or_default();
+                SelectedAction { call: profile.member(member).map(Cow::Borrowed), member: Some((id, member)) }
+            }
+            StoredAction::Group(group) => {
+                let (id, profile) = in_profile();
+                let members = profile.group(group).unwrap_or_default();
                 let member = choose(members, self.selector_hash(id, table, key), &self.control().down);
                 let member = member.map(|member| member.member);
                 SelectedAction {
-                    call: member.and_then(|member| profile.member(member)),
+                    call: member.and_then(|member| profile.member(member)).map(Cow::Borrowed),
                     member: member.map(|member| (id, member)),
                 }
             }
-            ActionSpec::OneShot(calls) => {
+            StoredAction::Other(ActionSpec::OneShot(calls)) => {
                 let (id, _) = in_profile();
                 let chosen = choose(calls, self.selector_hash(id, table, key), &self.control().down);
-                SelectedAction { call: chosen.map(|weighted| &weighted.call), member: None }
+                SelectedAction { call: chosen.map(|weighted| Cow::Borrowed(&weighted.call)), member: None }
             }
+            StoredAction::Other(ActionSpec::Direct(call)) => {
+                SelectedAction { call: Some(Cow::Borrowed(call)), member: None }
+            }
+            StoredAction::Other(other) => unreachable!("{other:?} is stored as a reference"),
         }
     }
 

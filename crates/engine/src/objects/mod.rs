@@ -9,6 +9,7 @@ mod control;
 mod counter;
 mod entries;
 mod entry;
+mod entry_store;
 mod exclusive;
 mod execute;
 mod groups;

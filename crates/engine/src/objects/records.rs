@@ -7,6 +7,8 @@
 //! bits 16..     the arguments in order, as [`record_places`] returns
 //! ```
 
+use std::sync::Arc;
+
 use bits::Bits;
 use ir::{MatchKind, MeterId, TableId};
 use smallvec::SmallVec;
@@ -46,6 +48,8 @@ pub fn record_places(widths: &[u32]) -> Vec<(usize, u32)> {
 pub(crate) struct Records {
     stride: usize,
     words: Vec<u64>,
+    /// Widths of the parameters of each action.
+    params: Arc<[Box<[u32]>]>,
 }
 
 /// Returns the number of words of a record with arguments of these widths.
@@ -68,24 +72,44 @@ fn write(record: &mut [u64], head: u64, args: &[Bits]) {
 impl Records {
     pub(crate) fn new(params: &[&[u32]]) -> Self {
         let stride = params.iter().map(|widths| words_of(widths)).max().unwrap_or(1);
-        Records { stride, words: vec![0; stride] }
+        Records { stride, words: vec![0; stride], params: params.iter().map(|widths| Box::from(*widths)).collect() }
+    }
+
+    /// Whether records can hold the action with this index in the table's list.
+    pub(crate) fn can_hold(index: usize) -> bool {
+        (index as u64) < RECORD_NO_ACTION
     }
 
     pub(crate) fn set_default(&mut self, index: usize, call: &ActionCall) {
         write(&mut self.words[..self.stride], index as u64, &call.args);
     }
 
-    /// Writes the record of an entry; `index` returns the index of an action in the table's list.
-    pub(crate) fn set(&mut self, handle: Handle, spec: &ActionSpec, index: impl Fn(&ActionCall) -> usize) {
+    /// Writes the record of an entry; `index` is the index of a direct action in the table's list.
+    pub(crate) fn set(&mut self, handle: Handle, spec: &ActionSpec, index: usize) {
         let start = (handle.0 as usize + 1) * self.stride;
         if self.words.len() < start + self.stride {
+            let missing = start + self.stride - self.words.len();
+            tables::reserve_gently(&mut self.words, missing);
             self.words.resize(start + self.stride, 0);
         }
         let record = &mut self.words[start..start + self.stride];
         match spec {
-            ActionSpec::Direct(call) => write(record, RECORD_HIT | index(call) as u64, &call.args),
+            ActionSpec::Direct(call) => write(record, RECORD_HIT | index as u64, &call.args),
             _ => write(record, RECORD_HIT | RECORD_INDIRECT, &[]),
         }
+    }
+
+    /// Returns the action of an entry, as its index in the table's list, and its arguments.
+    pub(crate) fn call(&self, handle: Handle) -> (usize, Vec<Bits>) {
+        let record = self.get(Some(handle));
+        let index = (record[0] & RECORD_ACTION) as usize;
+        let widths = &self.params[index];
+        let arg = |((word, bit), width): ((usize, u32), &u32)| match width {
+            0 => Bits::zero(0),
+            1..=64 => Bits::new(u128::from(record[word] >> bit), *width),
+            _ => Bits::from_words(&record[word..][..width.div_ceil(64) as usize], *width),
+        };
+        (index, record_places(widths).into_iter().zip(widths).map(arg).collect())
     }
 
     /// Allocates memory for one record.
@@ -162,7 +186,7 @@ impl Objects {
             // action.
             let mut record = std::mem::take(&mut self.chosen[id]);
             let chosen = self.choose(id, table, handle, &state.words.unpack(key)).call;
-            let (head, args) = chosen.map_or((RECORD_NO_ACTION, [].as_slice()), |call| {
+            let (head, args) = chosen.as_ref().map_or((RECORD_NO_ACTION, [].as_slice()), |call| {
                 let index = state.action_index(call.action).expect("entries are checked against the table's actions");
                 (index as u64, call.args.as_slice())
             });

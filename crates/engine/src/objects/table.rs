@@ -1,19 +1,18 @@
 //! Holds the state of one table: its entries and their counts.
 
-use std::sync::Arc;
-
 use cranelift_entity::PrimaryMap;
 use ir::{ActionId, CounterId, MatchKind, MeterId, ProfileId, TableAction, TableId};
 
+use super::entry_store::{EntryStore, StoredAction};
 use super::records::Records;
 use super::{ActionCall, ActionSpec, CounterValue, EntryError, MeterConfig, TableEntry};
 use crate::tables::{Backend, Handle, KeyShape, KeyWords, backend_for};
 
 /// An entry of a table, with the sums over all workers so far.
 #[derive(Clone, Debug)]
-pub struct Installed<'a> {
+pub struct Installed {
     /// The entry.
-    pub entry: &'a TableEntry,
+    pub entry: TableEntry,
     /// Whether the program declares it constant, so the control plane cannot change it.
     pub constant: bool,
     /// Direct counter: hits and their bytes. It counts if the table has a direct counter, a direct meter or entries
@@ -23,16 +22,6 @@ pub struct Installed<'a> {
     pub meter_config: Option<MeterConfig>,
     /// Time of the last hit (in tables that record hits), or of the write.
     pub last_hit_ns: u64,
-}
-
-/// An entry as stored in a version of a table; versions share entries that do not change.
-#[derive(Clone, Debug)]
-pub(crate) struct Stored {
-    pub(crate) entry: Arc<TableEntry>,
-    pub(crate) constant: bool,
-    /// Number of entries that have had this handle, including this one; a worker's counts belong to one of them.
-    pub(crate) generation: u32,
-    pub(crate) written_ns: u64,
 }
 
 /// Capacity of a table that declares no size.
@@ -62,9 +51,8 @@ pub(crate) struct TableState {
     pub(crate) records: Records,
     /// Whether hits are counted, metered or timed.
     pub(crate) records_hits: bool,
-    entries: Vec<Option<Stored>>,
-    /// Handles available for reuse, and their generations.
-    free: Vec<(Handle, u32)>,
+    /// The entries, except the actions that are in their records.
+    pub(crate) entries: EntryStore,
 }
 
 impl Clone for TableState {
@@ -86,7 +74,6 @@ impl Clone for TableState {
             records: self.records.clone(),
             records_hits: self.records_hits,
             entries: self.entries.clone(),
-            free: self.free.clone(),
         }
     }
 }
@@ -107,6 +94,7 @@ impl TableState {
             records_hits: table.records_hits(),
             has_selectors: keys.len() < table.keys.len(),
             backend: backend_for(&keys),
+            entries: EntryStore::new(&keys, table.idle_timeout, table.profile.is_some()),
             keys,
             actions: table.actions.clone(),
             const_entries: table.const_entries,
@@ -117,58 +105,74 @@ impl TableState {
             meter: table.meter,
             initial_default: default.clone(),
             default,
-            entries: Vec::new(),
-            free: Vec::new(),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.entries.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Handle, &Stored)> {
-        let entries = self.entries.iter().enumerate();
-        entries.filter_map(|(index, stored)| Some((Handle(index as u32), stored.as_ref()?)))
+    /// Returns the action of an entry.
+    pub(crate) fn action(&self, handle: Handle) -> ActionSpec {
+        match self.entries.action(handle) {
+            StoredAction::InRecord => ActionSpec::Direct(self.recorded_call(handle)),
+            StoredAction::Member(id) => ActionSpec::Member(id),
+            StoredAction::Group(id) => ActionSpec::Group(id),
+            StoredAction::Other(spec) => spec.clone(),
+        }
     }
 
-    #[inline]
-    pub(crate) fn stored(&self, handle: Handle) -> &Stored {
-        self.entries[handle.0 as usize].as_ref().expect("backends name entries that are there")
+    /// Returns the action in the record of an entry.
+    pub(crate) fn recorded_call(&self, handle: Handle) -> ActionCall {
+        let (index, args) = self.records.call(handle);
+        ActionCall { action: self.actions[index].action, args }
+    }
+
+    /// Returns an entry.
+    pub(crate) fn entry(&self, handle: Handle) -> TableEntry {
+        TableEntry {
+            keys: self.entries.keys(handle),
+            priority: self.entries.priority(handle),
+            action: self.action(handle),
+            metadata: self.entries.metadata(handle),
+            idle_timeout_ns: self.entries.idle_timeout_ns(handle),
+        }
     }
 
     /// # Errors
     /// `ConstEntry` if the program declares the entry constant.
     pub(crate) fn check_may_change(&self, table: TableId, handle: Handle) -> Result<(), EntryError> {
-        if self.stored(handle).constant { Err(EntryError::ConstEntry(table)) } else { Ok(()) }
+        if self.entries.is_constant(handle) { Err(EntryError::ConstEntry(table)) } else { Ok(()) }
     }
 
     /// Adds a checked entry with a new key.
-    pub(crate) fn add(&mut self, entry: Arc<TableEntry>, constant: bool, written_ns: u64) {
-        let (handle, before) = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(None);
-            (Handle(self.entries.len() as u32 - 1), 0)
-        });
+    pub(crate) fn add(&mut self, entry: &TableEntry, constant: bool, written_ns: u64) {
+        let handle = self.entries.add(entry, self.is_recorded(&entry.action), constant, written_ns);
         self.backend.insert(&entry.keys, entry.priority, handle);
         self.note(handle, &entry.action);
-        let generation = before.wrapping_add(1);
-        self.entries[handle.0 as usize] = Some(Stored { entry, constant, generation, written_ns });
+    }
+
+    /// Whether the record of an entry holds its action.
+    fn is_recorded(&self, spec: &ActionSpec) -> bool {
+        matches!(spec, ActionSpec::Direct(call) if Records::can_hold(self.known_index(call)))
+    }
+
+    fn known_index(&self, call: &ActionCall) -> usize {
+        self.action_index(call.action).expect("entries are checked against the table's actions")
     }
 
     /// Writes the record of an entry.
     fn note(&mut self, handle: Handle, spec: &ActionSpec) {
-        let index = |call: &ActionCall| {
-            let found = self.actions.iter().position(|candidate| candidate.action == call.action);
-            found.expect("entries are checked against the table's actions")
-        };
+        let index = if let ActionSpec::Direct(call) = spec { self.known_index(call) } else { 0 };
         self.records.set(handle, spec, index);
     }
 
-    /// Replaces an entry with the same key and priority. Returns the previous entry.
-    pub(crate) fn replace(&mut self, handle: Handle, entry: Arc<TableEntry>, written_ns: u64) -> Arc<TableEntry> {
+    /// Replaces an entry with the same key and priority. Returns the previous action.
+    pub(crate) fn replace(&mut self, handle: Handle, entry: &TableEntry, written_ns: u64) -> ActionSpec {
+        let before = self.action(handle);
+        self.entries.replace(handle, entry, self.is_recorded(&entry.action), written_ns);
         self.note(handle, &entry.action);
-        let stored = self.entries[handle.0 as usize].as_mut().expect("the entry is there");
-        stored.written_ns = written_ns;
-        std::mem::replace(&mut stored.entry, entry)
+        before
     }
 
     /// Sets the checked default action.
@@ -178,19 +182,19 @@ impl TableState {
         self.default = call;
     }
 
-    /// Removes an entry.
-    pub(crate) fn take(&mut self, handle: Handle) -> Arc<TableEntry> {
-        let Stored { entry, generation, .. } = self.entries[handle.0 as usize].take().expect("the entry is there");
-        let removed = self.backend.remove(&entry.keys, entry.priority);
+    /// Removes an entry and returns its action.
+    pub(crate) fn take(&mut self, handle: Handle) -> ActionSpec {
+        let action = self.action(handle);
+        let removed = self.backend.remove(&self.entries.keys(handle), self.entries.priority(handle));
         assert_eq!(removed, Some(handle), "backend and entries agree");
-        self.free.push((handle, generation));
-        entry
+        self.entries.take(handle);
+        action
     }
 
     /// Moves the entries to another backend.
     pub(crate) fn move_to(&mut self, mut backend: Box<dyn Backend>) {
-        for (handle, stored) in self.iter() {
-            backend.insert(&stored.entry.keys, stored.entry.priority, handle);
+        for handle in self.entries.handles() {
+            backend.insert(&self.entries.keys(handle), self.entries.priority(handle), handle);
         }
         self.backend = backend;
     }

@@ -279,7 +279,7 @@ fn modifying_changes_the_action_and_keeps_the_counter() {
     assert_eq!(world.apply("longest", 0x80, 0), 9);
     let installed = world.objects.get(table, &entry.keys, 0).unwrap();
     assert_eq!(installed.counter, CounterValue { packets: 2, bytes: 20 });
-    assert_eq!(*installed.entry, entry);
+    assert_eq!(installed.entry, entry);
     let zero = CounterValue::default();
     world.objects.set_entry_counter(table, &entry.keys, 0, zero).unwrap();
     assert_eq!(world.objects.get(table, &entry.keys, 0).unwrap().counter, zero);

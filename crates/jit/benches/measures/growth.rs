@@ -51,7 +51,7 @@ fn like(base: Case, text: &str) -> Case {
     let mut objects = Objects::new(&program);
     let table = lab::table(&program, "stations");
     for installed in base.objects.entries(lab::table(&base.program, "stations")) {
-        let mut entry = installed.entry.clone();
+        let mut entry = installed.entry;
         if let engine::ActionSpec::Direct(call) = &mut entry.action {
             call.action = program.tables[table].actions[0].action;
         }

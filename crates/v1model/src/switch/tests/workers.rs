@@ -27,7 +27,7 @@ pub fn of_flow(flow: u8, number: u16) -> Vec<u8> {
 pub fn routes(switch: &mut Switch, flows: u8) {
     let table = switch.program().table_named("MyIngress.ipv4_lpm").expect("the router has its table");
     let forward = switch.objects().default_action(table).clone();
-    let sample = switch.objects().entries(table).next().map(|it| it.entry.action.clone());
+    let sample = switch.objects().entries(table).next().map(|it| it.entry.action);
     let action = sample.unwrap_or(ActionSpec::Direct(forward));
     for flow in (0..flows).step_by(2) {
         let keys = vec![KeyValue::Lpm(Bits::new(0x0a00_0000 | u128::from(flow) << 8, 32), 24)];
