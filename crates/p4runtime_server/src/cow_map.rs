@@ -31,8 +31,8 @@ impl<K, V> Default for CowMap<K, V> {
 /// A position between two entries of one snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MapCursor {
-    chunk: usize,
-    entry: usize,
+    pub(crate) chunk: usize,
+    pub(crate) entry: usize,
 }
 
 impl<K: Ord + Clone, V: Clone> CowMap<K, V> {

@@ -118,7 +118,7 @@ impl ShadowState {
         let clones = self.clones.iter().map(|(id, _)| EntityKey::Clone(*id));
         let entries = self.tables.iter();
         let entries =
-            entries.flat_map(|(table, entries)| entries.iter().map(|(key, _)| EntityKey::Entry(*table, key.clone())));
+            entries.flat_map(|(table, entries)| entries.iter().map(|(key, _)| EntityKey::Entry(*table, key.into())));
         (members.chain(groups).chain(multicast).chain(clones))
             .chain(entries)
             .chain(self.defaults.keys().map(|table| EntityKey::Default(*table)))

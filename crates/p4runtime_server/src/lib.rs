@@ -34,6 +34,7 @@ mod key;
 mod listen;
 mod memory_budget;
 mod message_admission;
+mod packed_map;
 mod pipeline;
 mod read;
 mod restrictions;

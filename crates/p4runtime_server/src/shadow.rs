@@ -12,6 +12,7 @@ use p4runtime_proto::v1;
 
 use crate::cow_map::CowMap;
 use crate::key::EntryKey;
+use crate::packed_map::PackedMap;
 use crate::schema::Schema;
 use crate::translate::{default_of, encode_key, entry_of, print_call, print_matches};
 
@@ -62,7 +63,7 @@ pub(crate) enum ShadowChange {
 }
 
 /// The entries of a table. They are encoded, so that a million of them take little memory.
-pub(crate) type Entries = CowMap<EntryKey, Arc<[u8]>>;
+pub(crate) type Entries = PackedMap;
 
 /// The contents that clients wrote. A clone is a snapshot.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +100,7 @@ impl ShadowState {
                 if is_set(&entry) {
                     *shadow.sets.entry(table.profile.unwrap_or(0)).or_default() += 1;
                 }
-                entries.insert(key, entry.encode_to_vec().into());
+                entries.insert(&key, &entry.encode_to_vec());
             }
             shadow.tables.insert(table.id, entries);
             let entry = default_of(schema, table, switch.objects().default_action(table.ir));
@@ -227,7 +228,7 @@ impl ShadowState {
                     entry.action = entries.get(&key).and_then(|before| decode(before).action);
                 }
                 let now = is_set(&entry);
-                let before = entries.insert(key, entry.encode_to_vec().into());
+                let before = entries.insert(&key, &entry.encode_to_vec());
                 if let Some(profile) = self.profiles.get(&table).copied() {
                     let before = before.is_some_and(|before| is_set(&decode(&before)));
                     self.count_sets(profile, before, now);
@@ -245,7 +246,7 @@ impl ShadowState {
                 let Some(entries) = self.tables.get_mut(&table) else { return };
                 let Some(before) = entries.get(&key) else { return };
                 let entry = v1::TableEntry { meter_config: config, ..decode(before) };
-                entries.insert(key, entry.encode_to_vec().into());
+                entries.insert(&key, &entry.encode_to_vec());
             }
             ShadowChange::PutDefault { table, entry } => {
                 let entry = entry.map(|entry| *entry).or_else(|| self.initial.get(&table).cloned());
