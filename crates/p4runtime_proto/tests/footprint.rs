@@ -1,61 +1,20 @@
 //! Comparison of computed footprints with the decoder's actual allocations.
 
-#![allow(unsafe_code, reason = "an allocator that counts, around the system's")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::footprint::bytes_of;
 use p4runtime_proto::prost::{Message, Name};
 use p4runtime_proto::{from_bytes, v1};
 use prost_reflect::{DescriptorPool, Kind, MessageDescriptor};
 use rng::SplitMix64;
-
-thread_local! {
-    /// Bytes allocated by this thread, and their maximum.
-    static LIVE: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
-}
-
-struct Counting;
-
-fn changed(by: i64) {
-    // A thread that is ending has no counters any more.
-    let _ = LIVE.try_with(|live| {
-        let (now, most) = live.get();
-        live.set((now + by, most.max(now + by)));
-    });
-}
-
-// SAFETY: everything is left to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        changed(layout.size() as i64);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        changed(-(layout.size() as i64));
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        changed(size as i64 - layout.size() as i64);
-        // SAFETY: as above.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
+use testing::allocations::{self, CountingAllocator};
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Returns the maximum memory in use while decoding, whether it succeeds or not.
 fn decoded<M: Message + Default>(wire: &[u8]) -> u64 {
-    LIVE.with(|live| live.set((0, 0)));
-    drop(M::decode(wire));
-    LIVE.with(|live| live.get().1) as u64 + size_of::<M>() as u64
+    let ((), memory) = allocations::measure(|| drop(M::decode(wire)));
+    memory.peak as u64 + size_of::<M>() as u64
 }
 
 fn varint(mut value: u64, out: &mut Vec<u8>) {
@@ -141,9 +100,8 @@ fn footprints_of_empty_elements_count_their_decoded_size() {
 #[test]
 fn a_message_that_becomes_too_much_is_not_decoded() {
     let tables = [0x12, 0].repeat(7 << 20);
-    LIVE.with(|live| live.set((0, 0)));
-    let refused = from_bytes::<P4Info>(&tables, 256 << 20).expect_err("it is too much");
-    let took = LIVE.with(|live| live.get().1);
+    let (refused, memory) = allocations::measure(|| from_bytes::<P4Info>(&tables, 256 << 20));
+    let (refused, took) = (refused.expect_err("it is too much"), memory.peak);
     assert_eq!(refused.to_string(), "a p4.config.v1.P4Info that would take more than 256 MiB of memory");
     assert!(took < 64 << 20, "{took} bytes taken");
     assert!(from_bytes::<P4Info>(&tables[..2 << 10], 256 << 20).is_ok());

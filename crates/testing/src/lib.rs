@@ -2,6 +2,7 @@
 //!
 //! | module | for |
 //! |---|---|
+//! | [`allocations`] | the memory that a computation takes |
 //! | [`skip`](mod@skip) | tests that need a privilege or a tool |
 //! | [`golden`] | expected texts in files, which `UPDATE_EXPECT=1` rewrites |
 //! | [`port`] | TCP ports that a test needs to know before a server listens on them |
@@ -11,6 +12,7 @@
 //! The crate knows nothing of P4 or switches, so crates low in the stack can use it without compiling the
 //! workspace.
 
+pub mod allocations;
 pub mod golden;
 pub mod lock;
 pub mod port;
