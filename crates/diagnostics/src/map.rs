@@ -120,6 +120,13 @@ impl SourceFile {
     }
 }
 
+/// Returns the offsets at which lines begin.
+fn line_starts(name: &str, text: &str) -> Vec<u32> {
+    assert!(u32::try_from(text.len()).is_ok(), "{name} is too long for a source map");
+    let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect()
+}
+
 /// All files of one compilation.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
@@ -138,12 +145,20 @@ impl SourceMap {
     /// If `text` is longer than `u32::MAX` bytes.
     pub fn add(&mut self, name: &str, text: impl Into<Arc<str>>) -> FileId {
         let text = text.into();
-        assert!(u32::try_from(text.len()).is_ok(), "{name} is too long for a source map");
-        let line_starts = std::iter::once(0)
-            .chain(text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at as u32 + 1))
-            .collect();
+        let line_starts = line_starts(name, &text);
         self.files.push(SourceFile { name: name.into(), text, line_starts, markers: Vec::new() });
         FileId(self.files.len() as u32 - 1)
+    }
+
+    /// Replaces the text of a file without line markers: a large file is added without its text, which is needed only
+    /// if there is a diagnostic to show.
+    ///
+    /// # Panics
+    /// As [`SourceMap::add`], and if the id belongs to another map.
+    pub fn set_text(&mut self, id: FileId, text: impl Into<Arc<str>>) {
+        let file = &mut self.files[id.0 as usize];
+        file.text = text.into();
+        file.line_starts = line_starts(&file.name, &file.text);
     }
 
     /// Records a line marker: the line after the one that contains `offset` becomes line `line` of `file_name`.

@@ -109,10 +109,10 @@ pub(crate) fn read_value_set(reader: &mut FileReader<'_>, item: &Value<'_>, entr
     };
     let fields: Vec<Key> = set.fields.iter().map(key).collect();
     let fields: Vec<&Key> = fields.iter().collect();
-    let names = names::listed(set.fields.iter().map(|(name, ..)| name.as_str()));
-    let described = format!("`{}` has the fields {names}", set.name);
+    let listed = || names::listed(set.fields.iter().map(|(name, ..)| name.as_str()));
+    let names = (|| format!("value set `{}`", set.name), || format!("`{}` has the fields {}", set.name, listed()));
     let span = reader.span(object);
-    let member = key_values(reader, object, &fields, &format!("value set `{}`", set.name), &described, span);
+    let member = key_values(reader, object, &fields, &names, span);
     let Some(member) = member else { return };
     if let Some((.., earlier)) = entries.value_sets.iter().find(|(set, other, _)| *set == id && *other == member) {
         return reader.twice(span, format!("`{}` already has this member", set.name), *earlier);

@@ -1,13 +1,13 @@
 //! The JSON layer: values with their positions, and the members that a file may have.
 
-use std::collections::BTreeSet;
-
 use diagnostics::names::{self, Endings, NoName};
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
 use ir::Program;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
+use jsonc_parser::errors::ParseError;
+use smallvec::SmallVec;
 
 use crate::{Entries, arrays, groups, profiles, table};
 
@@ -18,10 +18,10 @@ const IGNORED: &[&str] = &["target", "p4info", "bmv2_json"];
 type Section = fn(&mut FileReader<'_>, &Value<'_>, &mut Entries);
 
 /// The sections in reading order: sections come before those that refer to them.
-const SECTIONS: &[(&str, Section)] = &[
-    ("action_profile_members", profiles::read_member),
-    ("action_profile_groups", profiles::read_group),
-    ("table_entries", table::read),
+const BEFORE_TABLES: &[(&str, Section)] =
+    &[("action_profile_members", profiles::read_member), ("action_profile_groups", profiles::read_group)];
+const TABLES: (&str, Section) = ("table_entries", table::read);
+const AFTER_TABLES: &[(&str, Section)] = &[
     ("value_set_entries", arrays::read_value_set),
     ("multicast_group_entries", groups::read_group),
     ("clone_session_entries", groups::read_mirror),
@@ -37,7 +37,20 @@ pub(crate) struct FileReader<'a> {
     pub diagnostics: &'a mut Diagnostics,
     /// Maximum number of a port.
     pub max_port: u32,
-    file: FileId,
+    pub file: FileId,
+    /// Position in the file of the text that is read.
+    pub base: usize,
+    /// A piece of the file that the text lacks.
+    pub cut: Option<Cut>,
+}
+
+/// A piece that was left out of a text, inside a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// Position of the piece.
+    pub at: usize,
+    /// Its length.
+    pub len: usize,
 }
 
 /// The extensions of JSON in entries files: comments, trailing commas and hexadecimal numbers.
@@ -62,37 +75,75 @@ pub(crate) fn read(
     diagnostics: &mut Diagnostics,
 ) -> Entries {
     let mut entries = Entries::default();
-    let mut reader = FileReader { program, diagnostics, max_port, file };
-    let parsed = match jsonc_parser::parse_to_ast(text, &Default::default(), &JSON) {
+    let mut reader = FileReader { program, diagnostics, max_port, file, base: 0, cut: None };
+    let parsed = match parse(text) {
         Ok(parsed) => parsed,
         Err(error) => {
             let range = error.range();
             let span = Span::new(file, range.start as u32, range.end as u32);
-            reader.error("json", span, format!("invalid JSON: {}", error.kind()));
+            reader.diagnostics.push(syntax_error(span, &error));
             return entries;
         }
     };
-    let Some(Value::Object(root)) = &parsed.value else {
-        let span = parsed.value.as_ref().map_or(Span::new(file, 0, 0), |value| reader.span(value));
+    let Some(Value::Object(root)) = &parsed else {
+        let span = parsed.as_ref().map_or(Span::new(file, 0, 0), |value| reader.span(value));
         reader.error("entries-format", span, "an entries file must be a JSON object with a member `table_entries`");
         return entries;
     };
-    let known: Vec<&str> = SECTIONS.iter().map(|(name, _)| name).chain(IGNORED).copied().collect();
-    reader.only_members(root, "an entries file", &known);
-    for (name, section) in SECTIONS {
-        for item in reader.list(root, name) {
-            section(&mut reader, item, &mut entries);
-        }
-    }
+    read_part(&mut reader, root, Part::BeforeTables, &mut entries);
+    read_section(&mut reader, root, TABLES, &mut entries);
+    read_part(&mut reader, root, Part::AfterTables, &mut entries);
     table::refuse_duplicates(&mut reader, &entries);
     entries
+}
+
+/// Parses JSON.
+pub(crate) fn parse(text: &str) -> Result<Option<Value<'_>>, ParseError> {
+    jsonc_parser::parse_to_ast(text, &Default::default(), &JSON).map(|parsed| parsed.value)
+}
+
+/// Returns the diagnostic of a syntax error.
+pub(crate) fn syntax_error(span: Span, error: &ParseError) -> Diagnostic {
+    Diagnostic::error("json", span, format!("invalid JSON: {}", error.kind()))
+}
+
+/// The sections of a file apart from table entries, by the time at which they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Those that table entries refer to; and the names of all.
+    BeforeTables,
+    /// The others.
+    AfterTables,
+}
+
+/// Reads a part of a file.
+pub(crate) fn read_part(reader: &mut FileReader<'_>, root: &Object<'_>, part: Part, entries: &mut Entries) {
+    let sections = match part {
+        Part::BeforeTables => {
+            let all = BEFORE_TABLES.iter().chain([&TABLES]).chain(AFTER_TABLES);
+            let known: Vec<&str> = all.map(|(name, _)| name).chain(IGNORED).copied().collect();
+            reader.only_members(root, "an entries file", &known);
+            BEFORE_TABLES
+        }
+        Part::AfterTables => AFTER_TABLES,
+    };
+    sections.iter().for_each(|section| read_section(reader, root, *section, entries));
+}
+
+fn read_section(reader: &mut FileReader<'_>, root: &Object<'_>, section: (&str, Section), entries: &mut Entries) {
+    let (name, read) = section;
+    for item in reader.list(root, name) {
+        read(reader, item, entries);
+    }
 }
 
 impl<'a> FileReader<'a> {
     /// Returns the span of a value.
     pub fn span(&self, ranged: &impl Ranged) -> Span {
         let range = ranged.range();
-        Span::new(self.file, range.start as u32, range.end as u32)
+        let cut = |at: usize| self.cut.map_or(0, |cut| if at > cut.at { cut.len } else { 0 });
+        let place = |at: usize| (at + self.base + cut(at)) as u32;
+        Span::new(self.file, place(range.start), place(range.end))
     }
 
     /// Reports an error.
@@ -199,7 +250,7 @@ impl<'a> FileReader<'a> {
 
     /// Reports members with names other than `known`, and repeated ones.
     pub fn only_members(&mut self, object: &Object<'_>, what: &str, known: &[&str]) {
-        let mut seen = BTreeSet::new();
+        let mut seen = SmallVec::<[&str; 16]>::new();
         for property in &object.properties {
             let name = property.name.as_str();
             let span = self.span(&property.name);
@@ -211,8 +262,10 @@ impl<'a> FileReader<'a> {
                     None => format!("the members are {}", names::listed(known.iter().copied())),
                 });
                 self.diagnostics.push(diagnostic);
-            } else if !seen.insert(name.to_owned()) {
+            } else if seen.contains(&name) {
                 self.error("entries-format", span, format!("duplicate member `{name}`"));
+            } else {
+                seen.push(name);
             }
         }
     }

@@ -58,9 +58,12 @@
 mod apply;
 mod arrays;
 mod data;
+mod element;
 mod groups;
 mod json;
 mod profiles;
+mod scan;
+mod stream;
 mod table;
 mod value;
 
@@ -69,6 +72,7 @@ use ir::Program;
 
 pub use apply::apply;
 pub use data::*;
+pub use stream::{EntryStream, StreamCheck, check_stream};
 pub use value::{ValueError, text as parse_value};
 
 /// Maximum size of a file in bytes.

@@ -226,20 +226,21 @@ fn priority(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table, spa
 
 fn keys(reader: &mut FileReader<'_>, object: &Object<'_>, table: &Table, span: Span) -> Option<Vec<KeyValue>> {
     let matched: Vec<&Key> = table.keys.iter().filter(|key| key.kind != MatchKind::Selector).collect();
-    let described = describe(reader.program, table);
-    key_values(reader, object, &matched, &format!("table `{}`", table.name), &described, span)
+    let program = reader.program;
+    let names = (|| format!("table `{}`", table.name), || describe(program, table));
+    key_values(reader, object, &matched, &names, span)
 }
 
-/// Reads the member `match` of `object`, called `what` in messages: a value for each of these keys. `described` is the
-/// help text of a diagnostic about one of them.
+/// Reads the member `match` of `object`: a value for each of these keys. `names` return the term for the owner of the
+/// keys in messages, and the help text of a diagnostic about one of them.
 pub(crate) fn key_values(
     reader: &mut FileReader<'_>,
     object: &Object<'_>,
     matched: &[&Key],
-    what: &str,
-    described: &str,
+    names: &(impl Fn() -> String, impl Fn() -> String),
     span: Span,
 ) -> Option<Vec<KeyValue>> {
+    let (what, described) = names;
     let given = match member(object, "match") {
         Some(given) => Some(reader.object(given, "`match`")?),
         None => None,
@@ -252,8 +253,8 @@ pub(crate) fn key_values(
         let at = reader.span(&property.name);
         match names::find(name, &candidates, Endings::BehindDot).ok() {
             None => {
-                let message = format!("{what} has no key `{name}`");
-                reader.diagnostics.push(Diagnostic::error("unknown-key", at, message).help(described));
+                let message = format!("{} has no key `{name}`", what());
+                reader.diagnostics.push(Diagnostic::error("unknown-key", at, message).help(described()));
                 ok = false;
             }
             Some(index) if found[index].is_some() => {
@@ -270,7 +271,7 @@ pub(crate) fn key_values(
             None => anything(key).or_else(|| {
                 let message = format!("key `{}` is missing: an exact key has no wildcard", key.name);
                 let at = given.map_or(span, |given| reader.span(given));
-                reader.diagnostics.push(Diagnostic::error("missing-key", at, message).help(described));
+                reader.diagnostics.push(Diagnostic::error("missing-key", at, message).help(described()));
                 None
             }),
         };

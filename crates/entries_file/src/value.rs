@@ -128,6 +128,12 @@ fn integer(text: &str, width: u32) -> Result<Bits, ValueError> {
     if !plain || digits.len() > MAX_DIGITS {
         return Err(ValueError::NotANumberOrAddress(shown()));
     }
+    if let (false, Ok(value)) = (negative, u64::from_str_radix(digits, radix)) {
+        let bits = u64::BITS - value.leading_zeros();
+        if bits <= width {
+            return Ok(Bits::new(u128::from(value), width));
+        }
+    }
     let magnitude = BigUint::from_str_radix(digits, radix).expect("these are digits of the radix");
     if negative {
         let value = -BigInt::from(magnitude);

@@ -1,21 +1,62 @@
 //! Parses entries files, and detects those that were compiled from rules for a different program.
 
+use std::fs::File;
+
+use anyhow::Context;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
-use entries_file::Entries;
+use entries_file::{Entries, StreamCheck};
 use ir::Program;
 use subscribe_p4::ProgramMismatch;
+use switch::SwitchControl;
+
+use crate::output::Failure;
 
 /// Parses like [`entries_file::parse`]. If the entries were compiled from rules for another program, reports one
 /// finding that says so, instead of one finding for each table.
 pub fn parse(map: &SourceMap, file: FileId, program: &Program, diagnostics: &mut Diagnostics) -> Option<Entries> {
     let before = diagnostics.clone();
     let parsed = entries_file::parse(map, file, program, v1model::max_port(program).into(), diagnostics);
+    name_cause(map, file, program, before, diagnostics);
+    parsed
+}
+
+/// Checks a file like [`parse`], as a stream, and applies it to a switch if there is no error. `file` has no text yet;
+/// it gets `text()` if there is anything to report. Returns false, without findings, if the file must be parsed.
+///
+/// # Errors
+/// If the file or `text()` cannot be read.
+pub fn apply_stream(
+    map: &mut SourceMap,
+    file: FileId,
+    input: File,
+    text: impl Fn() -> Result<String, Failure>,
+    switch: &mut dyn SwitchControl,
+    diagnostics: &mut Diagnostics,
+) -> Result<bool, Failure> {
+    let before = diagnostics.clone();
+    let program = switch.program().clone();
+    let cannot_read = || format!("cannot read {}", map.file(file).name());
+    let checked = entries_file::check_stream(input, file, &program, v1model::max_port(&program).into(), diagnostics)
+        .with_context(cannot_read)?;
+    match checked {
+        StreamCheck::Unusual => return Ok(false),
+        StreamCheck::Mistakes => {}
+        StreamCheck::Entries(stream) => stream.apply(switch, diagnostics).with_context(cannot_read)?,
+    }
+    if !diagnostics.is_empty() {
+        map.set_text(file, text()?);
+        name_cause(map, file, &program, before, diagnostics);
+    }
+    Ok(true)
+}
+
+/// Replaces the findings since `before` by their common cause, if the entries are for another program.
+fn name_cause(map: &SourceMap, file: FileId, program: &Program, before: Diagnostics, diagnostics: &mut Diagnostics) {
     let cause = diagnostics.iter().find_map(|finding| of_another_program(finding, map, file, program));
     if let Some(cause) = cause {
         *diagnostics = before;
         diagnostics.push(cause);
     }
-    parsed
 }
 
 /// Returns the options with which program and entries fit.

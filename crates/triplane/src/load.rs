@@ -250,8 +250,22 @@ impl Loader {
     /// Reads an entries file, holds it against the switch's program and gives the switch what it asks for. Findings
     /// have been printed when this returns.
     pub fn apply(&mut self, path: &Path, switch: &mut dyn SwitchControl, output: &Output) -> Result<(), Failure> {
-        let text = read(path, entries_file::MAX_FILE_BYTES)?;
-        self.apply_text(&path.display().to_string(), &text, switch, output)
+        let name = path.display().to_string();
+        let text = || read(path, entries_file::MAX_FILE_BYTES);
+        // A pipe cannot be read twice.
+        let is_file = |about: std::fs::Metadata| about.is_file() && about.len() <= entries_file::MAX_FILE_BYTES;
+        if std::fs::metadata(path).is_ok_and(is_file) {
+            let input = File::open(path).with_context(|| format!("cannot read {name}"))?;
+            let file = self.map.add(&name, "");
+            self.diagnostics = Diagnostics::new();
+            let (map, diagnostics) = (&mut self.map, &mut self.diagnostics);
+            if crate::entries::apply_stream(map, file, input, text, switch, diagnostics)? {
+                let result = self.report(output);
+                self.map.set_text(file, "");
+                return result;
+            }
+        }
+        self.apply_text(&name, &text()?, switch, output)
     }
 
     /// The same with the text of an entries file.

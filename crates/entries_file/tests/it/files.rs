@@ -1,10 +1,12 @@
 //! Entries files and their meaning or errors: each `testdata/NAME.json` has a `NAME.expected`. `UPDATE_EXPECT=1`
 //! regenerates the expectations.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use bits::Bits;
 use diagnostics::{Diagnostics, SourceMap, SourcePosition};
+use entries_file::StreamCheck;
 use ir::{
     Action, ActionParam, Algorithm, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Meter, Profile,
     Program, Register, Slot, SlotKind, Table, TableAction, Unit, ValueSet,
@@ -142,6 +144,89 @@ fn read(name: &str, text: &str) -> String {
     out
 }
 
+/// Checks a text as a stream: its rendered diagnostics, and whether there is no error. `None` if its form is unusual.
+fn check_stream(name: &str, text: &str) -> Option<(String, bool)> {
+    let mut map = SourceMap::new();
+    let file = map.add(name, text);
+    let mut diagnostics = Diagnostics::new();
+    let checked = entries_file::check_stream(Cursor::new(text), file, &program(), MAX_PORT, &mut diagnostics);
+    let is_right = match checked.expect("memory can be read") {
+        StreamCheck::Unusual => {
+            assert!(diagnostics.is_empty(), "nothing is reported twice");
+            return None;
+        }
+        StreamCheck::Mistakes => false,
+        StreamCheck::Entries(_) => true,
+    };
+    Some((diagnostics.render(&map, false), is_right))
+}
+
+/// Holds a stream against the whole file. Returns false if the form of the text is unusual.
+fn check_same_as_whole(name: &str, text: &str) -> bool {
+    let mut map = SourceMap::new();
+    let file = map.add(name, text);
+    let mut diagnostics = Diagnostics::new();
+    let parsed = entries_file::parse(&map, file, &program(), MAX_PORT, &mut diagnostics);
+    let Some((rendered, is_right)) = check_stream(name, text) else { return false };
+    assert_eq!(rendered, diagnostics.render(&map, false), "{text}");
+    assert_eq!(is_right, parsed.is_some(), "{text}");
+    true
+}
+
+#[test]
+fn streams_are_checked_as_whole_files_are() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let unusual = inputs(dir, "json").into_iter().filter(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        !check_same_as_whole(&name, &std::fs::read_to_string(path).unwrap())
+    });
+    let unusual: Vec<_> = unusual.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(unusual, ["not_json.json"]);
+}
+
+#[test]
+fn syntax_errors_between_and_in_elements_are_found_in_their_order() {
+    let entry = r#"{"table": "spread", "match": {"net": 1}, "member_id": 1}"#;
+    let good = format!(
+        "{{\"action_profile_members\": [], \"table_entries\": [\n{entry},\n{entry}\n], \"queue_entries\": []}}"
+    );
+    assert!(check_same_as_whole("good.json", &good));
+    for (from, to, is_streamed) in [
+        ("},\n{", "}\n{", true),
+        ("},\n{", "},,\n{", false),
+        ("\n]", ",\n]", true),
+        ("\n]", "// ]\n/* ] */]", true),
+        ("\n]", "// the line ends here\r,{}]", true),
+        ("\n]", ", 5]", false),
+        ("\n]", "\n", false),
+        ("\"net\": 1}, \"member_id\": 1}\n]", "\"net\": 1, \"member_id\": 1}\n]", true),
+        ("\"match\": {", "\"match\" {", true),
+        ("\"match\": {", "\"match\": [", true),
+        ("\"net\": 1", "\"net\": 0x1", true),
+        ("\"net\": 1", "\"net\": nothing", true),
+        ("\"net\": 1", "\"n\\u0065t\": \"1\"", true),
+        ("\"queue_entries\": []", "\"queue_entries\": [}", false),
+        ("\"action_profile_members\": []", "\"action_profile_members\": [}", false),
+        ("\"table_entries\"", "\"table_entries\": [], \"table_entries\"", true),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good, "{from:?}");
+        assert_eq!(check_same_as_whole("e.json", &text), is_streamed, "{from:?} -> {to:?}: {text}");
+    }
+}
+
+#[test]
+fn positions_count_from_behind_a_byte_order_mark() {
+    let text = r#"{"table_entries": [{"table": "nothing"}]}"#;
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let file = map.add("e.json", text);
+    let input = Cursor::new(format!("\u{feff}{text}"));
+    let checked = entries_file::check_stream(input, file, &program(), MAX_PORT, &mut diagnostics);
+    assert!(matches!(checked, Ok(StreamCheck::Mistakes)));
+    let findings: Vec<&str> = diagnostics.iter().map(|finding| map.text(finding.primary.span)).collect();
+    assert_eq!(findings, ["\"nothing\""]);
+}
+
 #[test]
 fn files_mean_what_is_expected() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
@@ -179,6 +264,7 @@ fn no_text_makes_the_reader_panic() {
     let good = ["good.json", "control_plane.json"].map(|name| std::fs::read(folder.join(name)).unwrap());
     let mut generator = rng::SplitMix64::new(7);
     let mut random = || (generator.next_u64() >> 33) as usize;
+    let mut streamed = 0;
     for round in 0..4000 {
         let mut bytes = good[round % 2].clone();
         for _ in 0..1 + random() % 6 {
@@ -189,8 +275,11 @@ fn no_text_makes_the_reader_panic() {
                 _ => bytes.insert(at, bytes[random() % bytes.len()]),
             }
         }
-        read("fuzz.json", &String::from_utf8_lossy(&bytes));
+        let text = String::from_utf8_lossy(&bytes);
+        read("fuzz.json", &text);
+        streamed += usize::from(check_same_as_whole("fuzz.json", &text));
     }
+    assert!(streamed > 1000, "only {streamed} of the texts were streamed");
     for deep in ["[".repeat(100_000), "{\"table_entries\":".repeat(50_000)] {
         assert!(read("deep.json", &deep).contains("invalid JSON"));
     }
