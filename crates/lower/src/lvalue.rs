@@ -200,17 +200,18 @@ impl<'a> Lowering<'a> {
                 if let Some(at) = fold::as_const(&index).and_then(bits::Bits::to_u64) {
                     return match elements.get(at as usize) {
                         Some(store) => Lval::whole(store.clone(), ty.clone()),
-                        None => Lval::whole(self.store("$beyond", ty, Lifetime::Scoped), ty.clone()),
+                        None => {
+                            let beyond = self.store("$beyond", ty, Lifetime::Scoped);
+                            self.clear(&beyond, ty);
+                            Lval::whole(beyond, ty.clone())
+                        }
                     };
                 }
                 let index = self.keep(index);
                 let copy = self.store("$element", ty, Lifetime::Scoped);
                 self.clear(&copy, ty);
                 let write_back = WriteBack { copy: copy.clone(), ty: ty.clone(), elements, index };
-                let WriteBack { elements, index, .. } = &write_back;
-                self.each_element(index, elements, |cx, element| {
-                    cx.assign(&write_back.copy, element.read(), &write_back.ty)
-                });
+                self.reload(&write_back);
                 Lval { store: copy, slice: None, ty: ty.clone(), write_back: Some(Box::new(write_back)) }
             }
             _ => Lval::whole(Store::Fields(Vec::new()), ty.clone()),
@@ -251,6 +252,12 @@ impl<'a> Lowering<'a> {
         self.body.start(join);
     }
 
+    /// Reads the element into its copy.
+    fn reload(&mut self, write_back: &WriteBack) {
+        let WriteBack { copy, ty, elements, index } = write_back;
+        self.each_element(index, elements, |cx, element| cx.assign(copy, element.read(), ty));
+    }
+
     /// Performs the write-back of an l-value; must be called after writing to it.
     pub(crate) fn finish(&mut self, lval: &Lval) {
         if let Some(write_back) = &lval.write_back {
@@ -261,8 +268,12 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Writes a value to an l-value.
+    /// Writes a value to an l-value. Other parts of the element that contains it keep what was written to them since
+    /// the l-value was evaluated.
     pub(crate) fn write(&mut self, lval: &Lval, val: Val) {
+        if let Some(write_back) = &lval.write_back {
+            self.reload(write_back);
+        }
         match lval.slice {
             None => self.assign(&lval.store, val, &lval.ty),
             Some((high, low)) => {

@@ -134,7 +134,9 @@ impl<'a> Lowering<'a> {
 
     fn assignment(&mut self, lhs: &typed::Expr, op: Option<p4::ast::BinaryOp>, rhs: &typed::Expr) {
         let effects = walk::has_effects(rhs);
-        let lval = if effects { self.stable_lvalue(lhs) } else { self.lvalue(lhs) };
+        // Parts are assigned one after the other, and an index may be computed from one of them.
+        let has_parts = self.scalar_width(&lhs.ty).is_none();
+        let lval = if effects || has_parts { self.stable_lvalue(lhs) } else { self.lvalue(lhs) };
         let val = match op {
             None => self.value(rhs),
             Some(op) => {

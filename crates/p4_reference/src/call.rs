@@ -3,7 +3,7 @@
 use p4::ast::{Direction, StructKind};
 use p4::typed::{Arg, Builtin, Call, Callee, Expr, Param, Type};
 
-use crate::evaluator::{BlockEvaluator, Evaluated, Stop, unsupported};
+use crate::evaluator::{BlockEvaluator, Evaluated, Stop, unspecified, unsupported};
 use crate::instance::Object;
 use crate::place::PlacePath;
 use crate::value::{Initial, Value, initial, struct_kind};
@@ -78,7 +78,8 @@ impl BlockEvaluator<'_> {
     }
 
     /// Runs a callee on evaluated arguments: steps 5 and 6 of section 6.8. `exit` copies out, too (section 12.5), and
-    /// so does the end of a sub-parser by `reject`, which the specification leaves open. Catches `return`.
+    /// so does the end of a sub-parser by `reject`, which the specification leaves open. There it is `Unspecified` for
+    /// arguments that alias others or are parts of a number or union. Catches `return`.
     pub(crate) fn invoke(
         &mut self,
         params: &[Param],
@@ -96,6 +97,9 @@ impl BlockEvaluator<'_> {
             self.env.insert(param.var, value);
         }
         let result = body(self);
+        if matches!(&result, Err(Stop::Reject(_))) && self.has_partial_places(&passed) {
+            return Err(unspecified("the copy-out of a sub-parser that rejects"));
+        }
         if matches!(&result, Ok(()) | Err(Stop::Return(_) | Stop::Exit | Stop::Reject(_))) {
             for index in order {
                 if let (Some(place), Some(param)) = (&passed[*index].place, params.get(*index)) {
@@ -110,6 +114,13 @@ impl BlockEvaluator<'_> {
             Err(Stop::Return(value)) => Ok(value),
             Err(stop) => Err(stop),
         }
+    }
+
+    /// Whether an argument is a part of a number or union, or overlaps another one.
+    fn has_partial_places(&self, passed: &[Passed]) -> bool {
+        let places: Vec<&PlacePath> = passed.iter().filter_map(|passed| passed.place.as_ref()).collect();
+        let overlaps_later = |at: usize| places[at + 1..].iter().any(|other| places[at].overlaps(other));
+        places.iter().enumerate().any(|(at, place)| self.is_partial(place) || overlaps_later(at))
     }
 
     /// Applies a parser (section 13.10) or control (section 14.4).

@@ -114,6 +114,17 @@ impl BlockEvaluator<'_> {
         Ok(())
     }
 
+    /// Whether an l-value is a part of a number or of a header union.
+    pub(crate) fn is_partial(&self, place: &PlacePath) -> bool {
+        let mut at = self.env.get(&place.root);
+        let mut parents = place.path.iter().map(|index| {
+            let parent = at;
+            at = parent.and_then(|value| value.parts().get(*index));
+            parent
+        });
+        place.slice.is_some() || parents.any(|parent| matches!(parent, Some(Value::Union(_))))
+    }
+
     /// Changes the value of an l-value in place.
     pub(crate) fn update(&mut self, place: &PlacePath, change: impl FnOnce(&mut Value)) -> Evaluated<()> {
         let mut value = self.read(place)?;
@@ -136,6 +147,11 @@ impl PlacePath {
         self.path.push(index);
         self.ty = ty.clone();
         self
+    }
+
+    /// Whether one l-value contains the other.
+    pub(crate) fn overlaps(&self, other: &PlacePath) -> bool {
+        self.root == other.root && self.path.iter().zip(&other.path).all(|(a, b)| a == b)
     }
 
     /// Whether an index is beyond the end of its stack.
