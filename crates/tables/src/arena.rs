@@ -58,8 +58,7 @@ impl<T: Copy + Default> Arena<T> {
         }
     }
 
-    /// Changes the length of an array (0 to 64 items; 0 means no array). Its items lose their values. Returns the new
-    /// base of the array.
+    /// Changes the length of an array to 0 to 64 items; its items lose their values. Returns the new base of the array.
     pub(crate) fn reallocate(&mut self, base: u32, from: usize, to: usize) -> u32 {
         if from > 0 && to > 0 && Self::class(from) == Self::class(to) {
             return base;

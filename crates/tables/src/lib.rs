@@ -32,8 +32,8 @@
 //! |----------------------------|----------------------------------------------------|-------------------------------|
 //! | [`Exact`]                  | a line of tags (1 byte per entry), the entry       | 22 to 28 (one-word keys)      |
 //! | [`Exact`], dense keys      | one word                                           | 4 to 12 more                  |
-//! | [`Lpm`], small             | a node of 24 bytes for each 6 bits, the result     | about 100                     |
-//! | [`Lpm`], large, to 32 bits | one or two words                                   | 80 MB per index, and the trie |
+//! | [`Lpm`], small             | a node of 24 bytes for each 6 bits, the result     | 40 to 130                     |
+//! | [`Lpm`], large, to 32 bits | three words; the first is in a near cache          | 40 to 72, with the trie       |
 //! | [`Intervals`]              | the group, 2 cache lines per 4 bits of its entries | 100 to 145, and 145 per group |
 //! | [`Ternary`], to 64 rules   | all rules, eight per step                          | about 100                     |
 //! | [`Ternary`]                | a filter word per merged tuple, rules on a hit     | about 120 for two words       |

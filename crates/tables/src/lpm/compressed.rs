@@ -59,12 +59,12 @@ pub(super) struct CompressedIndex {
 }
 
 /// The prefix that an update inserts or removes.
-struct PrefixUpdate<'a> {
+struct PrefixUpdate {
     /// First bits at the top.
     value: u32,
     prefix: u32,
-    /// Whether a result of this length is replaced.
-    replaces: &'a dyn Fn(u8) -> bool,
+    /// Minimum length of a result that is replaced; the maximum is `prefix`.
+    shortest: u8,
     answer: u32,
     length: u8,
 }
@@ -154,9 +154,8 @@ impl CompressedIndex {
             self.default = handle + 1;
             return;
         }
-        let replaces = |length: u8| u32::from(length) <= prefix;
         let value = value << self.spare;
-        self.write(&PrefixUpdate { value, prefix, replaces: &replaces, answer: handle + 1, length: prefix as u8 });
+        self.write(&PrefixUpdate { value, prefix, shortest: 0, answer: handle + 1, length: prefix as u8 });
     }
 
     /// Removes a prefix; `cover` is the longest shorter prefix around it, with its handle.
@@ -169,12 +168,11 @@ impl CompressedIndex {
             Some((handle, length)) if length > 0 => (handle + 1, length as u8),
             _ => (0, 0),
         };
-        let replaces = |length: u8| u32::from(length) == prefix;
-        self.write(&PrefixUpdate { value: value << self.spare, prefix, replaces: &replaces, answer, length });
+        self.write(&PrefixUpdate { value: value << self.spare, prefix, shortest: prefix as u8, answer, length });
     }
 
     /// Writes a result below a prefix where it replaces the present one.
-    fn write(&mut self, update: &PrefixUpdate<'_>) {
+    fn write(&mut self, update: &PrefixUpdate) {
         let from = (update.value >> TOP) as usize;
         for at in from..from + (1 << TOP.saturating_sub(update.prefix)) {
             let slot = (self.top[at], self.top_lengths[at]);
@@ -183,10 +181,11 @@ impl CompressedIndex {
     }
 
     /// Returns the new content of a slot whose value has `level` bits.
-    fn written(&mut self, slot: (u32, u8), level: u32, update: &PrefixUpdate<'_>) -> (u32, u8) {
+    fn written(&mut self, slot: (u32, u8), level: u32, update: &PrefixUpdate) -> (u32, u8) {
         let (answer, length) = slot;
         if answer & GROUP == 0 && update.prefix <= level {
-            return if (update.replaces)(length) { (update.answer, update.length) } else { slot };
+            let is_replaced = update.shortest <= length && u32::from(length) <= update.prefix;
+            return if is_replaced { (update.answer, update.length) } else { slot };
         }
         let group = if answer & GROUP != 0 { answer & !GROUP } else { self.open_group(slot) };
         let (from, many) = match update.prefix.checked_sub(level) {
@@ -213,17 +212,24 @@ impl CompressedIndex {
         let Quarter { starts, first } = self.quarters[quarter];
         let (mut answers, mut lengths) = ([0; QUARTER], [0; QUARTER]);
         let mut run = first as usize;
-        for at in 0..QUARTER {
-            run += usize::from(at > 0 && starts >> at & 1 != 0);
-            answers[at] = self.runs.items[run];
-            lengths[at] = self.run_lengths[run];
+        let mut rest = starts;
+        while rest != 0 {
+            let at = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let end = if rest == 0 { QUARTER } else { rest.trailing_zeros() as usize };
+            answers[at..end].fill(self.runs.items[run]);
+            lengths[at..end].fill(self.run_lengths[run]);
+            run += 1;
         }
         (answers, lengths)
     }
 
     fn set_slots(&mut self, quarter: usize, (answers, lengths): &Slots) {
-        let begins = |at: &usize| *at == 0 || answers[*at] != answers[at - 1] || lengths[*at] != lengths[at - 1];
-        let starts = (0..QUARTER).filter(begins).fold(0u64, |starts, at| starts | 1 << at);
+        let mut starts = 1u64;
+        for at in 1..QUARTER {
+            let begins = (answers[at] != answers[at - 1]) | (lengths[at] != lengths[at - 1]);
+            starts |= u64::from(begins) << at;
+        }
         let Quarter { starts: before, mut first } = self.quarters[quarter];
         first = self.runs.reallocate(first, before.count_ones() as usize, starts.count_ones() as usize);
         let missing = self.runs.items.len().saturating_sub(self.run_lengths.len());

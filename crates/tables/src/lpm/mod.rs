@@ -2,8 +2,8 @@
 //!
 //! All prefixes are in a [`Trie`], a bitmap trie with steps of 6 bits, which supports any width and takes tens of bytes
 //! per entry. A table that grows past [`INDEX_FROM`] prefixes of at most 32 bits gets a [`CompressedIndex`] as well,
-//! where a lookup takes three loads; the first one hits a near cache. A table that shrinks below [`INDEX_UNTIL`]
-//! prefixes drops the index.
+//! where a lookup takes three loads, the first from a near cache. A table that shrinks below [`INDEX_UNTIL`] prefixes
+//! drops the index.
 //!
 //! If a key has exact fields too, they select a root of the trie by one hash, so a million combinations share one
 //! trie's memory.
