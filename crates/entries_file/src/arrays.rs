@@ -30,7 +30,7 @@ pub(crate) fn read_register(reader: &mut FileReader<'_>, item: &Value<'_>, entri
         reader.error("entries-format", span, format!("{what} requires a member `value`"));
         return;
     };
-    let value = value::read(reader, given, register.width, &format!("an element of `{}`", register.name));
+    let value = value::read(reader, given, register.width, &|| format!("an element of `{}`", register.name));
     if let (Some(index), Some(value)) = (index, value) {
         entries.registers.push((id, index, value));
     }
@@ -156,7 +156,7 @@ pub(crate) fn read_crc(reader: &mut FileReader<'_>, item: &Value<'_>, entries: &
         }
     };
     let mut number = |name: &str| match member(object, name) {
-        Some(given) => value::read(reader, given, width, &format!("`{name}`")).map(|bits| bits.low_u64() as u32),
+        Some(given) => value::read(reader, given, width, &|| format!("`{name}`")).map(|bits| bits.low_u64() as u32),
         None => {
             let span = reader.span(object);
             reader.error("entries-format", span, format!("{what} requires a member `{name}`"));

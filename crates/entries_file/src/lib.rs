@@ -72,6 +72,7 @@ use ir::Program;
 
 pub use apply::apply;
 pub use data::*;
+pub use scan::SeekableInput;
 pub use stream::{EntryStream, StreamCheck, check_stream};
 pub use value::{ValueError, text as parse_value};
 

@@ -39,9 +39,14 @@ pub(crate) struct Outline {
     pub end: Option<usize>,
 }
 
+/// An input that can be read several times.
+pub trait SeekableInput: Read + Seek {}
+
+impl<R: Read + Seek> SeekableInput for R {}
+
 /// A window that moves over an input. Positions count from the start of the text, after a byte order mark.
-pub(crate) struct ByteScanner<R> {
-    input: R,
+pub(crate) struct ByteScanner<'a> {
+    input: Box<dyn SeekableInput + 'a>,
     /// Length of the byte order mark.
     mark: usize,
     buffer: Vec<u8>,
@@ -55,8 +60,8 @@ pub(crate) struct ByteScanner<R> {
     latest: Option<usize>,
 }
 
-impl<R: Read + Seek> ByteScanner<R> {
-    pub(crate) fn new(mut input: R) -> io::Result<Self> {
+impl<'a> ByteScanner<'a> {
+    pub(crate) fn new(mut input: Box<dyn SeekableInput + 'a>) -> io::Result<Self> {
         let mut start = Vec::new();
         input.seek(SeekFrom::Start(0))?;
         input.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut start)?;

@@ -8,8 +8,8 @@
 //! caller reads them as a whole, with [`crate::parse`], which accepts and reports the same.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::{self, Read, Seek};
+use std::hash::BuildHasher;
+use std::io;
 use std::ops::Range;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
@@ -20,16 +20,16 @@ use switch::SwitchControl;
 use crate::apply::Applier;
 use crate::element;
 use crate::json::{self, Cut, FileReader, Part};
-use crate::scan::{ByteScanner, ScanError};
+use crate::scan::{ByteScanner, ScanError, SeekableInput};
 use crate::{Entries, TableEntrySpec, table};
 
 /// Name of the array that is streamed.
 const ARRAY: &str = "table_entries";
 
 /// The result of checking a file as a stream.
-pub enum StreamCheck<R> {
+pub enum StreamCheck<'a> {
     /// There is no error; warnings are possible.
-    Entries(Box<EntryStream<R>>),
+    Entries(Box<EntryStream<'a>>),
     /// There are errors.
     Mistakes,
     /// The form of the file is unusual; it must be read as a whole. Nothing was reported.
@@ -37,8 +37,8 @@ pub enum StreamCheck<R> {
 }
 
 /// A file without errors, ready to be applied.
-pub struct EntryStream<R> {
-    scanner: ByteScanner<R>,
+pub struct EntryStream<'a> {
+    scanner: ByteScanner<'a>,
     file: FileId,
     max_port: u32,
     /// The positions of the elements of `table_entries`.
@@ -54,13 +54,13 @@ pub struct EntryStream<R> {
 ///
 /// # Errors
 /// If the input cannot be read.
-pub fn check_stream<R: Read + Seek>(
-    input: R,
+pub fn check_stream<'a>(
+    input: Box<dyn SeekableInput + 'a>,
     file: FileId,
     program: &Program,
     max_port: u32,
     diagnostics: &mut Diagnostics,
-) -> io::Result<StreamCheck<R>> {
+) -> io::Result<StreamCheck<'a>> {
     let mut scanner = ByteScanner::new(input)?;
     let mut found = Diagnostics::new();
     let mut check = FileCheck { scanner: &mut scanner, file, program, max_port, found: &mut found };
@@ -79,15 +79,15 @@ pub fn check_stream<R: Read + Seek>(
     })
 }
 
-struct FileCheck<'a, R> {
-    scanner: &'a mut ByteScanner<R>,
+struct FileCheck<'a, 'i> {
+    scanner: &'a mut ByteScanner<'i>,
     file: FileId,
     program: &'a Program,
     max_port: u32,
     found: &'a mut Diagnostics,
 }
 
-impl<R: Read + Seek> FileCheck<'_, R> {
+impl FileCheck<'_, '_> {
     /// Returns the positions of the elements of `table_entries`, the number of entries among them, and the rest of the
     /// file; or `None` if a syntax error was reported.
     fn run(&mut self) -> Result<Option<(Range<usize>, usize, Entries)>, ScanError> {
@@ -232,10 +232,10 @@ impl<R: Read + Seek> FileCheck<'_, R> {
 
 /// Returns a hash that equal entries share.
 fn hash_of(entry: &TableEntrySpec) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one((entry.table, &entry.keys, entry.priority))
+    foldhash::quality::FixedState::with_seed(0).hash_one((entry.table, &entry.keys, entry.priority))
 }
 
-impl<R: Read + Seek> EntryStream<R> {
+impl EntryStream<'_> {
     /// Returns the number of table entries.
     pub fn table_entries(&self) -> usize {
         self.count

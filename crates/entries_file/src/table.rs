@@ -9,6 +9,7 @@ use ir::{ActionId, Key, KeyValue, MatchKind, Program, Table, TableId};
 use jsonc_parser::ast::{Object, Value};
 
 use crate::json::{FileReader, member};
+use crate::value::Term;
 use crate::{ActionInvocation, Entries, EntryAction, TableEntrySpec, arrays, profiles, value};
 
 const MEMBERS: &[&str] = &[
@@ -187,12 +188,12 @@ pub(crate) fn action(
     }
     let mut args = Vec::new();
     for param in &action.params {
-        let what = format!("parameter `{}` of `{}`", param.name, action.name);
+        let what = || format!("parameter `{}` of `{}`", param.name, action.name);
         match given.and_then(|given| member(given, &param.name)) {
             Some(found) => args.extend(value::read(reader, found, program.slots[param.slot].width, &what)),
             None => {
                 let span = given.map_or(span, |given| reader.span(given));
-                let diagnostic = Diagnostic::error("missing-parameter", span, format!("{what} is missing"));
+                let diagnostic = Diagnostic::error("missing-parameter", span, format!("{} is missing", what()));
                 reader.diagnostics.push(diagnostic.help(describe(program, table)));
             }
         }
@@ -298,7 +299,7 @@ fn anything(key: &Key) -> Option<KeyValue> {
 }
 
 fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Option<KeyValue> {
-    let what = format!("key `{}`", key.name);
+    let what = || format!("key `{}`", key.name);
     let span = reader.span(given);
     match key.kind {
         MatchKind::Exact | MatchKind::Optional | MatchKind::Selector => {
@@ -308,16 +309,17 @@ fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Optio
             let (value, length) = pair(reader, given, "/", "an lpm key must be `[value, prefix length]`")?;
             let written = value.text().to_owned();
             let value = side(reader, value, key.width, &what, span)?;
-            let length = side(reader, length, 32, "a prefix length", span)?.low_u64();
+            let length = side(reader, length, 32, &|| "a prefix length".to_owned(), span)?.low_u64();
             if length > u64::from(key.width) {
-                let message = format!("{what} is lpm, {} bits wide; its prefix length cannot be {length}", key.width);
+                let message =
+                    format!("{} is lpm, {} bits wide; its prefix length cannot be {length}", what(), key.width);
                 reader.error("entries-value", span, message);
                 return None;
             }
             let masked = value.and(&prefix_mask(length as u32, key.width));
             if masked != value {
                 let message =
-                    format!("{what} has bits set beyond its prefix of {length} bits, which are never compared");
+                    format!("{} has bits set beyond its prefix of {length} bits, which are never compared", what());
                 let help = format!("write {}, or a longer prefix", value::in_notation_of(&written, &masked));
                 reader.diagnostics.push(Diagnostic::warning("bits-beyond-prefix", span, message).help(help));
             }
@@ -338,7 +340,7 @@ fn key_value(reader: &mut FileReader<'_>, key: &Key, given: &Value<'_>) -> Optio
                 reader.error(
                     "entries-value",
                     span,
-                    format!("{what}: the range is empty: its low end is above its high end"),
+                    format!("{}: the range is empty: its low end is above its high end", what()),
                 );
                 return None;
             }
@@ -388,13 +390,13 @@ fn pair<'v, 't>(
     None
 }
 
-fn side(reader: &mut FileReader<'_>, side: PairHalf<'_, '_>, width: u32, what: &str, span: Span) -> Option<Bits> {
+fn side(reader: &mut FileReader<'_>, side: PairHalf<'_, '_>, width: u32, what: Term<'_>, span: Span) -> Option<Bits> {
     match side {
         PairHalf::Json(given) => value::read(reader, given, width, what),
         PairHalf::Text(text) => match value::text(&text, width) {
             Ok(bits) => Some(bits),
             Err(reason) => {
-                reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"));
+                reader.error("entries-value", span, format!("{} is {width} bits wide: {reason}", what()));
                 None
             }
         },

@@ -61,8 +61,11 @@ impl fmt::Display for ValueError {
 
 impl std::error::Error for ValueError {}
 
+/// Returns the term for an object in messages. Most objects have no mistake, and their terms are never made.
+pub(crate) type Term<'a> = &'a dyn Fn() -> String;
+
 /// Reads a value of `width` bits for the object `what`, or reports an error.
-pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, what: &str) -> Option<Bits> {
+pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, what: Term<'_>) -> Option<Bits> {
     let span = reader.span(value);
     let result = match value {
         Value::NumberLit(number) => text(number.value, width),
@@ -71,7 +74,9 @@ pub(crate) fn read(reader: &mut FileReader<'_>, value: &Value<'_>, width: u32, w
         Value::Array(array) if array.elements.len() == 1 => return read(reader, &array.elements[0], width, what),
         _ => Err(ValueError::NotAScalar),
     };
-    result.map_err(|reason| reader.error("entries-value", span, format!("{what} is {width} bits wide: {reason}"))).ok()
+    result
+        .map_err(|reason| reader.error("entries-value", span, format!("{} is {width} bits wide: {reason}", what())))
+        .ok()
 }
 
 /// Renders a value in the notation of a text: as an address if the text is one, else in hexadecimal.

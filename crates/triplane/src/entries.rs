@@ -36,8 +36,9 @@ pub fn apply_stream(
     let before = diagnostics.clone();
     let program = switch.program().clone();
     let cannot_read = || format!("cannot read {}", map.file(file).name());
-    let checked = entries_file::check_stream(input, file, &program, v1model::max_port(&program).into(), diagnostics)
-        .with_context(cannot_read)?;
+    let checked =
+        entries_file::check_stream(Box::new(input), file, &program, v1model::max_port(&program).into(), diagnostics)
+            .with_context(cannot_read)?;
     match checked {
         StreamCheck::Unusual => return Ok(false),
         StreamCheck::Mistakes => {}

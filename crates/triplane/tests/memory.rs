@@ -34,7 +34,7 @@ fn loading_a_file_takes_little_more_than_its_entries() {
     let mut diagnostics = Diagnostics::new();
     let ((), memory) = measure(|| {
         let input = Cursor::new(text.as_bytes());
-        let checked = check_stream(input, diagnostics::FileId(0), &compiled.ir, MAX_PORT, &mut diagnostics);
+        let checked = check_stream(Box::new(input), diagnostics::FileId(0), &compiled.ir, MAX_PORT, &mut diagnostics);
         let Ok(StreamCheck::Entries(stream)) = checked else { panic!("the file is right") };
         stream.apply(&mut streamed, &mut diagnostics).expect("memory can be read");
     });
@@ -58,7 +58,7 @@ fn a_mistake_in_the_last_entry_is_found_before_anything_is_applied() {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let file = map.add("routes.json", &*wrong);
         let input = Cursor::new(wrong.as_bytes());
-        let checked = check_stream(input, file, &compiled.ir, MAX_PORT, &mut diagnostics);
+        let checked = check_stream(Box::new(input), file, &compiled.ir, MAX_PORT, &mut diagnostics);
         assert!(matches!(checked, Ok(StreamCheck::Mistakes)));
         assert_eq!(diagnostics.error_count(), 1);
         // The last entry begins four lines before the end, and its action is in the second of its lines.

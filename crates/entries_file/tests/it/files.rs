@@ -149,7 +149,7 @@ fn check_stream(name: &str, text: &str) -> Option<(String, bool)> {
     let mut map = SourceMap::new();
     let file = map.add(name, text);
     let mut diagnostics = Diagnostics::new();
-    let checked = entries_file::check_stream(Cursor::new(text), file, &program(), MAX_PORT, &mut diagnostics);
+    let checked = entries_file::check_stream(Box::new(Cursor::new(text)), file, &program(), MAX_PORT, &mut diagnostics);
     let is_right = match checked.expect("memory can be read") {
         StreamCheck::Unusual => {
             assert!(diagnostics.is_empty(), "nothing is reported twice");
@@ -221,7 +221,7 @@ fn positions_count_from_behind_a_byte_order_mark() {
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
     let file = map.add("e.json", text);
     let input = Cursor::new(format!("\u{feff}{text}"));
-    let checked = entries_file::check_stream(input, file, &program(), MAX_PORT, &mut diagnostics);
+    let checked = entries_file::check_stream(Box::new(input), file, &program(), MAX_PORT, &mut diagnostics);
     assert!(matches!(checked, Ok(StreamCheck::Mistakes)));
     let findings: Vec<&str> = diagnostics.iter().map(|finding| map.text(finding.primary.span)).collect();
     assert_eq!(findings, ["\"nothing\""]);
