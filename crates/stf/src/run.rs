@@ -70,24 +70,7 @@ impl Test {
     /// # Panics
     /// If `program` is not the one that the test was bound to.
     pub fn run(&self, program: &Arc<Program>, options: &RunOptions) -> Result<Report, LoadError> {
-        let ports = self.connected.iter().copied().map(PortId).collect();
-        let config = Config { ports, seed: options.seed, min_frame: 0, ..Config::default() };
-        let mut run = TestRun {
-            switch: Switch::new(program.clone(), config)?,
-            program,
-            path: options.path,
-            now: Time::from_ns(AFTER_WRITE_NS),
-            wrote: false,
-            report: Report::default(),
-            expected: Vec::new(),
-            nodes: Vec::new(),
-            groups: Vec::new(),
-            lags: BTreeMap::new(),
-            digests: VecDeque::new(),
-            idle: Vec::new(),
-            sent_bytes: 0,
-            inserted: Vec::new(),
-        };
+        let mut run = TestRun::new(self, program, options)?;
         for (at, op) in &self.ops {
             if let Err(refusal) = run.op(*at, op) {
                 run.report.failures.push(Failure::Refused { at: *at, refusal });
@@ -99,6 +82,28 @@ impl Test {
         let TestRun { mut report, expected, .. } = run;
         compare(&mut report, expected, |port| self.strict || self.ports.contains(&port));
         Ok(report)
+    }
+
+    /// Returns a switch in the state that the script gives it, and the script's packets with their ports, none of which
+    /// has been sent. Commands that remove entries are left out. For measurements.
+    ///
+    /// # Errors
+    /// If the program is not a v1model program.
+    ///
+    /// # Panics
+    /// If `program` is not the one that the test was bound to.
+    pub fn prepare(&self, program: &Arc<Program>) -> Result<(Switch, Vec<(u32, Vec<u8>)>), LoadError> {
+        let mut run = TestRun::new(self, program, &RunOptions::default())?;
+        let mut packets = Vec::new();
+        for (at, op) in &self.ops {
+            match op {
+                Op::Packet { port, data } => packets.push((*port, data.clone())),
+                Op::Remove(_) | Op::RemoveAll => {}
+                // A command that the switch refuses changes nothing; a run reports it.
+                op => drop(run.op(*at, op)),
+            }
+        }
+        Ok((run.switch, packets))
     }
 }
 
@@ -133,7 +138,28 @@ fn refused(result: Result<(), EntryError>) -> OpResult {
     Ok(result?)
 }
 
-impl TestRun<'_> {
+impl<'a> TestRun<'a> {
+    fn new(test: &Test, program: &'a Arc<Program>, options: &RunOptions) -> Result<TestRun<'a>, LoadError> {
+        let ports = test.connected.iter().copied().map(PortId).collect();
+        let config = Config { ports, seed: options.seed, min_frame: 0, ..Config::default() };
+        Ok(TestRun {
+            switch: Switch::new(program.clone(), config)?,
+            program,
+            path: options.path,
+            now: Time::from_ns(AFTER_WRITE_NS),
+            wrote: false,
+            report: Report::default(),
+            expected: Vec::new(),
+            nodes: Vec::new(),
+            groups: Vec::new(),
+            lags: BTreeMap::new(),
+            digests: VecDeque::new(),
+            idle: Vec::new(),
+            sent_bytes: 0,
+            inserted: Vec::new(),
+        })
+    }
+
     fn op(&mut self, at: Span, op: &Op) -> OpResult {
         match op {
             Op::Packet { .. } if self.sent_bytes > MAX_SENT_BYTES => {

@@ -29,6 +29,11 @@ impl InPlace {
     pub fn new(machine: &Machine) -> InPlace {
         InPlace { packet: machine.compiled.packet(Vec::new()), originals: Vec::new(), made: Vec::new() }
     }
+
+    /// Returns the state of the packet that runs, for code that runs without the switch.
+    pub fn packet(&mut self) -> &mut jit::Packet {
+        &mut self.packet
+    }
 }
 
 /// The result of a packet.

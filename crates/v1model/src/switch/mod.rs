@@ -21,6 +21,7 @@
 //! `simple_switch` loses the ingress port of resubmitted and recirculated packets. This switch keeps it, as the
 //! documentation of `simple_switch` says of resubmission.
 
+mod bare;
 mod config;
 mod egress;
 mod idle;

@@ -1,0 +1,25 @@
+// A learning switch: the source address of every frame goes to the controller as a digest.
+#include "common.p4"
+struct headers_t { ethernet_h ethernet; }
+control Nothing(inout headers_t hdr, inout metadata_t meta) { apply {} }
+EMITS(Emit, headers_t)
+
+struct learned_t { bit<48> station; bit<9> port; }
+
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    state start {
+        packet.extract(hdr.ethernet);
+        transition accept;
+    }
+}
+
+control MainIngress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) {
+    apply {
+        digest<learned_t>(1, { hdr.ethernet.src, standard.ingress_port });
+        standard.egress_spec = 2;
+    }
+}
+
+control MainEgress(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard) { apply {} }
+
+V1Switch(P(), Nothing(), MainIngress(), MainEgress(), Nothing(), Emit()) main;
