@@ -348,6 +348,12 @@ impl FinishedPacket<'_> {
         self.row.length as usize
     }
 
+    /// Returns the offset in the buffer at which the incoming packet began.
+    #[inline(always)]
+    pub fn input_start(&self) -> usize {
+        (self.row.packet - self.row.buffer) as usize
+    }
+
     /// Returns the size of the packet's buffer in bytes.
     #[inline(always)]
     pub fn room(&self) -> usize {

@@ -115,6 +115,9 @@ impl std::fmt::Display for DropSite {
     }
 }
 
+/// Number of sites that are found without a search.
+const RECENT: usize = 32;
+
 /// Drop counters by reason and place, in a [`Registry`]: `drop.ingress.program` counts all drops of a reason,
 /// `drop.ingress.program.at.router.p4:88:9` those at one place.
 ///
@@ -124,6 +127,8 @@ pub struct Drops {
     reasons: Vec<Stat>,
     /// The sites at which this worker has dropped packets.
     sites: BTreeMap<(DropReason, u32), Stat>,
+    /// Some of them, each at the place that its number selects.
+    recent: [Option<(DropReason, u32, Stat)>; RECENT],
     /// The sites of all workers.
     all: Arc<Mutex<BTreeMap<(DropReason, u32), Stat>>>,
     places: Arc<HashMap<u32, (SourcePosition, String)>>,
@@ -134,7 +139,13 @@ impl Drops {
     /// bodies that contain them.
     pub fn new(registry: &mut Registry, places: HashMap<u32, (SourcePosition, String)>) -> Drops {
         let reasons = DropReason::ALL.iter().map(|reason| registry.register(format!("drop.{}", reason.name())));
-        Drops { reasons: reasons.collect(), sites: BTreeMap::new(), all: Arc::default(), places: Arc::new(places) }
+        Drops {
+            reasons: reasons.collect(),
+            sites: BTreeMap::new(),
+            recent: [None; RECENT],
+            all: Arc::default(),
+            places: Arc::new(places),
+        }
     }
 
     /// Counts a packet. `site` is the number of a place in the program, 0 for none.
@@ -145,8 +156,23 @@ impl Drops {
     /// Counts packets that were dropped for the same reason at the same place.
     pub fn count_many(&mut self, registry: &mut Registry, reason: DropReason, site: u32, packets: u64) {
         registry.add(self.reasons[reason as usize], packets);
+        let at = (site as usize ^ reason as usize) % RECENT;
+        let stat = match self.recent[at] {
+            Some(recent) if (recent.0, recent.1) == (reason, site) => recent.2,
+            _ => {
+                let stat = self.stat(registry, reason, site);
+                self.recent[at] = Some((reason, site, stat));
+                stat
+            }
+        };
+        registry.add(stat, packets);
+    }
+
+    /// Returns the counter of a site, which is registered with its first drop.
+    #[cold]
+    fn stat(&mut self, registry: &mut Registry, reason: DropReason, site: u32) -> Stat {
         if let Some(stat) = self.sites.get(&(reason, site)) {
-            return registry.add(*stat, packets);
+            return *stat;
         }
         // Programs can write numbers that denote no place. These count as none, so that the map stays bounded.
         let site = if self.places.contains_key(&site) { site } else { 0 };
@@ -157,7 +183,7 @@ impl Drops {
         let stat = registry.register(name);
         self.sites.insert((reason, site), stat);
         self.all.lock().unwrap_or_else(PoisonError::into_inner).insert((reason, site), stat);
-        registry.add(stat, packets);
+        stat
     }
 
     /// Counts the drops of another registry, without their places: these are those of another program.

@@ -66,17 +66,20 @@ impl Ports {
         Ok(())
     }
 
+    #[inline]
     fn find(&self, id: PortId) -> Option<&Port> {
         let at = *self.index.get(id.0 as usize)?;
         self.ports.get((at as usize).checked_sub(1)?)
     }
 
     /// Whether the switch has this port.
+    #[inline]
     pub fn contains(&self, id: PortId) -> bool {
         self.find(id).is_some()
     }
 
     /// Whether the switch has this port and it is up.
+    #[inline]
     pub fn is_up(&self, id: PortId) -> bool {
         self.find(id).is_some_and(|port| port.up)
     }
@@ -111,6 +114,19 @@ impl Ports {
         if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
             registry.add(*packets, 1);
             registry.add(*total, bytes as u64);
+        }
+    }
+
+    /// Counts packets that passed an open queue of a port at once, and those of them that were transmitted, with their
+    /// total length. Ports that do not exist are ignored.
+    #[inline]
+    pub fn count_passed(&self, registry: &mut Registry, (id, priority): (PortId, usize), queued: u64, sent: [u64; 2]) {
+        if let Some(port) = self.find(id)
+            && let Some(queue) = port.queues.get(priority)
+        {
+            registry.add(queue.packets, queued);
+            registry.add(port.tx.0, sent[0]);
+            registry.add(port.tx.1, sent[1]);
         }
     }
 

@@ -93,11 +93,13 @@ impl Registry {
     }
 
     /// Returns this worker's part of a counter.
+    #[inline]
     fn own(&self, stat: Stat) -> &AtomicU64 {
         &self.values[stat.0 as usize]
     }
 
     /// Adds to a counter. It saturates at its maximum.
+    #[inline]
     pub fn add(&mut self, stat: Stat, amount: u64) {
         let own = self.own(stat);
         own.store(own.load(Relaxed).saturating_add(amount), Relaxed);
@@ -110,6 +112,7 @@ impl Registry {
     }
 
     /// Sets a gauge, such as a queue depth; with several workers, this worker's part of it.
+    #[inline]
     pub fn set(&mut self, stat: Stat, value: u64) {
         self.own(stat).store(value, Relaxed);
     }

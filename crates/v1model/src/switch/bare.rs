@@ -18,7 +18,7 @@ impl Switch {
         let standard = self.layout.standard;
         let (at, mut left) = (Now { ns: now.as_ns() }, 0);
         for frames in frames.chunks_mut(jit::BATCH) {
-            let mut batch = machine.compiled.batch(unit::WHOLE, lent.packet());
+            let mut batch = machine.compiled.batch(unit::WHOLE, &mut lent.packet);
             batch.set_slot_to(standard.ingress_port, u64::from(port.0));
             if let Some(slot) = standard.ingress_global_timestamp {
                 batch.set_slot_to(slot, now.as_us());

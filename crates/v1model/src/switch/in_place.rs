@@ -1,4 +1,5 @@
-//! Implements the fast path: packets are processed in place, without a copy, an allocation or a queue.
+//! Implements the fast path: packets are processed in place, without a copy, an allocation or a queue. Packets that run
+//! in batches are in [`super::together`]; here are those that run alone, or need more work.
 //!
 //! A packet that is parsed, gets one egress port whose queues delay nothing, passes egress and is deparsed never
 //! leaves the driver's memory. In all other cases (an action is requested, the packet is multicast, must wait, or
@@ -13,31 +14,30 @@ use super::Switch;
 use super::ingress::judge;
 use super::packet::{Instance, Leaving, Packet};
 use super::paths::{Path, PathReason};
-use super::state::{Machine, Slots, State, result, unit};
+use super::state::{Machine, Slots, State, unit};
+use super::tally::BatchTally;
+use super::together::FrameGroup;
 
 /// Scratch state that is reused for each packet.
 #[derive(Debug)]
 pub(super) struct InPlace {
-    packet: jit::Packet,
-    /// The packets as received, one after the other, for programs that may request them.
-    originals: Vec<u8>,
+    pub packet: jit::Packet,
+    /// The packets as received, one after the other, for programs that may request them, and the end of each.
+    pub originals: Vec<u8>,
+    pub ends: Vec<usize>,
     /// Frames that left on the slow path.
-    made: Vec<Frame>,
+    pub made: Vec<Frame>,
 }
 
 impl InPlace {
     pub fn new(machine: &Machine) -> InPlace {
-        InPlace { packet: machine.compiled.packet(Vec::new()), originals: Vec::new(), made: Vec::new() }
-    }
-
-    /// Returns the state of the packet that runs, for code that runs without the switch.
-    pub fn packet(&mut self) -> &mut jit::Packet {
-        &mut self.packet
+        let packet = machine.compiled.packet(Vec::new());
+        InPlace { packet, originals: Vec::new(), ends: Vec::new(), made: Vec::new() }
     }
 }
 
 /// The result of a packet.
-enum PacketResult {
+pub(super) enum PacketResult {
     /// It leaves in place by this port; its frame starts at this offset.
     Leaves(PortId, usize),
     /// It was dropped, or sent to the control plane.
@@ -48,46 +48,13 @@ enum PacketResult {
 
 /// A received packet.
 #[derive(Clone, Copy)]
-struct ReceivedPacket<'a> {
-    at: Time,
-    by: PortId,
+pub(super) struct ReceivedPacket<'a> {
+    pub at: Time,
+    pub by: PortId,
     /// The packet as received, for programs that may request it.
-    original: &'a [u8],
+    pub original: &'a [u8],
     /// The step at which egress begins, if one unit can run everything.
-    whole: Option<usize>,
-}
-
-/// Counts of one batch received in place.
-#[derive(Default)]
-struct BatchCounts {
-    frames: u64,
-    bytes: u64,
-}
-
-/// Frames that run together.
-struct FrameGroup<'l> {
-    /// Index of the first frame in the batch.
-    first: usize,
-    /// The step at which egress begins.
-    whole: usize,
-    came: ReceivedPacket<'l>,
-    tally: &'l mut BatchCounts,
-    output: &'l mut Vec<Egress>,
-}
-
-impl FrameGroup<'_> {
-    /// Records the result of a frame. Its new start and one more are appended to `begins`.
-    #[inline]
-    fn note(&mut self, number: usize, fate: PacketResult, made: &mut Vec<Frame>, begins: &mut [usize; jit::BATCH]) {
-        match fate {
-            PacketResult::Leaves(port, at) => {
-                begins[number] = at + 1;
-                self.output.push(Egress::InPlace { index: self.first + number, port });
-            }
-            PacketResult::Gone => {}
-            PacketResult::Elsewhere(_) => self.output.extend(made.drain(..).map(Egress::Owned)),
-        }
-    }
+    pub whole: Option<usize>,
 }
 
 impl Switch {
@@ -105,7 +72,7 @@ impl Switch {
         let whole = machine.egress_begins.ok().filter(|_| self.queues.are_all_open());
         let alone = self.why_alone(&machine);
         let lengths = self.config.min_frame..=self.config.max_frame;
-        let mut tally = BatchCounts::default();
+        let mut tally = BatchTally::default();
         let mut number = 0;
         while number < batch.len() {
             if let (true, Some(whole)) = (direct, whole) {
@@ -118,8 +85,8 @@ impl Switch {
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
                 if count > 0 {
                     let came = ReceivedPacket { at: now, by: port, original: &[], whole: Some(whole) };
-                    let mut lane = FrameGroup { first: number, whole, came, tally: &mut tally, output };
-                    self.run_together(&machine, &mut frames[..count], &mut lent, &mut lane);
+                    let mut group = FrameGroup { first: number, whole, came, tally: &mut tally, output };
+                    self.run_together(&machine, &mut frames[..count], &mut lent, &mut group);
                     number += count;
                     continue;
                 }
@@ -136,13 +103,13 @@ impl Switch {
                 number += 1;
                 continue;
             }
-            tally.frames += 1;
-            tally.bytes += length as u64;
+            tally.received[0] += 1;
+            tally.received[1] += length as u64;
             lent.originals.clear();
             if machine.keeps_original {
                 lent.originals.extend_from_slice(&room[start..]);
             }
-            let InPlace { packet, originals, made } = &mut lent;
+            let InPlace { packet, originals, made, .. } = &mut *lent;
             let came = ReceivedPacket { at: now, by: port, original: originals, whole };
             let work = |lent: &mut InPlacePacket<'_>| self.pass(lent, came, made);
             let result = machine.compiled.in_place(packet, room, start, work);
@@ -157,93 +124,8 @@ impl Switch {
             }
             number += 1;
         }
-        self.ports.count_many_rx(&mut self.registry, port, tally.frames, tally.bytes);
+        self.count_batch(&tally, port);
         self.in_place = Some(lent);
-    }
-
-    /// Runs up to 32 frames together, so that their lookups share the memory latency.
-    fn run_together<L: FrameMut>(
-        &mut self,
-        machine: &Machine,
-        frames: &mut [L],
-        lent: &mut InPlace,
-        lane: &mut FrameGroup<'_>,
-    ) {
-        let InPlace { packet, originals, made } = lent;
-        originals.clear();
-        let mut ends = [0; jit::BATCH];
-        let (standard, came) = (self.layout.standard, lane.came);
-        let now = Now { ns: came.at.as_ns() };
-        let mut begins = [0; jit::BATCH];
-        let mut batch = machine.compiled.batch(unit::WHOLE, packet);
-        batch.set_slot_to(standard.ingress_port, u64::from(came.by.0));
-        if let Some(slot) = standard.ingress_global_timestamp {
-            batch.set_slot_to(slot, came.at.as_us());
-        }
-        lane.tally.frames += frames.len() as u64;
-        batch.extend(frames.iter_mut().zip(&mut ends).map(|(frame, end)| {
-            let (room, start) = frame.headroom();
-            lane.tally.bytes += (room.len() - start) as u64;
-            if machine.keeps_original {
-                originals.extend_from_slice(&room[start..]);
-            }
-            *end = originals.len();
-            (room, start)
-        }));
-        let mut next = 0;
-        while next < batch.len() {
-            let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
-            next = done.end + usize::from(stopped);
-            self.paths.add(Path::Batched, None, done.len() as u64);
-            for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
-                let copy =
-                    || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
-                let fate = self.ended(ended, copy, lane, made);
-                lane.note(number, fate, made, &mut begins);
-            }
-            if stopped {
-                let outcome = batch.finished(done.end).outcome();
-                let lent = batch.stopped();
-                self.count_parser_error(lent.parser_error());
-                let begin = done.end.checked_sub(1).map_or(0, |before| ends[before]);
-                let came = ReceivedPacket { original: &originals[begin..ends[done.end]], ..came };
-                let fate = self.after_whole(&lent, outcome, lane.whole, came, made);
-                drop(lent);
-                self.count_path(&fate, PathReason::Stopped);
-                lane.note(done.end, fate, made, &mut begins);
-            }
-        }
-        drop(batch);
-        for (frame, begin) in frames.iter_mut().zip(begins) {
-            if begin > 0 {
-                frame.set_start(begin - 1);
-            }
-        }
-    }
-
-    /// Returns the result of a packet that ran with others.
-    fn ended(
-        &mut self,
-        ended: jit::FinishedPacket<'_>,
-        copy: impl FnOnce() -> Vec<u8>,
-        lane: &FrameGroup<'_>,
-        made: &mut Vec<Frame>,
-    ) -> PacketResult {
-        let standard = self.layout.standard;
-        self.count_parser_error(ended.parser_error());
-        let dropped = if let UnitOutcome::Stopped(step) = ended.outcome() { Some(step) } else { None };
-        let site = standard.drop_site.map_or(0, |_| ended.result(result::DROP_SITE) as u32);
-        if dropped.is_some_and(|step| step < lane.whole) {
-            return self.drop_for(site, DropReason::IngressProgram);
-        }
-        let port = PortId(ended.result(result::EGRESS_PORT) as u32);
-        let priority = standard.priority.map_or(0, |_| ended.result(result::PRIORITY) as usize).min(PRIORITIES - 1);
-        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
-        if dropped.is_some() {
-            return self.drop_for(site, DropReason::EgressProgram);
-        }
-        let leaving = Leaving { port, at: lane.came.at, depth: 0 };
-        self.leave(ended.output_start(), ended.room(), copy, leaving, made)
     }
 
     /// Returns the reason for which packets run alone where they do not run in batches.
@@ -255,7 +137,7 @@ impl Switch {
     }
 
     /// Counts a packet that did not complete in a batch; `alone` is the reason if it was not copied.
-    fn count_path(&mut self, result: &PacketResult, alone: PathReason) {
+    pub(super) fn count_path(&mut self, result: &PacketResult, alone: PathReason) {
         match *result {
             PacketResult::Elsewhere(reason) => self.paths.add(Path::Copied, Some(reason), 1),
             PacketResult::Leaves(..) | PacketResult::Gone => self.paths.add(Path::Single, Some(alone), 1),
@@ -287,7 +169,7 @@ impl Switch {
     }
 
     /// Returns the result of a packet that ran in the unit for the whole pipeline.
-    fn after_whole(
+    pub(super) fn after_whole(
         &mut self,
         lent: &InPlacePacket<'_>,
         outcome: UnitOutcome,
@@ -398,7 +280,7 @@ impl Switch {
     }
 
     /// Sends a deparsed packet that starts at `start` in its buffer of `room` bytes, or copies it if it must be.
-    fn leave(
+    pub(super) fn leave(
         &mut self,
         start: Option<usize>,
         room: usize,

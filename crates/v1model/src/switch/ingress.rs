@@ -155,8 +155,14 @@ impl Switch {
         }
     }
 
+    /// Whether a number is that of an error of the program.
+    #[inline]
+    pub(super) fn is_parser_error(&self, error: u32) -> bool {
+        error != self.layout.no_error && (error as usize) < self.program.errors.len()
+    }
+
     pub(super) fn count_parser_error(&mut self, error: u32) {
-        if error != self.layout.no_error && (error as usize) < self.program.errors.len() {
+        if self.is_parser_error(error) {
             self.registry.add(self.stats.parser_errors, 1);
         }
     }

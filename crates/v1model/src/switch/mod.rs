@@ -34,6 +34,8 @@ mod packet_switch;
 mod paths;
 mod state;
 mod stats;
+mod tally;
+mod together;
 mod trace;
 mod values;
 mod workers;
@@ -72,7 +74,7 @@ pub struct Switch {
     /// The reason why there is none although the interpreter was not requested.
     unfit: Option<Arc<str>>,
     /// The state of packets that are processed in place.
-    in_place: Option<in_place::InPlace>,
+    in_place: Option<Box<in_place::InPlace>>,
     groups: Arc<MulticastGroups>,
     mirrors: Arc<MirrorSessions>,
     queues: EgressQueues<Box<Packet>>,
@@ -134,7 +136,7 @@ impl Switch {
         Ok(Switch {
             idle: Idle::new(&program),
             objects,
-            in_place: machine.as_deref().map(in_place::InPlace::new),
+            in_place: machine.as_deref().map(in_place::InPlace::new).map(Box::new),
             machine,
             unfit,
             layout,

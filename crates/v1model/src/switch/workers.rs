@@ -69,7 +69,7 @@ impl Switch {
             objects: self.objects.worker(),
             machine: self.machine.clone(),
             unfit: self.unfit.clone(),
-            in_place: self.machine.as_deref().map(InPlace::new),
+            in_place: self.machine.as_deref().map(InPlace::new).map(Box::new),
             groups: Arc::clone(&self.groups),
             mirrors: Arc::clone(&self.mirrors),
             queues: EgressQueues::default(),
