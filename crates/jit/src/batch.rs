@@ -9,8 +9,8 @@ use crate::calls::Host;
 use crate::in_place::InPlacePacket;
 use crate::layout::word;
 use crate::native::{BatchLoop, NativeProgram, UnitOutcome, outcome};
-use crate::packet::{Packet, out};
-use crate::scout::{self, BATCH, ERROR, PrefetchState, Row, Rows, SPECIAL, STEP};
+use crate::packet::{DeferredRequest, Packet, out};
+use crate::scout::{self, BATCH, ERROR, PrefetchState, RESULTS, Row, Rows, SPECIAL, STEP};
 
 /// Packets that a fresh unit processes one after the other.
 ///
@@ -54,6 +54,7 @@ impl NativeProgram {
         let code = self.batches(unit).expect("a fresh unit with results runs on batches");
         packet.reset_inputs(Vec::new(), 0);
         packet.given.clear();
+        packet.deferred.clear();
         let (mut rows, mut prefetch) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.prefetch));
         rows.resize(BATCH, Row::default());
         prefetch.resize(code.prefetch.words, 0);
@@ -194,6 +195,18 @@ impl<'a> Batch<'a> {
         Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
     }
 
+    /// Takes the digests and truncations that packets requested since the last call, in the order of the packets. Those
+    /// of a packet at which the batch stopped are among them.
+    pub fn take_deferred(&mut self) -> Vec<DeferredRequest> {
+        std::mem::take(&mut self.packet.deferred)
+    }
+
+    /// Takes back the memory of requests that were taken.
+    pub fn reuse_deferred(&mut self, mut requests: Vec<DeferredRequest>) {
+        requests.clear();
+        self.packet.deferred = requests;
+    }
+
     /// Runs the key-prefetch pass and the bulk lookups for the packets that have not run yet.
     fn look_ahead(&mut self, objects: &mut Objects, now: Now) {
         let BatchLoop { scout, follow, prefetch, .. } = self.code;
@@ -230,7 +243,10 @@ impl<'a> Batch<'a> {
         let mut host = unsafe { Host::new(self.compiled.template(), packet, objects, now.ns) };
         let frame = self.packet.frame.as_mut_ptr();
         // SAFETY: frames begin with control words.
-        unsafe { frame.add(word::HOST).write(&raw mut host as u64) };
+        unsafe {
+            frame.add(word::HOST).write(&raw mut host as u64);
+            frame.add(word::NOW_US).write(now.ns / 1000);
+        }
         work(frame, self.rows.as_mut_ptr(), self.prefetch.as_mut_ptr())
     }
 
@@ -280,6 +296,7 @@ impl<'a> Batch<'a> {
     pub fn stopped(&mut self) -> InPlacePacket<'_> {
         assert!(self.stopped, "the batch stopped at a packet");
         let row = &self.rows[self.done - 1];
+        self.packet.frame[word::RESULTS..word::RESULTS + RESULTS].copy_from_slice(&row.results);
         let start = (row.packet - row.buffer) as usize;
         InPlacePacket {
             compiled: self.compiled,

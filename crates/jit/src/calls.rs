@@ -12,7 +12,7 @@ use ir::{
 };
 
 use crate::layout::{FrameLayout, word};
-use crate::packet::{Packet, PacketTemplate, out};
+use crate::packet::{DeferredRequest, Packet, PacketTemplate, out};
 
 /// The context that a run lends to the runtime functions.
 pub(crate) struct Host<'a> {
@@ -21,6 +21,7 @@ pub(crate) struct Host<'a> {
     pub objects: &'a mut Objects,
     /// The packet's request list, which is read by others between runs.
     pub requests: *mut Vec<(Requested, LocId)>,
+    pub deferred: *mut Vec<DeferredRequest>,
     pub colours: *mut Vec<Colour>,
     pub emitted: *mut BitString,
     pub replaced: *mut Vec<u8>,
@@ -49,6 +50,7 @@ impl<'a> Host<'a> {
                 layout: &template.layout,
                 objects,
                 requests: &raw mut (*packet).requests,
+                deferred: &raw mut (*packet).deferred,
                 colours: &raw mut (*packet).colours,
                 emitted: &raw mut (*packet).emitted,
                 replaced: &raw mut (*packet).replaced,
@@ -58,6 +60,16 @@ impl<'a> Host<'a> {
             }
         }
     }
+}
+
+/// The last argument of functions that make requests: the source location in the lowest 32 bits and, for requests that
+/// do not stop a batch, the step, the packet's index in the batch, and a flag.
+pub(crate) mod deferred {
+    /// Bit positions of the step and of the packet's index, which has 6 bits.
+    pub const STEP: u32 = 32;
+    pub const PACKET: u32 = 48;
+    pub const MOST: u8 = 0x3f;
+    pub const FLAG: u64 = 1 << 63;
 }
 
 /// Leaves an atomic section that the run did not end, so that no other worker waits for it.
@@ -490,8 +502,15 @@ mod functions {
     /// As [`host`].
     unsafe fn push_request(frame: *mut u64, request: Requested, loc: u64) {
         let host = unsafe { host(frame) };
+        let place = LocId::from_u32(loc as u32);
+        if loc & deferred::FLAG != 0 {
+            let (packet, step) = ((loc >> deferred::PACKET) as u8 & deferred::MOST, (loc >> deferred::STEP) as u16);
+            let (packet, step) = (usize::from(packet), usize::from(step));
+            unsafe { &mut *host.deferred }.push(DeferredRequest { packet, step, request, loc: place });
+            return;
+        }
         let requests = unsafe { &mut *host.requests };
-        requests.push((request, LocId::from_u32(loc as u32)));
+        requests.push((request, place));
         unsafe { frame.add(word::REQUESTS).write(requests.len() as u64) };
     }
 }

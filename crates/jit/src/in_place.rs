@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use engine::{BitString, Now, Objects, Requested};
-use ir::{LocId, SlotId};
+use engine::{Now, Objects, Requested};
+use ir::{FieldListItem, LocId, SlotId};
 
 use crate::layout::word;
 use crate::native::{NativeProgram, UnitOutcome};
-use crate::packet::{Packet, out};
+use crate::packet::{Packet, PacketTemplate, out};
 
 /// A packet that lies in the caller's buffer for the duration of a few runs.
 #[derive(Debug)]
@@ -112,6 +112,17 @@ impl InPlacePacket<'_> {
         self.packet.parser_error()
     }
 
+    /// Returns a result that a step of the last unit kept, by its index.
+    ///
+    /// # Panics
+    /// Panics if the index is [`RESULTS`](crate::RESULTS) or more.
+    #[inline]
+    pub fn result(&self, index: usize) -> u64 {
+        let results: &[u64; crate::RESULTS] =
+            self.packet.frame[word::RESULTS..].first_chunk().expect("frames begin with control words");
+        results[index]
+    }
+
     /// Returns the total size in bytes of all valid headers that are not local.
     #[inline]
     pub fn header_bytes(&self) -> usize {
@@ -135,6 +146,64 @@ impl InPlacePacket<'_> {
         self.packet.take_requests()
     }
 
+    /// Takes back the memory of requests that were taken.
+    pub fn reuse_requests(&mut self, requests: Vec<(Requested, LocId)>) {
+        self.packet.reuse_requests(requests);
+    }
+
+    /// Takes the values of a field list for another packet of the same program.
+    pub fn keep_for(&self, other: &mut Packet, items: &[FieldListItem]) {
+        let length = if self.primed { self.len } else { 0 };
+        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
+        let buffer = unsafe { std::slice::from_raw_parts(self.base, length) };
+        other.keep_from(self.packet, buffer, items);
+    }
+
+    /// Prepares another pass of the packet: it now begins `start` bytes into the buffer and ends with it. All state is
+    /// lost except the slots of the field list `kept`.
+    ///
+    /// # Panics
+    /// Panics if `start` is beyond the buffer, or `kept` has headers.
+    pub fn restart(&mut self, start: usize, kept: &[FieldListItem]) {
+        let length = self.len.checked_sub(start).expect("the packet begins within its buffer");
+        let packet = &mut *self.packet;
+        let words = |template: &PacketTemplate, item: &FieldListItem| match item {
+            FieldListItem::Slot(slot) => {
+                let layout = template.layout.slots[slot.as_u32() as usize];
+                layout.word as usize..(layout.word + layout.width.div_ceil(64)) as usize
+            }
+            FieldListItem::Header(_) => panic!("a packet keeps no headers in place"),
+        };
+        packet.kept.clear();
+        for item in kept {
+            packet.kept.extend_from_slice(&packet.frame[words(&packet.template, item)]);
+        }
+        packet.reset_inputs(Vec::new(), 0);
+        let mut next = 0;
+        for item in kept {
+            let words = words(&packet.template, item);
+            let count = words.len();
+            packet.frame[words].copy_from_slice(&packet.kept[next..next + count]);
+            next += count;
+        }
+        packet.frame[word::PACKET] = self.base as u64 + start as u64;
+        packet.frame[word::LENGTH] = length as u64;
+        (self.start, self.primed) = (start, false);
+    }
+
+    /// Replaces the bytes of the packet by those with which it came, and prepares another pass of them.
+    ///
+    /// # Panics
+    /// Panics if the packet came with another length, or `kept` has headers.
+    pub fn restart_as_it_came(&mut self, original: &[u8], kept: &[FieldListItem]) {
+        assert_eq!(original.len(), self.length(), "a packet keeps its length until it is assembled");
+        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, the packet lies in it from
+        // `start` on, and no code runs on it now.
+        let packet = unsafe { std::slice::from_raw_parts_mut(self.base.add(self.start), original.len()) };
+        packet.copy_from_slice(original);
+        self.restart(self.start, kept);
+    }
+
     /// Returns the offset in the buffer at which the outgoing packet begins; `None` if it is not in the buffer.
     #[inline]
     pub fn output_start(&self) -> Option<usize> {
@@ -151,46 +220,60 @@ impl InPlacePacket<'_> {
 
     /// Creates an owned packet with all state and a copy of the bytes, for later processing.
     pub fn detach(&self) -> Packet {
-        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
-        let buffer = unsafe { std::slice::from_raw_parts(self.base, self.len) };
-        let from = (self.base as u64, self.len as u64);
-        let mut copy = self.packet.duplicate(buffer.to_vec(), self.start, from);
-        copy.primed = self.primed;
+        let mut copy = Packet::new(self.packet.template(), Vec::new());
+        self.detach_into(&mut copy);
         copy
+    }
+
+    /// Copies all state and the bytes into a packet of the same program, whose previous contents are lost.
+    ///
+    /// # Panics
+    /// Panics if `copy` belongs to another program.
+    pub fn detach_into(&self, copy: &mut Packet) {
+        // Bytes in front of the packet belong to it only after it was assembled there.
+        let first = if self.packet.is_assembled() { 0 } else { self.start };
+        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
+        let buffer = unsafe { std::slice::from_raw_parts(self.base.add(first), self.len - first) };
+        let from = (buffer.as_ptr() as u64, buffer.len() as u64);
+        self.packet.copy_into(copy, buffer, self.start - first, from);
+        copy.primed = self.primed;
     }
 }
 
 impl Packet {
-    /// Copies the packet with all state, its headers in its own data and frame. `data` holds the bytes that lay at the
-    /// address `old_data` with length `old_len`.
-    pub(crate) fn duplicate(&self, data: Vec<u8>, start: usize, (old_data, old_len): (u64, u64)) -> Packet {
+    /// Whether the outgoing packet lies in the buffer of the incoming one.
+    fn is_assembled(&self) -> bool {
+        ![out::EMITTED, out::REPLACED].contains(&self.frame[word::OUT])
+    }
+
+    /// Copies all state into another packet of the same program, with the headers in its own data and frame. Its data
+    /// are those of `buffer`, in which the packet begins at `start`; they lay at the address `old_data` with length
+    /// `old_len`.
+    pub(crate) fn copy_into(&self, copy: &mut Packet, buffer: &[u8], start: usize, (old_data, old_len): (u64, u64)) {
         let template = self.template();
-        let mut copy = Packet {
-            template: template.clone(),
-            frame: self.frame.clone(),
-            data,
-            start,
-            requests: self.requests.clone(),
-            colours: self.colours.clone(),
-            emitted: self.emitted.clone(),
-            replaced: self.replaced.clone(),
-            covered: BitString::new(),
-            moved: Vec::new(),
-            rows: Vec::new(),
-            prefetch: Vec::new(),
-            prepared: None,
-            given: Vec::new(),
-            primed: self.primed,
-        };
+        assert!(std::sync::Arc::ptr_eq(template, copy.template()), "both packets are of one program");
+        copy.frame.copy_from_slice(&self.frame);
+        copy.data.clear();
+        copy.data.extend_from_slice(buffer);
+        copy.start = start;
+        copy.requests.clone_from(&self.requests);
+        copy.colours.clone_from(&self.colours);
+        if self.emitted.len_bits() > 0 || copy.emitted.len_bits() > 0 {
+            copy.emitted.clone_from(&self.emitted);
+        }
+        copy.replaced.clear();
+        if self.frame[word::OUT] == out::REPLACED {
+            copy.replaced.extend_from_slice(&self.replaced);
+        }
+        copy.primed = self.primed;
         let new_data = copy.data.as_mut_ptr() as u64;
         let (old_frame, new_frame) = (self.frame.as_ptr() as u64, copy.frame.as_ptr() as u64);
         let homes = old_frame..old_frame + self.frame.len() as u64 * 8;
         copy.frame[word::PACKET] = new_data + start as u64;
-        if ![out::EMITTED, out::REPLACED].contains(&self.frame[word::OUT]) {
+        if self.is_assembled() {
             copy.frame[word::OUT] = self.frame[word::OUT] - old_data + new_data;
         }
-        for header in template.program.headers.keys() {
-            let layout = template.layout.header(header);
+        for layout in &template.layout.headers {
             let at = layout.place as usize;
             let place = self.frame[at];
             copy.frame[at] = if homes.contains(&place) {
@@ -202,6 +285,5 @@ impl Packet {
                 new_frame + u64::from(layout.home)
             };
         }
-        copy
     }
 }

@@ -41,8 +41,12 @@ pub(crate) mod word {
     pub const BUFFER: usize = 10;
     /// Result of a cold call: see [`crate::emit`].
     pub const RESULT: usize = 11;
+    /// Time of the run in microseconds.
+    pub const NOW_US: usize = 12;
+    /// The first of the results that steps have kept.
+    pub const RESULTS: usize = 13;
     /// Number of control words.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = RESULTS + crate::RESULTS;
 }
 
 /// Maximum size of a frame in bytes.

@@ -55,7 +55,7 @@ mod walk;
 pub use batch::{Batch, FinishedPacket, Progress};
 pub use in_place::InPlacePacket;
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
-pub use packet::{Packet, Preserved};
+pub use packet::{DeferredRequest, Packet};
 pub use probe::{Probe, ProbedPart};
 pub use walk::{reads, writes};
 
@@ -100,7 +100,13 @@ pub enum Step {
     Copy(SlotId, SlotId),
     /// Sets a slot to a number, truncated to its width.
     Set(SlotId, u64),
-    /// Ends the unit if the packet has pending requests (clone, resubmit, digest and the like).
+    /// Writes the time of the run in microseconds to a slot, truncated to its width.
+    TimeTo(SlotId),
+    /// Makes the present value of a slot the unit's result with this index, instead of the value at the end of the
+    /// unit.
+    Keep(usize, SlotId),
+    /// Ends the unit if the packet has pending requests (clone, resubmit, digest and the like). In a batch, digests and
+    /// truncations are [deferred](Batch::take_deferred) and do not end it.
     StopIfRequested,
 }
 
@@ -113,8 +119,8 @@ pub struct Unit {
     pub fresh: bool,
     /// Units that can follow on the same packet, as indices into the plan.
     pub next: Vec<usize>,
-    /// Slots, at most [`RESULTS`], whose low 64 bits a batch keeps for each packet; `None` if the unit never runs on a
-    /// batch.
+    /// Slots, at most [`RESULTS`], whose low 64 bits at the end of the unit, or at a [`Step::Keep`], a batch keeps for
+    /// each packet; `None` if the unit never runs on a batch.
     pub results: Option<Vec<SlotId>>,
 }
 

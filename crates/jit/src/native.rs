@@ -329,6 +329,7 @@ impl NativeProgram {
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;
         frame[word::BUFFER] = base as u64;
+        frame[word::NOW_US] = now.ns / 1000;
         // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
         // the packet within the length in the frame, and to the objects that the host lends. Host, frame and data
         // outlive the call and are borrowed exclusively here, by the caller's promise.

@@ -31,6 +31,19 @@ pub(crate) struct PacketTemplate {
     pub preserved_headers: Vec<HeaderId>,
 }
 
+/// A digest or truncation that a packet of a batch requested. It does not stop the batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeferredRequest {
+    /// Index of the packet in the batch.
+    pub packet: usize,
+    /// The step of the unit that requested it.
+    pub step: usize,
+    /// The request.
+    pub request: Requested,
+    /// Its place in the source.
+    pub loc: LocId,
+}
+
 /// One packet in the pipeline of one compiled program.
 ///
 /// The bytes are modified in place, so the incoming packet is gone once code has run: a caller that still needs it
@@ -44,6 +57,8 @@ pub struct Packet {
     pub(crate) data: Vec<u8>,
     pub(crate) start: usize,
     pub(crate) requests: Vec<(Requested, LocId)>,
+    /// Requests of the packets of a batch that do not stop it.
+    pub(crate) deferred: Vec<DeferredRequest>,
     pub(crate) colours: Vec<Colour>,
     pub(crate) emitted: BitString,
     pub(crate) replaced: Vec<u8>,
@@ -56,6 +71,8 @@ pub struct Packet {
     pub(crate) prepared: Option<PrefetchState>,
     /// Values of the slots that the caller supplies.
     pub(crate) given: Vec<u64>,
+    /// Values of a field list while the packet is reset.
+    pub(crate) kept: Vec<u64>,
     /// Whether the whole frame belongs to this packet, so any unit may run: false between [`Packet::reset_inputs`]
     /// and the first fresh unit, and after the data was taken.
     pub(crate) primed: bool,
@@ -71,17 +88,6 @@ pub(crate) fn zero_words(words: &mut [u64]) {
     }
 }
 
-/// A value of a field list.
-#[derive(Clone, Debug)]
-enum PreservedValue {
-    Slot(SlotId, Vec<u64>),
-    Header(HeaderId, HeaderState),
-}
-
-/// Values that a field list carries from one pass of a packet to the next.
-#[derive(Clone, Debug, Default)]
-pub struct Preserved(Vec<PreservedValue>);
-
 impl Packet {
     /// Creates a packet in the state before the parser: every slot is 0, every header invalid.
     pub(crate) fn new(template: &Arc<PacketTemplate>, data: Vec<u8>) -> Packet {
@@ -91,6 +97,7 @@ impl Packet {
             data: Vec::new(),
             start: 0,
             requests: Vec::new(),
+            deferred: Vec::new(),
             colours: vec![Colour::Green; template.program.meters.len()],
             emitted: BitString::new(),
             replaced: Vec::new(),
@@ -100,6 +107,7 @@ impl Packet {
             prefetch: Vec::new(),
             prepared: None,
             given: Vec::new(),
+            kept: Vec::new(),
             primed: false,
         };
         packet.reset(data, 0);
@@ -274,19 +282,28 @@ impl Packet {
         self.template.layout.header(header).width.map_or(0, |at| self.frame[at as usize] as u32)
     }
 
+    /// Returns the bytes in which headers may lie.
+    fn buffer(&self) -> &[u8] {
+        if self.primed { &self.data } else { &[] }
+    }
+
     /// Returns the state of a header.
     pub fn header(&self, header: HeaderId) -> HeaderState {
+        self.header_in(header, self.buffer())
+    }
+
+    /// Returns the state of a header of a packet that lies in this buffer.
+    fn header_in(&self, header: HeaderId, buffer: &[u8]) -> HeaderState {
         let ty = self.template.layout.ty(&self.template.program, header);
         let varbit = self.varbit_bits(header);
         let bytes = (ty.fixed_bytes + varbit.div_ceil(8)) as usize;
-        let mut place = self.frame[self.template.layout.header(header).place as usize];
-        let data = self.data.as_ptr() as u64..=self.data.as_ptr() as u64 + self.data.len() as u64;
-        if !self.primed || !data.contains(&place) || !data.contains(&(place + bytes as u64)) {
-            place = self.home(header);
-        }
-        // SAFETY: the bytes are in `data` or in a home, which is large enough for the largest header of its type. Both
-        // outlive the borrow of `self`.
-        let memory = unsafe { std::slice::from_raw_parts(place as *const u8, bytes) };
+        let place = self.frame[self.template.layout.header(header).place as usize];
+        let offset = place.checked_sub(buffer.as_ptr() as u64).map(|offset| offset as usize);
+        let within = offset.and_then(|offset| buffer.get(offset..offset.checked_add(bytes)?));
+        // SAFETY: the bytes are in a home, which is large enough for the largest header of its type and outlives the
+        // borrow of `self`.
+        let at_home = || unsafe { std::slice::from_raw_parts(self.home(header) as *const u8, bytes) };
+        let memory = within.unwrap_or_else(at_home);
         let fields = self.template.program.layout(header).fields.iter().zip(&ty.offsets);
         let fields = fields.map(|(field, offset)| {
             Bits::read(memory, *offset as usize, if field.varbit { varbit } else { field.width })
@@ -369,6 +386,46 @@ impl Packet {
         std::mem::take(&mut self.requests)
     }
 
+    /// Takes back the memory of requests that were taken.
+    pub fn reuse_requests(&mut self, mut requests: Vec<(Requested, LocId)>) {
+        if self.requests.is_empty() {
+            requests.clear();
+            self.requests = requests;
+        }
+    }
+
+    /// Takes the values of a field list from another packet of the same program.
+    pub fn keep(&mut self, other: &Packet, items: &[FieldListItem]) {
+        self.keep_from(other, other.buffer(), items);
+    }
+
+    /// Sets slots to 0.
+    pub fn clear_slots(&mut self, slots: &[SlotId]) {
+        for slot in slots {
+            let layout = self.template.layout.slots[slot.as_u32() as usize];
+            let at = layout.word as usize;
+            match layout.width {
+                0..=64 => self.frame[at] = 0,
+                width => self.frame[at..at + width.div_ceil(64) as usize].fill(0),
+            }
+        }
+    }
+
+    /// Takes the values of a field list from another packet of the same program, which lies in this buffer.
+    pub(crate) fn keep_from(&mut self, other: &Packet, buffer: &[u8], items: &[FieldListItem]) {
+        for item in items {
+            match *item {
+                FieldListItem::Slot(slot) => {
+                    let layout = self.template.layout.slots[slot.as_u32() as usize];
+                    let at = layout.word as usize;
+                    let words = at..at + layout.width.div_ceil(64) as usize;
+                    self.frame[words.clone()].copy_from_slice(&other.frame[words]);
+                }
+                FieldListItem::Header(header) => self.set_header(header, &other.header_in(header, buffer)),
+            }
+        }
+    }
+
     /// Returns the offset in `data` at which the outgoing packet begins, if it lies there.
     fn out_start(&self) -> Option<usize> {
         let at = self.frame[word::OUT];
@@ -424,38 +481,18 @@ impl Packet {
         self.emitted.clear();
         self.frame[word::OUT] = out::EMITTED;
     }
-
-    /// Saves the values of a field list.
-    pub fn preserve(&self, items: &[FieldListItem]) -> Preserved {
-        let each = |item: &FieldListItem| match *item {
-            FieldListItem::Slot(slot) => {
-                let at = self.template.layout.slot(slot) as usize;
-                let words = self.template.program.slots[slot].width.div_ceil(64) as usize;
-                PreservedValue::Slot(slot, self.frame[at..at + words].to_vec())
-            }
-            FieldListItem::Header(header) => PreservedValue::Header(header, self.header(header)),
-        };
-        Preserved(items.iter().map(each).collect())
-    }
-
-    /// Restores the values of a field list.
-    pub fn restore(&mut self, preserved: &Preserved) {
-        for value in &preserved.0 {
-            match value {
-                PreservedValue::Slot(slot, words) => {
-                    let at = self.template.layout.slot(*slot) as usize;
-                    self.frame[at..at + words.len()].copy_from_slice(words);
-                }
-                PreservedValue::Header(header, state) => self.set_header(*header, state),
-            }
-        }
-    }
 }
 
 impl Clone for Packet {
     /// Copies all state; the copy's headers lie in its own data and frame.
     fn clone(&self) -> Self {
-        let from = (self.data.as_ptr() as u64, self.data.len() as u64);
-        self.duplicate(self.data.clone(), self.start, from)
+        let mut copy = Packet::new(&self.template, Vec::new());
+        copy.clone_from(self);
+        copy
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        let from = (source.data.as_ptr() as u64, source.data.len() as u64);
+        source.copy_into(self, &source.data, source.start, from);
     }
 }

@@ -309,10 +309,11 @@ impl PrefetchLayout {
                 | Step::LengthTo(slot)
                 | Step::PresentLengthTo(slot)
                 | Step::Copy(slot, _)
+                | Step::TimeTo(slot)
                 | Step::Set(slot, _) => {
                     written.slots.insert(*slot);
                 }
-                Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::StopIfRequested => {}
+                Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::Keep(..) | Step::StopIfRequested => {}
             }
         }
         program.tables[id].keys.iter().all(|key| written.leaves(&key.expr))

@@ -38,6 +38,12 @@ impl FrameMut for BatchFrame {
             frame.set_start(start);
         }
     }
+
+    fn truncate(&mut self, length: usize) {
+        if let Some(frame) = &mut self.0 {
+            frame.truncate(length);
+        }
+    }
 }
 
 /// A switch with its ports, in one thread.

@@ -1,7 +1,8 @@
 //! Frames that a switch processes in the driver's own memory.
 //!
 //! ```text
-//! headroom() = free bytes | frame      a switch rewrites the frame in place and moves its start when headers grow or shrink
+//! headroom() = free bytes | frame      a switch rewrites the frame in place, moves its start when headers grow or
+//!                                      shrink, and moves its end only to truncate it
 //! ```
 //!
 //! For a batch processed in place, the switch returns one [`Egress`] per frame that leaves: the index of a frame of the
@@ -18,6 +19,9 @@ pub trait FrameMut {
 
     /// Moves the start of the frame to an offset within [`headroom`](FrameMut::headroom). The end stays.
     fn set_start(&mut self, start: usize);
+
+    /// Truncates the frame to `length` bytes; a shorter one stays unchanged.
+    fn truncate(&mut self, length: usize);
 }
 
 /// A frame that leaves a switch.
@@ -63,5 +67,9 @@ impl FrameMut for HeadroomBuf {
     fn set_start(&mut self, start: usize) {
         assert!(start <= self.buffer.len(), "a frame starts within its buffer");
         self.start = start;
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.buffer.truncate(self.start.saturating_add(length));
     }
 }

@@ -22,12 +22,39 @@ struct QueueStats {
     dropped: Stat,
 }
 
+/// What a packet needs of a port, in few bytes: packets go to any port.
+#[derive(Clone, Copy, Debug, Default)]
+struct PortEntry {
+    /// Index of the port plus 1; 0 if there is none.
+    index: u32,
+    up: bool,
+    /// The first of the port's counters, if they follow each other in the order of [`Port::stats`].
+    first: Option<Stat>,
+}
+
+/// Positions of counters after the first one of a port.
+mod position {
+    pub const TX_PACKETS: u32 = 2;
+    pub const TX_BYTES: u32 = 3;
+    /// That of the first queue; those of the next follow [`QUEUE`] later.
+    pub const QUEUE_PACKETS: u32 = 5;
+    pub const QUEUE: u32 = 3;
+}
+
+impl Port {
+    /// Returns the counters in the order in which they are registered.
+    fn stats(&self) -> impl Iterator<Item = Stat> {
+        let queues = self.queues.into_iter().flat_map(|queue| [queue.depth, queue.packets, queue.dropped]);
+        [self.rx.0, self.rx.1, self.tx.0, self.tx.1].into_iter().chain(queues)
+    }
+}
+
 /// The ports of a switch. All are up at first.
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
     ports: Vec<Port>,
-    /// For each port number its index in `ports` plus 1, or 0.
-    index: Vec<u32>,
+    /// By port number.
+    entries: Vec<PortEntry>,
 }
 
 impl Ports {
@@ -49,8 +76,8 @@ impl Ports {
             return Err(());
         }
         let at = id.0 as usize;
-        if self.index.len() <= at {
-            self.index.resize(at + 1, 0);
+        if self.entries.len() <= at {
+            self.entries.resize(at + 1, PortEntry::default());
         }
         let mut pair = |way: &str| {
             let packets = registry.register(format!("port.{id}.{way}.packets"));
@@ -61,34 +88,47 @@ impl Ports {
             let mut stat = |what: &str| registry.register(format!("queue.{id}.{priority}.{what}"));
             QueueStats { depth: stat("depth"), packets: stat("packets"), dropped: stat("dropped") }
         });
-        self.ports.push(Port { id, up: true, rx, tx, queues });
-        self.index[at] = self.ports.len() as u32;
+        let port = Port { id, up: true, rx, tx, queues };
+        let are_consecutive = port.stats().zip(0..).all(|(stat, at)| stat == rx.0.after(at));
+        self.ports.push(port);
+        let index = self.ports.len() as u32;
+        self.entries[at] = PortEntry { index, up: true, first: are_consecutive.then_some(rx.0) };
         Ok(())
     }
 
     #[inline]
     fn find(&self, id: PortId) -> Option<&Port> {
-        let at = *self.index.get(id.0 as usize)?;
-        self.ports.get((at as usize).checked_sub(1)?)
+        self.ports.get((self.entry(id).index as usize).checked_sub(1)?)
+    }
+
+    #[inline]
+    fn entry(&self, id: PortId) -> PortEntry {
+        self.entries.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     /// Whether the switch has this port.
     #[inline]
     pub fn contains(&self, id: PortId) -> bool {
-        self.find(id).is_some()
+        self.entry(id).index != 0
     }
 
     /// Whether the switch has this port and it is up.
     #[inline]
     pub fn is_up(&self, id: PortId) -> bool {
-        self.find(id).is_some_and(|port| port.up)
+        self.entry(id).up
     }
 
     /// Takes a port up or down. Returns false if there is no such port.
     pub fn set_up(&mut self, id: PortId, up: bool) -> bool {
-        let at = self.index.get(id.0 as usize).copied().unwrap_or(0);
-        let port = (at as usize).checked_sub(1).and_then(|at| self.ports.get_mut(at));
-        port.map(|port| port.up = up).is_some()
+        let entry = self.entries.get_mut(id.0 as usize).filter(|entry| entry.index != 0);
+        let Some((entry, port)) = entry.and_then(|entry| {
+            let port = self.ports.get_mut(entry.index as usize - 1)?;
+            Some((entry, port))
+        }) else {
+            return false;
+        };
+        (entry.up, port.up) = (up, up);
+        true
     }
 
     /// Returns the port numbers in the order in which they were given.
@@ -121,7 +161,14 @@ impl Ports {
     /// total length. Ports that do not exist are ignored.
     #[inline]
     pub fn count_passed(&self, registry: &mut Registry, (id, priority): (PortId, usize), queued: u64, sent: [u64; 2]) {
-        if let Some(port) = self.find(id)
+        if let Some(first) = self.entry(id).first
+            && priority < PRIORITIES
+        {
+            let queue = position::QUEUE_PACKETS + position::QUEUE * priority as u32;
+            registry.add(first.after(queue), queued);
+            registry.add(first.after(position::TX_PACKETS), sent[0]);
+            registry.add(first.after(position::TX_BYTES), sent[1]);
+        } else if let Some(port) = self.find(id)
             && let Some(queue) = port.queues.get(priority)
         {
             registry.add(queue.packets, queued);
@@ -204,6 +251,25 @@ port  rx packets  rx bytes  tx packets  tx bytes
         assert_eq!(ports.render(&registry), expected);
         assert_eq!(registry.get("port.20.tx.bytes"), Some(1500));
         assert_eq!((ports.is_up(PortId(3)), ports.is_up(PortId(20)), ports.is_up(PortId(0))), (true, false, false));
+    }
+
+    #[test]
+    fn packets_that_pass_at_once_are_counted_wherever_their_counters_are() {
+        // Counters that exist already are not where those of a new port would be.
+        for scattered in [false, true] {
+            let mut registry = Registry::default();
+            if scattered {
+                registry.register("port.7.tx.bytes");
+                registry.register("queue.7.3.packets");
+            }
+            let ports = Ports::new(&[PortId(7)], &mut registry).unwrap();
+            ports.count_passed(&mut registry, (PortId(7), 3), 5, [4, 260]);
+            ports.count_passed(&mut registry, (PortId(7), PRIORITIES), 1, [1, 64]);
+            ports.count_passed(&mut registry, (PortId(8), 0), 1, [1, 64]);
+            let counted: Vec<_> = registry.iter().filter(|(_, value)| *value > 0).collect();
+            let expected = [("port.7.tx.bytes", 260), ("port.7.tx.packets", 4), ("queue.7.3.packets", 5)];
+            assert_eq!(counted, expected.map(|(name, value)| (name.to_owned(), value)));
+        }
     }
 
     #[test]

@@ -19,6 +19,14 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stat(u32);
 
+impl Stat {
+    /// Returns the counter that was registered `count` counters after this one.
+    #[inline]
+    pub(crate) fn after(self, count: u32) -> Stat {
+        Stat(self.0 + count)
+    }
+}
+
 /// The names, and the counters of one worker; at the owner, the sums over all workers.
 #[derive(Debug, Default)]
 pub struct Registry {

@@ -15,6 +15,6 @@ mod switch;
 pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
 pub use switch::{
-    CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, MAX_PORT, Path, PathCount, PathReason, SplitReason,
-    Switch, WIDEST_PORT, max_port,
+    CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, MAX_PORT, Path, PathCount, PathReason, Switch,
+    WIDEST_PORT, max_port,
 };

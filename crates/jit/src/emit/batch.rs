@@ -10,6 +10,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
+use ir::SlotId;
 
 use super::Emit;
 use super::facts::Facts;
@@ -139,10 +140,21 @@ impl Emit<'_, '_> {
         self.row_store(lane, offset_of!(Row, out), out);
         self.row_store(lane, offset_of!(Row, ended), ended);
         for index in 0..self.prefetch.results.len() {
-            let result = self.slot(self.prefetch.results[index]);
-            let result = if result.width == 0 { Word::Const(0) } else { result.low() };
-            let result = self.value(result);
-            self.row_store(lane, offset_of!(Row, results) + index * 8, result);
+            let is_kept = |step: &Step| matches!(step, Step::Keep(kept, _) if *kept == index);
+            if !self.steps.iter().any(is_kept) {
+                self.keep_result(index, self.prefetch.results[index]);
+            }
+        }
+    }
+
+    /// Makes the present value of a slot a result.
+    pub(super) fn keep_result(&mut self, index: usize, slot: SlotId) {
+        let result = self.slot(slot);
+        let result = if result.width == 0 { Word::Const(0) } else { result.low() };
+        let result = self.value(result);
+        match self.lane {
+            Some(lane) => self.row_store(lane, offset_of!(Row, results) + index * 8, result),
+            None => self.frame_store((word::RESULTS + index) as u32, result),
         }
     }
 

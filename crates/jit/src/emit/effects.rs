@@ -6,6 +6,7 @@ use ir::{CounterId, Expr, LValue, LocId, MeterId, RegisterId, Request};
 use super::Emit;
 use super::value::{Num, words_of};
 use super::words::Word;
+use crate::calls::deferred;
 
 impl Emit<'_, '_> {
     fn index_of(&mut self, index: &Expr) -> Value {
@@ -74,9 +75,24 @@ impl Emit<'_, '_> {
         self.write(place, &num);
     }
 
+    /// Returns the place of a request, as in [`deferred`]: digests and truncations do not stop a batch.
+    fn request_place(&mut self, request: &Request, loc: LocId) -> Value {
+        let place = u64::from(loc.as_u32());
+        match (self.lane, request) {
+            (Some(lane), Request::Digest(..) | Request::Truncate(_)) => {
+                let number = self.lane_number(lane);
+                let number = self.w_shl(Word::Value(number), deferred::PACKET);
+                let fixed = place | (self.step as u64) << deferred::STEP | deferred::FLAG;
+                let place = self.w_or(number, Word::Const(fixed));
+                self.value(place)
+            }
+            _ => self.number(place),
+        }
+    }
+
     pub(super) fn request(&mut self, request: &Request, loc: LocId) {
         self.spend(1, loc);
-        let place = self.number(u64::from(loc.as_u32()));
+        let place = self.request_place(request, loc);
         let list = |keep: &Option<u32>| keep.map_or(0, |keep| u64::from(keep) + 1);
         let (kind, value) = match request {
             Request::Clone { ingress, session, keep } => {

@@ -238,7 +238,9 @@ impl<'a, 'f> Emit<'a, 'f> {
                     return self.top_body(index, *body);
                 }
                 Step::Run(body) if self.leads_to_prefetched(*body) => return self.top_body(index, *body),
-                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Copy(..) | Step::Set(..) => _ = self.one_step(step),
+                Step::ErrorTo(_) | Step::LengthTo(_) | Step::Copy(..) | Step::Set(..) | Step::TimeTo(_) => {
+                    self.one_step(step);
+                }
                 _ if self.scouting.is_some() => {}
                 step if self.one_step(step) => {}
                 _ => return,
@@ -318,6 +320,11 @@ impl<'a, 'f> Emit<'a, 'f> {
                 let value = Num::number(*number, self.program.slots[*slot].width);
                 self.set_slot(*slot, &value);
             }
+            Step::TimeTo(slot) => {
+                let now = self.frame_load(word::NOW_US as u32);
+                self.set_number(*slot, Word::Value(now));
+            }
+            Step::Keep(index, slot) => self.keep_result(*index, *slot),
             // No request can be pending here.
             Step::StopIfRequested if self.state.fresh && !self.state.makes_requests => self.probe_body(None),
             Step::StopIfRequested => {

@@ -182,10 +182,14 @@ impl UsedItems {
                     written.insert(*to);
                     slots.insert(*from);
                 }
-                Step::ErrorTo(slot) | Step::LengthTo(slot) | Step::PresentLengthTo(slot) | Step::Set(slot, _) => {
+                Step::ErrorTo(slot)
+                | Step::LengthTo(slot)
+                | Step::PresentLengthTo(slot)
+                | Step::TimeTo(slot)
+                | Step::Set(slot, _) => {
                     written.insert(*slot);
                 }
-                Step::StopUnless(slot, _) | Step::DropIf(slot, _) => _ = slots.insert(*slot),
+                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => _ = slots.insert(*slot),
                 Step::Measure | Step::StopIfRequested => {}
             }
         }

@@ -121,7 +121,9 @@ impl Versions {
                     versions.tracked.insert(*slot);
                     read.insert(*slot);
                 }
+                Step::Keep(_, slot) => _ = read.insert(*slot),
                 Step::ErrorTo(_)
+                | Step::TimeTo(_)
                 | Step::LengthTo(_)
                 | Step::Measure
                 | Step::PresentLengthTo(_)

@@ -8,12 +8,12 @@ use super::state::unit;
 
 impl Switch {
     /// Runs the machine code for the whole pipeline, and nothing else, on frames in batches of up to 32: no queues, no
-    /// counters of the switch, no copies, and nothing leaves. Packets that need the switch end there. Returns the number
-    /// of packets that were deparsed; `None` if the program has no such machine code.
+    /// counters of the switch, no copies, and nothing leaves. Packets that need the switch end there. Returns the
+    /// number of packets that were deparsed; `None` if the program is interpreted.
     ///
     /// The frames hold unspecified bytes afterwards. State of the program (registers, counters) changes.
     pub fn run_code_alone<L: FrameMut>(&mut self, now: Time, port: PortId, frames: &mut [L]) -> Option<usize> {
-        let machine = self.machine.clone().filter(|machine| machine.egress_begins.is_ok())?;
+        let machine = self.machine.clone()?;
         let mut lent = self.in_place.take()?;
         let standard = self.layout.standard;
         let (at, mut left) = (Now { ns: now.as_ns() }, 0);

@@ -44,7 +44,6 @@ impl Switch {
     ) {
         let now = leaving.at;
         let standard = self.layout.standard;
-        let compiled = matches!(packet.state, State::Compiled(_));
         // Machine code runs the deparser directly if no action is requested and the packet is not dropped.
         if deparsed {
             let mut data = packet.state.finish();
@@ -58,8 +57,21 @@ impl Switch {
         if packet.state.number(standard.egress_spec) == u64::from(self.layout.drop_port) {
             return self.drop_by_program(packet, DropReason::EgressProgram, recorder);
         }
+        self.deparse(packet, leaving, asked.recirculate, output, recorder);
+    }
+
+    /// Runs checksum computation and deparser, and sends the packet, or recirculates it with a field list.
+    pub(super) fn deparse<R: Recorder>(
+        &mut self,
+        mut packet: Box<Packet>,
+        leaving: Leaving,
+        recirculate: Option<Option<u32>>,
+        output: &mut Vec<Frame>,
+        recorder: &mut R,
+    ) {
+        let now = leaving.at;
         let blocks = self.layout.blocks;
-        let ran = if compiled {
+        let ran = if matches!(packet.state, State::Compiled(_)) {
             self.run_unit(unit::DEPARSE, &mut packet, now).map(drop)
         } else {
             [("compute_checksum", blocks.compute_checksum), ("deparser", blocks.deparser)]
@@ -71,7 +83,7 @@ impl Switch {
         }
         let mut data = packet.state.finish();
         data.truncate(packet.max_bytes as usize);
-        match asked.recirculate {
+        match recirculate {
             Some(keep) => self.recirculate(packet, data, keep, now, recorder),
             None => self.transmit(packet, data, leaving, output, recorder),
         }
@@ -104,7 +116,7 @@ impl Switch {
         recorder: &mut R,
     ) {
         self.registry.add(self.stats.egress_clones, 1);
-        if !self.may_clone(packet, session, recorder) {
+        if !self.may_clone((packet.passes, packet.pass), session, recorder) {
             return;
         }
         let mut copy = self.copied(packet, PassKind::EgressClone { session }, recorder);
@@ -116,7 +128,7 @@ impl Switch {
     }
 
     /// Sends the packet through the whole pipeline again, with the bytes with which it would leave.
-    fn recirculate<R: Recorder>(
+    pub(super) fn recirculate<R: Recorder>(
         &mut self,
         packet: Box<Packet>,
         data: Vec<u8>,

@@ -1,10 +1,10 @@
 //! Implements the fast path: packets are processed in place, without a copy, an allocation or a queue. Packets that run
-//! in batches are in [`super::together`]; here are those that run alone, or need more work.
+//! in batches are in [`super::together`]; here are those that run alone. [`super::actions`] carries out what packets in
+//! place request.
 //!
 //! A packet that is parsed, gets one egress port whose queues delay nothing, passes egress and is deparsed never
-//! leaves the driver's memory. In all other cases (an action is requested, the packet is multicast, must wait, or
-//! outgrows its headroom) a copy with all its state continues on the slow path like any other packet of the switch.
-//! The two paths differ only in time.
+//! leaves the driver's memory. If it must wait or outgrows its headroom, a copy with all its state continues on the
+//! slow path like any other packet of the switch. So do its clones and replicas. The two paths differ only in time.
 
 use engine::Now;
 use jit::{InPlacePacket, UnitOutcome};
@@ -12,9 +12,9 @@ use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Ti
 
 use super::Switch;
 use super::ingress::judge;
-use super::packet::{Instance, Leaving, Packet};
+use super::packet::{Instance, Leaving};
 use super::paths::{Path, PathReason};
-use super::state::{Machine, Slots, State, unit};
+use super::state::{Machine, Slots, result, unit};
 use super::tally::BatchTally;
 use super::together::FrameGroup;
 
@@ -36,17 +36,17 @@ impl InPlace {
     }
 }
 
-/// The result of a packet.
-pub(super) enum PacketResult {
-    /// It leaves in place by this port; its frame starts at this offset.
-    Leaves(PortId, usize),
-    /// It was dropped, or sent to the control plane.
+/// The result of a pass of a packet.
+pub(super) enum PassResult {
+    /// It left in place; its frame starts at this offset, and is truncated to [`PacketOutput::max_bytes`].
+    Left(usize),
+    /// It was dropped, copied, or sent to the control plane.
     Gone,
-    /// It was copied for this reason. Its results are in [`InPlace::made`] or wait.
-    Elsewhere(PathReason),
+    /// It passes through the pipeline again, in place.
+    Again,
 }
 
-/// A received packet.
+/// A packet in place.
 #[derive(Clone, Copy)]
 pub(super) struct ReceivedPacket<'a> {
     pub at: Time,
@@ -55,6 +55,38 @@ pub(super) struct ReceivedPacket<'a> {
     pub original: &'a [u8],
     /// The step at which egress begins, if one unit can run everything.
     pub whole: Option<usize>,
+    /// Number of times that it was resubmitted or recirculated.
+    pub passes: u16,
+}
+
+/// The output of a packet in place, and what is recorded of it on the way.
+pub(super) struct PacketOutput<'o> {
+    pub output: &'o mut Vec<Egress>,
+    /// Copies that leave, in order, until they are moved to `output`.
+    pub made: &'o mut Vec<Frame>,
+    /// Index of its frame in the batch.
+    pub index: usize,
+    /// The path that it took, and the reason, if it needed more than parser to deparser. From then on,
+    /// [`Switch::work_left`] counts the passes that it may still cause.
+    pub path: Option<(Path, PathReason)>,
+    /// Length to which it is truncated.
+    pub max_bytes: u32,
+}
+
+impl<'o> PacketOutput<'o> {
+    pub fn new(output: &'o mut Vec<Egress>, made: &'o mut Vec<Frame>, index: usize) -> Self {
+        PacketOutput { output, made, index, path: None, max_bytes: u32::MAX }
+    }
+
+    /// Moves the copies that have left to the output.
+    pub fn flush(&mut self) {
+        self.output.extend(self.made.drain(..).map(Egress::Owned));
+    }
+
+    /// Records that the packet was copied.
+    pub fn is_copied(&mut self, reason: PathReason) {
+        self.path = Some((Path::Copied, self.path.map_or(reason, |(_, reason)| reason)));
+    }
 }
 
 impl Switch {
@@ -69,8 +101,7 @@ impl Switch {
         output.extend(lent.made.drain(..).map(Egress::Owned));
         // Passes are counted only where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
-        let whole = machine.egress_begins.ok().filter(|_| self.queues.are_all_open());
-        let alone = self.why_alone(&machine);
+        let whole = Some(machine.egress_begins).filter(|_| self.queues.are_all_open());
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = BatchTally::default();
         let mut number = 0;
@@ -84,7 +115,7 @@ impl Switch {
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
                 if count > 0 {
-                    let came = ReceivedPacket { at: now, by: port, original: &[], whole: Some(whole) };
+                    let came = ReceivedPacket { at: now, by: port, original: &[], whole: Some(whole), passes: 0 };
                     let mut group = FrameGroup { first: number, whole, came, tally: &mut tally, output };
                     self.run_together(&machine, &mut frames[..count], &mut lent, &mut group);
                     number += count;
@@ -110,17 +141,20 @@ impl Switch {
                 lent.originals.extend_from_slice(&room[start..]);
             }
             let InPlace { packet, originals, made, .. } = &mut *lent;
-            let came = ReceivedPacket { at: now, by: port, original: originals, whole };
-            let work = |lent: &mut InPlacePacket<'_>| self.pass(lent, came, made);
-            let result = machine.compiled.in_place(packet, room, start, work);
-            self.count_path(&result, alone);
-            match result {
-                PacketResult::Leaves(port, at) => {
-                    frame.set_start(at);
-                    output.push(Egress::InPlace { index: number, port });
+            let came = ReceivedPacket { at: now, by: port, original: originals, whole, passes: 0 };
+            let mut packet_output = PacketOutput::new(output, made, number);
+            let work = |lent: &mut InPlacePacket<'_>| {
+                let result = self.pass(lent, came, &mut packet_output);
+                self.complete(lent, result, came, &mut packet_output)
+            };
+            let left = machine.compiled.in_place(packet, room, start, work);
+            self.count_path(packet_output.path, PathReason::Rate);
+            let max_bytes = packet_output.max_bytes;
+            if let Some(start) = left {
+                frame.set_start(start);
+                if max_bytes < u32::MAX {
+                    frame.truncate(max_bytes as usize);
                 }
-                PacketResult::Gone => {}
-                PacketResult::Elsewhere(_) => output.extend(made.drain(..).map(Egress::Owned)),
             }
             number += 1;
         }
@@ -128,20 +162,10 @@ impl Switch {
         self.in_place = Some(lent);
     }
 
-    /// Returns the reason for which packets run alone where they do not run in batches.
-    fn why_alone(&self, machine: &Machine) -> PathReason {
-        match machine.egress_begins {
-            Err(reason) => PathReason::Split(reason),
-            Ok(_) => PathReason::Rate,
-        }
-    }
-
-    /// Counts a packet that did not complete in a batch; `alone` is the reason if it was not copied.
-    pub(super) fn count_path(&mut self, result: &PacketResult, alone: PathReason) {
-        match *result {
-            PacketResult::Elsewhere(reason) => self.paths.add(Path::Copied, Some(reason), 1),
-            PacketResult::Leaves(..) | PacketResult::Gone => self.paths.add(Path::Single, Some(alone), 1),
-        }
+    /// Counts the path of a packet that did not complete in a batch. `alone` is the reason if nothing else is known.
+    pub(super) fn count_path(&mut self, path: Option<(Path, PathReason)>, alone: PathReason) {
+        let (path, reason) = path.unwrap_or((Path::Single, alone));
+        self.paths.add(path, Some(reason), 1);
     }
 
     /// Processes a batch without machine code: every frame is copied.
@@ -156,127 +180,165 @@ impl Switch {
         output.extend(made.into_iter().map(Egress::Owned));
     }
 
+    /// Runs the further passes of a packet, and then everything that it caused. Returns the start of its frame if it
+    /// left in place; the caller truncates it to the length in `output`.
+    pub(super) fn complete(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        mut result: PassResult,
+        mut came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> Option<usize> {
+        while let PassResult::Again = result {
+            came.passes += 1;
+            self.work_left -= 1;
+            result = self.pass(lent, came, output);
+        }
+        if output.path.is_some() {
+            self.drive(came.at, output.made, &mut ());
+            output.flush();
+        }
+        if let PassResult::Left(start) = result { Some(start) } else { None }
+    }
+
     /// Runs one packet through the whole pipeline.
-    fn pass(&mut self, lent: &mut InPlacePacket<'_>, came: ReceivedPacket<'_>, made: &mut Vec<Frame>) -> PacketResult {
+    fn pass(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
         let standard = self.layout.standard;
         let now = Now { ns: came.at.as_ns() };
         lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
         lent.set(standard.ingress_global_timestamp, came.at.as_us());
-        let Some(egress_begins) = came.whole else { return self.pass_in_two(lent, came, made) };
-        let outcome = lent.run(unit::WHOLE, &mut self.objects, now);
+        if let Some(egress_begins) = came.whole {
+            let outcome = lent.run(unit::WHOLE, &mut self.objects, now);
+            self.count_parser_error(lent.parser_error());
+            return self.after_whole(lent, outcome, egress_begins, came, output);
+        }
+        let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
         self.count_parser_error(lent.parser_error());
-        self.after_whole(lent, outcome, egress_begins, came, made)
+        match self.ends_with_ingress(lent, outcome, came, output) {
+            Ok(leaving) => self.egress_in_place(lent, leaving, came, output),
+            Err(result) => result,
+        }
     }
 
     /// Returns the result of a packet that ran in the unit for the whole pipeline.
     pub(super) fn after_whole(
         &mut self,
-        lent: &InPlacePacket<'_>,
+        lent: &mut InPlacePacket<'_>,
         outcome: UnitOutcome,
         egress_begins: usize,
         came: ReceivedPacket<'_>,
-        made: &mut Vec<Frame>,
-    ) -> PacketResult {
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
         match outcome {
             UnitOutcome::Failed(step, _) | UnitOutcome::Stopped(step) if step < egress_begins => {
-                self.ends_with_ingress(lent, outcome, came, made).unwrap_or(PacketResult::Gone)
+                match self.ends_with_ingress(lent, outcome, came, output) {
+                    Ok(leaving) => self.egress_in_place(lent, leaving, came, output),
+                    Err(result) => result,
+                }
             }
             _ => {
-                let port = PortId(lent.number(self.layout.standard.egress_port) as u32);
-                let priority = self.priority(lent);
+                if output.path.is_some() {
+                    // The unit runs only if egress may run, too.
+                    self.work_left -= 1;
+                }
+                let port = PortId(lent.result(result::EGRESS_PORT) as u32);
+                let has_priority = self.layout.standard.priority.is_some();
+                let priority = if has_priority { lent.result(result::PRIORITY) as usize } else { 0 };
+                let priority = priority.min(PRIORITIES - 1);
                 self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
-                self.ends_with_egress(lent, outcome, Leaving { port, at: came.at, depth: 0 }, came, made)
+                self.ends_with_egress(lent, outcome, Leaving { port, at: came.at, depth: 0 }, came, output)
             }
         }
     }
 
-    /// Runs one packet in two units, with a check of the queues between ingress and egress.
-    fn pass_in_two(
+    /// Runs egress and deparser.
+    fn egress_in_place(
         &mut self,
         lent: &mut InPlacePacket<'_>,
+        leaving: Leaving,
         came: ReceivedPacket<'_>,
-        made: &mut Vec<Frame>,
-    ) -> PacketResult {
-        let standard = self.layout.standard;
-        let now = Now { ns: came.at.as_ns() };
-        let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
-        self.count_parser_error(lent.parser_error());
-        if let Some(fate) = self.ends_with_ingress(lent, outcome, came, made) {
-            return fate;
-        }
-        lent.set(standard.instance_type, Instance::Normal as u64);
-        lent.set(standard.enq_timestamp, came.at.as_us());
-        lent.set(standard.enq_qdepth, 0);
-        let port = PortId(lent.number(standard.egress_spec) as u32);
-        let priority = self.priority(lent);
-        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
-        let leaving = Leaving { port, at: came.at, depth: 0 };
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
         let length = (lent.length() + lent.header_bytes()).saturating_sub(lent.measured_bytes());
         self.prepare(lent, length, leaving);
-        let outcome = lent.run(unit::EGRESS, &mut self.objects, now);
-        self.ends_with_egress(lent, outcome, leaving, came, made)
+        let outcome = lent.run(unit::EGRESS, &mut self.objects, Now { ns: came.at.as_ns() });
+        self.ends_with_egress(lent, outcome, leaving, came, output)
     }
 
-    fn priority(&self, lent: &InPlacePacket<'_>) -> usize {
+    pub(super) fn priority(&self, lent: &InPlacePacket<'_>) -> usize {
         self.layout.standard.priority.map_or(0, |slot| lent.number(slot) as usize).min(PRIORITIES - 1)
     }
 
-    /// Returns the result of a packet after ingress; `None` if it continues to egress at once.
+    /// Lets a packet pass the open queue of a port.
+    pub(super) fn pass_queue(&mut self, lent: &mut InPlacePacket<'_>, port: PortId, at: Time) -> Leaving {
+        let standard = self.layout.standard;
+        lent.set(standard.enq_timestamp, at.as_us());
+        lent.set(standard.enq_qdepth, 0);
+        let priority = self.priority(lent);
+        self.ports.count_enqueue(&mut self.registry, port, priority, true, 0);
+        Leaving { port, at, depth: 0 }
+    }
+
+    /// Returns the departure of a packet that continues to egress at once, or the result of one that does not.
     fn ends_with_ingress(
         &mut self,
-        lent: &InPlacePacket<'_>,
+        lent: &mut InPlacePacket<'_>,
         outcome: UnitOutcome,
         came: ReceivedPacket<'_>,
-        made: &mut Vec<Frame>,
-    ) -> Option<PacketResult> {
-        if let Some(fate) = self.failed(outcome, true) {
-            return Some(fate);
-        }
+        output: &mut PacketOutput<'_>,
+    ) -> Result<Leaving, PassResult> {
+        self.failed(outcome, true)?;
         let standard = self.layout.standard;
-        let is_plain = !lent.has_requests() && standard.mcast_grp.is_none_or(|slot| lent.number(slot) == 0);
-        let spec = lent.number(standard.egress_spec) as u32;
-        if is_plain && spec == self.layout.drop_port {
-            return Some(self.dropped_by_program(lent, DropReason::IngressProgram));
+        let group = standard.mcast_grp.map_or(0, |slot| lent.number(slot) as u32);
+        let port = lent.number(standard.egress_spec) as u32;
+        if lent.has_requests() || group != 0 {
+            return self.act_after_ingress(lent, group, came, output);
         }
-        if is_plain && self.queues.is_open(PortId(spec), self.priority(lent)) {
-            return None;
+        if port == self.layout.drop_port {
+            return Err(self.dropped_by_program(lent, DropReason::IngressProgram));
         }
-        let reason = match is_plain {
-            true => PathReason::Queued,
-            false if lent.has_requests() => PathReason::Requested,
-            false => PathReason::Multicast,
-        };
-        let packet = detached(lent, came);
-        self.work_left = self.config.max_work - 1;
-        self.after_ingress(packet, came.at, &mut ());
-        self.drive(came.at, made, &mut ());
-        Some(PacketResult::Elsewhere(reason))
+        lent.set(standard.instance_type, Instance::Normal as u64);
+        if output.path.is_some() || !self.queues.is_open(PortId(port), self.priority(lent)) {
+            return self.enqueue_in_place(lent, PortId(port), PathReason::Queued, came, output);
+        }
+        Ok(self.pass_queue(lent, PortId(port), came.at))
     }
 
     /// Returns the result of a packet after egress, which runs the deparser directly if no action is requested and
     /// the packet is not dropped.
     fn ends_with_egress(
         &mut self,
-        lent: &InPlacePacket<'_>,
+        lent: &mut InPlacePacket<'_>,
         outcome: UnitOutcome,
         leaving: Leaving,
         came: ReceivedPacket<'_>,
-        made: &mut Vec<Frame>,
-    ) -> PacketResult {
-        if let Some(fate) = self.failed(outcome, false) {
-            return fate;
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        if let Err(result) = self.failed(outcome, false) {
+            return result;
         }
         if let UnitOutcome::Done(_) = outcome {
-            return self.leave(lent.output_start(), lent.room(), || lent.output_copy(), leaving, made);
+            return self.leave_in_place(lent, leaving, output);
         }
-        if !lent.has_requests() {
-            return self.dropped_by_program(lent, DropReason::EgressProgram);
+        if lent.has_requests() {
+            return self.act_after_egress(lent, leaving, came, output);
         }
-        let packet = detached(lent, came);
-        self.work_left = self.config.max_work - 2;
-        self.after_egress(packet, leaving, false, made, &mut ());
-        self.drive(came.at, made, &mut ());
-        PacketResult::Elsewhere(PathReason::Requested)
+        self.dropped_by_program(lent, DropReason::EgressProgram)
+    }
+
+    /// Sends a deparsed packet.
+    pub(super) fn leave_in_place(
+        &mut self,
+        lent: &InPlacePacket<'_>,
+        leaving: Leaving,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        self.leave(lent.output_start(), lent.room(), || lent.output_copy(), leaving, output)
     }
 
     /// Sends a deparsed packet that starts at `start` in its buffer of `room` bytes, or copies it if it must be.
@@ -286,61 +348,46 @@ impl Switch {
         room: usize,
         copy: impl FnOnce() -> Vec<u8>,
         leaving: Leaving,
-        made: &mut Vec<Frame>,
-    ) -> PacketResult {
-        let port = leaving.port;
-        let copy = if start.is_none() || self.config.cpu_port == Some(port) { Some(copy()) } else { None };
-        let length = copy.as_ref().map_or_else(|| room - start.unwrap_or(0), Vec::len);
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        let (port, to_controller) = (leaving.port, self.config.cpu_port == Some(leaving.port));
+        let max_bytes = output.max_bytes as usize;
+        let in_place = start.filter(|_| !to_controller);
+        let mut data = if in_place.is_some() { Vec::new() } else { copy() };
+        data.truncate(max_bytes);
+        let length = in_place.map_or(data.len(), |start| (room - start).min(max_bytes));
         if let Some(reason) = self.obstacle(port, length) {
             self.drops.count(&mut self.registry, reason, 0);
-            return PacketResult::Gone;
+            return PassResult::Gone;
         }
         self.ports.count_tx(&mut self.registry, port, length);
-        match (start, copy) {
-            (_, Some(data)) if self.config.cpu_port == Some(port) => {
-                self.hand_up(data, leaving.at);
-                PacketResult::Gone
+        output.flush();
+        match in_place {
+            Some(start) => {
+                output.output.push(Egress::InPlace { index: output.index, port });
+                return PassResult::Left(start);
             }
-            (Some(start), _) => PacketResult::Leaves(port, start),
-            (None, data) => {
-                made.push(Frame { port, data: data.unwrap_or_default() });
-                PacketResult::Elsewhere(PathReason::Moved)
+            None if to_controller => self.hand_up(data, leaving.at),
+            None => {
+                output.is_copied(PathReason::Moved);
+                output.output.push(Egress::Owned(Frame { port, data }));
             }
         }
+        PassResult::Gone
     }
 
     /// Drops a packet that did not complete a unit.
-    fn failed(&mut self, outcome: UnitOutcome, in_ingress: bool) -> Option<PacketResult> {
-        let (UnitOutcome::Done(ending) | UnitOutcome::Failed(_, ending)) = outcome else { return None };
-        let (reason, site) = judge(ending, in_ingress).err()?;
-        self.drops.count(&mut self.registry, reason, site);
-        Some(PacketResult::Gone)
+    pub(super) fn failed(&mut self, outcome: UnitOutcome, in_ingress: bool) -> Result<(), PassResult> {
+        let (UnitOutcome::Done(ending) | UnitOutcome::Failed(_, ending)) = outcome else { return Ok(()) };
+        judge(ending, in_ingress).map_err(|(reason, site)| {
+            self.drops.count(&mut self.registry, reason, site);
+            PassResult::Gone
+        })
     }
 
-    fn dropped_by_program(&mut self, lent: &InPlacePacket<'_>, reason: DropReason) -> PacketResult {
+    pub(super) fn dropped_by_program(&mut self, lent: &InPlacePacket<'_>, reason: DropReason) -> PassResult {
         let site = self.layout.standard.drop_site.map_or(0, |slot| lent.number(slot) as u32);
-        self.drop_for(site, reason)
-    }
-
-    /// Drops a packet because of a statement of the program.
-    fn drop_for(&mut self, site: u32, reason: DropReason) -> PacketResult {
         self.drops.count(&mut self.registry, reason, site);
-        PacketResult::Gone
+        PassResult::Gone
     }
-}
-
-/// Makes an owned packet with the state of the packet in place.
-#[cold]
-fn detached(lent: &InPlacePacket<'_>, came: ReceivedPacket<'_>) -> Box<Packet> {
-    Box::new(Packet {
-        state: State::Compiled(Box::new(lent.detach())),
-        original: came.original.to_vec(),
-        ingress_port: came.by,
-        passes: 0,
-        max_bytes: u32::MAX,
-        class_of_service: 0,
-        parsed_bytes: lent.measured_bytes(),
-        trace: 0,
-        pass: 0,
-    })
 }

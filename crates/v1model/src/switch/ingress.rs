@@ -1,8 +1,11 @@
 //! Runs parser and ingress, and the actions at the end of ingress.
 
+use std::sync::Arc;
+
+use bits::Bits;
 use engine::{Ending, Interpreter, Now, Requested};
 
-use ir::BodyId;
+use ir::{BodyId, DigestId, FieldListItem, LocId};
 use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{Backup, DropReason, Notification, PRIORITIES, PortId, Replica, Time};
 
@@ -69,20 +72,37 @@ impl Switch {
 
     /// Collects the actions requested by the last block. Digests and truncation are carried out at once.
     pub(super) fn asked(&mut self, packet: &mut Packet, now: Time) -> RequestedActions {
+        let mut requests = packet.state.take_requests();
+        let asked = self.carry_out(&mut requests, &mut packet.max_bytes, now);
+        packet.state.reuse_requests(requests);
+        asked
+    }
+
+    /// Carries out requested digests, and truncation as far as it changes the number of bytes to send. Returns the
+    /// other actions.
+    pub(super) fn carry_out(
+        &mut self,
+        requests: &mut Vec<(Requested, LocId)>,
+        max_bytes: &mut u32,
+        now: Time,
+    ) -> RequestedActions {
         let mut asked = RequestedActions::default();
-        for (request, _) in packet.state.take_requests() {
+        for (request, _) in requests.drain(..) {
             match request {
                 Requested::Clone { session, keep, .. } => asked.clone = Some((session, keep)),
                 Requested::Resubmit(keep) => asked.resubmit = Some(keep),
                 Requested::Recirculate(keep) => asked.recirculate = Some(keep),
-                Requested::Truncate(bytes) => packet.max_bytes = packet.max_bytes.min(bytes),
-                Requested::Digest(digest, values) => {
-                    self.registry.add(self.stats.digests, 1);
-                    self.notify(Notification::Digest { digest, values, time: now });
-                }
+                Requested::Truncate(bytes) => *max_bytes = (*max_bytes).min(bytes),
+                Requested::Digest(digest, values) => self.send_digest(digest, values, now),
             }
         }
         asked
+    }
+
+    /// Sends a digest to the control plane.
+    pub(super) fn send_digest(&mut self, digest: DigestId, values: Vec<Bits>, time: Time) {
+        self.registry.add(self.stats.digests, 1);
+        self.notify(Notification::Digest { digest, values, time });
     }
 
     /// Runs the parser, checksum verification and ingress, and the actions after them.
@@ -168,7 +188,12 @@ impl Switch {
     }
 
     /// Runs the parser and records its error.
-    fn parse<R: Recorder>(&mut self, packet: &mut Packet, now: Time, recorder: &mut R) -> Result<(), BlockFailure> {
+    pub(super) fn parse<R: Recorder>(
+        &mut self,
+        packet: &mut Packet,
+        now: Time,
+        recorder: &mut R,
+    ) -> Result<(), BlockFailure> {
         if let State::Compiled(_) = packet.state {
             let result = self.run_unit(unit::PARSE, packet, now).map(drop);
             self.note_parsed(packet);
@@ -196,7 +221,7 @@ impl Switch {
         recorder: &mut R,
     ) {
         self.registry.add(self.stats.ingress_clones, 1);
-        if !self.may_clone(packet, session, recorder) {
+        if !self.may_clone((packet.passes, packet.pass), session, recorder) {
             return;
         }
         let data = packet.as_it_came().to_vec();
@@ -211,56 +236,81 @@ impl Switch {
         self.mirror(copy, session, now, recorder);
     }
 
-    /// Whether a clone can be made. If not, it is counted as dropped.
-    pub(super) fn may_clone<R: Recorder>(&mut self, packet: &Packet, session: u32, recorder: &mut R) -> bool {
+    /// Whether a clone can be made of a packet that was in the pipeline `passes` times and is now in the recorder's
+    /// pass `pass`. If not, the clone is counted as dropped.
+    pub(super) fn may_clone<R: Recorder>(
+        &mut self,
+        (passes, pass): (u16, usize),
+        session: u32,
+        recorder: &mut R,
+    ) -> bool {
         let (reason, why) = if self.mirrors.get(session).is_none() {
             (DropReason::NoMirrorSession, "the mirror session does not exist")
-        } else if packet.passes >= self.config.max_passes {
+        } else if passes >= self.config.max_passes {
             (DropReason::LoopLimit, "the packet has been through the switch too often")
         } else {
             return true;
         };
         self.drops.count(&mut self.registry, reason, 0);
-        recorder.note(packet.pass, || format!("no clone for session {session}: {why}"));
+        recorder.note(pass, || format!("no clone for session {session}: {why}"));
         false
     }
 
     /// Sets all metadata to 0; headers stay.
     pub(super) fn clear_metadata(&self, packet: &mut Packet) {
-        for slot in &self.layout.metadata {
-            packet.state.set_slot_to(*slot, 0);
+        match &mut packet.state {
+            State::Interpreted(state) => {
+                for slot in &self.layout.metadata {
+                    state.set_slot_to(*slot, 0);
+                }
+            }
+            State::Compiled(state) => state.clear_slots(&self.layout.metadata),
         }
+    }
+
+    /// Returns what a field list has; nothing if there is no list.
+    pub(super) fn field_list(&self, list: Option<u32>) -> &[FieldListItem] {
+        let kept = list.and_then(|list| self.program.field_lists.get(&list));
+        kept.map_or(&[], |kept| kept.as_slice())
     }
 
     /// Copies the values of a field list.
     pub(super) fn keep(&self, from: &Packet, to: &mut Packet, list: Option<u32>) {
-        if let Some(kept) = list.and_then(|list| self.program.field_lists.get(&list)) {
-            let kept = from.state.preserve(kept);
-            to.state.restore(&kept);
-        }
+        to.state.keep(&from.state, self.field_list(list));
     }
 
     /// Sends a clone to all destinations of its session.
     pub(super) fn mirror<R: Recorder>(&mut self, mut packet: Box<Packet>, session: u32, now: Time, recorder: &mut R) {
-        let Some(session) = self.mirrors.get(session) else { return self.recycle(packet) };
+        let mirrors = Arc::clone(&self.mirrors);
+        let Some(session) = mirrors.get(session) else { return self.recycle(packet) };
         packet.max_bytes = session.max_bytes.unwrap_or(u32::MAX);
         packet.class_of_service = session.class_of_service;
-        let group = session.group.and_then(|group| self.groups.get(group));
-        let replicas: Vec<Replica> =
-            session.replicas.iter().chain(group.iter().flat_map(|g| &g.replicas)).cloned().collect();
-        if replicas.is_empty() {
-            return self.drop_packet(packet, DropReason::NoGroup, recorder);
+        let groups = Arc::clone(&self.groups);
+        let group = session.group.and_then(|group| groups.get(group));
+        let group = group.map_or(&[][..], |group| group.replicas.as_slice());
+        let replicas = || session.replicas.iter().chain(group);
+        let copies = session.replicas.len() + group.len();
+        match replicas().next() {
+            None => self.drop_packet(packet, DropReason::NoGroup, recorder),
+            Some(replica) if copies == 1 => {
+                let chosen = replica.choose(|port| self.ports.is_up(port));
+                packet.state.set(self.layout.standard.egress_rid, u64::from(chosen.rid));
+                self.enqueue(packet, chosen.port, now, recorder);
+            }
+            Some(_) => {
+                recorder.end(packet.pass, || PassOutcome::Replicated { group: None, copies });
+                self.replicate(packet, (replicas(), copies), now, recorder);
+            }
         }
-        if let [replica] = replicas.as_slice() {
-            let chosen = replica.choose(|port| self.ports.is_up(port));
-            packet.state.set(self.layout.standard.egress_rid, u64::from(chosen.rid));
-            return self.enqueue(packet, chosen.port, now, recorder);
-        }
-        recorder.end(packet.pass, || PassOutcome::Replicated { group: None, copies: replicas.len() });
-        self.replicate(packet, &replicas, now, recorder);
     }
 
-    fn resubmit<R: Recorder>(&mut self, packet: Box<Packet>, keep: Option<u32>, now: Time, recorder: &mut R) {
+    pub(super) fn resubmit<R: Recorder>(
+        &mut self,
+        packet: Box<Packet>,
+        keep: Option<u32>,
+        now: Time,
+        recorder: &mut R,
+    ) {
         if packet.passes >= self.config.max_passes {
             return self.drop_packet(packet, DropReason::LoopLimit, recorder);
         }
@@ -275,25 +325,30 @@ impl Switch {
     }
 
     fn multicast<R: Recorder>(&mut self, packet: Box<Packet>, group: u32, now: Time, recorder: &mut R) {
-        let Some(members) = self.groups.get(group) else {
+        let groups = Arc::clone(&self.groups);
+        let Some(members) = groups.get(group) else {
             return self.drop_packet(packet, DropReason::NoGroup, recorder);
         };
-        let replicas = members.replicas.clone();
+        let replicas = &members.replicas;
         if replicas.is_empty() {
             return self.drop_packet(packet, DropReason::EmptyGroup, recorder);
         }
         recorder.end(packet.pass, || PassOutcome::Replicated { group: Some(group), copies: replicas.len() });
-        self.replicate(packet, &replicas, now, recorder);
+        self.replicate(packet, (replicas.iter(), replicas.len()), now, recorder);
     }
 
-    /// Sends a copy of a packet to every replica.
-    fn replicate<R: Recorder>(&mut self, packet: Box<Packet>, replicas: &[Replica], now: Time, recorder: &mut R) {
+    /// Sends a copy of a packet to every replica, given with their number.
+    fn replicate<'r, R: Recorder>(
+        &mut self,
+        packet: Box<Packet>,
+        (replicas, copies): (impl Iterator<Item = &'r Replica>, usize),
+        now: Time,
+        recorder: &mut R,
+    ) {
         self.registry.add(self.stats.replicated, 1);
-        self.registry.add(self.stats.replicas, replicas.len() as u64);
+        self.registry.add(self.stats.replicas, copies as u64);
         for replica in replicas {
-            // A frame whose copies have used up its work makes no further ones, which would only be dropped.
-            if self.work.len() >= self.work_left as usize {
-                self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+            if self.is_work_used_up() {
                 continue;
             }
             let Backup { port, rid } = replica.choose(|port| self.ports.is_up(port));
@@ -302,6 +357,16 @@ impl Switch {
             self.enqueue(copy, port, now, recorder);
         }
         self.recycle(packet);
+    }
+
+    /// Whether the present work uses up the passes of the frame. Then the next copy is counted as dropped: it is not
+    /// made, since it would be dropped anyway.
+    pub(super) fn is_work_used_up(&mut self) -> bool {
+        let is_used_up = self.work.len() >= self.work_left as usize;
+        if is_used_up {
+            self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+        }
+        is_used_up
     }
 
     /// Puts a packet into the queue of a port, or passes it to egress at once if nothing delays it there.

@@ -21,6 +21,7 @@
 //! `simple_switch` loses the ingress port of resubmitted and recirculated packets. This switch keeps it, as the
 //! documentation of `simple_switch` says of resubmission.
 
+mod actions;
 mod bare;
 mod config;
 mod egress;
@@ -54,7 +55,7 @@ pub(crate) use config::drop_port_of;
 pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, max_port};
 pub use image::Image;
 pub use layout::LoadError;
-pub use paths::{Path, PathCount, PathReason, SplitReason};
+pub use paths::{Path, PathCount, PathReason};
 
 use idle::Idle;
 use layout::Layout;
@@ -413,22 +414,25 @@ impl Switch {
                     None => return,
                 },
             };
-            let traced = work.packet().trace == self.trace_number && self.trace_number != 0;
-            let Some(left) = self.work_left.checked_sub(1) else {
-                if traced {
-                    self.drop_packet(work.into_packet(), DropReason::LoopLimit, recorder)
-                } else {
-                    self.drop_packet(work.into_packet(), DropReason::LoopLimit, &mut ())
-                }
-                continue;
+            self.run_work(work, output, recorder);
+        }
+    }
+
+    /// Runs a pass that waits for nothing, or drops its packet if its frame has used up its passes.
+    fn run_work<R: Recorder>(&mut self, work: Work, output: &mut Vec<Frame>, recorder: &mut R) {
+        let traced = work.packet().trace == self.trace_number && self.trace_number != 0;
+        let Some(left) = self.work_left.checked_sub(1) else {
+            return match traced {
+                true => self.drop_packet(work.into_packet(), DropReason::LoopLimit, recorder),
+                false => self.drop_packet(work.into_packet(), DropReason::LoopLimit, &mut ()),
             };
-            self.work_left = left;
-            match (work, traced) {
-                (Work::Ingress(packet, at), true) => self.ingress(packet, at, recorder),
-                (Work::Ingress(packet, at), false) => self.ingress(packet, at, &mut ()),
-                (Work::Egress(packet, leaving), true) => self.egress(packet, leaving, output, recorder),
-                (Work::Egress(packet, leaving), false) => self.egress(packet, leaving, output, &mut ()),
-            }
+        };
+        self.work_left = left;
+        match (work, traced) {
+            (Work::Ingress(packet, at), true) => self.ingress(packet, at, recorder),
+            (Work::Ingress(packet, at), false) => self.ingress(packet, at, &mut ()),
+            (Work::Egress(packet, leaving), true) => self.egress(packet, leaving, output, recorder),
+            (Work::Egress(packet, leaving), false) => self.egress(packet, leaving, output, &mut ()),
         }
     }
 }

@@ -96,25 +96,15 @@ impl Switch {
         packet
     }
 
-    /// Makes a packet with empty state around these bytes.
-    fn blank(&mut self, data: Vec<u8>, interpreted: bool) -> Box<Packet> {
+    /// Makes a packet with unspecified state; a packet of the usual executor is reused if one is there.
+    pub(super) fn spare_packet(&mut self, interpreted: bool) -> Box<Packet> {
         let machine = self.machine.as_ref().filter(|_| !interpreted);
         let spare = if machine.is_some() == self.machine.is_some() { self.spare.pop() } else { None };
-        match spare {
-            Some(mut packet) => {
-                match &mut packet.state {
-                    State::Interpreted(state) => drop(state.reset(&self.program, data)),
-                    State::Compiled(state) => drop(state.reset_inputs(data, 0)),
-                }
-                packet.max_bytes = u32::MAX;
-                packet.class_of_service = 0;
-                packet.parsed_bytes = 0;
-                packet
-            }
-            None => Box::new(Packet {
+        spare.unwrap_or_else(|| {
+            Box::new(Packet {
                 state: match machine {
-                    Some(machine) => State::Compiled(Box::new(machine.compiled.packet(data))),
-                    None => State::Interpreted(PacketState::new(&self.program, data)),
+                    Some(machine) => State::Compiled(Box::new(machine.compiled.packet(Vec::new()))),
+                    None => State::Interpreted(PacketState::new(&self.program, Vec::new())),
                 },
                 original: Vec::new(),
                 ingress_port: PortId(0),
@@ -124,8 +114,21 @@ impl Switch {
                 parsed_bytes: 0,
                 trace: 0,
                 pass: 0,
-            }),
+            })
+        })
+    }
+
+    /// Makes a packet with empty state around these bytes.
+    fn blank(&mut self, data: Vec<u8>, interpreted: bool) -> Box<Packet> {
+        let mut packet = self.spare_packet(interpreted);
+        match &mut packet.state {
+            State::Interpreted(state) => drop(state.reset(&self.program, data)),
+            State::Compiled(state) => drop(state.reset_inputs(data, 0)),
         }
+        packet.max_bytes = u32::MAX;
+        packet.class_of_service = 0;
+        packet.parsed_bytes = 0;
+        packet
     }
 
     /// Makes a further pass of these bytes with empty state: the next form of `parent`, or a clone of it as received.
@@ -147,17 +150,16 @@ impl Switch {
     /// Makes a copy with all state.
     pub(super) fn copied<R: Recorder>(&mut self, parent: &Packet, kind: PassKind, recorder: &mut R) -> Box<Packet> {
         let pass = recorder.begin(Some(parent.pass), kind, parent.state.data().len());
-        Box::new(Packet {
-            state: parent.state.clone(),
-            original: Vec::new(),
-            ingress_port: parent.ingress_port,
-            passes: parent.passes,
-            max_bytes: parent.max_bytes,
-            class_of_service: parent.class_of_service,
-            parsed_bytes: parent.parsed_bytes,
-            trace: parent.trace,
-            pass,
-        })
+        let mut copy = self.spare_packet(parent.state.interpreted().is_some());
+        copy.state.clone_from(&parent.state);
+        copy.original.clear();
+        copy.ingress_port = parent.ingress_port;
+        copy.passes = parent.passes;
+        copy.max_bytes = parent.max_bytes;
+        copy.class_of_service = parent.class_of_service;
+        copy.parsed_bytes = parent.parsed_bytes;
+        (copy.trace, copy.pass) = (parent.trace, pass);
+        copy
     }
 
     /// Keeps a packet for reuse.

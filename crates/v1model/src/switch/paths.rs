@@ -31,8 +31,6 @@ impl Path {
 /// The reason for which a packet was not processed in a batch to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathReason {
-    /// Parser to deparser are not one unit of machine code.
-    Split(SplitReason),
     /// A queue or a port has a rate.
     Rate,
     /// The packet ended its batch early: it failed, or the program's result needs the switch.
@@ -53,25 +51,9 @@ pub enum PathReason {
     Moved,
 }
 
-/// The reason for which parser to deparser are not one unit of machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SplitReason {
-    /// Egress needs the time, and ingress overwrites `ingress_global_timestamp`.
-    Timestamp,
-    /// Egress overwrites `priority`.
-    Priority,
-    /// Egress overwrites `egress_port`.
-    EgressPort,
-}
-
 impl fmt::Display for PathReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            PathReason::Split(SplitReason::Timestamp) => {
-                "egress needs the time, and `ingress_global_timestamp` does not hold it"
-            }
-            PathReason::Split(SplitReason::Priority) => "egress writes `priority`",
-            PathReason::Split(SplitReason::EgressPort) => "egress writes `egress_port`",
             PathReason::Rate => "a queue has a rate",
             PathReason::Stopped => "the packet stopped its batch",
             PathReason::Interpreted => "there is no machine code",

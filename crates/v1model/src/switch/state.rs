@@ -2,24 +2,17 @@
 
 use std::sync::Arc;
 
-use engine::{PacketState, Preserved, Requested};
+use engine::{PacketState, Requested};
 use ir::{FieldListItem, LocId, Op, Program, Request, SlotId};
 use jit::{InPlacePacket, NativeProgram, Plan, Probe, Speed, Step, Unit, Unsupported};
 
 use super::layout::Layout;
-use super::paths::SplitReason;
 
 /// A packet's state. Traced packets are interpreted, whatever executor the others use.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum State {
     Interpreted(PacketState),
     Compiled(Box<jit::Packet>),
-}
-
-/// Values of a field list.
-pub(super) enum KeptValues {
-    Interpreted(Preserved),
-    Compiled(jit::Preserved),
 }
 
 /// A packet's state in any representation, with slots.
@@ -64,6 +57,24 @@ impl Slots for InPlacePacket<'_> {
     }
 }
 
+impl Clone for State {
+    fn clone(&self) -> Self {
+        match self {
+            State::Interpreted(state) => State::Interpreted(state.clone()),
+            State::Compiled(packet) => State::Compiled(packet.clone()),
+        }
+    }
+
+    /// Copies a state into the memory of another one of the same executor.
+    fn clone_from(&mut self, source: &Self) {
+        match (self, source) {
+            (State::Interpreted(state), State::Interpreted(source)) => state.clone_from(source),
+            (State::Compiled(packet), State::Compiled(source)) => packet.as_mut().clone_from(source),
+            (state, source) => *state = source.clone(),
+        }
+    }
+}
+
 impl State {
     pub fn interpreted(&self) -> Option<&PacketState> {
         match self {
@@ -95,6 +106,13 @@ impl State {
         }
     }
 
+    /// Takes back the memory of requests that were taken.
+    pub fn reuse_requests(&mut self, requests: Vec<(Requested, LocId)>) {
+        if let State::Compiled(packet) = self {
+            packet.reuse_requests(requests);
+        }
+    }
+
     /// Returns the length of all valid headers that live across blocks.
     pub fn header_bytes(&self, layout: &Layout) -> usize {
         match self {
@@ -114,18 +132,11 @@ impl State {
         }
     }
 
-    pub fn preserve(&self, kept: &[FieldListItem]) -> KeptValues {
-        match self {
-            State::Interpreted(state) => KeptValues::Interpreted(state.preserve(kept)),
-            State::Compiled(packet) => KeptValues::Compiled(packet.preserve(kept)),
-        }
-    }
-
-    /// Restores the values of a field list. A packet and its copies use the same executor.
-    pub fn restore(&mut self, kept: &KeptValues) {
-        match (self, kept) {
-            (State::Interpreted(state), KeptValues::Interpreted(kept)) => state.restore(kept),
-            (State::Compiled(packet), KeptValues::Compiled(kept)) => packet.restore(kept),
+    /// Takes the values of a field list from another packet. A packet and its copies use the same executor.
+    pub fn keep(&mut self, from: &State, kept: &[FieldListItem]) {
+        match (self, from) {
+            (State::Interpreted(state), State::Interpreted(from)) => state.restore(&from.preserve(kept)),
+            (State::Compiled(packet), State::Compiled(from)) => packet.keep(from, kept),
             _ => unreachable!("copies stay in the executor of the packet they are made from"),
         }
     }
@@ -160,28 +171,14 @@ pub(super) struct Machine {
     pub compiled: NativeProgram,
     /// Whether the packet as received may be requested after code ran on it.
     pub keeps_original: bool,
-    /// The step of [`unit::WHOLE`] at which egress begins, or the reason why there is no such unit.
-    pub egress_begins: Result<usize, SplitReason>,
+    /// The step of [`unit::WHOLE`] at which egress begins.
+    pub egress_begins: usize,
 }
 
-/// Returns the reason why machine code cannot do the switch's work between ingress and egress without access to the
-/// packet; `None` if it can. The metadata for egress must be constants and outputs of ingress, and egress must not
-/// change what is counted.
-fn split_reason(program: &Program, layout: &Layout) -> Option<SplitReason> {
-    let (blocks, standard) = (layout.blocks, layout.standard);
-    let before = [blocks.parser, blocks.verify_checksum, blocks.ingress];
-    let behind = [blocks.egress, blocks.compute_checksum, blocks.deparser];
-    let written = |bodies: [ir::BodyId; 3], slot| bodies.iter().any(|body| jit::writes(program, *body, slot));
-    let clock = standard.ingress_global_timestamp;
-    let times = [standard.egress_global_timestamp, standard.enq_timestamp];
-    let sets_time = times.iter().any(Option::is_some);
-    let has_clock = clock.is_some_and(|slot| !written(before, slot));
-    let obstacles = [
-        (sets_time && !has_clock, SplitReason::Timestamp),
-        (standard.priority.is_some_and(|slot| written(behind, slot)), SplitReason::Priority),
-        (written(behind, standard.egress_port), SplitReason::EgressPort),
-    ];
-    obstacles.into_iter().find_map(|(is_there, reason)| is_there.then_some(reason))
+/// Whether the parser or ingress writes to a slot.
+fn writes_early(program: &Program, layout: &Layout, slot: SlotId) -> bool {
+    let blocks = layout.blocks;
+    [blocks.parser, blocks.verify_checksum, blocks.ingress].iter().any(|body| jit::writes(program, *body, slot))
 }
 
 /// Whether egress, or a packet that egress sends through the pipeline again, reads the length of the packet, which
@@ -200,6 +197,9 @@ fn between(program: &Program, layout: &Layout, drop_port: u32) -> Vec<Step> {
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
     steps.push(Step::DropIf(standard.egress_spec, u64::from(drop_port)));
     steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
+    // The switch counts by what ingress chose; egress may write to these slots.
+    steps.push(Step::Keep(result::EGRESS_PORT, standard.egress_port));
+    steps.extend(standard.priority.map(|slot| Step::Keep(result::PRIORITY, slot)));
     steps.push(Step::Set(standard.egress_spec, u64::from(drop_port == 0)));
     let length = standard.packet_length.filter(|slot| reads_length(program, layout, *slot));
     steps.extend(length.map(Step::PresentLengthTo));
@@ -207,8 +207,9 @@ fn between(program: &Program, layout: &Layout, drop_port: u32) -> Vec<Step> {
         [standard.instance_type, standard.enq_qdepth, standard.deq_qdepth, standard.deq_timedelta, standard.drop_site];
     steps.extend(zero.into_iter().flatten().map(|slot| Step::Set(slot, 0)));
     let times = [standard.egress_global_timestamp, standard.enq_timestamp];
-    let clock = standard.ingress_global_timestamp;
-    steps.extend(times.into_iter().flatten().zip(clock.iter().cycle()).map(|(time, clock)| Step::Copy(time, *clock)));
+    let clock = standard.ingress_global_timestamp.filter(|clock| !writes_early(program, layout, *clock));
+    let set = |time| clock.map_or(Step::TimeTo(time), |clock| Step::Copy(time, clock));
+    steps.extend(times.into_iter().flatten().map(set));
     steps
 }
 
@@ -230,25 +231,25 @@ impl Machine {
         egress.extend(deparse.clone());
         let mut whole = ingress.clone();
         whole.extend(between(program, layout, drop_port));
-        let egress_begins = split_reason(program, layout).map_or(Ok(whole.len()), Err);
+        let egress_begins = whole.len();
         whole.extend(egress.clone());
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), results: None };
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
         let whole = Unit { results: Some(results), ..unit(whole, true, &[unit::EGRESS, unit::DEPARSE]) };
         let given = [standard.ingress_global_timestamp, standard.instance_type];
-        let mut plan = Plan {
+        let plan = Plan {
             units: vec![
                 unit(ingress, true, &[unit::EGRESS]),
                 unit(egress, false, &[unit::DEPARSE, unit::EGRESS]),
                 unit(deparse, false, &[]),
                 unit(parse, true, &[unit::EGRESS]),
+                whole,
             ],
             visible: Some(standard.all()),
             given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
             deparser: Some(blocks.deparser),
         };
-        plan.units.extend(egress_begins.is_ok().then_some(whole));
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
         let keeps_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));

@@ -1,11 +1,14 @@
 //! Processes batches: up to 32 packets run together, in place, and leave together.
 
-use engine::Now;
-use jit::UnitOutcome;
+use std::iter::Peekable;
+use std::vec::Drain;
+
+use engine::{Now, Requested};
+use jit::{DeferredRequest, UnitOutcome};
 use switch::{DropReason, Egress, FrameMut, PRIORITIES, PortId};
 
 use super::Switch;
-use super::in_place::{InPlace, PacketResult, ReceivedPacket};
+use super::in_place::{InPlace, PacketOutput, PassResult, ReceivedPacket};
 use super::packet::Leaving;
 use super::paths::{Path, PathReason};
 use super::state::{Machine, result, unit};
@@ -22,10 +25,13 @@ pub(super) struct FrameGroup<'l> {
     pub output: &'l mut Vec<Egress>,
 }
 
-/// New starts of frames that moved in their buffers, and one more; 0 for all others.
+/// Frames that moved in their buffers.
 struct MovedFrames {
+    /// New starts, and one more; 0 for all others.
     starts: [usize; jit::BATCH],
     is_any: bool,
+    /// Frames to truncate, and their lengths.
+    cuts: Vec<(usize, usize)>,
 }
 
 impl MovedFrames {
@@ -34,7 +40,21 @@ impl MovedFrames {
         self.starts[number] = start + 1;
         self.is_any = true;
     }
+
+    /// Writes the new positions to the frames.
+    fn apply<L: FrameMut>(self, frames: &mut [L]) {
+        if self.is_any {
+            let all = frames.iter_mut().zip(self.starts).filter(|(_, start)| *start > 0);
+            all.for_each(|(frame, start)| frame.set_start(start - 1));
+        }
+        for (number, length) in self.cuts {
+            frames[number].truncate(length);
+        }
+    }
 }
+
+/// Digests and truncations of a batch, in the order of its packets.
+type DeferredRequests<'d> = Peekable<Drain<'d, DeferredRequest>>;
 
 impl Switch {
     /// Runs up to 32 frames together, so that their lookups share the memory latency.
@@ -50,7 +70,7 @@ impl Switch {
         ends.clear();
         let (standard, came) = (self.layout.standard, group.came);
         let now = Now { ns: came.at.as_ns() };
-        let mut moved = MovedFrames { starts: [0; jit::BATCH], is_any: false };
+        let mut moved = MovedFrames { starts: [0; jit::BATCH], is_any: false, cuts: Vec::new() };
         let mut batch = machine.compiled.batch(unit::WHOLE, packet);
         batch.set_slot_to(standard.ingress_port, u64::from(came.by.0));
         if let Some(slot) = standard.ingress_global_timestamp {
@@ -74,36 +94,67 @@ impl Switch {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
             next = done.end + usize::from(stopped);
             self.paths.add(Path::Batched, None, done.len() as u64);
+            let mut list = batch.take_deferred();
+            let mut deferred = list.drain(..).peekable();
             for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                 let copy =
                     || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
-                self.finish(number, ended, copy, group, &mut moved);
+                let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
+                self.finish(number, ended, (copy, max_bytes), group, &mut moved);
             }
             if stopped {
                 let outcome = batch.finished(done.end).outcome();
-                let lent = batch.stopped();
+                // A packet that fails in ingress requests nothing; in egress, what ingress requested remains.
+                let until = match outcome {
+                    UnitOutcome::Failed(step, _) if step < group.whole => 0,
+                    UnitOutcome::Failed(..) => group.whole,
+                    _ => usize::MAX,
+                };
+                let max_bytes = self.carry_out_deferred(&mut deferred, done.end, until, came);
+                let mut lent = batch.stopped();
                 self.count_parser_error(lent.parser_error());
                 let begin = done.end.checked_sub(1).map_or(0, |before| ends.get(before).copied().unwrap_or(0));
                 let original = ends.get(done.end).map_or(&[][..], |end| &originals[begin..*end]);
                 let came = ReceivedPacket { original, ..came };
-                let fate = self.after_whole(&lent, outcome, group.whole, came, made);
-                drop(lent);
-                self.count_path(&fate, PathReason::Stopped);
-                match fate {
-                    PacketResult::Leaves(port, at) => {
-                        moved.set(done.end, at);
-                        group.output.push(Egress::InPlace { index: group.first + done.end, port });
+                let mut output = PacketOutput::new(group.output, made, group.first + done.end);
+                output.max_bytes = max_bytes;
+                let result = self.after_whole(&mut lent, outcome, group.whole, came, &mut output);
+                let left = self.complete(&mut lent, result, came, &mut output);
+                self.count_path(output.path, PathReason::Stopped);
+                let max_bytes = output.max_bytes;
+                if let Some(start) = left {
+                    moved.set(done.end, start);
+                    if max_bytes < u32::MAX {
+                        moved.cuts.push((done.end, max_bytes as usize));
                     }
-                    PacketResult::Gone => {}
-                    PacketResult::Elsewhere(_) => group.output.extend(made.drain(..).map(Egress::Owned)),
                 }
             }
+            drop(deferred);
+            batch.reuse_deferred(list);
         }
         drop(batch);
-        if moved.is_any {
-            let all = frames.iter_mut().zip(moved.starts).filter(|(_, start)| *start > 0);
-            all.for_each(|(frame, start)| frame.set_start(start - 1));
+        moved.apply(frames);
+    }
+
+    /// Sends the digests that a packet requested before step `until`. Returns the length to which it is truncated.
+    #[inline(always)]
+    fn carry_out_deferred(
+        &mut self,
+        deferred: &mut DeferredRequests<'_>,
+        number: usize,
+        until: usize,
+        came: ReceivedPacket<'_>,
+    ) -> u32 {
+        let mut max_bytes = u32::MAX;
+        while let Some(DeferredRequest { step, request, .. }) = deferred.next_if(|next| next.packet == number) {
+            match request {
+                _ if step >= until => {}
+                Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
+                Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),
+                _ => unreachable!("only digests and truncations are deferred"),
+            }
         }
+        max_bytes
     }
 
     /// Counts a packet that ran with others, and sends it.
@@ -112,7 +163,7 @@ impl Switch {
         &mut self,
         number: usize,
         ended: jit::FinishedPacket<'_>,
-        copy: impl FnOnce() -> Vec<u8>,
+        (copy, max_bytes): (impl FnOnce() -> Vec<u8>, u32),
         group: &mut FrameGroup<'_>,
         moved: &mut MovedFrames,
     ) {
@@ -130,17 +181,26 @@ impl Switch {
             return self.tally_dropped(group.tally, DropReason::EgressProgram, site);
         }
         match ended.output_start() {
-            Some(start) if is_clear && ended.room() - start <= self.config.max_frame => {
-                group.tally.sent(ended.room() - start);
+            Some(start) if is_clear && (ended.room() - start).min(max_bytes as usize) <= self.config.max_frame => {
+                let length = ended.room() - start;
+                group.tally.sent(length.min(max_bytes as usize));
                 if start != ended.input_start() {
                     moved.set(number, start);
+                }
+                if length > max_bytes as usize {
+                    moved.cuts.push((number, max_bytes as usize));
                 }
                 group.output.push(Egress::InPlace { index: group.first + number, port });
             }
             start => {
+                // A packet that a batch has done goes to the control plane, or is dropped.
+                let mut made = Vec::new();
+                let mut output = PacketOutput::new(group.output, &mut made, group.first + number);
+                output.max_bytes = max_bytes;
                 let leaving = Leaving { port, at: group.came.at, depth: 0 };
-                // A packet that a batch has done leaves in place, goes to the control plane, or is dropped.
-                self.leave(start, ended.room(), copy, leaving, &mut Vec::new());
+                if let PassResult::Left(start) = self.leave(start, ended.room(), copy, leaving, &mut output) {
+                    moved.set(number, start);
+                }
             }
         }
     }

@@ -31,12 +31,20 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Returns the text of a program of the repository.
+pub fn source(path: &str) -> String {
+    read(&root().join(path))
+}
+
 /// Compiles a program of the repository.
 pub fn program(path: &str) -> Arc<Program> {
-    let path = root().join(path);
-    let text = read(&path);
-    let name = path.display().to_string();
-    Arc::new(compiler::expect_program(&Source::new(&name, &text), &V1Model).ir)
+    compiled(path, &source(path))
+}
+
+/// Compiles a text in the place of a program of the repository.
+pub fn compiled(path: &str, text: &str) -> Arc<Program> {
+    let name = root().join(path).display().to_string();
+    Arc::new(compiler::expect_program(&Source::new(&name, text), &V1Model).ir)
 }
 
 /// Creates a switch with all ports of v1model.

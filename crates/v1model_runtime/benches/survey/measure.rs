@@ -1,5 +1,7 @@
 //! Times batches of frames in memory.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Instant;
 
 use switch::{Egress, FrameMut, PortId, Time};
@@ -41,6 +43,10 @@ impl FrameMut for Slot {
 
     fn set_start(&mut self, start: usize) {
         self.start = start;
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.buffer.truncate(self.start.saturating_add(length));
     }
 }
 
@@ -88,17 +94,19 @@ impl Timer {
         slots
     }
 
-    /// Returns the median nanoseconds a packet over a round of batches that `work` processes. Copying the frames into
-    /// their buffers is not included.
-    fn round(&mut self, batches: &[InputBatch], mut work: impl FnMut(PortId, &mut [Slot])) -> f64 {
+    /// Returns the median nanoseconds a packet over a round of batches that a side processes. Copying the frames into
+    /// their buffers, and [`Side::rest`], are not included.
+    fn round(&mut self, batches: &[InputBatch], side: &mut dyn Side) -> f64 {
         let clock_ns = clock_ns();
         let times = (0..BATCHES).map(|_| {
             let (port, frames) = &batches[self.next % batches.len()];
             self.next += 1;
             let slots = self.fill(frames);
             let begin = Instant::now();
-            work(PortId(*port), slots);
-            (begin.elapsed().as_nanos() as f64 - clock_ns).max(0.0) / frames.len() as f64
+            side.run(PortId(*port), slots);
+            let ns = begin.elapsed().as_nanos() as f64;
+            side.rest();
+            (ns - clock_ns).max(0.0) / frames.len() as f64
         });
         median(times.collect())
     }
@@ -109,17 +117,22 @@ fn rounds() -> usize {
     std::env::var("ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(31)
 }
 
+/// One side of a comparison.
+pub trait Side {
+    /// Processes a batch.
+    fn run(&mut self, port: PortId, frames: &mut [Slot]);
+
+    /// Gives up the results, as a driver and a control plane would.
+    fn rest(&mut self) {}
+}
+
 /// Times two sides in alternating rounds. Returns the medians of both and of their ratio, the second to the first.
-pub fn alternate(
-    batches: &[InputBatch],
-    first: &mut dyn FnMut(PortId, &mut [Slot]),
-    second: &mut dyn FnMut(PortId, &mut [Slot]),
-) -> (f64, f64, f64) {
+pub fn alternate(batches: &[InputBatch], first: &mut dyn Side, second: &mut dyn Side) -> (f64, f64, f64) {
     let mut timers = [Timer::default(), Timer::default()];
     let [one, two] = &mut timers;
     let mut times = Vec::new();
     for round in 0..rounds() + 1 {
-        let pair = (one.round(batches, &mut *first), two.round(batches, &mut *second));
+        let pair = (one.round(batches, first), two.round(batches, second));
         if round > 0 {
             times.push(pair);
         }
@@ -150,36 +163,59 @@ impl Figures {
     }
 }
 
-/// Passes a batch through the switch.
-pub fn step(switch: &mut Switch, started: Instant, port: PortId, slots: &mut [Slot], left: &mut Vec<Egress>) {
-    left.clear();
-    let now = Time::from_ns(started.elapsed().as_nanos() as u64);
-    switch.step_in_place(now, port, slots, left);
+/// A whole switch, and what has left it.
+pub struct WholeSwitch {
+    pub switch: Rc<RefCell<Switch>>,
+    pub left: Vec<Egress>,
+    started: Instant,
+}
+
+impl WholeSwitch {
+    pub fn new(switch: Switch) -> WholeSwitch {
+        WholeSwitch { switch: Rc::new(RefCell::new(switch)), left: Vec::new(), started: Instant::now() }
+    }
+}
+
+/// Returns the time since a moment, as a switch takes it.
+fn since(started: Instant) -> Time {
+    Time::from_ns(started.elapsed().as_nanos() as u64)
+}
+
+impl Side for WholeSwitch {
+    fn run(&mut self, port: PortId, frames: &mut [Slot]) {
+        self.switch.borrow_mut().step_in_place(since(self.started), port, frames, &mut self.left);
+    }
+
+    fn rest(&mut self) {
+        self.left.clear();
+        drop(self.switch.borrow_mut().take_notifications());
+    }
+}
+
+/// The machine code of a switch's program.
+struct CodeAlone {
+    switch: Rc<RefCell<Switch>>,
+    started: Instant,
+    is_there: bool,
+}
+
+impl Side for CodeAlone {
+    fn run(&mut self, port: PortId, frames: &mut [Slot]) {
+        let left = self.switch.borrow_mut().run_code_alone(since(self.started), port, frames);
+        self.is_there = left.is_some();
+    }
 }
 
 /// Measures a program: machine code alone and the whole switch in turns, on the same tables.
 pub fn program(loaded: Loaded) -> Figures {
-    let Loaded { switch, frames } = loaded;
-    let (switch, batches) = (std::cell::RefCell::new(switch), batches(frames));
-    let started = Instant::now();
-    let mut left = Vec::new();
-    let mut has_unit = true;
-    let mut code = |port: PortId, slots: &mut [Slot]| {
-        let now = Time::from_ns(started.elapsed().as_nanos() as u64);
-        has_unit = switch.borrow_mut().run_code_alone(now, port, slots).is_some();
-    };
-    let mut whole = |port: PortId, slots: &mut [Slot]| {
-        step(&mut switch.borrow_mut(), started, port, slots, &mut left);
-        let mut switch = switch.borrow_mut();
-        if switch.has_notifications() {
-            drop(switch.take_notifications());
-        }
-    };
+    let batches = batches(loaded.frames);
+    let mut whole = WholeSwitch::new(loaded.switch);
+    let mut code = CodeAlone { switch: Rc::clone(&whole.switch), started: whole.started, is_there: false };
     let (unit_ns, switch_ns, _) = alternate(&batches, &mut code, &mut whole);
-    let switch = switch.into_inner();
+    let switch = whole.switch.borrow();
     let paths = switch.path_counts();
     let all: u64 = paths.iter().map(|count| count.packets).sum();
     let dropped: u64 = switch.drop_sites().iter().map(|site| site.packets).sum();
-    let unit_ns = has_unit.then_some(unit_ns);
+    let unit_ns = code.is_there.then_some(unit_ns);
     Figures { unit_ns, switch_ns, dropped: dropped as f64 / all.max(1) as f64, paths }
 }

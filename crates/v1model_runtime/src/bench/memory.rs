@@ -120,6 +120,10 @@ impl FrameMut for Slot {
     fn set_start(&mut self, start: usize) {
         self.start = start;
     }
+
+    fn truncate(&mut self, length: usize) {
+        self.buffer.truncate(self.start.saturating_add(length));
+    }
 }
 
 /// Frames that arrive on a port, collected until they form a batch.

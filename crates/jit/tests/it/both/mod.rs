@@ -3,11 +3,12 @@
 pub mod guard;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bits::Bits;
-use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, TableEntry};
-use ir::{BodyId, KeyValue, MatchKind, Program};
+use engine::{Ending, Interpreter, MeterConfig, Now, Objects, PacketState, Requested, TableEntry};
+use ir::{BodyId, KeyValue, LocId, MatchKind, Program};
 use jit::{NativeProgram, Packet, Plan, Speed, Step, Unit, UnitOutcome};
 use rng::SplitMix64;
 
@@ -369,6 +370,7 @@ pub fn run_batches(
         }
         let mut difference = None;
         let mut seen = Vec::new();
+        let mut later: BTreeMap<usize, Vec<(Requested, LocId)>> = BTreeMap::new();
         let mut first = 0;
         for buffers in buffers.chunks_mut(jit::BATCH) {
             let (mut batch, count) = (compiled.batch(0, &mut packet), buffers.len());
@@ -397,6 +399,10 @@ pub fn run_batches(
                     assert_eq!(leaves, start.is_some(), "packet {number} leaves from where it lies, or is dropped");
                     seen.push((first + number, ends, start, batch.output_copy(number), Vec::new()));
                 }
+                for deferred in batch.take_deferred() {
+                    let all = later.entry(first + deferred.packet).or_default();
+                    all.push((deferred.request, deferred.loc));
+                }
                 if stopped {
                     let (ends, start) = ends(&batch, done.end);
                     let mut whole = batch.stopped();
@@ -421,13 +427,18 @@ pub fn run_batches(
                 UnitOutcome::Failed(_, compiled) => (compiled == *ending, false),
                 UnitOutcome::Stopped(_) => (*dropped, false),
             };
+            // Digests and truncations do not stop a batch, so they are kept apart from other requests.
+            let is_deferred =
+                |(request, _): &(Requested, LocId)| matches!(request, Requested::Digest(..) | Requested::Truncate(_));
+            let asked: (Vec<_>, Vec<_>) = asked.iter().cloned().partition(is_deferred);
+            let requests = (later.remove(&number).unwrap_or_default(), requests);
             let what = if place != number {
                 format!("packet {number} came as number {place}")
             } else if !same {
                 format!("ends with {ending:?}, compiled {outcome:?}")
             } else if sends && whole != *finished {
                 format!("sends {finished:02x?}, compiled {whole:02x?}")
-            } else if requests != *asked {
+            } else if requests != asked {
                 format!("requests {asked:?}, compiled {requests:?}")
             } else if (error, &results) != (*expected_error, expected_results) {
                 format!("results are {expected_error}, {expected_results:?}, compiled {error}, {results:?}")

@@ -7,7 +7,7 @@ use ::switch::{Device, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup
 
 use super::probe::{Do, frame, program};
 use super::traced::{packet, router};
-use crate::{Config, Executor, Path, PathReason, SplitReason, Switch};
+use crate::{Config, Executor, Path, PathReason, Switch};
 
 /// A reproducible generator.
 struct Random(SplitMix64);
@@ -207,7 +207,7 @@ fn frames_that_run_together_come_to_the_same() {
     for (reads_length, keeps_originals) in [(false, false), (true, false), (false, true), (true, true)] {
         let setting = Setting { reads_length, keeps_originals, is_paced: false, ..Setting::USUAL };
         let machine = probe(setting).machine.expect("there is machine code");
-        assert!(machine.egress_begins.is_ok() && machine.keeps_original == keeps_originals);
+        assert_eq!(machine.keeps_original, keeps_originals);
         let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
         assert!(in_place > 500, "only {in_place} frames left in place");
     }
@@ -251,11 +251,11 @@ fn egress_reads_the_length_with_the_present_headers() {
 }
 
 #[test]
-fn a_pass_is_split_where_egress_depends_on_the_switch() {
-    for (role, slot, reason) in [
-        ("ingress", "standard_metadata.ingress_global_timestamp", SplitReason::Timestamp),
-        ("egress", "standard_metadata.priority", SplitReason::Priority),
-        ("egress", "standard_metadata.egress_port", SplitReason::EgressPort),
+fn batches_go_on_where_a_program_overwrites_what_the_switch_counts_by() {
+    for (role, slot) in [
+        ("ingress", "standard_metadata.ingress_global_timestamp"),
+        ("egress", "standard_metadata.priority"),
+        ("egress", "standard_metadata.egress_port"),
     ] {
         let mut pair = Pair::new(|| {
             let mut program = program();
@@ -264,10 +264,57 @@ fn a_pass_is_split_where_egress_depends_on_the_switch() {
             insert(&mut program, role, "start", ir::Op::Assign(ir::LValue::Slot(slot), one));
             compiled(program)
         });
-        let frames: Vec<Vec<u8>> = (0..40).map(|length| frame(Do::Unicast, 2, 0, length)).collect();
-        pair.send(Time::from_us(7), 1, &frames, 64);
-        assert_eq!(paths(&pair.lent), [(Path::Single, Some(PathReason::Split(reason)))]);
+        let op = |number: usize| if number.is_multiple_of(3) { Do::SecondByteIsPriority } else { Do::Unicast };
+        let frames: Vec<Vec<u8>> = (0..40).map(|number| frame(op(number), 2, number as u16 % 5, number)).collect();
+        pair.send(Time::from_us(7_000_001), 1, &frames, 64);
+        assert_eq!(paths(&pair.lent), [(Path::Batched, None)]);
     }
+}
+
+/// Returns the paths of frames with one operation each, which both ways into the switch treat alike, and the number of
+/// those that left in place.
+fn paths_of(op: Do, arg: u16, keeps_originals: bool) -> (usize, Vec<(Path, Option<PathReason>)>) {
+    let mut pair = Pair::new(|| probe(Setting { keeps_originals, is_paced: false, ..Setting::USUAL }));
+    let frames: Vec<Vec<u8>> = (0..40).map(|length| frame(op, 2, arg, length)).collect();
+    pair.send(Time::from_us(7), 1, &frames, 64);
+    (pair.in_place, paths(&pair.lent))
+}
+
+#[test]
+fn digests_and_truncated_packets_stay_in_their_batch() {
+    for (op, arg) in [(Do::Digest, 3), (Do::Truncate, 20), (Do::Truncate, 0), (Do::Truncate, u16::MAX)] {
+        assert_eq!(paths_of(op, arg, true), (40, vec![(Path::Batched, None)]), "{op:?}");
+    }
+    // What a packet requests before it fails is carried out.
+    let mut pair = Pair::new(|| {
+        let mut program = program();
+        let body = program.blocks["ingress"];
+        let find = |op: Do| {
+            let blocks = &program.bodies[body].blocks;
+            let named = blocks.values().find(|block| block.name == format!("{op:?}"));
+            named.expect("the probe has the block").instrs[0].clone()
+        };
+        let (digest, assertion) = (find(Do::Digest), find(Do::AssertInIngress));
+        insert(&mut program, "ingress", "start", digest.op);
+        insert(&mut program, "egress", "DropInEgress", assertion.op);
+        compiled(program)
+    });
+    let frames: Vec<Vec<u8>> = [Do::Unicast, Do::DropInEgress, Do::AssertInIngress, Do::Drop, Do::Multicast]
+        .into_iter()
+        .map(|op| frame(op, 2, 1, 9))
+        .collect();
+    pair.send(Time::from_us(7), 1, &frames, 64);
+    assert_eq!(pair.lent.registry().get("notification.digests"), Some(4));
+}
+
+#[test]
+fn a_packet_stays_in_place_while_its_copies_leave() {
+    let single = |reason| vec![(Path::Single, Some(reason))];
+    assert_eq!(paths_of(Do::Multicast, 1, true), (40, single(PathReason::Multicast)));
+    for op in [Do::CloneIngress, Do::CloneEgress, Do::ResubmitOnce] {
+        assert_eq!(paths_of(op, 1, true), (40, single(PathReason::Requested)), "{op:?}");
+    }
+    assert_eq!(paths_of(Do::Recirculate, 1, false), (40, single(PathReason::Requested)));
 }
 
 #[test]

@@ -129,7 +129,9 @@ impl ByHand for Copies {
                     left.extend(self.clone_to_monitor(bytes));
                     header(bytes).into_iter().for_each(|header| set_source(header, 0x0200_0000_0001));
                 }
-                Work::CloneFromEgress => header(bytes).into_iter().for_each(|header| set_source(header, 0x0200_0000_0001)),
+                Work::CloneFromEgress => {
+                    header(bytes).into_iter().for_each(|header| set_source(header, 0x0200_0000_0001))
+                }
                 Work::Recirculate => {
                     for turn in 0..2 {
                         if turn == 0 {

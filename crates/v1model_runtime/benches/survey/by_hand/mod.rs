@@ -4,13 +4,11 @@
 mod copies;
 mod router;
 
-use std::time::Instant;
-
 use switch::{Egress, Frame, PortId, Registry};
-use v1model::{DROP_PORT, Switch};
+use v1model::DROP_PORT;
 
 use crate::load::{self, Loaded};
-use crate::measure::{self, InputBatch, Slot, Timer};
+use crate::measure::{self, InputBatch, Side, Slot, Timer, WholeSwitch};
 
 /// A hand-written program: changes the frames of a batch in place and appends what leaves, as the switch does.
 pub trait ByHand {
@@ -72,7 +70,8 @@ impl Counters {
             let queued = value(&format!("queue.{port}.0.packets"));
             assert_eq!((rx, tx, queued), (counters.received, counters.sent, counters.queued), "port {port}");
         }
-        let dropped: u64 = ["ingress.program", "egress.program"].map(|reason| value(&format!("drop.{reason}"))).iter().sum();
+        let dropped: u64 =
+            ["ingress.program", "egress.program"].map(|reason| value(&format!("drop.{reason}"))).iter().sum();
         assert_eq!(dropped, self.dropped);
     }
 }
@@ -87,7 +86,7 @@ struct Comparison {
 
 /// Makes and prints the comparisons that are chosen by name.
 pub fn compare(is_chosen: impl Fn(&str) -> bool) {
-    let all = || std::iter::once_with(router::comparison).chain(copies::comparisons());
+    let all = || router::comparisons().chain(copies::comparisons());
     let chosen = all().filter(|comparison| is_chosen("by-hand") || is_chosen(comparison.name));
     let mut heading = Some(
         "| whole switch beside hand-written Rust | switch, ns | by hand, ns | ratio | bound |\n|---|---|---|---|---|",
@@ -99,48 +98,56 @@ pub fn compare(is_chosen: impl Fn(&str) -> bool) {
     }
 }
 
-fn measure_both(loaded: Loaded, mut by_hand: Box<dyn ByHand>) -> (f64, f64, f64) {
-    let Loaded { mut switch, frames } = loaded;
-    let batches = measure::batches(frames);
-    check(&mut switch, by_hand.as_mut(), &batches);
-    let started = Instant::now();
-    let (mut left, mut left_by_hand) = (Vec::new(), Vec::new());
-    let mut hand = |port: PortId, slots: &mut [Slot]| {
-        left_by_hand.clear();
-        by_hand.run(port, slots, &mut left_by_hand);
-    };
-    let mut whole = |port: PortId, slots: &mut [Slot]| measure::step(&mut switch, started, port, slots, &mut left);
+/// A hand-written program, and what has left it.
+struct HandSide {
+    by_hand: Box<dyn ByHand>,
+    left: Vec<Egress>,
+}
+
+impl Side for HandSide {
+    fn run(&mut self, port: PortId, frames: &mut [Slot]) {
+        self.by_hand.run(port, frames, &mut self.left);
+    }
+
+    fn rest(&mut self) {
+        self.left.clear();
+    }
+}
+
+/// Returns the nanoseconds a packet of the whole switch and of the hand-written program, and their ratio.
+fn measure_both(loaded: Loaded, by_hand: Box<dyn ByHand>) -> (f64, f64, f64) {
+    let batches = measure::batches(loaded.frames);
+    let (mut whole, mut hand) = (WholeSwitch::new(loaded.switch), HandSide { by_hand, left: Vec::new() });
+    check(&mut whole, &mut hand, &batches);
     let (hand_ns, switch_ns, ratio) = measure::alternate(&batches, &mut hand, &mut whole);
     (switch_ns, hand_ns, ratio)
 }
 
 /// Returns what leaves as frames.
-fn frames_of(slots: &[Slot], left: Vec<Egress>) -> Vec<Frame> {
-    let frame = |egress| match egress {
-        Egress::Owned(frame) => frame,
-        Egress::InPlace { index, port } => Frame { port, data: slots[index].bytes().to_vec() },
+fn frames_of(slots: &[Slot], left: &[Egress]) -> Vec<Frame> {
+    let frame = |egress: &Egress| match egress {
+        Egress::Owned(frame) => frame.clone(),
+        Egress::InPlace { index, port } => Frame { port: *port, data: slots[*index].bytes().to_vec() },
     };
-    left.into_iter().map(frame).collect()
+    left.iter().map(frame).collect()
 }
 
 /// Panics unless both sides send the same frames by the same ports, in the same order, and count the same.
-fn check(switch: &mut Switch, by_hand: &mut dyn ByHand, batches: &[InputBatch]) {
-    let started = Instant::now();
+fn check(whole: &mut WholeSwitch, hand: &mut HandSide, batches: &[InputBatch]) {
     let mut timers = [Timer::default(), Timer::default()];
     let mut all = 0;
     for (port, frames) in batches {
-        let mut left = [Vec::new(), Vec::new()];
         let [ours, theirs] = &mut timers;
-        let ours = ours.fill(frames);
-        measure::step(switch, started, PortId(*port), ours, &mut left[0]);
-        let theirs = theirs.fill(frames);
-        by_hand.run(PortId(*port), theirs, &mut left[1]);
-        let [left, left_by_hand] = left;
-        all += left.len();
-        assert_eq!(frames_of(ours, left), frames_of(theirs, left_by_hand));
+        let (ours, theirs) = (ours.fill(frames), theirs.fill(frames));
+        whole.run(PortId(*port), ours);
+        hand.run(PortId(*port), theirs);
+        all += whole.left.len();
+        assert_eq!(frames_of(ours, &whole.left), frames_of(theirs, &hand.left));
+        whole.rest();
+        hand.rest();
     }
     assert!(all > 0, "some frames leave");
-    by_hand.counters().compare(switch.registry());
+    hand.by_hand.counters().compare(whole.switch.borrow().registry());
 }
 
 /// Prepares a program of the survey with entries.

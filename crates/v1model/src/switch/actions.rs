@@ -1,0 +1,298 @@
+//! Carries out what packets in place request: clones, replicas, digests, further passes.
+//!
+//! The packet itself stays in place as long as it can; only its copies are allocated. The order is that of
+//! [`super::ingress`] and [`super::egress`]: copies that were made before a packet leave before it.
+
+use std::sync::Arc;
+
+use engine::Now;
+use ir::FieldListItem;
+use jit::InPlacePacket;
+use switch::{Backup, DropReason, PortId};
+
+use super::Switch;
+use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
+use super::ingress::RequestedActions;
+use super::packet::{Instance, Leaving, Packet};
+use super::paths::{Path, PathReason};
+use super::state::{Slots, State, unit};
+
+impl Switch {
+    /// Collects the actions that a packet requested, and counts its passes from now on: `used` have been made.
+    fn asked_in_place(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        (used, reason): (u32, PathReason),
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> RequestedActions {
+        if output.path.is_none() {
+            output.path = Some((Path::Single, reason));
+            self.work_left = self.config.max_work - used;
+        }
+        let mut requests = lent.take_requests();
+        let asked = self.carry_out(&mut requests, &mut output.max_bytes, came.at);
+        lent.reuse_requests(requests);
+        asked
+    }
+
+    /// Performs the actions after ingress. Returns the departure of the packet if it continues to egress at once.
+    pub(super) fn act_after_ingress(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        group: u32,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> Result<Leaving, PassResult> {
+        let standard = self.layout.standard;
+        let reason = if lent.has_requests() { PathReason::Requested } else { PathReason::Multicast };
+        let asked = self.asked_in_place(lent, (1, reason), came, output);
+        if let Some((session, keep)) = asked.clone {
+            self.clone_original(lent, session, keep, came);
+        }
+        if let Some(keep) = asked.resubmit {
+            return Err(self.resubmit_in_place(lent, keep, came, output));
+        }
+        if group != 0 {
+            lent.set(standard.instance_type, Instance::Replicated as u64);
+            return self.multicast_in_place(lent, group, came, output);
+        }
+        let port = lent.number(standard.egress_spec) as u32;
+        if port == self.layout.drop_port {
+            return Err(self.dropped_by_program(lent, DropReason::IngressProgram));
+        }
+        lent.set(standard.instance_type, Instance::Normal as u64);
+        self.enqueue_in_place(lent, PortId(port), reason, came, output)
+    }
+
+    /// Sends a packet to a queue, which it passes at once if the queue is open.
+    pub(super) fn enqueue_in_place(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        port: PortId,
+        reason: PathReason,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> Result<Leaving, PassResult> {
+        if output.path.is_none() {
+            self.work_left = self.config.max_work - 1;
+        }
+        if !self.queues.is_open(port, self.priority(lent)) {
+            let packet = self.detached(lent, came, output);
+            output.is_copied(reason);
+            self.enqueue(packet, port, came.at, &mut ());
+            return Err(PassResult::Gone);
+        }
+        let leaving = self.pass_queue(lent, port, came.at);
+        // Copies that were made before this packet run first; what they cause runs after it.
+        for _ in 0..self.work.len() {
+            if let Some(work) = self.work.pop_front() {
+                self.run_work(work, output.made, &mut ());
+            }
+        }
+        output.flush();
+        match self.work_left.checked_sub(1) {
+            Some(left) => {
+                self.work_left = left;
+                Ok(leaving)
+            }
+            None => {
+                self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+                Err(PassResult::Gone)
+            }
+        }
+    }
+
+    /// Sends copies to all replicas of a group but the last, which is the packet itself.
+    fn multicast_in_place(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        group: u32,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> Result<Leaving, PassResult> {
+        let groups = Arc::clone(&self.groups);
+        let replicas = groups.get(group).map(|group| group.replicas.as_slice());
+        let Some((last, others)) = replicas.and_then(<[_]>::split_last) else {
+            let reason = if replicas.is_some() { DropReason::EmptyGroup } else { DropReason::NoGroup };
+            self.drops.count(&mut self.registry, reason, 0);
+            return Err(PassResult::Gone);
+        };
+        self.registry.add(self.stats.replicated, 1);
+        self.registry.add(self.stats.replicas, others.len() as u64 + 1);
+        let rid_slot = self.layout.standard.egress_rid;
+        for replica in others {
+            if self.is_work_used_up() {
+                continue;
+            }
+            let Backup { port, rid } = replica.choose(|port| self.ports.is_up(port));
+            lent.set(rid_slot, u64::from(rid));
+            let copy = self.detached(lent, came, output);
+            self.enqueue(copy, port, came.at, &mut ());
+        }
+        if self.is_work_used_up() {
+            return Err(PassResult::Gone);
+        }
+        let Backup { port, rid } = last.choose(|port| self.ports.is_up(port));
+        lent.set(rid_slot, u64::from(rid));
+        self.enqueue_in_place(lent, port, PathReason::Multicast, came, output)
+    }
+
+    /// Sends a packet through the pipeline again, as it came.
+    fn resubmit_in_place(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        keep: Option<u32>,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        if !self.stays_for_another_pass(keep, came) {
+            let packet = self.detached(lent, came, output);
+            output.is_copied(PathReason::Requested);
+            self.resubmit(packet, keep, came.at, &mut ());
+            return PassResult::Gone;
+        }
+        self.registry.add(self.stats.resubmitted, 1);
+        lent.restart_as_it_came(came.original, self.field_list(keep));
+        lent.set(self.layout.standard.instance_type, Instance::Resubmitted as u64);
+        output.max_bytes = u32::MAX;
+        PassResult::Again
+    }
+
+    /// Performs the actions after egress.
+    pub(super) fn act_after_egress(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        leaving: Leaving,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        let asked = self.asked_in_place(lent, (2, PathReason::Requested), came, output);
+        if let Some((session, keep)) = asked.clone {
+            self.clone_present(lent, session, keep, came, output);
+        }
+        if lent.number(self.layout.standard.egress_spec) == u64::from(self.layout.drop_port) {
+            return self.dropped_by_program(lent, DropReason::EgressProgram);
+        }
+        let keeps_original = self.machine.as_ref().is_some_and(|machine| machine.keeps_original);
+        let goes_on = asked.recirculate.filter(|keep| keeps_original || !self.stays_for_another_pass(*keep, came));
+        if goes_on.is_some() {
+            let packet = self.detached(lent, came, output);
+            output.is_copied(PathReason::Requested);
+            self.deparse(packet, leaving, goes_on, output.made, &mut ());
+            return PassResult::Gone;
+        }
+        let outcome = lent.run(unit::DEPARSE, &mut self.objects, Now { ns: came.at.as_ns() });
+        if let Err(result) = self.failed(outcome, false) {
+            return result;
+        }
+        match asked.recirculate {
+            Some(keep) => self.recirculate_in_place(lent, keep, came, output),
+            None => self.leave_in_place(lent, leaving, output),
+        }
+    }
+
+    /// Sends a deparsed packet, which may stay in place for another pass, through the pipeline again.
+    fn recirculate_in_place(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        keep: Option<u32>,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        let most = self.config.max_frame.min(output.max_bytes as usize);
+        let Some(start) = lent.output_start().filter(|start| lent.room() - start <= most) else {
+            let mut data = lent.output_copy();
+            data.truncate(output.max_bytes as usize);
+            let packet = self.detached(lent, came, output);
+            output.is_copied(PathReason::Requested);
+            self.recirculate(packet, data, keep, came.at, &mut ());
+            return PassResult::Gone;
+        };
+        self.registry.add(self.stats.recirculated, 1);
+        lent.restart(start, self.field_list(keep));
+        lent.set(self.layout.standard.instance_type, Instance::Recirculated as u64);
+        output.max_bytes = u32::MAX;
+        PassResult::Again
+    }
+
+    /// Whether a packet can stay in place for another pass: no work comes before it, it may make the pass, and no
+    /// header is kept.
+    fn stays_for_another_pass(&self, keep: Option<u32>, came: ReceivedPacket<'_>) -> bool {
+        let is_slot = |kept: &FieldListItem| matches!(kept, FieldListItem::Slot(_));
+        let may_pass = came.passes < self.config.max_passes && self.work_left >= 2;
+        self.work.is_empty() && may_pass && self.field_list(keep).iter().all(is_slot)
+    }
+
+    /// Clones the packet as it came to a mirror session: see [`Switch::clone_as_it_came`].
+    fn clone_original(&mut self, lent: &InPlacePacket<'_>, session: u32, keep: Option<u32>, came: ReceivedPacket<'_>) {
+        self.registry.add(self.stats.ingress_clones, 1);
+        if !self.may_clone((came.passes, 0), session, &mut ()) {
+            return;
+        }
+        let mut copy = self.packet(came.original.to_vec(), came.by, &mut ());
+        copy.passes = came.passes + 1;
+        copy.state.set_slot_to(self.layout.standard.ingress_port, u64::from(came.by.0));
+        if let Err(failure) = self.parse(&mut copy, came.at, &mut ()) {
+            return self.drop_failed(copy, failure, &mut ());
+        }
+        self.send_clone(lent, copy, keep, (session, Instance::IngressClone), came);
+    }
+
+    /// Clones the packet with its present headers to a mirror session: see [`Switch::clone_as_it_is`].
+    fn clone_present(
+        &mut self,
+        lent: &InPlacePacket<'_>,
+        session: u32,
+        keep: Option<u32>,
+        came: ReceivedPacket<'_>,
+        output: &PacketOutput<'_>,
+    ) {
+        self.registry.add(self.stats.egress_clones, 1);
+        if !self.may_clone((came.passes, 0), session, &mut ()) {
+            return;
+        }
+        let mut copy = self.detached(lent, came, output);
+        copy.passes += 1;
+        self.send_clone(lent, copy, keep, (session, Instance::EgressClone), came);
+    }
+
+    /// Sends a clone to its session with the metadata of a field list only.
+    fn send_clone(
+        &mut self,
+        lent: &InPlacePacket<'_>,
+        mut copy: Box<Packet>,
+        keep: Option<u32>,
+        (session, instance): (u32, Instance),
+        came: ReceivedPacket<'_>,
+    ) {
+        self.clear_metadata(&mut copy);
+        if let State::Compiled(state) = &mut copy.state {
+            lent.keep_for(state, self.field_list(keep));
+        }
+        copy.state.set(self.layout.standard.instance_type, instance as u64);
+        self.mirror(copy, session, came.at, &mut ());
+    }
+
+    /// Makes an owned packet with the state of the packet in place.
+    fn detached(
+        &mut self,
+        lent: &InPlacePacket<'_>,
+        came: ReceivedPacket<'_>,
+        output: &PacketOutput<'_>,
+    ) -> Box<Packet> {
+        let mut packet = self.spare_packet(false);
+        if let State::Compiled(state) = &mut packet.state {
+            lent.detach_into(state);
+        }
+        packet.original.clear();
+        packet.original.extend_from_slice(came.original);
+        packet.ingress_port = came.by;
+        packet.passes = came.passes;
+        packet.max_bytes = output.max_bytes;
+        packet.class_of_service = 0;
+        packet.parsed_bytes = lent.measured_bytes();
+        (packet.trace, packet.pass) = (0, 0);
+        packet
+    }
+}
