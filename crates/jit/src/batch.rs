@@ -26,6 +26,8 @@ pub struct Batch<'a> {
     prefetch: Vec<u64>,
     /// State of the prefetch memory that is the same for all packets.
     prepared: Option<PrefetchState>,
+    /// The [`Objects::revision`] for which the keys of the packets have been looked up.
+    looked_up: Option<u64>,
     unit: usize,
     /// Number of packets, and number of packets that have run.
     count: usize,
@@ -66,6 +68,7 @@ impl NativeProgram {
             rows,
             prefetch,
             prepared,
+            looked_up: None,
             unit,
             count: 0,
             done: 0,
@@ -165,8 +168,9 @@ impl<'a> Batch<'a> {
         let prepared = scout::prepare(prefetch, &mut self.prefetch, how, self.prepared.take(), objects);
         self.prepared = Some(prepared);
         self.leave_stopped();
-        if prepared.needs_bulk_lookup {
+        if prepared.needs_bulk_lookup && self.looked_up != Some(prepared.revision) {
             self.look_ahead(objects, now);
+            self.looked_up = Some(prepared.revision);
         }
         let code = self.code.code;
         if self.packet.given.is_empty() {

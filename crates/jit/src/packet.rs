@@ -253,8 +253,10 @@ impl Packet {
             0 => {}
             1..64 => self.frame[at] = value & ((1 << layout.width) - 1),
             width => {
-                self.frame[at..at + width.div_ceil(64) as usize].fill(0);
                 self.frame[at] = value;
+                if width > 64 {
+                    self.frame[at + 1..at + width.div_ceil(64) as usize].fill(0);
+                }
             }
         }
     }

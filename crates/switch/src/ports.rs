@@ -177,6 +177,15 @@ impl Ports {
         }
     }
 
+    /// Prefetches the counters that [`Ports::count_passed`] changes for the first queues of a port.
+    #[inline]
+    pub fn prefetch_passed(&self, registry: &Registry, id: PortId) {
+        if let Some(first) = self.entry(id).first {
+            registry.prefetch(first.after(position::TX_PACKETS));
+            registry.prefetch(first.after(position::QUEUE_PACKETS));
+        }
+    }
+
     /// Subtracts transmitted frames and their total length, because the driver could not send them.
     pub fn take_back_tx(&self, registry: &mut Registry, id: PortId, frames: u64, bytes: u64) {
         if let Some(Port { tx: (packets, total), .. }) = self.find(id) {

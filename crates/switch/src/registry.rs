@@ -113,6 +113,12 @@ impl Registry {
         own.store(own.load(Relaxed).saturating_add(amount), Relaxed);
     }
 
+    /// Prefetches a counter that will be changed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, stat: Stat) {
+        tables::prefetch(&self.values, stat.0 as usize);
+    }
+
     /// Subtracts what was added too much.
     pub fn take_back(&mut self, stat: Stat, amount: u64) {
         let own = self.own(stat);

@@ -18,7 +18,8 @@ impl Switch {
     ) {
         let now = leaving.at;
         // Headers added or removed by ingress change the length that egress sees.
-        let length = packet.state.data().len() + self.header_bytes(&packet.state);
+        let is_read = packet.state.interpreted().is_some() || self.reads_length();
+        let length = if is_read { packet.state.data().len() + self.header_bytes(&packet.state) } else { 0 };
         self.prepare(&mut packet.state, length.saturating_sub(packet.parsed_bytes), leaving);
         recorder.egress(packet.pass, leaving.port.0);
         let compiled = matches!(packet.state, State::Compiled(_));
@@ -87,6 +88,11 @@ impl Switch {
             Some(keep) => self.recirculate(packet, data, keep, now, recorder),
             None => self.transmit(packet, data, leaving, output, recorder),
         }
+    }
+
+    /// Whether machine code reads the length that a packet has in egress.
+    pub(super) fn reads_length(&self) -> bool {
+        self.machine.as_ref().is_some_and(|machine| machine.reads_length)
     }
 
     /// Sets the metadata for egress.

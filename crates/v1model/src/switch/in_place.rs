@@ -264,7 +264,8 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> PassResult {
-        let length = (lent.length() + lent.header_bytes()).saturating_sub(lent.measured_bytes());
+        let length = if self.reads_length() { lent.length() + lent.header_bytes() } else { 0 };
+        let length = length.saturating_sub(lent.measured_bytes());
         self.prepare(lent, length, leaving);
         let outcome = lent.run(unit::EGRESS, &mut self.objects, Now { ns: came.at.as_ns() });
         self.ends_with_egress(lent, outcome, leaving, came, output)

@@ -22,6 +22,7 @@ pub(super) trait Slots {
     fn set_slot_to(&mut self, slot: SlotId, value: u64);
 
     /// Sets a slot if the program has it.
+    #[inline]
     fn set(&mut self, slot: Option<SlotId>, value: u64) {
         if let Some(slot) = slot {
             self.set_slot_to(slot, value);
@@ -30,6 +31,7 @@ pub(super) trait Slots {
 }
 
 impl Slots for State {
+    #[inline]
     fn number(&self, slot: SlotId) -> u64 {
         match self {
             State::Interpreted(state) => state.slot(slot).low_u64(),
@@ -37,6 +39,7 @@ impl Slots for State {
         }
     }
 
+    #[inline]
     fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         match self {
             State::Interpreted(state) => state.set_slot_to(slot, value),
@@ -173,6 +176,8 @@ pub(super) struct Machine {
     pub keeps_original: bool,
     /// The step of [`unit::WHOLE`] at which egress begins.
     pub egress_begins: usize,
+    /// Whether the length that a packet has in egress is read.
+    pub reads_length: bool,
 }
 
 /// Whether the parser or ingress writes to a slot.
@@ -257,6 +262,7 @@ impl Machine {
             Some(probe) => NativeProgram::probed(program, &plan, Speed::Run, probe)?,
             None => NativeProgram::new(program, &plan, Speed::Run)?,
         };
-        Ok(Machine { compiled, keeps_original, egress_begins })
+        let reads_length = standard.packet_length.is_some_and(|slot| reads_length(program, layout, slot));
+        Ok(Machine { compiled, keeps_original, egress_begins, reads_length })
     }
 }

@@ -57,6 +57,17 @@ impl BatchTally {
 }
 
 impl Switch {
+    /// Prefetches the counters of the ports that packets leave by, so that those of many ports do not stall.
+    #[inline(always)]
+    pub(super) fn prefetch_counters(&self, ports: impl Iterator<Item = PortId>) {
+        let mut last = None;
+        for port in ports {
+            if last.replace(port) != Some(port) {
+                self.ports.prefetch_passed(&self.registry, port);
+            }
+        }
+    }
+
     /// Counts a packet that passes an open queue at once. Returns whether it leaves by the port if its length is valid:
     /// the port is up, and is not the one to the control plane.
     #[inline(always)]

@@ -1,6 +1,5 @@
 //! Processes batches: up to 32 packets run together, in place, and leave together.
 
-use std::iter::Peekable;
 use std::vec::Drain;
 
 use engine::{Now, Requested};
@@ -53,9 +52,6 @@ impl MovedFrames {
     }
 }
 
-/// Digests and truncations of a batch, in the order of its packets.
-type DeferredRequests<'d> = Peekable<Drain<'d, DeferredRequest>>;
-
 impl Switch {
     /// Runs up to 32 frames together, so that their lookups share the memory latency.
     pub(super) fn run_together<L: FrameMut>(
@@ -94,8 +90,10 @@ impl Switch {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
             next = done.end + usize::from(stopped);
             self.paths.add(Path::Batched, None, done.len() as u64);
+            let ports = batch.finished_all(done.clone()).map(|ended| PortId(ended.result(result::EGRESS_PORT) as u32));
+            self.prefetch_counters(ports);
             let mut list = batch.take_deferred();
-            let mut deferred = list.drain(..).peekable();
+            let mut deferred = list.drain(..);
             for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                 let copy =
                     || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
@@ -137,16 +135,18 @@ impl Switch {
     }
 
     /// Sends the digests that a packet requested before step `until`. Returns the length to which it is truncated.
+    /// `deferred` has what it and later packets requested, in order.
     #[inline(always)]
     fn carry_out_deferred(
         &mut self,
-        deferred: &mut DeferredRequests<'_>,
+        deferred: &mut Drain<'_, DeferredRequest>,
         number: usize,
         until: usize,
         came: ReceivedPacket<'_>,
     ) -> u32 {
         let mut max_bytes = u32::MAX;
-        while let Some(DeferredRequest { step, request, .. }) = deferred.next_if(|next| next.packet == number) {
+        while deferred.as_slice().first().is_some_and(|next| next.packet == number) {
+            let Some(DeferredRequest { step, request, .. }) = deferred.next() else { break };
             match request {
                 _ if step >= until => {}
                 Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),

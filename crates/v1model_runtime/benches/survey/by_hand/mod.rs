@@ -79,9 +79,9 @@ impl Counters {
 /// A comparison.
 struct Comparison {
     name: &'static str,
-    loaded: Loaded,
-    by_hand: Box<dyn ByHand>,
     bound: f64,
+    /// Prepares both sides.
+    prepare: Box<dyn FnOnce() -> (Loaded, Box<dyn ByHand>)>,
 }
 
 /// Makes and prints the comparisons that are chosen by name.
@@ -91,8 +91,9 @@ pub fn compare(is_chosen: impl Fn(&str) -> bool) {
     let mut heading = Some(
         "| whole switch beside hand-written Rust | switch, ns | by hand, ns | ratio | bound |\n|---|---|---|---|---|",
     );
-    for Comparison { name, loaded, by_hand, bound } in chosen {
+    for Comparison { name, bound, prepare } in chosen {
         heading.take().into_iter().for_each(|heading| println!("{heading}"));
+        let (loaded, by_hand) = prepare();
         let (switch_ns, hand_ns, ratio) = measure_both(loaded, by_hand);
         println!("| {name} | {switch_ns:.1} | {hand_ns:.1} | **{ratio:.2}** | {bound} |");
     }
