@@ -46,6 +46,14 @@ impl Default for RunOptions {
     }
 }
 
+/// A switch as a script leaves it.
+pub struct PreparedTest {
+    /// The switch.
+    pub switch: Switch,
+    /// The script's packets with the ports on which they arrive.
+    pub packets: Vec<(u32, Vec<u8>)>,
+}
+
 /// Delay of the first packet after a write to the switch, as with the runner for BMv2, and of `wait`.
 const AFTER_WRITE_NS: u64 = 1_000_000_000;
 /// Delay of other packets.
@@ -84,15 +92,15 @@ impl Test {
         Ok(report)
     }
 
-    /// Returns a switch in the state that the script gives it, and the script's packets with their ports, none of which
-    /// has been sent. Commands that remove entries are left out. For measurements.
+    /// Returns a switch in the state that the script gives it, and the script's packets, for measurements. No packet has
+    /// been sent. Commands that remove entries are left out.
     ///
     /// # Errors
     /// If the program is not a v1model program.
     ///
     /// # Panics
     /// If `program` is not the one that the test was bound to.
-    pub fn prepare(&self, program: &Arc<Program>) -> Result<(Switch, Vec<(u32, Vec<u8>)>), LoadError> {
+    pub fn prepare(&self, program: &Arc<Program>) -> Result<PreparedTest, LoadError> {
         let mut run = TestRun::new(self, program, &RunOptions::default())?;
         let mut packets = Vec::new();
         for (at, op) in &self.ops {
@@ -103,7 +111,7 @@ impl Test {
                 op => drop(run.op(*at, op)),
             }
         }
-        Ok((run.switch, packets))
+        Ok(PreparedTest { switch: run.switch, packets })
     }
 }
 

@@ -133,7 +133,8 @@ pub fn packet_test(script: &Path) -> Loaded {
     let parsed = stf::parse(&map, file, &mut diagnostics);
     let test = parsed.and_then(|parsed| stf::bind(&parsed, &program, &mut diagnostics));
     expect_none(&map, &diagnostics);
-    let (switch, packets) = test.expect("the script fits").prepare(&program).expect("a v1model program");
+    let stf::PreparedTest { switch, packets } =
+        test.expect("the script fits").prepare(&program).expect("a v1model program");
     // Batches are as full as they can be; a script has few packets.
     let copies = FRAMES / packets.len().max(1);
     let frames = packets.into_iter().flat_map(|packet| std::iter::repeat_n(packet, copies)).collect();
