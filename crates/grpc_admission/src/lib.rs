@@ -10,7 +10,8 @@
 //!   whatever they do in the layers below the calls: TLS and HTTP/2 are above it.
 //! - [`CallTimeouts`] registers the calls of each connection, for services that do not do so themselves, and limits the
 //!   time of requests and answers, so that no call lasts for ever because its client neither sends nor reads.
-//! - [`Tls`] configures the server's certificate and the authority of its clients.
+//! - [`Tls`] configures the server's certificate and the authority of its clients; [`client_certificate`] returns the
+//!   verified certificate of a call's client.
 //! - [`BoundServer`] and [`ServerThread`] run a server, of gRPC or not, in a thread of its own, until they are dropped.
 //!
 //! Servers may attach state to each connection ([`ConnectionLimit::new`]). The crate has no knowledge of any service.
@@ -27,4 +28,4 @@ pub use accept::{Connection, accept};
 pub use call_timeouts::CallTimeouts;
 pub use connection_limit::{ActiveCall, ConnectionLimit, Slot};
 pub use server_thread::{BoundServer, ServerThread};
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, client_certificate};

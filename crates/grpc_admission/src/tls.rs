@@ -1,8 +1,13 @@
 //! Configures TLS of a gRPC server: its certificate, and the authority of its clients.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tonic::Extensions;
+use tonic::transport::server::TlsConnectInfo;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+
+use crate::connection_limit::Slot;
 
 /// Certificates and keys, as PEM.
 #[derive(Clone)]
@@ -36,6 +41,13 @@ impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").field("client_authority", &self.client_authority.is_some()).finish_non_exhaustive()
     }
+}
+
+/// Returns the certificate (DER) of the client of a call, by the call's extensions. The authority of clients has signed
+/// it. `None` if the connection is without TLS, or without a client certificate.
+pub fn client_certificate<T: Send + Sync + 'static>(extensions: &Extensions) -> Option<Vec<u8>> {
+    let certificates = extensions.get::<TlsConnectInfo<Arc<Slot<T>>>>()?.peer_certs()?;
+    Some(certificates.first()?.as_ref().to_vec())
 }
 
 impl Tls {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use tokio::sync::Semaphore;
 
+use crate::caller::Caller;
 use crate::memory_budget::MemoryPools;
+use crate::status::Refusal;
 
 /// Maximum number of concurrent reads of one connection. Others wait.
 pub(crate) const READS_A_CONNECTION: usize = 8;
@@ -17,6 +19,8 @@ pub(crate) struct ConnectionState {
     pub(crate) reads: Arc<Semaphore>,
     /// Memory for messages, shared by all connections from its address.
     pub(crate) share: Arc<MemoryPools>,
+    /// The client, once a call has asked for it.
+    pub(crate) caller: OnceLock<Result<Caller, Refusal>>,
 }
 
 /// An admitted connection.
@@ -32,6 +36,7 @@ pub(crate) fn connection_slots(max: usize, max_a_peer: usize) -> ConnectionSlots
     ConnectionSlots::new(max, max_a_peer, move |peer| ConnectionState {
         reads: Arc::new(Semaphore::new(READS_A_CONNECTION)),
         share: shares.of(peer),
+        caller: OnceLock::new(),
     })
 }
 

@@ -21,6 +21,7 @@ mod adaptive_spin;
 mod arbitration;
 mod batch_status;
 mod bounded_queue;
+mod caller;
 mod connections;
 mod cow_map;
 mod data_plane;
@@ -54,6 +55,7 @@ pub mod translation;
 mod write;
 
 pub use arbitration::{Outbox, StreamId};
+pub use caller::Caller;
 pub use data_plane::{
     DataPlane, DataPlaneChannels, DataPlaneHandle, NotificationReceiver, NotificationSender, Operation,
     OperationReceiver, SwitchBuilder, WakeFn, switch_builder,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use authorization::Policy;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_server::P4Runtime;
 use switch::{Frame, SwitchControl};
@@ -13,7 +14,8 @@ use tonic::{Request, Response};
 
 use crate::arbitration::{Outbox, StreamId};
 use crate::bounded_queue::{self, queue};
-use crate::connections::{ConnectionSlot, READS_A_CONNECTION};
+use crate::caller::Caller;
+use crate::connections::{ConnectionSlot, ConnectionState, READS_A_CONNECTION};
 use crate::data_plane::{DataPlane, DataPlaneHandle, NotificationReceiver};
 use crate::memory_budget::{MemoryBudget, MemoryCharge};
 use crate::message_admission::HeldResources;
@@ -67,6 +69,7 @@ pub(crate) struct ServiceState {
     dropped: AtomicU64,
     budget: MemoryBudget,
     reads: Semaphore,
+    policy: Option<Arc<Policy>>,
 }
 
 /// The service. One instance, cheap to clone, serves all connections.
@@ -77,6 +80,7 @@ impl ServiceState {
     pub(crate) fn new(server: Server, plane: DataPlaneHandle, store: Option<StoreWriter>) -> ServiceState {
         let budget = MemoryBudget::new(server.settings().client_timeout);
         ServiceState {
+            policy: server.settings().policy.clone(),
             server: Mutex::new(server),
             queues: Mutex::default(),
             plane,
@@ -226,9 +230,9 @@ impl ServiceState {
     }
 
     /// Performs a write. It completes even if its client is gone.
-    async fn write(self: Arc<Self>, request: v1::WriteRequest) -> Result<(), Status> {
+    async fn write(self: Arc<Self>, request: v1::WriteRequest, caller: Caller) -> Result<(), Status> {
         let turn = self.turn.lock().await;
-        let mut batch = self.server().begin_write(&request)?;
+        let mut batch = self.server().begin_write(&request, &caller)?;
         drop(request);
         let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
         {
@@ -266,11 +270,16 @@ impl ServiceState {
     }
 
     /// Performs a read, as fast as its client takes the responses.
-    async fn read(self: Arc<Self>, request: v1::ReadRequest, answers: bounded_queue::BoundedSender<v1::ReadResponse>) {
+    async fn read(
+        self: Arc<Self>,
+        request: v1::ReadRequest,
+        caller: Caller,
+        answers: bounded_queue::BoundedSender<v1::ReadResponse>,
+    ) {
         let Ok(Ok(_turn)) = tokio::time::timeout(self.budget.timeout, self.reads.acquire()).await else {
             return answers.end(Refusal::new(Code::ResourceExhausted, format!("{READS} reads are in progress")).into());
         };
-        if let Err(status) = self.answer(request, &answers).await {
+        if let Err(status) = self.answer(request, &caller, &answers).await {
             answers.end(status.into());
         }
     }
@@ -278,9 +287,10 @@ impl ServiceState {
     async fn answer(
         &self,
         request: v1::ReadRequest,
+        caller: &Caller,
         answers: &bounded_queue::BoundedSender<v1::ReadResponse>,
     ) -> Result<(), Status> {
-        let mut reader = self.server().begin_read(request)?;
+        let mut reader = self.server().begin_read(request, caller)?;
         let mut chunks = ResponseChunks::default();
         while let Some(piece) = reader.next() {
             let entities = match piece {
@@ -330,9 +340,13 @@ impl ServiceState {
     }
 
     /// Sets a pipeline.
-    async fn set_config(self: Arc<Self>, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Status> {
+    async fn set_config(
+        self: Arc<Self>,
+        request: v1::SetForwardingPipelineConfigRequest,
+        caller: Caller,
+    ) -> Result<(), Status> {
         let turn = self.turn.lock().await;
-        let (admission, plan) = self.server().begin_config(request)?;
+        let (admission, plan) = self.server().begin_config(request, &caller)?;
         let result = self.clone().apply_config(plan).await;
         let mut outbox = Outbox::new();
         self.server().finish_config(admission, &mut outbox);
@@ -417,6 +431,21 @@ fn charge<T>(request: &Request<T>) -> Option<MemoryCharge> {
 }
 
 impl Service {
+    /// Returns the client of a call. Its certificate is read once for each connection.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if an authorization file is used and has no entry for it.
+    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Refusal> {
+        let of_certificate = || {
+            let certificate = grpc_admission::client_certificate::<ConnectionState>(request.extensions());
+            Caller::of(self.0.policy.as_deref(), certificate.as_deref())
+        };
+        match request.extensions().get::<Arc<ConnectionSlot>>() {
+            Some(slot) => slot.state.caller.get_or_init(of_certificate).clone(),
+            None => of_certificate(),
+        }
+    }
+
     /// Reserves one of a connection's permits for reads, and waits for one if necessary.
     async fn reserve_read(&self, slot: &ConnectionSlot) -> Result<HeldResources, Refusal> {
         let taken = tokio::time::timeout(self.0.budget.timeout, slot.state.reads.clone().acquire_owned()).await;
@@ -432,7 +461,8 @@ impl Service {
 impl P4Runtime for Service {
     async fn write(&self, request: Request<v1::WriteRequest>) -> RpcResult<v1::WriteResponse> {
         let charge = charge(&request);
-        let write = self.0.clone().write(request.into_inner());
+        let caller = self.caller(&request)?;
+        let write = self.0.clone().write(request.into_inner(), caller);
         detached(async move { (write.await, charge).0 }).await?;
         Ok(Response::new(v1::WriteResponse {}))
     }
@@ -441,12 +471,13 @@ impl P4Runtime for Service {
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> RpcResult<Self::ReadStream> {
         let charge = charge(&request);
+        let caller = self.caller(&request)?;
         let held = match request.extensions().get::<Arc<ConnectionSlot>>() {
             Some(slot) => Some(self.reserve_read(slot).await?),
             None => None,
         };
         let (answers, stream) = queue(ANSWER_BYTES);
-        let read = self.0.clone().read(request.into_inner(), answers);
+        let read = self.0.clone().read(request.into_inner(), caller, answers);
         tokio::spawn(async move { (read.await, charge).0 });
         let mut response = Response::new(stream);
         held.and_then(|held| response.extensions_mut().insert(held));
@@ -458,6 +489,9 @@ impl P4Runtime for Service {
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> RpcResult<v1::SetForwardingPipelineConfigResponse> {
         let charge = charge(&request);
+        let caller = self.caller(&request)?;
+        // Before memory is reserved, and before a program is decoded.
+        caller.check_pipeline()?;
         let budget = request.extensions().get::<MemoryBudget>().unwrap_or(&self.0.budget).clone();
         let request = request.into_inner();
         let bytes = request.config.as_ref().map_or(0, |config| pipeline::p4info_memory(&config.p4_device_config));
@@ -468,7 +502,7 @@ impl P4Runtime for Service {
             let reserved = budget.decode(bytes).await?;
             charge.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(reserved);
         }
-        let set = self.0.clone().set_config(request);
+        let set = self.0.clone().set_config(request, caller);
         detached(async move { (set.await, charge).0 }).await?;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }
@@ -477,10 +511,11 @@ impl P4Runtime for Service {
         &self,
         request: Request<v1::GetForwardingPipelineConfigRequest>,
     ) -> RpcResult<v1::GetForwardingPipelineConfigResponse> {
+        let caller = self.caller(&request)?;
         let budget = request.extensions().get::<MemoryBudget>().unwrap_or(&self.0.budget).clone();
         let bytes = self.0.server().pipeline_bytes();
         let reserved = Arc::new(budget.answer(bytes).await?);
-        let config = self.0.server().pipeline_config(&request.into_inner())?;
+        let config = self.0.server().pipeline_config(&request.into_inner(), &caller)?;
         let mut response = Response::new(config);
         response.extensions_mut().insert(HeldResources { _room: reserved, timeout: Some(budget.timeout_for(bytes)) });
         Ok(response)
@@ -493,7 +528,8 @@ impl P4Runtime for Service {
         request: Request<tonic::Streaming<v1::StreamMessageRequest>>,
     ) -> RpcResult<Self::StreamChannelStream> {
         let peer = request.extensions().get::<Arc<ConnectionSlot>>().map(|slot| slot.peer);
-        let stream = self.0.server().open_stream(peer)?;
+        let caller = self.caller(&request)?;
+        let stream = self.0.server().open_stream(peer, caller)?;
         let (queue, messages) = queue(QUEUE_BYTES);
         self.0.queues().insert(stream, queue);
         tokio::spawn(self.0.clone().run_stream(stream, request.into_inner()));
@@ -501,6 +537,7 @@ impl P4Runtime for Service {
     }
 
     async fn capabilities(&self, request: Request<v1::CapabilitiesRequest>) -> RpcResult<v1::CapabilitiesResponse> {
+        self.caller(&request)?;
         Ok(Response::new(self.0.server().capabilities(&request.into_inner())?))
     }
 }

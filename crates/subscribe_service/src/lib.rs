@@ -19,8 +19,8 @@
 //! `Subscriptions.*`, all multicast groups and all clone sessions.
 //!
 //! The interface is `proto/triplane/subscriptions/v1/subscriptions.proto`, as Rust in [`proto`]; [`client`] is its
-//! client. There is no authorization: any client that is admitted may change any rule that is not in the file. The
-//! crate prints nothing: it reports [`ServiceEvent`]s.
+//! client. Any client that is admitted may change any rule that is not in the file, unless an [`authorization::Policy`]
+//! limits users. The crate prints nothing: it reports [`ServiceEvent`]s.
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +39,7 @@ mod rule_set;
 mod rule_snapshot;
 mod rules_error;
 mod server;
+mod service_client;
 mod service_status;
 mod switch_client;
 mod switch_content;
@@ -63,6 +64,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use authorization::Policy;
 use grpc_admission::{CallTimeouts, ConnectionLimit, ServerThread};
 use p4runtime_client::ServerTarget;
 use privileges::{KeptAccess, PrivilegeError, RestrictionReport};
@@ -106,6 +108,8 @@ pub struct Settings {
     pub remedy: fn(&AwayReason) -> &'static str,
     /// TLS settings. With an authority of clients, only clients with its certificates are admitted.
     pub tls: Option<Tls>,
+    /// The users and their rights; without it every client has every right.
+    pub policy: Option<Arc<Policy>>,
     /// Access that the threads of the service and the caller's thread keep, beside that to the files of the rules: all
     /// other privileges are given up once the rules were read. `None` keeps every privilege.
     pub kept_access: Option<KeptAccess>,
@@ -131,6 +135,7 @@ impl Settings {
             keep_program: false,
             remedy: |_| "",
             tls: None,
+            policy: None,
             kept_access: None,
             max_rules: 1_000_000,
             max_request_rules: 10_000,
@@ -267,6 +272,7 @@ pub fn start(
         commands: commands.clone(),
         status: status.clone(),
         snapshot: snapshot.clone(),
+        policy: settings.policy.clone(),
         queue: Arc::new(Semaphore::new(QUEUE_CALLS)),
         readers: Arc::new(Semaphore::new(READER_CALLS)),
         // A call of Watch never ends by itself: half of the connections stay for other calls.

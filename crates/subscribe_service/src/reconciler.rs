@@ -17,6 +17,7 @@ use crate::rule_journal::RuleJournal;
 use crate::rule_set::{AppliedChange, NewRule, ParsedRules, RuleOrigin, RuleSet, RuleSetError, SubscriptionProgram};
 use crate::rule_snapshot::{ListedRule, RuleSnapshot};
 use crate::rules_error::RulesError;
+use crate::service_client::ServiceClient;
 use crate::service_status::{ServiceEvent, ServiceStatus};
 use crate::switch_error::{SwitchError, SwitchRejection};
 use crate::switch_session::{InstallError, SwitchSession};
@@ -33,9 +34,9 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(80);
 /// A command for the thread.
 pub(crate) enum Command {
     /// Adds the rules of a text; the answer has their ids and the number of updates.
-    Subscribe(String, PendingCall<Result<(Vec<u64>, usize), ChangeError>>),
+    Subscribe(String, ServiceClient, PendingCall<Result<(Vec<u64>, usize), ChangeError>>),
     /// Removes rules; the answer has the number of updates.
-    Unsubscribe(Vec<u64>, PendingCall<Result<usize, ChangeError>>),
+    Unsubscribe(Vec<u64>, ServiceClient, PendingCall<Result<usize, ChangeError>>),
     /// Handles the events in the inbox.
     HandleEvents,
     /// Ends the thread.
@@ -63,6 +64,9 @@ pub(crate) enum ChangeError {
     /// The rule belongs to the file, which this service does not change.
     #[error("rule {id} is defined in {}: remove it there", file.display())]
     InFile { id: u64, file: PathBuf },
+    /// The client has no right to make the change. The text names user, action and object.
+    #[error("{0}")]
+    Denied(String),
     /// The switch rejected the rules.
     #[error("{reason}{}", undo_failure.as_ref().map_or(String::new(), |failure| format!("; {failure}")))]
     RejectedBySwitch { reason: String, undo_failure: Option<UndoFailure> },
@@ -170,12 +174,12 @@ impl<'a> Reconciler<'a> {
 
     fn execute(&mut self, command: Command) {
         match command {
-            Command::Subscribe(text, call) if call.begin() => {
-                let result = self.with_deadline(|reconciler| reconciler.subscribe(text));
+            Command::Subscribe(text, client, call) if call.begin() => {
+                let result = self.with_deadline(|reconciler| reconciler.subscribe(text, &client));
                 call.answer(result);
             }
-            Command::Unsubscribe(ids, call) if call.begin() => {
-                let result = self.with_deadline(|reconciler| reconciler.unsubscribe(ids));
+            Command::Unsubscribe(ids, client, call) if call.begin() => {
+                let result = self.with_deadline(|reconciler| reconciler.unsubscribe(ids, &client));
                 call.answer(result);
             }
             Command::HandleEvents => {
@@ -200,7 +204,8 @@ impl<'a> Reconciler<'a> {
     fn update_snapshot(&self, removed: &[u64], added: &[u64]) {
         let listed = |id: &u64| {
             let held = self.rules.get(*id)?;
-            Some((*id, ListedRule { text: held.text.clone(), in_file: held.origin == RuleOrigin::File }))
+            let in_file = held.origin == RuleOrigin::File;
+            Some((*id, ListedRule { text: held.text.clone(), in_file, owner: held.owner.clone() }))
         };
         self.snapshot.apply(removed, added.iter().filter_map(listed));
     }
@@ -222,13 +227,13 @@ impl<'a> Reconciler<'a> {
         });
     }
 
-    fn subscribe(&mut self, text: String) -> Result<(Vec<u64>, usize), ChangeError> {
+    fn subscribe(&mut self, text: String, client: &ServiceClient) -> Result<(Vec<u64>, usize), ChangeError> {
         self.expect_reachable()?;
         let mut parsed = self.rules.parse("rules", text, &mut NoIncludes);
         if parsed.diagnostics.has_errors() {
             return Err(ChangeError::Mistakes(RulesError::Mistakes(parsed.diagnostics.render(&parsed.map, false))));
         }
-        let new = std::mem::take(&mut parsed.rules);
+        let mut new = std::mem::take(&mut parsed.rules);
         let (count, max) = (new.len(), self.max_request_rules);
         if count == 0 {
             return Err(ChangeError::NoRules);
@@ -236,19 +241,25 @@ impl<'a> Reconciler<'a> {
         if count > max {
             return Err(ChangeError::TooManyRules { count, max });
         }
+        for rule in &mut new {
+            client.check_add(rule.rule(), self.rules.format()).map_err(ChangeError::Denied)?;
+            rule.owner = client.owner();
+        }
         let (ids, writes) = self.change(&[], new, RuleOrigin::Added, &parsed)?;
         self.report_warnings(&parsed);
         (self.report)(ServiceEvent::Added(ids.clone()));
         Ok((ids, writes))
     }
 
-    fn unsubscribe(&mut self, mut ids: Vec<u64>) -> Result<usize, ChangeError> {
+    fn unsubscribe(&mut self, mut ids: Vec<u64>, client: &ServiceClient) -> Result<usize, ChangeError> {
         self.expect_reachable()?;
         ids.sort_unstable();
         ids.dedup();
         for id in &ids {
-            match self.rules.get(*id).map(|held| held.origin) {
-                Some(RuleOrigin::Added) => {}
+            let held = self.rules.get(*id);
+            let owner = held.and_then(|held| held.owner.as_deref());
+            match held.map(|held| held.origin) {
+                Some(RuleOrigin::Added) => client.check_remove(*id, owner).map_err(ChangeError::Denied)?,
                 None => return Err(ChangeError::NotFound(*id)),
                 Some(RuleOrigin::File) => return Err(ChangeError::InFile { id: *id, file: self.file.clone() }),
             }
@@ -315,7 +326,7 @@ impl<'a> Reconciler<'a> {
             return Ok(());
         }
         if !added.is_empty() {
-            journal.add(added.iter().filter_map(|id| Some((*id, &*self.rules.get(*id)?.text))))?;
+            journal.add(added.iter().filter_map(|id| Some((*id, self.rules.get(*id)?.stored()))))?;
         }
         if !removed.is_empty() {
             journal.remove(removed)?;

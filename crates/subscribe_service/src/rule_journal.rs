@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"kept_rules":1}
-//! {"id":17,"rule":"stock == \"GOOGL\" : fwd(2)"}
+//! {"id":17,"rule":"stock == \"GOOGL\" : fwd(2)","owner":"alice@example.com"}
 //! {"removed":17}
 //! {"next":18}
 //! ```
@@ -33,8 +33,13 @@ const MAX_ID: u64 = u64::MAX / 2;
 enum JournalLine {
     /// The first line: the kind of the file, and the version of its format.
     Head { kept_rules: u32 },
-    /// An added rule.
-    Rule { id: u64, rule: String },
+    /// An added rule, with the user that added it, if that is known.
+    Rule {
+        id: u64,
+        rule: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
+    },
     /// A removed rule.
     Removed { removed: u64 },
     /// The first id that no rule has had.
@@ -100,11 +105,32 @@ pub enum LineMistake {
     DuplicateId(u64),
 }
 
+/// A rule to store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredRule<'a> {
+    pub text: &'a str,
+    pub owner: Option<&'a str>,
+}
+
+impl StoredRule<'_> {
+    fn line(self, id: u64) -> JournalLine {
+        JournalLine::Rule { id, rule: self.text.to_owned(), owner: self.owner.map(str::to_owned) }
+    }
+}
+
+/// A rule of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalRule {
+    pub text: String,
+    /// The user that added it, if that is known.
+    pub owner: Option<String>,
+}
+
 /// The content of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct JournalContent {
-    /// The texts of the rules, by their ids.
-    pub rules: BTreeMap<u64, String>,
+    /// The rules, by their ids.
+    pub rules: BTreeMap<u64, JournalRule>,
     /// The first id that no rule has had.
     pub next: u64,
 }
@@ -134,7 +160,7 @@ impl JournalContent {
             }
             content.next = content.next.max(if matches!(line, JournalLine::Next { .. }) { id } else { id + 1 });
             let before = match line {
-                JournalLine::Rule { id, rule } => content.rules.insert(id, rule),
+                JournalLine::Rule { id, rule: text, owner } => content.rules.insert(id, JournalRule { text, owner }),
                 JournalLine::Removed { removed } => content.rules.remove(&removed).and(None),
                 _ => None,
             };
@@ -216,10 +242,14 @@ impl RuleJournal {
 
 impl<M: JournalStorage> RuleJournal<M> {
     /// Replaces the file by one with these rules only.
-    pub fn compact<'a>(&mut self, next: u64, rules: impl Iterator<Item = (u64, &'a str)>) -> std::io::Result<()> {
+    pub fn compact<'a>(
+        &mut self,
+        next: u64,
+        rules: impl Iterator<Item = (u64, StoredRule<'a>)>,
+    ) -> std::io::Result<()> {
         let mut text = String::new();
         emit(&mut text, &HEAD);
-        rules.for_each(|(id, rule)| emit(&mut text, &JournalLine::Rule { id, rule: rule.to_owned() }));
+        rules.for_each(|(id, rule)| emit(&mut text, &rule.line(id)));
         emit(&mut text, &JournalLine::Next { next });
         let mut new_path = self.path.clone().into_os_string();
         new_path.push(".new");
@@ -256,9 +286,9 @@ impl<M: JournalStorage> RuleJournal<M> {
     }
 
     /// Appends added rules. They are on stable storage when this returns.
-    pub fn add<'a>(&mut self, rules: impl Iterator<Item = (u64, &'a str)>) -> std::io::Result<()> {
+    pub fn add<'a>(&mut self, rules: impl Iterator<Item = (u64, StoredRule<'a>)>) -> std::io::Result<()> {
         let mut text = String::new();
-        rules.for_each(|(id, rule)| emit(&mut text, &JournalLine::Rule { id, rule: rule.to_owned() }));
+        rules.for_each(|(id, rule)| emit(&mut text, &rule.line(id)));
         self.append(&text)
     }
 
@@ -337,6 +367,14 @@ mod tests {
         }
     }
 
+    fn rule(text: &str) -> StoredRule<'_> {
+        StoredRule { text, owner: None }
+    }
+
+    fn owned(text: &str) -> StoredRule<'_> {
+        StoredRule { text, owner: Some("alice \"}\n") }
+    }
+
     fn full() -> Error {
         Error::from(std::io::ErrorKind::StorageFull)
     }
@@ -365,7 +403,7 @@ mod tests {
         let rules = directory.join("rules");
         let (RuleJournal { path, file, length_bytes, is_torn, .. }, _) = RuleJournal::open(&rules).unwrap();
         let mut journal = RuleJournal { path, file, length_bytes, is_torn, storage: Failing::default() };
-        journal.compact(2, [(1, "true : fwd(1)")].into_iter()).unwrap();
+        journal.compact(2, [(1, rule("true : fwd(1)"))].into_iter()).unwrap();
         let before = std::fs::read(&rules).unwrap();
         (journal, directory, rules, before)
     }
@@ -376,7 +414,7 @@ mod tests {
         let cases: [&[&str]; 4] = [&["write"], &["sync"], &["write", "sync"], &["sync", "sync", "sync"]];
         for (id, fails) in (2..).zip(cases) {
             *journal.storage.0.borrow_mut() = fails.to_vec();
-            assert!(journal.add([(id, "true : fwd(2)")].into_iter()).is_err(), "{fails:?}");
+            assert!(journal.add([(id, rule("true : fwd(2)"))].into_iter()).is_err(), "{fails:?}");
             assert_eq!(std::fs::read(&path).unwrap(), before, "{fails:?}");
             journal.storage.0.borrow_mut().clear();
         }
@@ -384,11 +422,11 @@ mod tests {
         let before = std::fs::read(&path).unwrap();
         // What cannot be taken away at once is taken away before anything is added, and nothing is added until then.
         *journal.storage.0.borrow_mut() = vec!["write", "truncate", "truncate"];
-        assert!(journal.add([(7, "true : fwd(2)")].into_iter()).is_err());
+        assert!(journal.add([(7, rule("true : fwd(2)"))].into_iter()).is_err());
         assert!(std::fs::read(&path).unwrap().len() > before.len(), "the disk did not fail");
         assert_eq!(read(&path).rules.len(), 1, "half a line is not a rule");
-        assert!(journal.add([(8, "true : fwd(2)")].into_iter()).is_err(), "it is added behind half a line");
-        journal.add([(9, "true : fwd(9)")].into_iter()).unwrap();
+        assert!(journal.add([(8, rule("true : fwd(2)"))].into_iter()).is_err(), "it is added behind half a line");
+        journal.add([(9, rule("true : fwd(9)"))].into_iter()).unwrap();
         assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 9]);
         // A line that is whole and refused is not left to the next start, either.
         *journal.storage.0.borrow_mut() = vec!["sync", "truncate"];
@@ -403,11 +441,11 @@ mod tests {
         let (mut journal, directory, path, before) = failing("anew");
         for fails in ["write", "sync"] {
             *journal.storage.0.borrow_mut() = vec![fails];
-            assert!(journal.compact(5, [(4, "true : fwd(4)")].into_iter()).is_err(), "{fails}");
+            assert!(journal.compact(5, [(4, rule("true : fwd(4)"))].into_iter()).is_err(), "{fails}");
             assert_eq!(std::fs::read(&path).unwrap(), before, "{fails}");
             assert!(!directory.join("rules.new").exists(), "{fails}");
         }
-        journal.add([(5, "true : fwd(5)")].into_iter()).unwrap();
+        journal.add([(5, rule("true : fwd(5)"))].into_iter()).unwrap();
         assert_eq!(read(&path).rules.into_keys().collect::<Vec<u64>>(), [1, 5]);
         std::fs::remove_dir_all(&directory).unwrap();
     }
@@ -422,11 +460,14 @@ mod tests {
         let path = directory.join("rules");
         let (mut journal, content) = RuleJournal::open(&path).unwrap();
         assert_eq!(content, JournalContent { next: 1, ..JournalContent::default() });
-        journal.compact(6, [(5, "stock == \"A\" : fwd(1)")].into_iter()).unwrap();
+        journal.compact(6, [(5, rule("stock == \"A\" : fwd(1)"))].into_iter()).unwrap();
         let sly = "price > 3 // id 99\n// removed 5\n{\"removed\":5}\n : fwd(2)";
-        journal.add([(6, sly), (7, "true : fwd(3)")].into_iter()).unwrap();
+        journal.add([(6, owned(sly)), (7, rule("true : fwd(3)"))].into_iter()).unwrap();
         journal.remove(&[7]).unwrap();
-        let expected = [(5, "stock == \"A\" : fwd(1)"), (6, sly)].map(|(id, rule)| (id, rule.to_owned()));
+        let expected = [(5, "stock == \"A\" : fwd(1)", None), (6, sly, Some("alice \"}\n"))];
+        let expected = expected.map(|(id, text, owner)| {
+            (id, JournalRule { text: text.to_owned(), owner: owner.map(str::to_owned) })
+        });
         assert_eq!(read(&path), JournalContent { rules: expected.into(), next: 8 });
         journal.reserve_ids(12).unwrap();
         journal.compact(read(&path).next, [].into_iter()).unwrap();
@@ -444,8 +485,8 @@ mod tests {
         symlink("target", &name).unwrap();
         symlink("other", directory.join("target.new")).unwrap();
         let (mut journal, _) = RuleJournal::open(&name).unwrap();
-        journal.compact(2, [(1, "true : fwd(1)")].into_iter()).unwrap();
-        journal.add([(2, "true : fwd(2)")].into_iter()).unwrap();
+        journal.compact(2, [(1, rule("true : fwd(1)"))].into_iter()).unwrap();
+        journal.add([(2, rule("true : fwd(2)"))].into_iter()).unwrap();
         assert!(std::fs::symlink_metadata(&name).unwrap().is_symlink());
         assert_eq!(read(&target).rules.into_keys().collect::<Vec<u64>>(), [1, 2]);
         assert_eq!(std::fs::metadata(&target).unwrap().mode() & 0o777, 0o640);
@@ -467,7 +508,7 @@ mod tests {
         assert!(second().contains("in use by another service"), "the new file is locked, too");
         std::fs::remove_file(&path).unwrap();
         assert!(
-            journal.add([(1, "true : fwd(1)")].into_iter()).unwrap_err().to_string().contains("removed or replaced")
+            journal.add([(1, rule("true : fwd(1)"))].into_iter()).unwrap_err().to_string().contains("removed or replaced")
         );
         std::fs::remove_dir_all(&directory).unwrap();
     }

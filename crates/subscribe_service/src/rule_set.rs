@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
-use subscribe::{ColumnLayout, Limits, Loader, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
+use subscribe::{ColumnLayout, Limits, Loader, MessageFormat, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
 use subscribe_p4::entries::{Installer, TooManyGroups, UpdatePlan};
 
 mod attribution;
 mod compile_error;
 mod undo;
 
+use crate::rule_journal::StoredRule;
 use compile_error::{render, render_without_source};
 use undo::UndoRecord;
 
@@ -63,6 +64,15 @@ pub(crate) struct HeldRule {
     rule: RuleId,
     pub origin: RuleOrigin,
     pub text: Arc<str>,
+    /// The user that added it, if it is known.
+    pub owner: Option<Arc<str>>,
+}
+
+impl HeldRule {
+    /// Returns the rule as the journal keeps it.
+    pub fn stored(&self) -> StoredRule<'_> {
+        StoredRule { text: &self.text, owner: self.owner.as_deref() }
+    }
 }
 
 /// A rule to add.
@@ -70,8 +80,17 @@ pub(crate) struct HeldRule {
 pub(crate) struct NewRule {
     /// The id from an earlier run, if it had one.
     pub id: Option<u64>,
+    /// The user that adds it.
+    pub owner: Option<Arc<str>>,
     rule: Rule,
     text: Arc<str>,
+}
+
+impl NewRule {
+    /// Returns the parsed rule.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
 }
 
 /// Parsed rules, and the sources that diagnostics about them point into.
@@ -201,6 +220,11 @@ impl<'a> RuleSet<'a> {
         Ok(())
     }
 
+    /// Returns the vocabulary of the rules.
+    pub fn format(&self) -> &'a MessageFormat {
+        &self.program.rules.format
+    }
+
     /// Returns the number of entries in the tables of fields.
     pub fn entries(&self) -> usize {
         self.subscriptions.tables().entries.len()
@@ -273,7 +297,7 @@ impl<'a> RuleSet<'a> {
             let text = map.text(rule.span).into();
             // A span of an earlier file is never taken for one of these files.
             rule.span.file = FileId(rule.span.file.0.wrapping_add(base));
-            NewRule { id: None, rule, text }
+            NewRule { id: None, owner: None, rule, text }
         };
         ParsedRules { rules: rules.into_iter().map(new).collect(), map, diagnostics, base }
     }
@@ -303,14 +327,14 @@ impl<'a> RuleSet<'a> {
         let mut next = self.next_id;
         let mut ids = Vec::with_capacity(add.len());
         let (mut rules, mut texts) = (Vec::with_capacity(add.len()), Vec::with_capacity(add.len()));
-        for NewRule { id, mut rule, text } in add {
+        for NewRule { id, owner, mut rule, text } in add {
             let id = id.unwrap_or(next);
             next = next.max(id + 1);
             // Later diagnostics about other rules refer to this one by its name.
             rule.name.get_or_insert_with(|| format!("#{id}").into());
             ids.push(id);
             rules.push(rule);
-            texts.push(text);
+            texts.push((text, owner));
         }
         let applied = match self.subscriptions.change(&gone, rules) {
             Ok(applied) => applied,
@@ -320,8 +344,8 @@ impl<'a> RuleSet<'a> {
             }
         };
         self.next_id = next;
-        for ((id, text), rule) in ids.iter().zip(texts).zip(applied.added) {
-            self.hold(*id, HeldRule { rule, origin, text });
+        for ((id, (text, owner)), rule) in ids.iter().zip(texts).zip(applied.added) {
+            self.hold(*id, HeldRule { rule, origin, text, owner });
         }
         let undo = UndoRecord { added: ids.clone(), removed, before, compiled: self.compiled };
         match self.installer.steps(&applied.change) {

@@ -9,6 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(crate) struct ListedRule {
     pub text: Arc<str>,
     pub in_file: bool,
+    /// The user that added it.
+    pub owner: Option<Arc<str>>,
 }
 
 /// The rules that the switch delivers by, by their ids.

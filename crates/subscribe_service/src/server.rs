@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use authorization::Policy;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tonic::codegen::tokio_stream::Stream;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
@@ -15,6 +16,7 @@ use crate::proto;
 use crate::reconciler::{ChangeError, Command};
 use crate::rule_set::RuleSetError;
 use crate::rule_snapshot::{ListedRule, RuleSnapshot};
+use crate::service_client::ServiceClient;
 use crate::service_status::ServiceStatus;
 
 /// Number of rules in one message of List.
@@ -28,6 +30,7 @@ pub(crate) struct SubscriptionService {
     pub commands: Sender<Command>,
     pub status: watch::Receiver<ServiceStatus>,
     pub snapshot: Arc<RuleSnapshot>,
+    pub policy: Option<Arc<Policy>>,
     /// Places in the queue of changes.
     pub queue: Arc<Semaphore>,
     /// Places for calls of List.
@@ -37,6 +40,15 @@ pub(crate) struct SubscriptionService {
 }
 
 impl SubscriptionService {
+    /// Returns the client of a call.
+    ///
+    /// # Errors
+    /// PERMISSION_DENIED if an authorization file is used and has no entry for it.
+    fn client<T>(&self, request: &Request<T>) -> Result<ServiceClient, Status> {
+        let certificate = grpc_admission::client_certificate::<()>(request.extensions());
+        ServiceClient::of(self.policy.as_deref(), certificate.as_deref()).map_err(Status::permission_denied)
+    }
+
     /// Queues a command, and waits for its result.
     async fn execute<T>(&self, command: impl FnOnce(PendingCall<T>) -> Command) -> Result<T, Status> {
         let place = acquire(&self.queue, "too many pending calls: try again")?;
@@ -62,6 +74,7 @@ impl From<ChangeError> for Status {
             ) => Status::invalid_argument(text),
             ChangeError::TooManyRules { .. } | ChangeError::NotPersisted(_) => Status::resource_exhausted(text),
             ChangeError::NotFound(_) => Status::not_found(text),
+            ChangeError::Denied(_) => Status::permission_denied(text),
             ChangeError::InFile { .. } | ChangeError::RejectedBySwitch { .. } => Status::failed_precondition(text),
             ChangeError::SwitchUnavailable(_) => Status::unavailable(text),
         }
@@ -95,8 +108,10 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
         &self,
         request: Request<proto::SubscribeRequest>,
     ) -> Result<Response<proto::SubscribeResponse>, Status> {
+        let client = self.client(&request)?;
+        client.check_adds().map_err(Status::permission_denied)?;
         let text = request.into_inner().rules;
-        let (ids, writes) = self.execute(|call| Command::Subscribe(text, call)).await??;
+        let (ids, writes) = self.execute(|call| Command::Subscribe(text, client, call)).await??;
         Ok(Response::new(proto::SubscribeResponse { ids, writes: writes as u64 }))
     }
 
@@ -104,26 +119,35 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
         &self,
         request: Request<proto::UnsubscribeRequest>,
     ) -> Result<Response<proto::UnsubscribeResponse>, Status> {
+        let client = self.client(&request)?;
         let ids = request.into_inner().ids;
-        let writes = self.execute(|call| Command::Unsubscribe(ids, call)).await??;
+        let writes = self.execute(|call| Command::Unsubscribe(ids, client, call)).await??;
         Ok(Response::new(proto::UnsubscribeResponse { writes: writes as u64 }))
     }
 
-    async fn list(&self, _: Request<proto::ListRequest>) -> Result<Response<Self::ListStream>, Status> {
+    async fn list(&self, request: Request<proto::ListRequest>) -> Result<Response<Self::ListStream>, Status> {
+        let client = self.client(&request)?;
+        client.check_list().map_err(Status::permission_denied)?;
         let place = acquire(&self.readers, "too many clients are listing the rules: try again")?;
         // Copying a million rules takes a while, in which other calls are served.
         let snapshot = self.snapshot.clone();
-        let copied = tokio::task::spawn_blocking(move || snapshot.all()).await;
+        let copied = tokio::task::spawn_blocking(move || {
+            let mut rules = snapshot.all();
+            rules.retain(|(_, rule)| client.may_see(rule.owner.as_deref()));
+            rules
+        });
+        let copied = copied.await;
         let rules = copied.map_err(|_| Status::unavailable("the service is stopping"))?;
         let (sender, receiver) = mpsc::channel(2);
         tokio::spawn(async move {
             // A slow reader keeps its place, because its copy of the rules stays in memory.
             let _place = place;
             for page in rules.chunks(PAGE_RULES) {
-                let rule = |(id, ListedRule { text, in_file }): &(u64, ListedRule)| proto::Rule {
+                let rule = |(id, ListedRule { text, in_file, owner }): &(u64, ListedRule)| proto::Rule {
                     id: *id,
                     text: text.to_string(),
                     in_file: *in_file,
+                    owner: owner.as_deref().unwrap_or_default().to_owned(),
                 };
                 let answer = proto::ListResponse { rules: page.iter().map(rule).collect() };
                 if sender.send(Ok(answer)).await.is_err() {
@@ -134,14 +158,20 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
     }
 
-    async fn watch(&self, _: Request<proto::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+    async fn watch(&self, request: Request<proto::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let client = self.client(&request)?;
+        client.check_list().map_err(Status::permission_denied)?;
         let place = acquire(&self.watchers, "too many clients are watching: try again later")?;
         let mut status = self.status.clone();
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
             let _place = place;
             loop {
-                let current = status.borrow_and_update().clone();
+                let mut current = status.borrow_and_update().clone();
+                // The mistakes quote rules of the file, which have no owner.
+                if !current.mistakes.is_empty() && !client.may_see(None) {
+                    current.mistakes = "the rules file has errors".to_owned();
+                }
                 if sender.send(Ok(current.into())).await.is_err() {
                     return;
                 }

@@ -2,8 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
+use authorization::Policy;
 use clap::{Args, ValueHint};
 use p4runtime_server::store::Store;
 use p4runtime_server::{
@@ -11,6 +13,7 @@ use p4runtime_server::{
 };
 use v1model::{CPU_PORT, Switch};
 
+use crate::authorize;
 use crate::load::{self, ARCHITECTURE, Pem};
 use crate::output::{Failure, Output};
 use crate::state::State;
@@ -50,6 +53,11 @@ pub struct ControlArgs {
     /// Accept only clients whose certificate is signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "P4Runtime")]
     pub tls_ca: Option<PathBuf>,
+
+    /// Limit users, by the names in their certificates, to the rights in this file (TOML). Others are denied. Requires
+    /// --tls-ca; changes take effect at the next start.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "p4runtime", help_heading = "P4Runtime")]
+    pub authorize: Option<PathBuf>,
 }
 
 /// A P4Runtime server beside a switch.
@@ -66,20 +74,22 @@ pub struct Served {
 pub struct BoundControl {
     bound: BoundServer,
     tls: Option<Tls>,
+    policy: Option<Arc<Policy>>,
 }
 
 /// Binds the server's address and reads its certificates, before the process gives up its privileges.
-pub fn bind(args: &ControlArgs) -> Result<BoundControl, Failure> {
+pub fn bind(args: &ControlArgs, output: &Output) -> Result<BoundControl, Failure> {
+    let policy = authorize::policy(args.authorize.as_deref(), &args.tls_ca, output)?;
     let tls = tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?;
     let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
-    Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, tls })
+    Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, tls, policy })
 }
 
 /// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
 /// the server waits for one from a controller.
 pub fn serve(
     args: &ControlArgs,
-    BoundControl { bound, tls }: BoundControl,
+    BoundControl { bound, tls, policy }: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
@@ -88,6 +98,7 @@ pub fn serve(
     let config = switch.config().clone();
     let settings = Settings {
         device_id: args.device_id,
+        policy,
         ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
     let builder_output = *output;
@@ -110,7 +121,10 @@ pub fn serve(
     let listening = listening.map_err(anyhow::Error::from)?;
     let address = listening.address();
     output.note(&match (secure, address.ip().is_loopback()) {
-        (true, _) => format!("P4Runtime on {address}, over TLS, device {}", args.device_id),
+        (true, _) => {
+            let users = args.authorize.as_ref().map_or(String::new(), |file| format!(", users of {}", file.display()));
+            format!("P4Runtime on {address}, over TLS{users}, device {}", args.device_id)
+        }
         (false, true) => {
             format!("P4Runtime on {address}, without TLS, reachable from this machine only, device {}", args.device_id)
         }

@@ -1,6 +1,7 @@
 //! Runs the `triplane` command. Everything that people see is printed here and in the modules below; the crates it
 //! stands on return values.
 
+mod authorize;
 mod bench;
 mod cli;
 mod commands;

@@ -16,6 +16,7 @@ use v1::packet_replication_engine_entry::Type as Replication;
 
 use tables::{EntryView, key_only, tables};
 
+use crate::caller::ObjectAccess;
 use crate::cow_map::MapCursor;
 use crate::role::RoleAccess;
 use crate::schema::{RegisterSchema, Schema};
@@ -71,6 +72,7 @@ pub(crate) struct EntityReader {
     schema: Arc<Schema>,
     shadow: Arc<ShadowState>,
     access: RoleAccess,
+    readable: ObjectAccess,
     requests: std::vec::IntoIter<v1::Entity>,
     current: Option<PieceSource>,
     results: Vec<Result<(), Refusal>>,
@@ -82,6 +84,7 @@ impl EntityReader {
         schema: Arc<Schema>,
         shadow: ShadowState,
         access: RoleAccess,
+        readable: ObjectAccess,
         requests: Vec<v1::Entity>,
     ) -> EntityReader {
         let shadow = Arc::new(shadow);
@@ -89,6 +92,7 @@ impl EntityReader {
             schema,
             shadow,
             access,
+            readable,
             requests: requests.into_iter(),
             current: None,
             results: Vec::new(),
@@ -122,9 +126,10 @@ impl EntityReader {
         }
     }
 
-    /// Filters entities by the role's access rights.
+    /// Filters entities by the rights of the role and of the caller.
     pub(crate) fn visible(&self, entities: Vec<Entity>) -> Vec<v1::Entity> {
-        let seen = entities.into_iter().filter(|entity| self.access.allows(subject_id(entity)));
+        let is_visible = |entity: &Entity| self.access.allows(subject_id(entity)) && self.readable.allows(entity);
+        let seen = entities.into_iter().filter(is_visible);
         seen.map(|entity| v1::Entity { entity: Some(entity) }).collect()
     }
 
@@ -136,6 +141,9 @@ impl EntityReader {
     fn pieces(&self, request: v1::Entity) -> Result<PieceSource, Refusal> {
         let (schema, shadow) = (self.schema.clone(), self.shadow.clone());
         let request = request.entity.ok_or_else(|| Refusal::invalid("the request has no entity"))?;
+        if !is_wildcard(&request) {
+            self.readable.check(&schema, &request)?;
+        }
         match request {
             Entity::TableEntry(entry) => tables(schema, shadow, entry, EntryView::Entry),
             Entity::DirectCounterEntry(entry) => {
@@ -160,6 +168,18 @@ impl EntityReader {
             Entity::ExternEntry(entry) if entry.extern_type_id == 0 && entry.extern_id == 0 => Ok(once(Vec::new())),
             Entity::ExternEntry(_) => Err(Refusal::unimplemented("the program has no extern objects of this kind")),
         }
+    }
+}
+
+/// Whether a request names no object: it reads all that the caller may read.
+fn is_wildcard(request: &Entity) -> bool {
+    match request {
+        Entity::PacketReplicationEngineEntry(entry) => match &entry.r#type {
+            Some(Replication::MulticastGroupEntry(group)) => group.multicast_group_id == 0,
+            Some(Replication::CloneSessionEntry(session)) => session.session_id == 0,
+            None => true,
+        },
+        request => subject_id(request).is_none_or(|id| id == 0),
     }
 }
 

@@ -234,6 +234,11 @@ impl Schema {
         digest digests DigestSchema, "digest";
     }
 
+    /// Returns the ids and names of all objects of P4Info.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = (u32, &str)> {
+        bind::preambles(&self.info).map(|preamble| (preamble.id, preamble.name.as_str()))
+    }
+
     /// Returns an action's name for messages.
     pub fn action_name(&self, id: u32) -> String {
         self.actions.get(&id).map_or_else(|| format!("{id:#010x}"), |action| action.name.clone())

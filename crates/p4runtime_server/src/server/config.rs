@@ -7,6 +7,7 @@ use switch::SwitchControl;
 
 use super::{ConfigAction, ConfigPlan, PipelineState, Server};
 use crate::arbitration::{Admission, Outbox};
+use crate::caller::Caller;
 use crate::pipeline::Pipeline;
 use crate::shadow::ShadowState;
 use crate::status::{Refusal, Status};
@@ -21,7 +22,10 @@ impl Server {
     pub(crate) fn begin_config(
         &mut self,
         request: v1::SetForwardingPipelineConfigRequest,
+        caller: &Caller,
     ) -> Result<(Admission, ConfigPlan), Status> {
+        caller.check_pipeline()?;
+        caller.check_role(&request.role)?;
         #[expect(deprecated, reason = "reports the use of a deprecated field")]
         let role_id = request.role_id;
         let admission =
@@ -97,22 +101,24 @@ impl Server {
     /// Handles `GetForwardingPipelineConfig`.
     ///
     /// # Errors
-    /// `NOT_FOUND` for another device.
+    /// `NOT_FOUND` for another device, `PERMISSION_DENIED` if the caller may not read the program.
     pub fn pipeline_config(
         &self,
         request: &v1::GetForwardingPipelineConfigRequest,
+        caller: &Caller,
     ) -> Result<v1::GetForwardingPipelineConfigResponse, Status> {
         use v1::get_forwarding_pipeline_config_request::ResponseType;
         self.arbitration.check_device(request.device_id)?;
         let wanted = ResponseType::try_from(request.response_type)
             .map_err(|_| Refusal::invalid(format!("unknown response_type {}", request.response_type)))?;
+        let has_program = matches!(wanted, ResponseType::All | ResponseType::DeviceConfigAndCookie);
+        caller.check_pipeline_read(has_program)?;
         let Ok(state) = self.state() else { return Ok(v1::GetForwardingPipelineConfigResponse { config: None }) };
         let sent = &state.pipeline.config;
         let info = matches!(wanted, ResponseType::All | ResponseType::P4infoAndCookie);
-        let source = matches!(wanted, ResponseType::All | ResponseType::DeviceConfigAndCookie);
         let config = v1::ForwardingPipelineConfig {
             p4info: sent.p4info.clone().filter(|_| info),
-            p4_device_config: if source { sent.p4_device_config.clone() } else { Vec::new() },
+            p4_device_config: if has_program { sent.p4_device_config.clone() } else { Vec::new() },
             cookie: sent.cookie,
         };
         Ok(v1::GetForwardingPipelineConfigResponse { config: Some(config) })

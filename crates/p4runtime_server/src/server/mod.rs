@@ -5,8 +5,10 @@ mod notifications;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use authorization::Policy;
 use compiler::Architecture;
 use p4_constraints::References;
 use p4runtime_proto::prost::Message;
@@ -15,6 +17,7 @@ use switch::{Frame, PortId, SwitchControl};
 use v1::stream_message_response::Update as Response;
 
 use crate::arbitration::{Admission, Arbitration, Outbox, StreamId, unknown_role};
+use crate::caller::Caller;
 use crate::digests::DigestLists;
 use crate::entity_key::EntityKey;
 use crate::pipeline::Pipeline;
@@ -57,6 +60,8 @@ pub struct Settings {
     /// Timeout of a connection until its first call, of a message until it is complete, of a stream until its first
     /// arbitration update, and of a client until it takes the next part of a response.
     pub client_timeout: Duration,
+    /// The users and their rights; without it every client has every right.
+    pub policy: Option<Arc<Policy>>,
 }
 
 impl Settings {
@@ -78,6 +83,7 @@ impl Settings {
             max_connections: 256,
             max_connections_a_peer: 64,
             client_timeout: Duration::from_secs(20),
+            policy: None,
         }
     }
 }
@@ -140,8 +146,15 @@ pub struct Server {
     /// Changes that must be stored, if there is a store.
     changes: Option<StoreChanges>,
     last_stream: u64,
-    /// Open streams and, where known, their addresses.
-    open_streams: BTreeMap<StreamId, Option<IpAddr>>,
+    open_streams: BTreeMap<StreamId, OpenStream>,
+}
+
+/// The client at the other end of a stream.
+#[derive(Debug)]
+struct OpenStream {
+    /// Its address, where known.
+    peer: Option<IpAddr>,
+    caller: Caller,
 }
 
 impl Server {
@@ -217,11 +230,11 @@ impl Server {
 
     // ── Streams ──
 
-    /// Opens a stream, from this address if it is known.
+    /// Opens a stream of a caller, from this address if it is known.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there are too many.
-    pub fn open_stream(&mut self, peer: Option<IpAddr>) -> Result<StreamId, Status> {
+    pub fn open_stream(&mut self, peer: Option<IpAddr>, caller: Caller) -> Result<StreamId, Status> {
         /// Maximum number of streams over all roles.
         const MAX_STREAMS: usize = 256;
         let exhausted = |message: String| Err(Refusal::new(Code::ResourceExhausted, message).into());
@@ -229,7 +242,7 @@ impl Server {
             return exhausted(format!("the limit of {MAX_STREAMS} streams is reached"));
         }
         if let Some(peer) = peer
-            && self.open_streams.values().filter(|other| **other == Some(peer)).count()
+            && self.open_streams.values().filter(|other| other.peer == Some(peer)).count()
                 >= self.settings.max_streams_a_peer
         {
             let most = self.settings.max_streams_a_peer;
@@ -237,7 +250,7 @@ impl Server {
         }
         self.last_stream += 1;
         let stream = StreamId(self.last_stream);
-        self.open_streams.insert(stream, peer);
+        self.open_streams.insert(stream, OpenStream { peer, caller });
         Ok(stream)
     }
 
@@ -266,6 +279,9 @@ impl Server {
         use v1::stream_message_request::Update;
         let (refusal, details) = match message.update {
             Some(Update::Arbitration(update)) => {
+                if let Some(open) = self.open_streams.get(&stream) {
+                    open.caller.check_role(update.role.as_ref().map_or("", |role| &role.name))?;
+                }
                 self.arbitration.update(stream, &update, outbox)?;
                 return Ok(None);
             }
@@ -324,6 +340,7 @@ impl Server {
         if !self.primary(stream)?.has_packets() {
             return Err(Refusal::denied("the role's config does not allow packet I/O"));
         }
+        self.open_streams.get(&stream).map_or(Ok(()), |open| open.caller.check_packets())?;
         let committed = self.committed.as_ref();
         let committed =
             committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline is running yet"))?;
@@ -356,12 +373,13 @@ impl Server {
     ///
     /// # Errors
     /// The status of the call, if no update is tried.
-    pub(crate) fn begin_write(&mut self, request: &v1::WriteRequest) -> Result<WriteBatch, Status> {
+    pub(crate) fn begin_write(&mut self, request: &v1::WriteRequest, caller: &Caller) -> Result<WriteBatch, Status> {
+        caller.check_role(&request.role)?;
         #[expect(deprecated, reason = "reports the use of a deprecated field")]
         let role_id = request.role_id;
         let admission =
             self.arbitration.admit(request.device_id, role_id, &request.role, request.election_id.as_ref())?;
-        match self.plan(request, &admission) {
+        match self.plan(request, &admission, caller) {
             Ok(plan) => {
                 let state = self.saved.as_mut().map(|(state, _)| state).or(self.committed.as_mut());
                 let references = state.map(|state| std::mem::take(&mut state.references));
@@ -378,6 +396,7 @@ impl Server {
         &self,
         request: &v1::WriteRequest,
         admission: &Admission,
+        caller: &Caller,
     ) -> Result<impl FnOnce(Admission, References) -> WriteBatch + use<>, Refusal> {
         let state = self.state()?;
         let atomicity = v1::write_request::Atomicity::try_from(request.atomicity)
@@ -386,6 +405,7 @@ impl Server {
         let access = self.arbitration.access_of(admission);
         let excluded = self.arbitration.excluded_from(admission);
         let schema = &state.pipeline.schema;
+        let writable = caller.writable(schema);
         let mut translator = EntityTranslator {
             schema,
             shadow: &state.shadow,
@@ -394,6 +414,7 @@ impl Server {
         };
         let mut plan = |update: &v1::Update| {
             let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
+            entity.map_or(Ok(()), |entity| writable.check(schema, entity))?;
             let id = entity.map(subject_id);
             if id.is_some_and(|id| !access.allows(id)) {
                 return Err(Refusal::denied("the role's config does not list this object"));
@@ -459,7 +480,7 @@ impl Server {
     ///
     /// # Errors
     /// The status of the call, if no request is processed.
-    pub(crate) fn begin_read(&self, request: v1::ReadRequest) -> Result<EntityReader, Status> {
+    pub(crate) fn begin_read(&self, request: v1::ReadRequest, caller: &Caller) -> Result<EntityReader, Status> {
         self.arbitration.check_device(request.device_id)?;
         let state = self.state()?;
         self.check_batch(request.entities.len(), "requests")?;
@@ -468,7 +489,9 @@ impl Server {
             (None, "") => RoleAccess::default(),
             (None, name) => return Err(unknown_role(name).into()),
         };
-        Ok(EntityReader::new(state.pipeline.schema.clone(), state.shadow.clone(), access, request.entities))
+        let schema = state.pipeline.schema.clone();
+        let readable = caller.readable(&schema);
+        Ok(EntityReader::new(schema, state.shadow.clone(), access, readable, request.entities))
     }
 }
 

@@ -5,8 +5,10 @@ use switch::Notification;
 use v1::stream_message_response::Update as Response;
 
 use super::{PipelineState, Server};
-use crate::arbitration::{Arbitration, Outbox};
+use crate::arbitration::{Outbox, StreamId};
+use crate::caller::Caller;
 use crate::data_plane::NotificationBatch;
+use crate::schema::Schema;
 use crate::translate::encode_key;
 
 impl Server {
@@ -29,7 +31,7 @@ impl Server {
                     };
                     let packet = v1::PacketIn { payload, metadata };
                     for (stream, access) in self.arbitration.primaries() {
-                        if access.receives(&packet.metadata) {
+                        if access.receives(&packet.metadata) && self.caller_of(stream).receives_packets() {
                             let update = Some(Response::Packet(packet.clone()));
                             outbox.push((stream, v1::StreamMessageResponse { update }));
                         }
@@ -39,7 +41,7 @@ impl Server {
                     let Some(id) = schema.digest_ids.get(&digest) else { continue };
                     let Some(config) = shadow.digests.get(id) else { continue };
                     if let Some(list) = self.digests.offer(schema, *id, config, values, now_ns) {
-                        send_digest(&self.arbitration, list, wall_ns, outbox);
+                        self.send_digest(schema, list, wall_ns, outbox);
                     }
                 }
                 Notification::IdleTimeout { table, entry, .. } => {
@@ -56,7 +58,10 @@ impl Server {
             return;
         }
         for (stream, access) in self.arbitration.primaries() {
-            let table_entry: Vec<_> = idle.iter().filter(|it| access.allows(Some(it.table_id))).cloned().collect();
+            let caller = self.caller_of(stream);
+            let may_read = |id: u32| schema.tables.get(&id).is_some_and(|table| caller.may_read(&table.name));
+            let visible = idle.iter().filter(|it| access.allows(Some(it.table_id)) && may_read(it.table_id));
+            let table_entry: Vec<_> = visible.cloned().collect();
             if !table_entry.is_empty() {
                 let notification = v1::IdleTimeoutNotification { table_entry, timestamp: wall_ns };
                 let update = Some(Response::IdleTimeoutNotification(notification));
@@ -69,22 +74,29 @@ impl Server {
     pub(crate) fn tick(&mut self, now_ns: u64, wall_ns: i64, outbox: &mut Outbox) {
         let Some(PipelineState { pipeline, shadow, .. }) = &self.committed else { return };
         for list in self.digests.due(&pipeline.schema, &shadow.digests, now_ns) {
-            send_digest(&self.arbitration, list, wall_ns, outbox);
+            self.send_digest(&pipeline.schema, list, wall_ns, outbox);
+        }
+    }
+
+    /// Returns the caller of a stream.
+    fn caller_of(&self, stream: StreamId) -> &Caller {
+        const ANYONE: &Caller = &Caller::Anyone;
+        self.open_streams.get(&stream).map_or(ANYONE, |open| &open.caller)
+    }
+
+    fn send_digest(&self, schema: &Schema, list: v1::DigestList, wall_ns: i64, outbox: &mut Outbox) {
+        let list = v1::DigestList { timestamp: wall_ns, ..list };
+        let name = schema.digests.get(&list.digest_id).map_or("", |digest| &digest.name);
+        for (stream, access) in self.arbitration.primaries() {
+            if access.allows(Some(list.digest_id)) && self.caller_of(stream).may_read(name) {
+                let update = Some(Response::Digest(list.clone()));
+                outbox.push((stream, v1::StreamMessageResponse { update }));
+            }
         }
     }
 
     /// Returns the time of the next [`Server::tick`].
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.digests.next_ns(&self.committed.as_ref()?.shadow.digests)
-    }
-}
-
-fn send_digest(arbitration: &Arbitration, list: v1::DigestList, wall_ns: i64, outbox: &mut Outbox) {
-    let list = v1::DigestList { timestamp: wall_ns, ..list };
-    for (stream, access) in arbitration.primaries() {
-        if access.allows(Some(list.digest_id)) {
-            let update = Some(Response::Digest(list.clone()));
-            outbox.push((stream, v1::StreamMessageResponse { update }));
-        }
     }
 }

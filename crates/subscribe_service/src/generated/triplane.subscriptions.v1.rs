@@ -36,6 +36,8 @@ pub struct Rule {
     pub text: ::prost::alloc::string::String,
     #[prost(bool, tag = "3")]
     pub in_file: bool,
+    #[prost(string, tag = "4")]
+    pub owner: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {}

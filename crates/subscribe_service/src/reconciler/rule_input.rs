@@ -33,7 +33,7 @@ impl Reconciler<'_> {
         if let (Some(journal), Some(path)) = (&mut self.journal, &settings.kept) {
             // Only now, when everything else is valid: after an error the journal stays as it was.
             let added = self.rules.rules().filter(|(_, held)| held.origin == RuleOrigin::Added);
-            let compacted = journal.compact(self.rules.next_id(), added.map(|(id, held)| (id, &*held.text)));
+            let compacted = journal.compact(self.rules.next_id(), added.map(|(id, held)| (id, held.stored())));
             compacted.map_err(|source| RulesError::JournalNotWritten { path: path.clone(), source })?;
         }
         self.update_snapshot(&[], &self.rules.rules().map(|(id, _)| id).collect::<Vec<u64>>());
@@ -44,7 +44,7 @@ impl Reconciler<'_> {
     fn load_journal(&mut self, path: &Path) -> Result<ParsedRules, RulesError> {
         let opened = RuleJournal::open(path);
         let (journal, content) = opened.map_err(|source| RulesError::Journal { path: path.to_owned(), source })?;
-        let text: Vec<&str> = content.rules.values().map(String::as_str).collect();
+        let text: Vec<&str> = content.rules.values().map(|rule| rule.text.as_str()).collect();
         let mut parsed = self.rules.parse(&path.display().to_string(), text.join("\n"), &mut NoIncludes);
         if parsed.diagnostics.has_errors() {
             return Err(RulesError::Mistakes(parsed.diagnostics.render(&parsed.map, false)));
@@ -52,7 +52,10 @@ impl Reconciler<'_> {
         if parsed.rules.len() != content.rules.len() {
             return Err(RulesError::JournalRules { path: path.to_owned() });
         }
-        parsed.rules.iter_mut().zip(content.rules.keys()).for_each(|(rule, id)| rule.id = Some(*id));
+        for (rule, (id, stored)) in parsed.rules.iter_mut().zip(&content.rules) {
+            rule.id = Some(*id);
+            rule.owner = stored.owner.as_deref().map(Into::into);
+        }
         self.rules.reserve_ids(content.next);
         self.journal = Some(journal);
         Ok(parsed)

@@ -41,7 +41,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let ports = open_ports(&specs, workers, output)?;
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
-    let control = is_served.then(|| control::bind(&args.control)).transpose()?;
+    let control = is_served.then(|| control::bind(&args.control, output)).transpose()?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict(&kept_access(args), args.show_privileges, output)?;

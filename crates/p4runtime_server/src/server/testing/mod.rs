@@ -21,6 +21,7 @@ use switch::{BuildError, Device, PacketSwitch, SwitchControl, Time};
 
 use super::{ConfigAction, ConfigPlan, PipelineState, Server, Settings, reconcile};
 use crate::arbitration::{Outbox, StreamId};
+use crate::caller::Caller;
 use crate::data_plane::{DataPlane, NotificationBatch};
 use crate::pipeline::Pipeline;
 use crate::read::ReadPiece;
@@ -226,7 +227,7 @@ impl<T: TestTarget> TestServer<T> {
     }
 
     fn run_write(&mut self, request: &v1::WriteRequest) -> Result<(), Status> {
-        let mut batch = self.server.begin_write(request)?;
+        let mut batch = self.server.begin_write(request, &Caller::Anyone)?;
         let count = if batch.is_atomic() { usize::MAX } else { 3 };
         while !batch.is_finished() {
             match self.server.saved_switch() {
@@ -257,7 +258,7 @@ impl<T: TestTarget> TestServer<T> {
 
     /// Opens a stream, if the limit allows it.
     pub fn open_stream(&mut self) {
-        self.streams.extend(self.server.open_stream(None));
+        self.streams.extend(self.server.open_stream(None, Caller::Anyone));
     }
 
     /// Closes one of the open streams.
@@ -303,7 +304,7 @@ impl<T: TestTarget> TestServer<T> {
     /// As the call.
     pub fn set_config(&mut self, request: v1::SetForwardingPipelineConfigRequest) -> Result<(), Status> {
         let before = self.state().pipeline.clone();
-        let (admission, plan) = self.server.begin_config(request.clone())?;
+        let (admission, plan) = self.server.begin_config(request.clone(), &Caller::Anyone)?;
         let action = match &plan {
             ConfigPlan::Compile(_, action) => Some(*action),
             ConfigPlan::CommitSaved => None,
@@ -435,7 +436,7 @@ fn read(
     now: Time,
     request: v1::ReadRequest,
 ) -> (Vec<v1::Entity>, Result<(), Status>) {
-    let mut reader = match server.begin_read(request) {
+    let mut reader = match server.begin_read(request, &Caller::Anyone) {
         Ok(reader) => reader,
         Err(status) => return (Vec::new(), Err(status)),
     };

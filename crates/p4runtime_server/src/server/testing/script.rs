@@ -108,7 +108,7 @@ fn step<T: TestTarget>(world: &mut TestServer<T>, kind: u8, message: &[u8], reac
         }
         GET_CONFIG => {
             if let Ok(request) = v1::GetForwardingPipelineConfigRequest::decode(message)
-                && let Err(status) = world.server.pipeline_config(&request)
+                && let Err(status) = world.server.pipeline_config(&request, &crate::Caller::Anyone)
             {
                 note("get config", &status);
             }

@@ -19,6 +19,8 @@ To serve other machines, over TLS, and only clients with a certificate:
       --tls-cert service.pem --tls-key service.key --tls-ca users.pem
   triplane subscribe list --service feeds.example:9560 \\
       --tls-ca ca.pem --tls-cert me.pem --tls-key me.key
+--authorize users.toml says which user may add, remove and list which rules
+(docs/authorization.md).
 
 Privileges: none are needed, except for a port below 1024:
   sudo setcap cap_net_bind_service+ep triplane
@@ -42,7 +44,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub shape: ShapeArgs,
     /// Address to listen on for subscribers: ADDRESS:PORT, or PORT alone for this machine only. Any client that reaches
-    /// it can change rules, unless --tls-ca restricts access.
+    /// it can change rules, unless --tls-ca and --authorize restrict access.
     #[arg(long, value_name = "ADDR", default_value_t = service(), value_parser = crate::metrics::address, help_heading = "Subscribers")]
     pub listen: SocketAddr,
     /// Serve over TLS with this certificate (PEM).
@@ -54,6 +56,10 @@ pub struct ServeArgs {
     /// Accept only clients whose certificate is signed by this CA (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_cert", help_heading = "Subscribers")]
     pub tls_ca: Option<PathBuf>,
+    /// Limit users, by the names in their certificates, to the rights in this file (TOML). Others are denied. Requires
+    /// --tls-ca; changes take effect at the next start.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Subscribers")]
+    pub authorize: Option<PathBuf>,
     /// Store the rules that clients add in this file, and load them at the next start. Without it, they are lost when
     /// the service stops.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

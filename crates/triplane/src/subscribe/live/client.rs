@@ -111,7 +111,10 @@ pub fn list(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
     let session = Session::connect(args)?;
     let rules = session.client.list().map_err(|error| session.failure(&error))?;
     if args.json {
-        let rule = |rule: &proto::Rule| json!({ "id": rule.id, "rule": rule.text, "in_file": rule.in_file });
+        let rule = |rule: &proto::Rule| {
+            let owner = Some(&rule.owner).filter(|owner| !owner.is_empty());
+            json!({ "id": rule.id, "rule": rule.text, "in_file": rule.in_file, "owner": owner })
+        };
         return output.print(&format!("{:#}\n", json!(rules.iter().map(rule).collect::<Vec<_>>())));
     }
     let width = rules.last().map_or(0, |rule| rule.id.to_string().len());
@@ -119,7 +122,8 @@ pub fn list(args: &ServiceArgs, output: &Output) -> Result<(), Failure> {
         let from = if rule.in_file { "file " } else { "added" };
         // A rule of several lines is shown in one.
         let text: Vec<&str> = rule.text.split_whitespace().collect();
-        format!("{:>width$}  {from}  {}\n", rule.id, visible(&text.join(" ")))
+        let owner = if rule.owner.is_empty() { String::new() } else { format!("  // {}", rule.owner) };
+        format!("{:>width$}  {from}  {}\n", rule.id, visible(&(text.join(" ") + &owner)))
     };
     output.print(&rules.iter().map(line).collect::<String>())
 }

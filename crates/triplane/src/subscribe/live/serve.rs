@@ -6,6 +6,7 @@ use subscribe_service::{ServiceEvent, Settings, StartError, SubscriptionProgram,
 
 use super::args::ServeArgs;
 use super::remedy;
+use crate::authorize;
 use crate::load::Loader;
 use crate::output::{Failure, Output};
 use crate::privileges;
@@ -50,6 +51,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         keep_program: args.switch.keep_program,
         remedy: remedy::of_switch,
         max_rules: args.max_rules,
+        policy: authorize::policy(args.authorize.as_deref(), &args.tls_ca, output)?,
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
         kept_access: Some(privileges::client_access(&args.switch.addr)),
         ..Settings::new(args.rules.clone(), args.switch.server_options().target()?)
@@ -72,10 +74,11 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let address = running.address();
     output.note(&match (&args.tls_ca, &args.tls_cert, address.ip().is_loopback()) {
         (Some(authority), ..) => {
-            format!(
-                "subscriptions on {address}, over TLS, for clients with a certificate signed by {}",
-                authority.display()
-            )
+            let clients = match &args.authorize {
+                Some(file) => format!("users of {}", file.display()),
+                None => format!("clients with a certificate signed by {}", authority.display()),
+            };
+            format!("subscriptions on {address}, over TLS, for {clients}")
         }
         (None, Some(_), true) => format!("subscriptions on {address}, over TLS, reachable from this machine only"),
         (None, Some(_), false) => {
