@@ -136,14 +136,14 @@ impl ShadowState {
     pub(crate) fn changes(&self, keys: Vec<EntityKey>) -> PipelineChanges {
         let value = |key_of: &EntityKey| self.update_at(key_of).map(|update| update.encode_to_vec());
         let values = keys.iter().map(|key_of| (key_of.key(), value(key_of))).collect();
-        PipelineChanges { pipeline: None, values }
+        PipelineChanges { values, ..PipelineChanges::default() }
     }
 
     /// Returns the stored values of the pipeline and of every entity.
     pub(crate) fn all(&self, config: &v1::ForwardingPipelineConfig) -> PipelineChanges {
         let value = |key_of: EntityKey| Some((key_of.key(), Some(self.update_at(&key_of)?.encode_to_vec())));
         let values = self.keys().filter_map(value).collect();
-        PipelineChanges { pipeline: Some(Some(config.encode_to_vec())), values }
+        PipelineChanges { pipeline: Some(Some(config.encode_to_vec())), values, ..PipelineChanges::default() }
     }
 }
 

@@ -19,6 +19,8 @@
 
 mod adaptive_spin;
 mod arbitration;
+mod array_mirror;
+mod array_storage;
 mod batch_status;
 mod bounded_queue;
 mod caller;
@@ -55,6 +57,7 @@ pub mod translation;
 mod write;
 
 pub use arbitration::{Outbox, StreamId};
+pub use array_mirror::{KeptArrays, RestoredArrays};
 pub use caller::Caller;
 pub use data_plane::{
     DataPlane, DataPlaneChannels, DataPlaneHandle, NotificationReceiver, NotificationSender, Operation,

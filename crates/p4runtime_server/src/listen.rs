@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use grpc_admission::{BoundServer, ServerThread, Tls, TlsError};
 use p4runtime_proto::v1::p4_runtime_server::P4RuntimeServer;
+use switch::SwitchControl;
 
+use crate::array_mirror::KeptArrays;
 use crate::connections::{ConnectionSlots, connection_slots};
 use crate::data_plane::{DataPlaneHandle, NotificationReceiver};
 use crate::memory_budget::MAX_REQUEST_BYTES;
@@ -51,6 +53,14 @@ impl Listening {
     /// Returns the address, with the actual port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.thread.address()
+    }
+
+    /// Stores the last elements of kept arrays, of a switch that runs no more packets.
+    ///
+    /// # Errors
+    /// If they are not durable.
+    pub fn store_last(&self, switch: &dyn SwitchControl) -> Result<(), StoreError> {
+        self.hub.store_last(switch)
     }
 
     /// Returns the number of messages that were dropped because their client was too slow. Most of them are packets.
@@ -150,6 +160,8 @@ pub fn listen_bound(
         }
         None => None,
     };
+    let keep_interval = server.settings().keep_interval;
+    let keeps_arrays = writer.is_some() && server.settings().kept_arrays != KeptArrays::default();
     let client_timeout = server.settings().client_timeout;
     let slots = Arc::new(connection_slots(server.settings().max_connections, server.settings().max_connections_a_peer));
     let hub = Arc::new(ServiceState::new(server, plane, writer));
@@ -161,6 +173,9 @@ pub fn listen_bound(
             .max_encoding_message_size(usize::MAX);
         let service = MessageAdmission { service, budget: shared.budget() };
         let incoming = grpc_admission::accept(listener, accepted, client_timeout);
+        if keeps_arrays {
+            tokio::spawn(shared.clone().run_array_storage(keep_interval));
+        }
         tokio::spawn(shared.run_notifications(notifications));
         // It ends only with the thread.
         let _ = builder.serve_with_incoming(service, incoming).await;

@@ -58,10 +58,10 @@ impl From<Refusal> for tonic::Status {
 pub(crate) struct ServiceState {
     server: Mutex<Server>,
     queues: Mutex<BTreeMap<StreamId, StreamQueue>>,
-    plane: DataPlaneHandle,
-    store: Option<StoreWriter>,
+    pub(crate) plane: DataPlaneHandle,
+    pub(crate) store: Option<StoreWriter>,
     /// Serializes writes and changes of the pipeline.
-    turn: tokio::sync::Mutex<()>,
+    pub(crate) turn: tokio::sync::Mutex<()>,
     /// Wakes the notification task when a message may be due earlier than planned.
     earlier: Notify,
     started: Instant,
@@ -94,7 +94,7 @@ impl ServiceState {
         }
     }
 
-    fn server(&self) -> MutexGuard<'_, Server> {
+    pub(crate) fn server(&self) -> MutexGuard<'_, Server> {
         self.server.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -232,6 +232,7 @@ impl ServiceState {
     /// Performs a write. It completes even if its client is gone.
     async fn write(self: Arc<Self>, request: v1::WriteRequest, caller: Caller) -> Result<(), Status> {
         let turn = self.turn.lock().await;
+        let touched = self.server().touched_chunks(&request);
         let mut batch = self.server().begin_write(&request, &caller)?;
         drop(request);
         let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
@@ -252,13 +253,15 @@ impl ServiceState {
         let result = self.server().finish_write(batch, &mut outbox);
         self.deliver(outbox);
         self.earlier.notify_one();
+        let recorded = self.record_chunks(touched).await;
         self.keep(turn).await?;
+        recorded?;
         result
     }
 
     /// Waits until the changes of this turn are durable. The next turn begins as soon as the order is fixed, so that
     /// many writes share a transaction.
-    async fn keep(&self, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<(), Refusal> {
+    pub(crate) async fn keep(&self, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<(), Refusal> {
         let Some(store) = &self.store else { return Ok(()) };
         let changes = self.server().take_changes();
         if changes.is_empty() {
@@ -408,7 +411,12 @@ impl ServiceState {
         keep: bool,
     ) -> Result<(), Refusal> {
         let old = self.plane.run(move |plane| crate::exchange::exchange(plane, switch, keep)).await?;
-        self.server().committed(pipeline, shadow);
+        let kept = {
+            let mut server = self.server();
+            server.committed(pipeline, shadow);
+            server.kept_chunks()
+        };
+        self.record_chunks(kept).await?;
         // The old switch is dropped here, so that the packet thread does not spend time on it.
         tokio::task::spawn_blocking(move || drop(old));
         Ok(())

@@ -3,13 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use authorization::Policy;
 use clap::{Args, ValueHint};
 use p4runtime_server::store::Store;
 use p4runtime_server::{
-    BoundServer, Listening, NotificationSender, OperationHook, Pipeline, RunChannels, Server, Settings, Tls,
+    BoundServer, KeptArrays, Listening, NotificationSender, OperationHook, Pipeline, RunChannels, Server, Settings, Tls,
 };
 use v1model::{CPU_PORT, Switch};
 
@@ -42,6 +43,15 @@ pub struct ControlArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "p4runtime", help_heading = "P4Runtime")]
     pub state_dir: Option<PathBuf>,
 
+    /// Also keep the elements of these arrays: registers, counters (not those of entries). What controllers write to
+    /// them is kept before the call returns; what packets write, every second and at the end.
+    #[arg(long, value_name = "WHAT,...", value_delimiter = ',', requires = "state_dir", help_heading = "P4Runtime")]
+    pub keep: Vec<Keep>,
+
+    /// Interval at which changes by packets are kept with --keep.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = keep_interval, requires = "keep", help_heading = "P4Runtime")]
+    pub keep_interval: Duration,
+
     /// Serve over TLS with this certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key", requires = "p4runtime", help_heading = "P4Runtime")]
     pub tls_cert: Option<PathBuf>,
@@ -60,6 +70,31 @@ pub struct ControlArgs {
     pub authorize: Option<PathBuf>,
 }
 
+/// The arrays that `--keep` keeps.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Register arrays.
+    Registers,
+    /// Counter arrays.
+    Counters,
+}
+
+impl ControlArgs {
+    /// Returns the arrays whose elements are kept.
+    fn kept_arrays(&self) -> KeptArrays {
+        KeptArrays {
+            registers: self.keep.contains(&Keep::Registers),
+            counters: self.keep.contains(&Keep::Counters),
+        }
+    }
+}
+
+/// Parses the value of `--keep-interval`.
+fn keep_interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=86_400.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected seconds, from 0.01 to 86400".to_owned())
+}
+
 /// A P4Runtime server beside a switch.
 pub struct Served {
     /// The server; it stops when this is dropped.
@@ -70,26 +105,35 @@ pub struct Served {
     pub hook: OperationHook,
 }
 
-/// The address of a P4Runtime server that does not run yet, and its certificates.
-pub struct BoundControl {
-    bound: BoundServer,
+/// The files that a P4Runtime server needs: its certificates, and its users.
+pub struct ControlFiles {
     tls: Option<Tls>,
     policy: Option<Arc<Policy>>,
 }
 
-/// Binds the server's address and reads its certificates, before the process gives up its privileges.
-pub fn bind(args: &ControlArgs, output: &Output) -> Result<BoundControl, Failure> {
+/// The address of a P4Runtime server that does not run yet, and its files.
+pub struct BoundControl {
+    bound: BoundServer,
+    files: ControlFiles,
+}
+
+/// Reads the server's files. Mistakes in them are reported before anything is opened.
+pub fn read_files(args: &ControlArgs, output: &Output) -> Result<ControlFiles, Failure> {
     let policy = authorize::policy(args.authorize.as_deref(), &args.tls_ca, output)?;
-    let tls = tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?;
+    Ok(ControlFiles { tls: tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?, policy })
+}
+
+/// Binds the server's address, before the process gives up its privileges.
+pub fn bind(args: &ControlArgs, files: ControlFiles) -> Result<BoundControl, Failure> {
     let address = args.p4runtime.unwrap_or(SocketAddr::new(HERE, P4RUNTIME_PORT));
-    Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, tls, policy })
+    Ok(BoundControl { bound: p4runtime_server::bind(address).map_err(anyhow::Error::from)?, files })
 }
 
 /// Starts a server for a switch that is about to run. The stored state is written to the switch. Without a pipeline,
 /// the server waits for one from a controller.
 pub fn serve(
     args: &ControlArgs,
-    BoundControl { bound, tls, policy }: BoundControl,
+    BoundControl { bound, files: ControlFiles { tls, policy } }: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
@@ -98,6 +142,8 @@ pub fn serve(
     let config = switch.config().clone();
     let settings = Settings {
         device_id: args.device_id,
+        kept_arrays: args.kept_arrays(),
+        keep_interval: args.keep_interval,
         policy,
         ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use p4runtime_server::store::{DiskError, DiskStore, Store, StoreError, StoredPipeline, StoredState};
-use p4runtime_server::{LostUpdates, Pipeline, Server, SwitchBuilder};
+use p4runtime_server::{KeptArrays, LostUpdates, Pipeline, RestoredArrays, Server, SwitchBuilder};
 use v1model::Switch;
 
 use crate::load::{ARCHITECTURE, Loader, PLACEHOLDER, ProgramArgs};
@@ -93,6 +93,8 @@ impl State {
                     let generation = self.kept.as_ref().map_or(0, |kept| kept.generation);
                     let what = format!("restored from {directory}: pipeline {generation}");
                     self.report(&what, committed.updates.len(), &lost, output);
+                    let mut server = server;
+                    self.restore_arrays(committed, &mut server, switch, output);
                     server
                 }
                 None => server.with_pipeline(pipeline, switch),
@@ -117,6 +119,27 @@ impl State {
             )),
         }
         server
+    }
+
+    /// Restores the elements of kept arrays, and notes the outcome.
+    fn restore_arrays(&self, committed: &StoredPipeline, server: &mut Server, switch: &mut Switch, output: &Output) {
+        if committed.arrays.is_empty() {
+            return;
+        }
+        let directory = self.directory.display();
+        if server.settings().kept_arrays == KeptArrays::default() {
+            output.note(&format!(
+                "registers and counters in {directory} stay there and are not restored: they need --keep"
+            ));
+            return;
+        }
+        let RestoredArrays { elements, lost } = server.restore_arrays(&committed.arrays, switch);
+        output.note(&format!("restored from {directory}: {elements} elements of registers and counters"));
+        for array in lost {
+            output.note(&format!(
+                "not restored: {array}, which the program does not have in this width and size"
+            ));
+        }
     }
 
     /// Notes the number of updates that were restored, and those that were lost.

@@ -1,5 +1,7 @@
 //! Implements the control plane's operations on registers, counters, meters and value sets.
 
+use std::ops::Range;
+
 use bits::Bits;
 use ir::{CounterId, KeyValue, MeterId, RegisterId, ValueSetId};
 
@@ -20,6 +22,12 @@ impl Objects {
     pub fn register(&self, register: RegisterId, index: u64) -> Result<Bits, EntryError> {
         let registers = &self.shared.registers[register];
         registers.get(index, self.several).ok_or_else(|| registers.beyond(index))
+    }
+
+    /// Appends the words of some elements of a register array: `width.div_ceil(64)` for each, the least significant
+    /// first. Appends nothing if none of them was ever written, and none for elements beyond the end.
+    pub fn read_register_words(&self, register: RegisterId, elements: Range<u64>, words: &mut Vec<u64>) {
+        self.shared.registers[register].read_words(elements, self.several, words);
     }
 
     /// Sets an element of a register array, visible to all workers immediately.

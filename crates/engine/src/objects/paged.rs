@@ -9,6 +9,7 @@
 //! ```
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Number of elements of a page.
@@ -43,6 +44,12 @@ impl<T: Default> Paged<T> {
         let (segment, page) = Self::place(index);
         let page = self.segments.get(segment)?.get()?[page].get()?;
         Some(&page[(index % PAGE) as usize])
+    }
+
+    /// Whether any element of a range is on an allocated page.
+    pub(crate) fn has_any(&self, elements: Range<u64>) -> bool {
+        let mut firsts = (elements.start / PAGE..elements.end.div_ceil(PAGE)).map(|page| page * PAGE);
+        !elements.is_empty() && firsts.any(|first| self.get(first).is_some())
     }
 
     /// Returns an element for writing.

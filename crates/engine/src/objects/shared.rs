@@ -3,6 +3,7 @@
 //! Elements are words, each read and written atomically. A lock protects elements of several words (a register wider
 //! than 64 bits, a meter); it is taken only while there are several workers.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -115,6 +116,22 @@ impl Registers {
         let word = |at: u64| self.words.get(at).map_or(0, |word| word.load(Relaxed));
         let words: Vec<u64> = (first..first + self.stride).map(word).collect();
         Some(Bits::from_words(&words, self.width))
+    }
+
+    /// Appends the words of elements; nothing if none of them was ever written.
+    pub(crate) fn read_words(&self, elements: Range<u64>, several: bool, words: &mut Vec<u64>) {
+        let range = elements.start * self.stride..elements.end.min(self.size) * self.stride;
+        if !self.words.has_any(range.clone()) {
+            return;
+        }
+        let word = |at: u64| self.words.get(at).map_or(0, |word| word.load(Relaxed));
+        if self.stride <= 1 {
+            return words.extend(range.map(word));
+        }
+        for first in range.step_by(self.stride as usize) {
+            let _whole = self.locks.hold(several, first / self.stride);
+            words.extend((first..first + self.stride).map(word));
+        }
     }
 
     /// Sets an element to a value of the array's width; does nothing beyond the end.

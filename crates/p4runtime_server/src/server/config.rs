@@ -90,6 +90,7 @@ impl Server {
         if let Some(kept) = &mut self.changes {
             *kept = StoreChanges { committed: shadow.all(&pipeline.config), saved: PipelineChanges::gone() };
         }
+        self.mirror = self.new_mirror(pipeline.program());
         self.committed = Some(PipelineState::new(pipeline, shadow));
     }
 

@@ -1,5 +1,6 @@
 //! Implements the server without sockets, clocks and threads: a state machine from messages to changes and responses.
 
+mod arrays;
 mod config;
 mod notifications;
 
@@ -17,6 +18,7 @@ use switch::{Frame, PortId, SwitchControl};
 use v1::stream_message_response::Update as Response;
 
 use crate::arbitration::{Admission, Arbitration, Outbox, StreamId, unknown_role};
+use crate::array_mirror::{ArrayMirror, ChunkChanges, KeptArrays};
 use crate::caller::Caller;
 use crate::digests::DigestLists;
 use crate::entity_key::EntityKey;
@@ -60,6 +62,10 @@ pub struct Settings {
     /// Timeout of a connection until its first call, of a message until it is complete, of a stream until its first
     /// arbitration update, and of a client until it takes the next part of a response.
     pub client_timeout: Duration,
+    /// The arrays whose elements are kept, if there is a store.
+    pub kept_arrays: KeptArrays,
+    /// Interval at which changed elements of kept arrays are stored.
+    pub keep_interval: Duration,
     /// The users and their rights; without it every client has every right.
     pub policy: Option<Arc<Policy>>,
 }
@@ -83,6 +89,8 @@ impl Settings {
             max_connections: 256,
             max_connections_a_peer: 64,
             client_timeout: Duration::from_secs(20),
+            kept_arrays: KeptArrays::default(),
+            keep_interval: Duration::from_secs(1),
             policy: None,
         }
     }
@@ -145,6 +153,10 @@ pub struct Server {
     digests: DigestLists,
     /// Changes that must be stored, if there is a store.
     changes: Option<StoreChanges>,
+    /// The stored content of the running pipeline's arrays, if it is kept.
+    mirror: Option<ArrayMirror>,
+    /// Stored chunks that do not fit the program, until they are deleted.
+    gone_arrays: ChunkChanges,
     last_stream: u64,
     open_streams: BTreeMap<StreamId, OpenStream>,
 }
@@ -167,6 +179,8 @@ impl Server {
             saved: None,
             digests: DigestLists::default(),
             changes: None,
+            mirror: None,
+            gone_arrays: ChunkChanges::new(),
             last_stream: 0,
             open_streams: BTreeMap::new(),
         }
@@ -182,7 +196,12 @@ impl Server {
 
     /// Starts recording changes for [`Server::take_changes`].
     pub(crate) fn record_changes(&mut self) {
-        self.changes = Some(StoreChanges::default());
+        let mut changes = StoreChanges::default();
+        changes.committed.arrays = std::mem::take(&mut self.gone_arrays);
+        self.changes = Some(changes);
+        if self.mirror.is_none() {
+            self.mirror = self.committed.as_ref().and_then(|state| self.new_mirror(state.pipeline.program()));
+        }
     }
 
     /// Returns the changes since the last call.

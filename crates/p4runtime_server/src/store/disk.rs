@@ -1,5 +1,6 @@
 //! Implements a store in a directory: one file of `redb`, whose transactions are durable when they are committed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -12,6 +13,8 @@ const ABOUT: TableDefinition<&str, &[u8]> = TableDefinition::new("about");
 const WRITTEN: TableDefinition<&[u8], &[u8]> = TableDefinition::new("written");
 /// Updates of the saved pipeline that is not committed, by key.
 const WRITTEN_TO_SAVED: TableDefinition<&[u8], &[u8]> = TableDefinition::new("written-to-saved");
+/// Chunks of register and counter arrays of the running pipeline, by key.
+const ARRAYS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("arrays");
 /// Names of the two pipelines.
 const PIPELINE: &str = "pipeline";
 const SAVED: &str = "saved";
@@ -19,9 +22,10 @@ const SAVED: &str = "saved";
 /// Name of the file in the directory.
 const FILE: &str = "p4runtime.redb";
 /// Version of the file's format.
-const FORMAT: &[u8] = b"2";
-/// The former version, without a saved pipeline.
+const FORMAT: &[u8] = b"3";
+/// Former versions: without a saved pipeline, and without arrays.
 const WITHOUT_SAVED: &[u8] = b"1";
+const WITHOUT_ARRAYS: &[u8] = b"2";
 /// Memory for pages of the file, in bytes.
 const CACHE_BYTES: usize = 64 << 20;
 
@@ -68,7 +72,7 @@ impl DiskStore {
         let store = DiskStore { database };
         match store.metadata("format").map_err(|error| cannot(&error))? {
             Some(format) if format == FORMAT => {}
-            Some(format) if format != WITHOUT_SAVED => return Err(DiskError::Format(directory.to_owned())),
+            Some(format) if format != WITHOUT_SAVED && format != WITHOUT_ARRAYS => return Err(DiskError::Format(directory.to_owned())),
             _ => store.set_metadata("format", FORMAT).map_err(|error| cannot(&error))?,
         }
         Ok(store)
@@ -104,32 +108,38 @@ impl DiskStore {
         write().map_err(failed)
     }
 
-    fn kept(&self, name: &str, written: UpdateTable) -> Result<Option<StoredPipeline>, StoreError> {
-        let Some(config) = self.metadata(name)? else { return Ok(None) };
-        let read = || -> Result<Vec<Vec<u8>>, redb::Error> {
-            let table = match self.database.begin_read()?.open_table(written) {
-                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+    /// Returns the rows of a table, in the order of their keys.
+    fn rows(&self, table: ByteTable) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, StoreError> {
+        let read = || -> Result<_, redb::Error> {
+            let table = match self.database.begin_read()?.open_table(table) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
                 table => table?,
             };
-            let mut values = Vec::new();
+            let mut rows = BTreeMap::new();
             for row in table.iter()? {
-                values.push(row?.1.value().to_vec());
+                let (key, value) = row?;
+                rows.insert(key.value().to_vec(), value.value().to_vec());
             }
-            Ok(values)
+            Ok(rows)
         };
-        let values = read().map_err(failed)?;
-        StoredPipeline::decode(&config, values.iter().map(Vec::as_slice)).map(Some)
+        read().map_err(failed)
+    }
+
+    fn kept(&self, name: &str, written: ByteTable) -> Result<Option<StoredPipeline>, StoreError> {
+        let Some(config) = self.metadata(name)? else { return Ok(None) };
+        let values = self.rows(written)?;
+        StoredPipeline::decode(&config, values.values().map(Vec::as_slice)).map(Some)
     }
 }
 
-type UpdateTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
+type ByteTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// Applies the changes of one pipeline in a transaction.
 fn change(
     transaction: &WriteTransaction,
     changes: &PipelineChanges,
     name: &str,
-    written: UpdateTable,
+    written: ByteTable,
 ) -> Result<(), redb::Error> {
     if let Some(config) = &changes.pipeline {
         let mut about = transaction.open_table(ABOUT)?;
@@ -139,11 +149,20 @@ fn change(
         }
         transaction.delete_table(written)?;
     }
-    let mut written = transaction.open_table(written)?;
-    for (key, value) in &changes.values {
+    change_rows(transaction, written, &changes.values)
+}
+
+/// Inserts and removes rows of a table in a transaction.
+fn change_rows(
+    transaction: &WriteTransaction,
+    table: ByteTable,
+    rows: &BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+) -> Result<(), redb::Error> {
+    let mut table = transaction.open_table(table)?;
+    for (key, value) in rows {
         match value {
-            Some(value) => drop(written.insert(key.as_slice(), value.as_slice())?),
-            None => drop(written.remove(key.as_slice())?),
+            Some(value) => drop(table.insert(key.as_slice(), value.as_slice())?),
+            None => drop(table.remove(key.as_slice())?),
         }
     }
     Ok(())
@@ -151,7 +170,10 @@ fn change(
 
 impl Store for DiskStore {
     fn load(&self) -> Result<Option<StoredState>, StoreError> {
-        let (committed, saved) = (self.kept(PIPELINE, WRITTEN)?, self.kept(SAVED, WRITTEN_TO_SAVED)?);
+        let (mut committed, saved) = (self.kept(PIPELINE, WRITTEN)?, self.kept(SAVED, WRITTEN_TO_SAVED)?);
+        if let Some(committed) = &mut committed {
+            committed.arrays = self.rows(ARRAYS)?;
+        }
         let is_empty = committed.is_none() && saved.is_none();
         let generation = number(self.metadata("generation")?.as_deref());
         Ok((!is_empty).then_some(StoredState { committed, generation, saved }))
@@ -164,7 +186,9 @@ impl Store for DiskStore {
                 let mut about = transaction.open_table(ABOUT)?;
                 let generation = number(about.get("generation")?.map(|bytes| bytes.value().to_vec()).as_deref());
                 about.insert("generation", (generation + 1).to_be_bytes().as_slice())?;
+                transaction.delete_table(ARRAYS)?;
             }
+            change_rows(&transaction, ARRAYS, &changes.committed.arrays)?;
             change(&transaction, &changes.committed, PIPELINE, WRITTEN)?;
             change(&transaction, &changes.saved, SAVED, WRITTEN_TO_SAVED)?;
             Ok(transaction.commit()?)
@@ -209,7 +233,11 @@ mod tests {
         };
         let update = |kind| v1::Update { r#type: kind, entity: None }.encode_to_vec();
         let values = values.iter().map(|(key, value)| (vec![*key], value.map(update)));
-        PipelineChanges { pipeline: pipeline.map(|cookie| Some(config(cookie))), values: values.collect() }
+        PipelineChanges {
+            pipeline: pipeline.map(|cookie| Some(config(cookie))),
+            values: values.collect(),
+            arrays: BTreeMap::new(),
+        }
     }
 
     #[test]
@@ -258,7 +286,7 @@ mod tests {
         let directory = directory("one");
         let first = DiskStore::open(&directory.0).unwrap();
         assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::InUse(_))));
-        first.set_metadata("format", b"3").unwrap();
+        first.set_metadata("format", b"4").unwrap();
         drop(first);
         assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::Format(_))));
     }

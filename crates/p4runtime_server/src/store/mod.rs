@@ -56,6 +56,8 @@ pub struct StoredPipeline {
     pub config: ForwardingPipelineConfig,
     /// Updates that write the contents again, in this order.
     pub updates: Vec<Update>,
+    /// Chunks of kept arrays, by key.
+    pub arrays: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// A set of changes that are applied together.
@@ -75,6 +77,8 @@ pub struct PipelineChanges {
     pub pipeline: Option<Option<Vec<u8>>>,
     /// Values (encoded [`Update`]s) by key. `None` deletes the key.
     pub values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Chunks of kept arrays by key, for the running pipeline only. `None` deletes the key.
+    pub arrays: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
 impl StoreChanges {
@@ -102,6 +106,7 @@ impl PipelineChanges {
             *self = later;
         } else {
             self.values.extend(later.values);
+            self.arrays.extend(later.arrays);
         }
     }
 }
@@ -116,6 +121,7 @@ impl StoredPipeline {
         Ok(StoredPipeline {
             config: ForwardingPipelineConfig::decode(config).map_err(damaged)?,
             updates: values.map(Update::decode).collect::<Result<_, _>>().map_err(damaged)?,
+            arrays: BTreeMap::new(),
         })
     }
 }
@@ -132,22 +138,26 @@ pub struct MemoryStore {
 struct MemoryPipeline {
     config: Option<Vec<u8>>,
     values: BTreeMap<Vec<u8>, Vec<u8>>,
+    arrays: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl MemoryPipeline {
     fn kept(&self) -> Result<Option<StoredPipeline>, StoreError> {
         let values = self.values.values().map(Vec::as_slice);
-        self.config.as_ref().map(|config| StoredPipeline::decode(config, values)).transpose()
+        let Some(config) = &self.config else { return Ok(None) };
+        Ok(Some(StoredPipeline { arrays: self.arrays.clone(), ..StoredPipeline::decode(config, values)? }))
     }
 
     fn change(&mut self, changes: &PipelineChanges) {
         if let Some(config) = &changes.pipeline {
-            *self = MemoryPipeline { config: config.clone(), values: BTreeMap::new() };
+            *self = MemoryPipeline { config: config.clone(), ..MemoryPipeline::default() };
         }
-        for (key, value) in &changes.values {
-            match value {
-                Some(value) => drop(self.values.insert(key.clone(), value.clone())),
-                None => drop(self.values.remove(key)),
+        for (kept, changes) in [(&mut self.values, &changes.values), (&mut self.arrays, &changes.arrays)] {
+            for (key, value) in changes {
+                match value {
+                    Some(value) => drop(kept.insert(key.clone(), value.clone())),
+                    None => drop(kept.remove(key)),
+                }
             }
         }
     }

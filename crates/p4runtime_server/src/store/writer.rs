@@ -36,6 +36,16 @@ impl StoreWriter {
     }
 }
 
+impl StoreWriter {
+    /// Submits changes from a thread without an executor, and waits until they are durable.
+    pub(crate) fn commit_blocking(&self, changes: StoreChanges) -> Result<(), StoreError> {
+        let (sender, result) = oneshot::channel();
+        let ended = || StoreError("its thread has ended".to_owned());
+        self.jobs.blocking_send((changes, sender)).map_err(|_| ended())?;
+        result.blocking_recv().unwrap_or_else(|_| Err(ended()))
+    }
+}
+
 impl PendingCommit {
     /// Waits until the changes are durable.
     pub(crate) async fn wait(self) -> Result<(), Refusal> {

@@ -26,8 +26,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let limit = args.duration.map(parse_duration).transpose()?;
     let is_offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
     check_offline(args, is_offline)?;
-    let state = args.control.state_dir.as_deref().map(State::open).transpose()?;
     let is_served = args.control.p4runtime.is_some();
+    let control = is_served.then(|| control::read_files(&args.control, output)).transpose()?;
+    let state = args.control.state_dir.as_deref().map(State::open).transpose()?;
     let InitialProgram { program, pipeline, loader, name, is_placeholder } =
         state::program(args.program.as_ref(), state.as_ref(), is_served, output)?;
     if is_placeholder && args.entries.is_some() {
@@ -41,7 +42,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let ports = open_ports(&specs, workers, output)?;
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
-    let control = is_served.then(|| control::bind(&args.control, output)).transpose()?;
+    let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict(&kept_access(args), args.show_privileges, output)?;
@@ -54,6 +55,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     };
     let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
     note_dropped_messages(p4runtime.as_ref(), output);
+    let stored = p4runtime.as_ref().map_or(Ok(()), |server| server.store_last(&report.switch));
     drop((p4runtime, metrics));
     let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
     output.print(&if args.json {
@@ -62,6 +64,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
         summary::text(&report, &counts, (!is_offline).then_some(seconds))
     })?;
     log.finish()?;
+    stored.map_err(|error| anyhow!("the last registers and counters could not be kept: {error}"))?;
     fail_on_lost_ports(&report, is_offline)
 }
 

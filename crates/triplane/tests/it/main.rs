@@ -1,10 +1,12 @@
 //! The integration tests of `triplane`, in one binary, so that their dependencies are linked once.
 
+mod authorization;
 mod bench;
 mod build;
 mod ctl;
 mod entries;
 mod examples;
+mod kept_arrays;
 mod lab;
 mod lab_live;
 mod lab_live_control;

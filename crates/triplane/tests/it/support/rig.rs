@@ -11,6 +11,7 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use crate::support::TEST_TIMEOUT;
+use authorization::Policy;
 use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Server, Settings, Tls, switch_builder};
 use switch::{Device, Frame, PortId, Time};
 use v1model::{CPU_PORT, Config, Switch, V1Model};
@@ -50,6 +51,11 @@ impl Rig {
 
     /// Starts a switch with the ports from 1 to `ports`, with TLS if `tls` is given.
     pub fn over(ports: u32, address: SocketAddr, tls: Option<Tls>) -> Rig {
+        Rig::admitting(ports, address, tls, None)
+    }
+
+    /// Starts a switch whose clients are users of a policy, if there is one.
+    pub fn admitting(ports: u32, address: SocketAddr, tls: Option<Tls>, policy: Option<Policy>) -> Rig {
         let config = Config {
             ports: (1..=ports).map(PortId).collect(),
             cpu_port: Some(PortId(CPU_PORT)),
@@ -69,7 +75,10 @@ impl Rig {
         let builder = switch_builder(move |program| Switch::new(program, config.clone()));
         let DataPlaneChannels { handle, mut operations, notifier, notifications } =
             DataPlaneChannels::new(builder, Arc::new(ring));
-        let server = Server::new(Settings::new(&V1Model, 1..=ports, Some(CPU_PORT)));
+        let server = Server::new(Settings {
+            policy: policy.map(Arc::new),
+            ..Settings::new(&V1Model, 1..=ports, Some(CPU_PORT))
+        });
         let listening =
             p4runtime_server::listen(server, handle, notifications, address, tls).expect("the server listens");
         let shared = Arc::new(Shared::default());

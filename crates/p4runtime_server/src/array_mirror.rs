@@ -1,0 +1,306 @@
+//! Keeps the elements of register and counter arrays: which of them have changed since they were last stored.
+//!
+//! ```text
+//!   array ── chunks of up to 4,096 words ── read between two batches ── compared with the stored content ──> changes
+//! ```
+//!
+//! A chunk is read as a whole while packets wait, so no wide element is torn; different chunks are read at different
+//! times. Chunks of zeros are not stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bits::Bits;
+use engine::{CounterValue, Objects};
+use ir::{CounterId, Program, RegisterId};
+use p4runtime_proto::v1::entity::Entity;
+
+use crate::schema::Schema;
+
+/// Number of words of a chunk.
+const CHUNK_WORDS: u64 = 4096;
+/// Length of the header of a stored chunk: width and size of its array.
+const HEADER_BYTES: usize = 12;
+
+/// The kinds of arrays whose elements are kept in the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeptArrays {
+    /// Register arrays.
+    pub registers: bool,
+    /// Counter arrays. Direct counters belong to entries and are not kept.
+    pub counters: bool,
+}
+
+/// Changes of stored chunks, by key. `None` deletes a chunk.
+pub(crate) type ChunkChanges = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArrayId {
+    Register(RegisterId),
+    Counter(CounterId),
+}
+
+/// An array of the program.
+#[derive(Clone, Debug)]
+struct KeptArray {
+    id: ArrayId,
+    name: String,
+    /// Bits of an element. A counter has 128: packets and bytes.
+    width: u32,
+    size: u64,
+}
+
+impl KeptArray {
+    /// Number of words of an element.
+    fn stride(&self) -> u64 {
+        u64::from(self.width.div_ceil(64))
+    }
+
+    /// Number of elements of a chunk.
+    fn per_chunk(&self) -> u64 {
+        (CHUNK_WORDS / self.stride()).max(1)
+    }
+
+    /// Returns the key of a chunk in the store: the array's kind and name, and the first element.
+    fn key(&self, first: u64) -> Vec<u8> {
+        let kind = match self.id {
+            ArrayId::Register(_) => b'r',
+            ArrayId::Counter(_) => b'c',
+        };
+        let length = (self.name.len() as u32).to_be_bytes();
+        [&[kind][..], &length, self.name.as_bytes(), &first.to_be_bytes()].concat()
+    }
+
+    fn header(&self) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
+        header[..4].copy_from_slice(&self.width.to_be_bytes());
+        header[4..].copy_from_slice(&self.size.to_be_bytes());
+        header
+    }
+
+    /// Packs words to the bytes that the elements need. Returns `None` for zeros.
+    fn pack(&self, words: &[u64]) -> Option<Vec<u8>> {
+        if words.iter().all(|word| *word == 0) {
+            return None;
+        }
+        let (stride, bytes) = (self.stride() as usize, self.width.div_ceil(8) as usize);
+        let mut packed = self.header().to_vec();
+        packed.reserve(words.len() / stride * bytes);
+        for element in words.chunks_exact(stride) {
+            let mut left = bytes;
+            for word in element {
+                let taken = left.min(8);
+                packed.extend_from_slice(&word.to_le_bytes()[..taken]);
+                left -= taken;
+            }
+        }
+        Some(packed)
+    }
+}
+
+/// A range of elements of one array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ArrayChunk {
+    id: ArrayId,
+    /// Index of the array in the mirror.
+    array: usize,
+    first: u64,
+    end: u64,
+}
+
+impl ArrayChunk {
+    /// Returns the array and the first element, which identify the chunk.
+    pub(crate) fn place(&self) -> (usize, u64) {
+        (self.array, self.first)
+    }
+
+    /// Reads the words of the chunk; none for a chunk that was never written.
+    pub(crate) fn read(&self, objects: &Objects) -> Vec<u64> {
+        let mut words = Vec::new();
+        match self.id {
+            ArrayId::Register(register) => objects.read_register_words(register, self.first..self.end, &mut words),
+            ArrayId::Counter(counter) => {
+                let values = (self.first..self.end).filter_map(|index| objects.counter(counter, index).ok());
+                words.extend(values.flat_map(|value| [value.packets, value.bytes]));
+            }
+        }
+        words
+    }
+}
+
+/// The stored content of the kept arrays of one program.
+#[derive(Debug)]
+pub(crate) struct ArrayMirror {
+    program: Arc<Program>,
+    kept: KeptArrays,
+    arrays: Vec<KeptArray>,
+    stored: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl ArrayMirror {
+    /// Creates the mirror of a program of which nothing is stored.
+    pub(crate) fn new(program: &Arc<Program>, kept: KeptArrays) -> ArrayMirror {
+        let registers = program.registers.iter().filter(|_| kept.registers).map(|(id, register)| KeptArray {
+            id: ArrayId::Register(id),
+            name: register.name.clone(),
+            width: register.width,
+            size: register.size,
+        });
+        let counters = program.counters.iter().filter(|_| kept.counters).filter_map(|(id, counter)| {
+            Some(KeptArray { id: ArrayId::Counter(id), name: counter.name.clone(), width: 128, size: counter.size? })
+        });
+        let arrays = registers.chain(counters).filter(|array| array.width > 0).collect();
+        ArrayMirror { program: program.clone(), kept, arrays, stored: BTreeMap::new() }
+    }
+
+    /// Returns the program of the arrays.
+    pub(crate) fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    fn chunk(&self, array: usize, number: u64) -> ArrayChunk {
+        let kept = &self.arrays[array];
+        let first = number * kept.per_chunk();
+        ArrayChunk { id: kept.id, array, first, end: (first + kept.per_chunk()).min(kept.size) }
+    }
+
+    fn chunks_of_array(&self, array: usize) -> impl Iterator<Item = ArrayChunk> + '_ {
+        let kept = &self.arrays[array];
+        (0..kept.size.div_ceil(kept.per_chunk())).map(move |number| self.chunk(array, number))
+    }
+
+    /// Returns all chunks.
+    pub(crate) fn chunks(&self) -> Vec<ArrayChunk> {
+        (0..self.arrays.len()).flat_map(|array| self.chunks_of_array(array)).collect()
+    }
+
+    /// Returns the chunks that a write of this entity changes, if it has a valid index.
+    pub(crate) fn touched(&self, entity: &Entity, schema: &Schema) -> Vec<ArrayChunk> {
+        let (id, index) = match entity {
+            Entity::RegisterEntry(entry) => {
+                (schema.registers.get(&entry.register_id).map(|it| ArrayId::Register(it.array.ir)), &entry.index)
+            }
+            Entity::CounterEntry(entry) => {
+                (schema.counters.get(&entry.counter_id).map(|it| ArrayId::Counter(it.ir)), &entry.index)
+            }
+            _ => return Vec::new(),
+        };
+        let Some(array) = id.and_then(|id| self.arrays.iter().position(|array| array.id == id)) else {
+            return Vec::new();
+        };
+        let kept = &self.arrays[array];
+        match index.as_ref().map(|index| u64::try_from(index.index)) {
+            None => self.chunks_of_array(array).collect(),
+            Some(Ok(index)) if index < kept.size => vec![self.chunk(array, index / kept.per_chunk())],
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// Records the content of a chunk, and adds it to `changes` if it differs from the stored one.
+    pub(crate) fn update(&mut self, chunk: ArrayChunk, words: &[u64], changes: &mut ChunkChanges) {
+        let kept = &self.arrays[chunk.array];
+        let (key, packed) = (kept.key(chunk.first), kept.pack(words));
+        if self.stored.get(&key) == packed.as_ref() {
+            return;
+        }
+        match &packed {
+            Some(packed) => drop(self.stored.insert(key.clone(), packed.clone())),
+            None => drop(self.stored.remove(&key)),
+        }
+        changes.insert(key, packed);
+    }
+
+    /// Writes stored chunks to the arrays of a switch that was just built. Chunks that do not fit the program are not
+    /// restored, and `changes` deletes them. Those of kinds that are not kept stay in the store.
+    pub(crate) fn restore(
+        &mut self,
+        rows: &BTreeMap<Vec<u8>, Vec<u8>>,
+        objects: &mut Objects,
+        changes: &mut ChunkChanges,
+    ) -> RestoredArrays {
+        let mut report = RestoredArrays::default();
+        let mut known = BTreeMap::new();
+        for array in 0..self.arrays.len() {
+            for chunk in self.chunks_of_array(array) {
+                let key = self.arrays[array].key(chunk.first);
+                if rows.contains_key(&key) {
+                    known.insert(key, chunk);
+                }
+            }
+        }
+        for (key, row) in rows {
+            let is_kept = if is_counter(key) { self.kept.counters } else { self.kept.registers };
+            if !is_kept {
+                continue;
+            }
+            let chunk = known.get(key).copied();
+            match chunk.filter(|chunk| self.restore_chunk(*chunk, row, objects)) {
+                Some(chunk) => {
+                    report.elements += chunk.end - chunk.first;
+                    self.stored.insert(key.clone(), row.clone());
+                }
+                None => {
+                    report.lose(key);
+                    changes.insert(key.clone(), None);
+                }
+            }
+        }
+        report
+    }
+
+    /// Writes a chunk. Returns false and changes nothing if its array had another width or size.
+    fn restore_chunk(&self, chunk: ArrayChunk, row: &[u8], objects: &mut Objects) -> bool {
+        let kept = &self.arrays[chunk.array];
+        let bytes = kept.width.div_ceil(8) as usize;
+        let Some((header, packed)) = row.split_at_checked(HEADER_BYTES) else { return false };
+        if header != kept.header() || packed.len() as u64 != (chunk.end - chunk.first) * bytes as u64 {
+            return false;
+        }
+        for (index, element) in (chunk.first..).zip(packed.chunks_exact(bytes)) {
+            if element.iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let words: Vec<u64> = element.chunks(8).map(word).collect();
+            let written = match kept.id {
+                ArrayId::Register(id) => objects.set_register(id, index, Bits::from_words(&words, kept.width)),
+                ArrayId::Counter(id) => {
+                    let value = CounterValue { packets: words[0], bytes: words[1] };
+                    objects.set_counter(id, index, value)
+                }
+            };
+            debug_assert!(written.is_ok(), "index and width are the array's");
+        }
+        true
+    }
+}
+
+/// Whether the key is of a chunk of a counter array.
+fn is_counter(key: &[u8]) -> bool {
+    key.first() == Some(&b'c')
+}
+
+/// Returns the word with these bytes, the least significant first.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Register and counter elements that were restored, and arrays that were not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoredArrays {
+    /// Number of elements in restored chunks.
+    pub elements: u64,
+    /// Names of arrays that the program does not have, or has with another width or size.
+    pub lost: Vec<String>,
+}
+
+impl RestoredArrays {
+    /// Records the array of a chunk that is not restored.
+    fn lose(&mut self, key: &[u8]) {
+        let kind = if is_counter(key) { "counter" } else { "register" };
+        let name = String::from_utf8_lossy(key.get(5..key.len().saturating_sub(8)).unwrap_or_default());
+        let lost = format!("{kind} {name}");
+        if !self.lost.contains(&lost) {
+            self.lost.push(lost);
+        }
+    }
+}
