@@ -2,3 +2,4 @@
 
 mod declarations;
 mod stories;
+mod workers;

@@ -10,7 +10,8 @@ use crate::state::switch::{Made, TestSwitch};
 use crate::state::{BOTH, PORTS, compiled};
 
 const BATCH: &str = include_str!("../../../testdata/batch.p4");
-const WORKERS: u32 = 3;
+/// Numbers of workers.
+const WORKERS: [u32; 4] = [1, 2, 3, 4];
 /// Number of frames per step.
 const FRAMES: u64 = 32;
 
@@ -34,13 +35,13 @@ pub fn numbered(ports: u32, change: impl FnOnce(String) -> String) -> Made {
 fn together(
     made: &Made,
     rules: &str,
-    executor: Executor,
+    (executor, count): (Executor, u32),
     steps: u64,
     frames: impl Fn(u32, u64) -> Vec<Frame> + Sync,
 ) -> (Vec<Frame>, TestSwitch, v1model::Switch) {
     let mut switch = prepared(made, rules, executor);
-    let workers = switch.workers(WORKERS);
-    let (begin, frames) = (Arc::new(Barrier::new(WORKERS as usize)), &frames);
+    let workers = switch.workers(count);
+    let (begin, frames) = (Arc::new(Barrier::new(count as usize)), &frames);
     let run = |(at, mut worker): (u32, v1model::Switch)| {
         let begin = Arc::clone(&begin);
         move || {
@@ -83,17 +84,17 @@ fn each_message_of_several_workers_counts_once() {
     );
     for per_pass in [None, Some(1)] {
         let made = Made::new(&several, PORTS, per_pass, |program| program);
-        for executor in BOTH {
-            let steps = steps(executor) / 4;
+        for (executor, workers) in BOTH.into_iter().flat_map(|executor| WORKERS.map(|count| (executor, count))) {
+            let steps = steps(executor) / 8;
             let packet = [0, 9, 3, 1, 2, 2, 2, 0, 2];
             let frames = |at, _| (0..FRAMES).map(|_| Frame::new(at, packet.to_vec())).collect();
-            let (out, switch, _) = together(&made, &rules, executor, steps, frames);
-            let packets = u128::from(WORKERS) * u128::from(steps * FRAMES);
-            assert_eq!(switch.register("kept_total_value", 0), 6 * packets, "{executor:?}");
+            let (out, switch, _) = together(&made, &rules, (executor, workers), steps, frames);
+            let packets = u128::from(workers) * u128::from(steps * FRAMES);
+            assert_eq!(switch.register("kept_total_value", 0), 6 * packets, "{executor:?}, {workers} workers");
             // Messages of one key, and messages that add 2 to a sum.
             let went = [LIMIT / 2, LIMIT, LIMIT];
             let got = [0, 1, 2].map(|port| out.iter().filter(|frame| frame.port.0 == port).count());
-            assert_eq!(got, went, "{executor:?}, {per_pass:?} a pass");
+            assert_eq!(got, went, "{executor:?}, {workers} workers, {per_pass:?} a pass");
             assert_eq!(switch.register("slot_0_kept_count", 0), packets, "{executor:?}");
             assert_eq!(switch.register("slot_1_kept_amount", 0), 2 * packets, "{executor:?}");
         }
@@ -104,8 +105,8 @@ fn each_message_of_several_workers_counts_once() {
 fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
     let made = numbered(PORTS, |program| program);
     const TO: u32 = 3;
-    for executor in BOTH {
-        let steps = steps(executor);
+    for (executor, workers) in BOTH.into_iter().flat_map(|executor| WORKERS.map(|count| (executor, count))) {
+        let steps = steps(executor) / 2;
         // Each worker has a port with separate sequence numbers; every fourth packet is lost.
         let number = |step: u64, frame: u64| (step * FRAMES + frame) * 4 + 1;
         let packet = |number: u64, count: u8| {
@@ -113,8 +114,9 @@ fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
             [head, vec![1; 2 * usize::from(count)]].concat()
         };
         let frames = |at, step| (0..FRAMES).map(|frame| Frame::new(at, packet(number(step, frame), 3))).collect();
-        let (out, _, mut worker) = together(&made, &format!("key == 1 : fwd({TO})"), executor, steps, frames);
-        let packets = u64::from(WORKERS) * steps * FRAMES;
+        let (out, _, mut worker) =
+            together(&made, &format!("key == 1 : fwd({TO})"), (executor, workers), steps, frames);
+        let packets = u64::from(workers) * steps * FRAMES;
         let number = |frame: &Frame| u64::from(u32::from_be_bytes(frame.data[3..7].try_into().expect("four bytes")));
         let mut given: Vec<u64> = out.iter().map(number).collect();
         given.sort_unstable();
@@ -125,7 +127,7 @@ fn numbers_of_several_workers_are_given_once_and_show_what_was_lost() {
         let mut end = Vec::new();
         worker.step(Time::ZERO, &mut vec![Frame::new(0u32, packet(number_after(steps), 0))], &mut end);
         let last = end.iter().find(|frame| frame.port.0 == TO).map(number);
-        let lost = packets - u64::from(WORKERS) + 1;
+        let lost = packets - u64::from(workers) + 1;
         assert_eq!(last, Some(3 * packets + lost + 1), "{executor:?}");
     }
 }
