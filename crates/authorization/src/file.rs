@@ -30,15 +30,14 @@ const CODE: &str = "authorization";
 const USER_KEYS: [&str; 7] = ["name", "roles", "read", "write", "pipeline", "packets", "rules"];
 const RULE_KEYS: [&str; 4] = ["ports", "actions", "remove", "list"];
 /// Words of [`RuleScope`] in a file.
-const SCOPES: [(&str, RuleScope); 3] =
-    [("none", RuleScope::None), ("own", RuleScope::Own), ("all", RuleScope::All)];
+const SCOPES: [(&str, RuleScope); 3] = [("none", RuleScope::None), ("own", RuleScope::Own), ("all", RuleScope::All)];
 
 impl Policy {
     /// Parses the text of an authorization file. Every mistake becomes a diagnostic; returns `None` if there are any.
     pub fn parse(file: FileId, text: &str, diagnostics: &mut Diagnostics) -> Option<Policy> {
         let errors_before = diagnostics.error_count();
         let (document, errors) = DeTable::parse_recoverable(text);
-        let mut reader = Reader { file, diagnostics };
+        let mut reader = PolicyReader { file, diagnostics };
         for error in &errors {
             let message = error.message().trim_end_matches('.').to_owned();
             let span = reader.span(error.span().unwrap_or(0..0));
@@ -49,15 +48,15 @@ impl Policy {
     }
 }
 
-struct Reader<'d> {
+struct PolicyReader<'d> {
     file: FileId,
     diagnostics: &'d mut Diagnostics,
 }
 
 /// A value and its location.
-type Value<'a> = (&'a DeValue<'a>, Span);
+type PlacedValue<'a> = (&'a DeValue<'a>, Span);
 
-impl Reader<'_> {
+impl PolicyReader<'_> {
     fn span(&self, range: Range<usize>) -> Span {
         Span::new(self.file, range.start as u32, range.end as u32)
     }
@@ -66,7 +65,7 @@ impl Reader<'_> {
         self.diagnostics.push(Diagnostic::error(CODE, span, message).help(help));
     }
 
-    fn get<'a>(&self, table: &'a DeTable<'a>, key: &str) -> Option<Value<'a>> {
+    fn get<'a>(&self, table: &'a DeTable<'a>, key: &str) -> Option<PlacedValue<'a>> {
         let value = table.get(key)?;
         Some((value.get_ref(), self.span(value.span())))
     }

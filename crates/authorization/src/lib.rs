@@ -117,6 +117,11 @@ impl User {
         any(&self.entry.write, object)
     }
 
+    /// Whether the user may write objects of any name.
+    pub fn may_write_all(&self) -> bool {
+        self.entry.write.iter().any(|pattern| pattern.text() == "*")
+    }
+
     /// Whether the user may hold this role; the empty name is the default role.
     pub fn may_hold(&self, role: &str) -> bool {
         any(&self.entry.roles, role)

@@ -59,6 +59,25 @@ impl Caller {
         self.require(|user| user.may_hold(role), action)
     }
 
+    /// Checks that the caller may write objects, by their ids in P4Info, that a role of it claims for itself. Ids that
+    /// no object has could be those of any later program.
+    pub(crate) fn check_exclusive(
+        &self,
+        schema: Option<&Schema>,
+        ids: impl Iterator<Item = u32>,
+    ) -> Result<(), Refusal> {
+        for id in ids {
+            let name = schema.and_then(|schema| schema.objects().find(|(other, _)| *other == id));
+            let has_right = |user: &User| match name {
+                Some((_, name)) => user.may_write(name),
+                None => user.may_write_all(),
+            };
+            let object = || name.map_or_else(|| format!("the id {id:#010x}"), |(_, name)| format!("`{name}`"));
+            self.require(has_right, || format!("claim {} exclusively", object()))?;
+        }
+        Ok(())
+    }
+
     /// Checks that the caller may set the pipeline.
     pub(crate) fn check_pipeline(&self) -> Result<(), Refusal> {
         self.require(User::may_set_pipeline, || "set the pipeline".to_owned())

@@ -51,7 +51,7 @@ impl EntityKey {
     }
 
     /// Encodes the key as bytes that sort in the same order.
-    fn key(&self) -> Vec<u8> {
+    pub(crate) fn key(&self) -> Vec<u8> {
         let key = |kind: u8, ids: &[u32], rest: &[u8]| {
             let ids = ids.iter().flat_map(|id| id.to_be_bytes());
             std::iter::once(kind).chain(ids).chain(rest.iter().copied()).collect()

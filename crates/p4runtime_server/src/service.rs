@@ -232,7 +232,7 @@ impl ServiceState {
     /// Performs a write. It completes even if its client is gone.
     async fn write(self: Arc<Self>, request: v1::WriteRequest, caller: Caller) -> Result<(), Status> {
         let turn = self.turn.lock().await;
-        let touched = self.server().touched_chunks(&request);
+        let touched = self.server().touched_elements(&request);
         let mut batch = self.server().begin_write(&request, &caller)?;
         drop(request);
         let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
@@ -253,7 +253,7 @@ impl ServiceState {
         let result = self.server().finish_write(batch, &mut outbox);
         self.deliver(outbox);
         self.earlier.notify_one();
-        let recorded = self.record_chunks(touched).await;
+        let recorded = self.record_touched(touched).await;
         self.keep(turn).await?;
         recorded?;
         result

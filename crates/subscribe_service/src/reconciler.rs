@@ -12,12 +12,12 @@ use tokio::sync::watch;
 use crate::arbitration_inbox::ArbitrationInbox;
 use crate::away_reason::AwayReason;
 use crate::pending_call::PendingCall;
+use crate::rule_author::RuleAuthor;
 use crate::rule_files::FileWatch;
 use crate::rule_journal::RuleJournal;
 use crate::rule_set::{AppliedChange, NewRule, ParsedRules, RuleOrigin, RuleSet, RuleSetError, SubscriptionProgram};
 use crate::rule_snapshot::{ListedRule, RuleSnapshot};
 use crate::rules_error::RulesError;
-use crate::service_client::ServiceClient;
 use crate::service_status::{ServiceEvent, ServiceStatus};
 use crate::switch_error::{SwitchError, SwitchRejection};
 use crate::switch_session::{InstallError, SwitchSession};
@@ -34,9 +34,9 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(80);
 /// A command for the thread.
 pub(crate) enum Command {
     /// Adds the rules of a text; the answer has their ids and the number of updates.
-    Subscribe(String, ServiceClient, PendingCall<Result<(Vec<u64>, usize), ChangeError>>),
+    Subscribe(String, RuleAuthor, PendingCall<Result<(Vec<u64>, usize), ChangeError>>),
     /// Removes rules; the answer has the number of updates.
-    Unsubscribe(Vec<u64>, ServiceClient, PendingCall<Result<usize, ChangeError>>),
+    Unsubscribe(Vec<u64>, RuleAuthor, PendingCall<Result<usize, ChangeError>>),
     /// Handles the events in the inbox.
     HandleEvents,
     /// Ends the thread.
@@ -227,7 +227,7 @@ impl<'a> Reconciler<'a> {
         });
     }
 
-    fn subscribe(&mut self, text: String, client: &ServiceClient) -> Result<(Vec<u64>, usize), ChangeError> {
+    fn subscribe(&mut self, text: String, client: &RuleAuthor) -> Result<(Vec<u64>, usize), ChangeError> {
         self.expect_reachable()?;
         let mut parsed = self.rules.parse("rules", text, &mut NoIncludes);
         if parsed.diagnostics.has_errors() {
@@ -251,7 +251,7 @@ impl<'a> Reconciler<'a> {
         Ok((ids, writes))
     }
 
-    fn unsubscribe(&mut self, mut ids: Vec<u64>, client: &ServiceClient) -> Result<usize, ChangeError> {
+    fn unsubscribe(&mut self, mut ids: Vec<u64>, client: &RuleAuthor) -> Result<usize, ChangeError> {
         self.expect_reachable()?;
         ids.sort_unstable();
         ids.dedup();

@@ -465,9 +465,8 @@ mod tests {
         journal.add([(6, owned(sly)), (7, rule("true : fwd(3)"))].into_iter()).unwrap();
         journal.remove(&[7]).unwrap();
         let expected = [(5, "stock == \"A\" : fwd(1)", None), (6, sly, Some("alice \"}\n"))];
-        let expected = expected.map(|(id, text, owner)| {
-            (id, JournalRule { text: text.to_owned(), owner: owner.map(str::to_owned) })
-        });
+        let expected = expected
+            .map(|(id, text, owner)| (id, JournalRule { text: text.to_owned(), owner: owner.map(str::to_owned) }));
         assert_eq!(read(&path), JournalContent { rules: expected.into(), next: 8 });
         journal.reserve_ids(12).unwrap();
         journal.compact(read(&path).next, [].into_iter()).unwrap();
@@ -508,7 +507,11 @@ mod tests {
         assert!(second().contains("in use by another service"), "the new file is locked, too");
         std::fs::remove_file(&path).unwrap();
         assert!(
-            journal.add([(1, rule("true : fwd(1)"))].into_iter()).unwrap_err().to_string().contains("removed or replaced")
+            journal
+                .add([(1, rule("true : fwd(1)"))].into_iter())
+                .unwrap_err()
+                .to_string()
+                .contains("removed or replaced")
         );
         std::fs::remove_dir_all(&directory).unwrap();
     }

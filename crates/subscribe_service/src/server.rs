@@ -14,9 +14,9 @@ use tonic::{Request, Response, Status};
 use crate::pending_call::{PendingCall, QUEUE_TIMEOUT, pending_call};
 use crate::proto;
 use crate::reconciler::{ChangeError, Command};
+use crate::rule_author::RuleAuthor;
 use crate::rule_set::RuleSetError;
 use crate::rule_snapshot::{ListedRule, RuleSnapshot};
-use crate::service_client::ServiceClient;
 use crate::service_status::ServiceStatus;
 
 /// Number of rules in one message of List.
@@ -44,9 +44,9 @@ impl SubscriptionService {
     ///
     /// # Errors
     /// PERMISSION_DENIED if an authorization file is used and has no entry for it.
-    fn client<T>(&self, request: &Request<T>) -> Result<ServiceClient, Status> {
+    fn client<T>(&self, request: &Request<T>) -> Result<RuleAuthor, Status> {
         let certificate = grpc_admission::client_certificate::<()>(request.extensions());
-        ServiceClient::of(self.policy.as_deref(), certificate.as_deref()).map_err(Status::permission_denied)
+        RuleAuthor::of(self.policy.as_deref(), certificate.as_deref()).map_err(Status::permission_denied)
     }
 
     /// Queues a command, and waits for its result.

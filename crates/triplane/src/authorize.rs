@@ -10,11 +10,7 @@ use crate::load;
 use crate::output::{Failure, Output};
 
 /// Reads an authorization file. `tls_ca` is the option without which clients have no names.
-pub fn policy(
-    file: Option<&Path>,
-    tls_ca: &Option<PathBuf>,
-    output: &Output,
-) -> Result<Option<Arc<Policy>>, Failure> {
+pub fn policy(file: Option<&Path>, tls_ca: &Option<PathBuf>, output: &Output) -> Result<Option<Arc<Policy>>, Failure> {
     let Some(file) = file else { return Ok(None) };
     if tls_ca.is_none() {
         return Err(Failure::Usage(

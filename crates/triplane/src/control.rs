@@ -43,8 +43,8 @@ pub struct ControlArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "p4runtime", help_heading = "P4Runtime")]
     pub state_dir: Option<PathBuf>,
 
-    /// Also keep the elements of these arrays: registers, counters (not those of entries). What controllers write to
-    /// them is kept before the call returns; what packets write, every second and at the end.
+    /// Also keep registers, counters, or both. What controllers write to them is kept before the call returns; what
+    /// packets write, at an interval and at the end.
     #[arg(long, value_name = "WHAT,...", value_delimiter = ',', requires = "state_dir", help_heading = "P4Runtime")]
     pub keep: Vec<Keep>,
 
@@ -73,19 +73,16 @@ pub struct ControlArgs {
 /// The arrays that `--keep` keeps.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Register arrays.
+    /// Registers.
     Registers,
-    /// Counter arrays.
+    /// Counters of arrays and of entries.
     Counters,
 }
 
 impl ControlArgs {
     /// Returns the arrays whose elements are kept.
     fn kept_arrays(&self) -> KeptArrays {
-        KeptArrays {
-            registers: self.keep.contains(&Keep::Registers),
-            counters: self.keep.contains(&Keep::Counters),
-        }
+        KeptArrays { registers: self.keep.contains(&Keep::Registers), counters: self.keep.contains(&Keep::Counters) }
     }
 }
 

@@ -136,9 +136,7 @@ impl State {
         let RestoredArrays { elements, lost } = server.restore_arrays(&committed.arrays, switch);
         output.note(&format!("restored from {directory}: {elements} elements of registers and counters"));
         for array in lost {
-            output.note(&format!(
-                "not restored: {array}, which the program does not have in this width and size"
-            ));
+            output.note(&format!("not restored: {array}, which the program does not have in this width and size"));
         }
     }
 

@@ -2,10 +2,12 @@
 //!
 //! One process runs the switch, the server and the client on a thread each, like three programs. Words after `--`
 //! choose measurements: `exact`, `lpm`, `ternary` (insertions), `packets` (packet-in), `plane` (packets per second
-//! during updates; `plane-exact` and `plane-lpm` for one table), `entries=N` the size to which tables are filled
+//! during updates; `plane-exact` and `plane-lpm` for one table), `keep` (packets per second while registers and
+//! counters are kept), `entries=N` the size to which tables are filled
 //! (1000000), and `together=N` the number of updates per write during packets (1 and 100).
 
 mod inserts;
+mod keep;
 mod packets;
 mod plane;
 mod program;
@@ -28,6 +30,9 @@ fn main() {
     }
     if wanted("packets") {
         packets::measure();
+    }
+    if wanted("keep") {
+        keep::measure();
     }
     for kind in [program::EXACT, program::LPM] {
         if wanted("plane") || chosen.contains(&format!("plane-{}", kind.name).as_str()) {

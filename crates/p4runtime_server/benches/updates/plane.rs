@@ -22,13 +22,13 @@ const TURNS: usize = 15;
 
 /// Counters of the packet thread: packets, and its processor time in nanoseconds.
 #[derive(Default)]
-struct Counts {
-    packets: AtomicU64,
-    cpu_ns: AtomicU64,
+pub struct Counts {
+    pub packets: AtomicU64,
+    pub cpu_ns: AtomicU64,
 }
 
 /// Returns the processor time of the calling thread by the scheduler's count, in nanoseconds.
-fn cpu_ns() -> u64 {
+pub fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("this is Linux");
     text.split_whitespace().next().and_then(|ns| ns.parse().ok()).expect("schedstat has numbers")
 }

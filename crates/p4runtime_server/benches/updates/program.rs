@@ -6,17 +6,13 @@ use p4runtime_proto::v1;
 use v1::field_match::{Exact, FieldMatchType, Lpm, Ternary};
 use v1::table_action::Type as Target;
 
-const SOURCE: &str = include_str!("updates.p4");
+/// The program of all measurements but that of kept arrays.
+pub const UPDATES: &str = include_str!("updates.p4");
 
-/// Returns the program and its P4Info.
-pub fn compile() -> (ir::Program, P4Info) {
-    let compiled = compiler::expect_program(&Source::new("updates.p4", SOURCE), &v1model::V1Model);
+/// Returns a program and its P4Info.
+pub fn compile(source: &str) -> (ir::Program, P4Info) {
+    let compiled = compiler::expect_program(&Source::new("program.p4", source), &v1model::V1Model);
     (compiled.ir, compiled.p4info)
-}
-
-/// Returns the program as a device config.
-pub fn source() -> Vec<u8> {
-    SOURCE.as_bytes().to_vec()
 }
 
 /// A table and its entries.

@@ -3,12 +3,15 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{JoinHandle, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_client::P4RuntimeClient;
-use p4runtime_server::{DataPlane, DataPlaneChannels, Listening, Pipeline, Server, Settings, listen, switch_builder};
+use p4runtime_server::store::{DiskStore, Store};
+use p4runtime_server::{
+    DataPlane, DataPlaneChannels, KeptArrays, Listening, Pipeline, Server, Settings, listen_with_store, switch_builder,
+};
 use switch::Time;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -39,7 +42,13 @@ pub struct Rig {
 impl Rig {
     /// Starts an idle switch and its primary controller.
     pub fn new() -> Rig {
-        let (program, info) = program::compile();
+        Rig::of(program::UPDATES, None)
+    }
+
+    /// Starts an idle switch with a program, and with a store of its state if there is one. Beside it are the arrays to
+    /// keep and the interval.
+    pub fn of(source: &str, store: Option<(DiskStore, KeptArrays, Duration)>) -> Rig {
+        let (program, info) = program::compile(source);
         let program = Arc::new(program);
         let config = Config::with_ports(4);
         let mut switch = Switch::new(program.clone(), config.clone()).expect("the switch runs the program");
@@ -54,10 +63,15 @@ impl Rig {
         };
         let DataPlaneChannels { handle, mut operations, notifier, notifications } =
             DataPlaneChannels::new(switch_builder(move |program| Switch::new(program, config.clone())), Arc::new(ring));
-        let pipeline = Pipeline::new(program, info.clone(), program::source());
-        let server =
-            Server::new(Settings::new(&v1model::V1Model, 0..4, Some(CPU_PORT))).with_pipeline(pipeline, &switch);
-        let listening = listen(server, handle, notifications, "127.0.0.1:0".parse().expect("an address"), None);
+        let pipeline = Pipeline::new(program, info.clone(), source.as_bytes().to_vec());
+        let mut settings = Settings::new(&v1model::V1Model, 0..4, Some(CPU_PORT));
+        let store = store.map(|(store, kept_arrays, keep_interval)| {
+            (settings.kept_arrays, settings.keep_interval) = (kept_arrays, keep_interval);
+            Box::new(store) as Box<dyn Store>
+        });
+        let server = Server::new(settings).with_pipeline(pipeline, &switch);
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let listening = listen_with_store(server, handle, notifications, address, None, store);
         let listening = Arc::new(listening.expect("the server listens"));
         let address = listening.address();
 

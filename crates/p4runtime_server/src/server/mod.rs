@@ -32,6 +32,7 @@ use crate::store::StoreChanges;
 use crate::translate::{EntityTranslator, Overlay, subject_id};
 use crate::write::WriteBatch;
 
+pub(crate) use arrays::TouchedElements;
 pub use config::LostUpdates;
 pub(crate) use config::reconcile;
 
@@ -298,9 +299,7 @@ impl Server {
         use v1::stream_message_request::Update;
         let (refusal, details) = match message.update {
             Some(Update::Arbitration(update)) => {
-                if let Some(open) = self.open_streams.get(&stream) {
-                    open.caller.check_role(update.role.as_ref().map_or("", |role| &role.name))?;
-                }
+                self.check_arbitration(stream, &update)?;
                 self.arbitration.update(stream, &update, outbox)?;
                 return Ok(None);
             }
@@ -325,6 +324,19 @@ impl Server {
         };
         self.stream_error(stream, refusal, details, outbox);
         Ok(None)
+    }
+
+    /// Checks that the caller of a stream may hold the role, and may write what its config claims for the role alone:
+    /// no other role may write these objects.
+    fn check_arbitration(&self, stream: StreamId, update: &v1::MasterArbitrationUpdate) -> Result<(), Refusal> {
+        let Some(OpenStream { caller: caller @ Caller::User(_), .. }) = self.open_streams.get(&stream) else {
+            return Ok(());
+        };
+        let role = update.role.as_ref();
+        caller.check_role(role.map_or("", |role| &role.name))?;
+        let access = RoleAccess::of(role.and_then(|role| role.config.as_ref()))?;
+        let schema = self.state().ok().map(|state| &*state.pipeline.schema);
+        caller.check_exclusive(schema, access.exclusive_ids())
     }
 
     /// Reports an error about a message to the client of its stream.

@@ -72,7 +72,9 @@ impl DiskStore {
         let store = DiskStore { database };
         match store.metadata("format").map_err(|error| cannot(&error))? {
             Some(format) if format == FORMAT => {}
-            Some(format) if format != WITHOUT_SAVED && format != WITHOUT_ARRAYS => return Err(DiskError::Format(directory.to_owned())),
+            Some(format) if format != WITHOUT_SAVED && format != WITHOUT_ARRAYS => {
+                return Err(DiskError::Format(directory.to_owned()));
+            }
             _ => store.set_metadata("format", FORMAT).map_err(|error| cannot(&error))?,
         }
         Ok(store)

@@ -1,5 +1,5 @@
 //! Registers and counters of a switch with `--keep`: what a controller wrote survives a kill at any moment, and what
-//! packets wrote survives an orderly end.
+//! packets wrote survives an orderly end. Counters of entries survive with their entries.
 //!
 //! The test runs itself again inside a network namespace, where the switch and its controller have the loopback
 //! interface to themselves. It needs root and skips without it.
@@ -30,9 +30,18 @@ struct meta {}
 parser P(packet_in p, out headers hdr, inout meta m, inout standard_metadata_t sm) { state start { p.extract(hdr.h); transition accept; } }
 control I(inout headers hdr, inout meta m, inout standard_metadata_t sm) {
   register<bit<24>>(100000) narrow;
-  register<bit<80>>(300) wide;
-  counter(256, CounterType.packets_and_bytes) kinds;
+  register<bit<80>>(600) wide;
+  counter(600, CounterType.packets_and_bytes) kinds;
+  direct_counter(CounterType.packets) hits;
+  action hit() { hits.count(); }
+  table t {
+    key = { hdr.h.kind : exact; }
+    actions = { hit; NoAction; }
+    default_action = NoAction;
+    counters = hits;
+  }
   apply {
+    t.apply();
     bit<80> seen;
     @atomic {
       wide.read(seen, (bit<32>) hdr.h.kind);
@@ -52,6 +61,8 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 const KILLS: u32 = 6;
 /// Number of controller calls in flight at the same time.
 const WRITERS: u32 = 3;
+/// The first cell that no packet changes.
+const FIRST: u64 = 256;
 /// Number of packets of each kind.
 const PACKETS: u64 = 40;
 /// Number of kinds of packets.
@@ -95,7 +106,7 @@ fn inside_a_namespace() {
             let client = connect().await;
             let (_primary, info) = become_primary(client.clone()).await;
             let ids = Ids::of(&info);
-            check(client.clone(), &ids, &mut cells.lock().unwrap()).await;
+            check(client.clone(), &ids, &cells).await;
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
                     let rng = SplitMix64::new((u64::from(kill) << 16) | u64::from(writer + 1));
@@ -112,24 +123,20 @@ fn inside_a_namespace() {
     }
     assert!(cells.lock().unwrap().len() > 50, "there was something to lose");
     packets_are_kept_at_the_end(&runtime, &state, &program, &cells);
+    counters_of_entries_are_kept_as_long_as_their_entries(&runtime, &directory.path("entries"), &program);
     pipelines_start_from_zero_unless_reconciled(&runtime, &state, &program);
     nothing_is_restored_without_the_option(&runtime, &directory.path("other"), &program);
 }
 
 /// Packets count, the switch ends with SIGINT, and the next one has their counts: with one worker, then with two.
-fn packets_are_kept_at_the_end(
-    runtime: &tokio::runtime::Runtime,
-    state: &str,
-    program: &str,
-    cells: &Mutex<Cells>,
-) {
+fn packets_are_kept_at_the_end(runtime: &tokio::runtime::Runtime, state: &str, program: &str, cells: &Mutex<Cells>) {
     let mut expected = 0;
     for workers in ["1", "2", "1"] {
         let switch = start(state, program, workers, "counters,registers");
         let ids = runtime.block_on(async {
             let client = connect().await;
             let ids = Ids::of(&become_primary(client.clone()).await.1);
-            check(client.clone(), &ids, &mut cells.lock().unwrap()).await;
+            check(client.clone(), &ids, cells).await;
             ids
         });
         let before = runtime.block_on(counts(ids));
@@ -147,6 +154,54 @@ fn packets_are_kept_at_the_end(
     let ids = runtime.block_on(async { Ids::of(&become_primary(connect().await).await.1) });
     let kept = runtime.block_on(counts(ids));
     assert!(kept.iter().all(|(_, register)| *register == expected), "{expected}: {kept:?}");
+    switch.signal("KILL");
+}
+
+/// The counters of entries survive an orderly end, those that a controller writes a kill, and none survives its entry.
+fn counters_of_entries_are_kept_as_long_as_their_entries(
+    runtime: &tokio::runtime::Runtime,
+    state: &str,
+    program: &str,
+) {
+    let all = |first: u64| {
+        BTreeMap::from_iter((0..KINDS as u8).map(|kind| (kind, PACKETS + if kind == 0 { first } else { 0 })))
+    };
+    let switch = start(state, program, "1", "counters");
+    runtime.block_on(async {
+        let client = connect().await;
+        let (_primary, info) = become_primary(client.clone()).await;
+        let inserts = (0..KINDS as u8).map(|kind| update(Type::Insert, Entity::TableEntry(entry(&info, kind))));
+        write_all(client, inserts.collect()).await;
+    });
+    send();
+    let has = |expected: &BTreeMap<u8, u64>| runtime.block_on(entry_counts()) == *expected;
+    crate::support::service::eventually("all packets are counted", || has(&all(0)));
+    switch.signal("INT");
+    switch.wait().ok();
+    // Two workers; a controller sets a counter, and replaces an entry.
+    let switch = start(state, program, "2", "counters");
+    assert_eq!(runtime.block_on(entry_counts()), all(0));
+    runtime.block_on(async {
+        let client = connect().await;
+        let (_primary, info) = become_primary(client.clone()).await;
+        let key = |kind| v1::TableEntry { action: None, ..entry(&info, kind) };
+        let data = Some(v1::CounterData { packet_count: PACKETS as i64 + 7, byte_count: 0 });
+        let set = Entity::DirectCounterEntry(v1::DirectCounterEntry { table_entry: Some(key(0)), data });
+        let updates = [
+            (Type::Modify, set),
+            (Type::Delete, Entity::TableEntry(key(1))),
+            (Type::Insert, Entity::TableEntry(entry(&info, 1))),
+            (Type::Delete, Entity::TableEntry(key(2))),
+        ];
+        write_all(client, updates.map(|(kind, entity)| update(kind, entity)).into()).await;
+    });
+    switch.signal("KILL");
+    drop(switch);
+    let switch = start(state, program, "1", "counters");
+    let mut expected = all(7);
+    expected.insert(1, 0);
+    expected.remove(&2);
+    assert_eq!(runtime.block_on(entry_counts()), expected);
     switch.signal("KILL");
 }
 
@@ -288,10 +343,10 @@ async fn write(
     cells: Arc<Mutex<Cells>>,
 ) {
     loop {
-        let (array, size) = [(ids.narrow, 100_000), (ids.wide, 300), (ids.kinds, 256)][rng.below(3) as usize];
-        // Packets change the first cells.
-        let index = 16 + rng.below((size - 16) / u64::from(WRITERS)) as i64 * i64::from(WRITERS) + i64::from(writer);
-        let index = index.min(size as i64 - i64::from(WRITERS) + i64::from(writer));
+        let (array, size) = [(ids.narrow, 100_000), (ids.wide, 600), (ids.kinds, 600)][rng.below(3) as usize];
+        // Packets change the first cells, those of the kernel included.
+        let own = rng.below((size - FIRST) / u64::from(WRITERS));
+        let index = (FIRST + own * u64::from(WRITERS) + u64::from(writer)) as i64;
         let value = 1 + rng.below(1 << 23);
         cells.lock().unwrap().entry((array, index)).or_default().1 = Some(value);
         let entity = Some(v1::Entity { entity: Some(entity(&ids, array, index, Some(value))) });
@@ -325,9 +380,10 @@ async fn read(mut client: P4RuntimeClient<Channel>, entities: Vec<Entity>) -> Ve
 }
 
 /// Checks the cells against the acknowledged values, and resolves the unknown ones.
-async fn check(client: P4RuntimeClient<Channel>, ids: &Ids, cells: &mut Cells) {
-    let requests = cells.keys().map(|(array, index)| entity(ids, *array, *index, None)).collect();
+async fn check(client: P4RuntimeClient<Channel>, ids: &Ids, cells: &Mutex<Cells>) {
+    let requests = cells.lock().unwrap().keys().map(|(array, index)| entity(ids, *array, *index, None)).collect();
     let found = read(client, requests).await;
+    let mut cells = cells.lock().unwrap();
     assert_eq!(found.len(), cells.len());
     for ((place, (known, unanswered)), found) in cells.iter_mut().zip(found) {
         let is = |value: u64| found == entity(ids, place.0, place.1, Some(value));
@@ -337,6 +393,45 @@ async fn check(client: P4RuntimeClient<Channel>, ids: &Ids, cells: &mut Cells) {
         }
         *unanswered = None;
     }
+}
+
+fn update(kind: Type, entity: Entity) -> v1::Update {
+    v1::Update { r#type: kind.into(), entity: Some(v1::Entity { entity: Some(entity) }) }
+}
+
+/// Returns the entry of the table for a kind.
+fn entry(info: &P4Info, kind: u8) -> v1::TableEntry {
+    let table_id = info.tables[0].preamble.as_ref().expect("it has a name").id;
+    let hit = info.actions.iter().filter_map(|action| action.preamble.as_ref()).find(|it| it.name == "I.hit");
+    let action = v1::Action { action_id: hit.expect("it is in the program").id, params: Vec::new() };
+    let exact = v1::field_match::FieldMatchType::Exact(v1::field_match::Exact { value: vec![kind] });
+    v1::TableEntry {
+        table_id,
+        r#match: vec![v1::FieldMatch { field_id: 1, field_match_type: Some(exact) }],
+        action: Some(v1::TableAction { r#type: Some(v1::table_action::Type::Action(action)) }),
+        ..Default::default()
+    }
+}
+
+/// Writes updates as the primary.
+async fn write_all(mut client: P4RuntimeClient<Channel>, updates: Vec<v1::Update>) {
+    let request = v1::WriteRequest { device_id: 1, election_id: ELECTION, updates, ..Default::default() };
+    client.write(request).await.expect("the updates are right");
+}
+
+/// Returns the packets of each entry of the table, by kind.
+async fn entry_counts() -> BTreeMap<u8, u64> {
+    let all = v1::DirectCounterEntry { table_entry: Some(v1::TableEntry::default()), data: None };
+    let found = read(connect().await, vec![Entity::DirectCounterEntry(all)]).await;
+    let count = |entity| {
+        let Entity::DirectCounterEntry(counter) = entity else { panic!("{entity:?}") };
+        let entry = counter.table_entry.expect("it has a key");
+        let Some(v1::field_match::FieldMatchType::Exact(exact)) = &entry.r#match[0].field_match_type else {
+            panic!("{entry:?}")
+        };
+        (exact.value[0], counter.data.expect("it was read").packet_count as u64)
+    };
+    found.into_iter().map(count).collect()
 }
 
 /// Returns the packets of each kind: those of the counter, and those of the register, whose two words must agree.

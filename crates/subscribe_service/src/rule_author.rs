@@ -10,25 +10,25 @@ const TO_CONTROLLER: &str = "to_controller";
 
 /// The client of a call.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ServiceClient {
+pub(crate) struct RuleAuthor {
     /// The name in its certificate, if it has one. It owns the rules that the client adds.
     name: Option<Arc<str>>,
     /// The user with its rights; `None` if no authorization file is used.
     user: Option<User>,
 }
 
-impl ServiceClient {
+impl RuleAuthor {
     /// Returns the client with this certificate (DER).
     ///
     /// # Errors
     /// If there is a policy and it has no entry for the certificate's names.
-    pub fn of(policy: Option<&Policy>, certificate: Option<&[u8]>) -> Result<ServiceClient, String> {
+    pub fn of(policy: Option<&Policy>, certificate: Option<&[u8]>) -> Result<RuleAuthor, String> {
         let names = certificate.map(certificate_names).unwrap_or_default();
         match policy {
-            None => Ok(ServiceClient { name: names.first().map(|name| name.as_str().into()), user: None }),
+            None => Ok(RuleAuthor { name: names.first().map(|name| name.as_str().into()), user: None }),
             Some(policy) => {
                 let user = policy.user(&names).map_err(|unknown| unknown.to_string())?;
-                Ok(ServiceClient { name: Some(user.name().clone()), user: Some(user) })
+                Ok(RuleAuthor { name: Some(user.name().clone()), user: Some(user) })
             }
         }
     }
