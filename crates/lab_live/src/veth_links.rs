@@ -17,11 +17,13 @@ const LINK_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum length of an interface name (IFNAMSIZ, without the terminating zero).
 const MAX_INTERFACE_NAME: usize = 15;
 
-/// Returns the name of a switch port's interface in the daemon's namespace: `s1-eth2`, or `switch3.2` if that is too
-/// long.
+/// Returns the name of a switch port's interface in the daemon's namespace: `s1-eth2`, or `switch3.2` or `s3.2` if that
+/// is too long.
 fn interface(topology: &Topology, switch: usize, port: u32) -> String {
-    let name = format!("{}-eth{port}", topology.switches[switch].name);
-    if name.len() <= MAX_INTERFACE_NAME { name } else { format!("switch{}.{port}", switch + 1) }
+    let number = switch + 1;
+    let names = [format!("{}-eth{port}", topology.switches[switch].name), format!("switch{number}.{port}")];
+    let fitting = names.into_iter().find(|name| name.len() <= MAX_INTERFACE_NAME);
+    fitting.unwrap_or_else(|| format!("s{number}.{port}"))
 }
 
 /// A port of a switch and its driver.

@@ -35,7 +35,8 @@ pub struct ControlArgs {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "P4Runtime")]
     pub device_id: u64,
 
-    /// The CPU port: the port number of packets to and from the controller.
+    /// The CPU port: the port number of packets to and from the controller. From 0 to 510, or up to 65534 where the
+    /// program declares wider ports.
     #[arg(long, value_name = "N", default_value_t = CPU_PORT, value_parser = cpu_port, help_heading = "P4Runtime")]
     pub cpu_port: u32,
 
@@ -179,8 +180,14 @@ pub fn serve(
     Ok(Served { listening, sink: channels.notifier, hook: channels.hook })
 }
 
-/// Parses the value of a `--cpu-port`.
+/// Parses the value of a `--cpu-port`. The program decides which ports there are.
 pub fn cpu_port(text: &str) -> Result<u32, String> {
+    let port = text.parse().ok().filter(|port| *port <= u32::from(v1model::WIDEST_PORT));
+    port.ok_or_else(|| format!("expected a port from 0 to {}", v1model::WIDEST_PORT))
+}
+
+/// Parses the value of a `--cpu-port` for programs with ports of nine bits.
+pub fn nine_bit_cpu_port(text: &str) -> Result<u32, String> {
     let port = text.parse().ok().filter(|port| *port < v1model::DROP_PORT);
     port.ok_or_else(|| "expected a port from 0 to 510 (511 means drop)".to_owned())
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use compiler::CompiledProgram;
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use lab::routes::ShortestPaths;
-use lab::{Entries, Node, SwitchProgram, Topology};
+use lab::{End, Entries, Node, SwitchProgram, Topology};
 use lab_live::ControllerEndpoint;
 use p4runtime_server::Pipeline;
 use switch::PortId;
@@ -22,6 +22,8 @@ use crate::output::{Failure, Output};
 
 /// The largest port number of a switch.
 pub const MAX_PORT: u32 = v1model::MAX_PORT as u32;
+/// Largest port number of any program.
+pub const WIDEST_PORT: u32 = v1model::WIDEST_PORT as u32;
 
 /// A network, ready to run: everything in it has been checked.
 pub struct Network {
@@ -84,7 +86,7 @@ impl Network {
         let mut map = SourceMap::new();
         let mut diagnostics = Diagnostics::new();
         let file = map.add(&args.topology.display().to_string(), text.as_str());
-        let topology = lab::read::read_partly(file, &text, MAX_PORT, &mut diagnostics);
+        let topology = lab::read::read_partly(file, &text, WIDEST_PORT, &mut diagnostics);
         let topology = if diagnostics.has_errors() { Err(topology) } else { Ok(topology) };
         let folder = args.topology.parent().unwrap_or(Path::new("")).to_owned();
         let endpoints = match (&topology, wanted.live) {
@@ -144,7 +146,9 @@ impl Network {
 
     /// Creates a switch of the network that is to run another program, without entries.
     pub fn switch_for(&self, at: usize, seed: u64, program: Arc<ir::Program>) -> Result<Switch, v1model::LoadError> {
-        Ok(self.wired(at, Switch::new(program, self.config(at, seed))?))
+        let config = self.config(at, seed);
+        config.check_ports(&program)?;
+        Ok(self.wired(at, Switch::new(program, config)?))
     }
 
     /// Returns the configuration with which a switch is created.
@@ -191,6 +195,12 @@ struct Reader<'a> {
     wrong: usize,
 }
 
+/// Returns the location of the first link at a port of a switch that is larger than `max`.
+fn widest_end(topology: &Topology, at: usize, max: u32) -> Option<Span> {
+    let is_beyond = |end: &End| end.node == Node::Switch(at) && end.port > max;
+    topology.links.iter().find(|link| link.ends.iter().any(is_beyond)).map(|link| link.span)
+}
+
 impl Reader<'_> {
     fn switches(
         &mut self,
@@ -223,6 +233,15 @@ impl Reader<'_> {
             let ports = topology.ports(at).into_iter().map(|(port, _)| PortId(port)).collect();
             let cpu_port = switch.cpu_port.or(served.then_some(CPU_PORT)).map(PortId);
             let config = Config { ports, cpu_port, executor, ..Config::default() };
+            // A controller's program may have wider ports than the one that waits for it.
+            let is_awaited = served && path == Path::new(PLACEHOLDER.0);
+            if !is_awaited && let Err(error) = config.check_ports(&loaded.program) {
+                let max = u32::from(v1model::max_port(&loaded.program));
+                let place = widest_end(topology, at, max).unwrap_or(switch.span);
+                let help = "use smaller numbers, or a program that declares wider ports in its own v1model.p4";
+                self.finding(place, format!("`{}` cannot run `{}`: {error}", switch.name, path.display()), help);
+                continue;
+            }
             let (pipeline, image) = (loaded.pipeline.clone(), Arc::clone(&loaded.image));
             // A trial run needs no machine code.
             let tried = Config { executor: Executor::Interpreter, ..config.clone() };

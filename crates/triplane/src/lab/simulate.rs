@@ -17,7 +17,7 @@ use serde_json::json;
 use wire::pcap;
 
 use super::args::SimArgs;
-use super::network::{MAX_PORT, Network, reason};
+use super::network::{Network, WIDEST_PORT, reason};
 use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
 use crate::load;
@@ -50,7 +50,7 @@ pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Re
     let text = load::read_regular(path, lab::read::MAX_BYTES as u64)?;
     let file = map.add(&path.display().to_string(), text.as_str());
     let mut diagnostics = Diagnostics::new();
-    let scenario = lab::scenario::read(file, &text, topology, MAX_PORT, &mut diagnostics);
+    let scenario = lab::scenario::read(file, &text, topology, WIDEST_PORT, &mut diagnostics);
     output.diagnostics(&map, &diagnostics);
     match scenario {
         Some(scenario) => Ok((scenario, map)),

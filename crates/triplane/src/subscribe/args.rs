@@ -175,7 +175,7 @@ pub struct DiffArgs {
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     pub second: PathBuf,
     /// The controller's port, to compare rules with entries.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::cpu_port)]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::nine_bit_cpu_port)]
     pub cpu_port: u32,
     /// Print JSON.
     #[arg(long)]
@@ -282,6 +282,6 @@ pub struct CompileArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub dot: Option<PathBuf>,
     /// The controller's port.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::cpu_port)]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::nine_bit_cpu_port)]
     pub cpu_port: u32,
 }

@@ -322,7 +322,11 @@ fn ports_in_each_others_way_are_refused_before_a_file_is_touched() {
     assert_eq!(done.code, Some(2), "{done:?}");
     assert!(done.stderr.starts_with("error: port 1 would overwrite"), "{done:?}");
     assert_eq!(std::fs::read(&entries).expect("it is still there"), b"{}");
-    for (cpu_port, sentence) in [("1", "port 1 is the CPU port"), ("511", "invalid value '511' for '--cpu-port <N>'")] {
+    for (cpu_port, sentence) in [
+        ("1", "port 1 is the CPU port"),
+        ("511", "the switch has port 511, and the program's ports are numbered 0 to 510"),
+        ("65535", "invalid value '65535' for '--cpu-port <N>'"),
+    ] {
         let done = command(&["run", ROUTER, "--port", &format!("1={input}:"), "--cpu-port", cpu_port]);
         assert_eq!(done.code, Some(2), "{done:?}");
         assert!(done.stderr.starts_with(&format!("error: {sentence}")), "{done:?}");

@@ -57,12 +57,64 @@ fn a_program_may_bring_its_own_architecture_file_with_wide_ports() {
     let sent = Reader::new(&std::fs::read(output).expect("a capture")[..]).expect("a capture").next();
     assert_eq!(sent.expect("a packet").expect("a packet").data, hex("0001 aaaa"));
 
+    // A CPU port beyond nine bits.
+    let to_cpu = directory.write("cpu.json", entry.replace("1000", "3000"));
+    let notes = directory.path("notes.jsonl");
+    let program = [program[0], program[1], program[2], "--entries", &to_cpu];
+    let cpu = ["--port", ports[1], "--cpu-port", "3000", "--notifications", &notes];
+    command(&[&["run"], &program[..], &cpu].concat()).ok();
+    let notes = std::fs::read_to_string(notes).expect("it was written");
+    assert!(notes.lines().count() == 1 && notes.contains("3000"), "{notes}");
+
     // The same program for the shipped file, whose ports have nine bits.
     let narrow = Directory::new();
     let program = narrow.write("narrow.p4", self::program(FORWARD));
     let refused = command(&[&["run", &program, "-D", "PORT_TYPE=bit<9>"], &ports[..]].concat());
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("the program's ports are numbered 0 to 510"), "{refused:?}");
+    let port = format!("1={input}:");
+    let refused = command(&["run", &program, "-D", "PORT_TYPE=bit<9>", "--port", &port, "--cpu-port", "3000"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("port 3000, and the program's ports are numbered 0 to 510"), "{refused:?}");
+}
+
+#[test]
+fn a_lab_has_the_ports_of_its_programs() {
+    let directory = Directory::new();
+    directory.write("v1model.p4", v1model::description::INCLUDES[0].1.replace("bit<9>", "bit<16>"));
+    let ingress = "
+        control I(inout headers h, inout metadata m, inout standard_metadata_t s) {
+            apply { s.egress_spec = s.ingress_port == 1000 ? 16w20000 : 16w1000; }
+        }";
+    directory.write("wide.p4", program(ingress));
+    let topology = "
+        [hosts.h1]
+        ip = \"10.0.0.1/24\"
+        mac = \"02:00:00:00:00:01\"
+        neighbours = { \"10.0.0.2\" = \"02:00:00:00:00:02\" }
+        [hosts.h2]
+        ip = \"10.0.0.2/24\"
+        mac = \"02:00:00:00:00:02\"
+        neighbours = { \"10.0.0.1\" = \"02:00:00:00:00:01\" }
+        [switches.s1]
+        program = \"wide.p4\"
+        cpu_port = 3000
+        [[links]]
+        ends = [\"h1\", \"s1:1000\"]
+        [[links]]
+        ends = [\"h2\", \"s1:20000\"]
+    ";
+    let lab = directory.write("lab.toml", topology);
+    let results = command(&["lab", "sim", &lab, "--json"]).ok().json();
+    let ping = &results["traffic"][0];
+    assert!(ping["sent"].as_u64() > Some(0) && ping["sent"] == ping["received"], "{results:#}");
+    directory.write("v1model.p4", v1model::description::INCLUDES[0].1);
+    directory.write("wide.p4", program(&ingress.replace("16w20000", "9w1").replace("16w1000", "9w2")));
+    let refused = command(&["lab", "check", &lab]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for expected in ["lab.toml:14:", "numbered 0 to 510", "wider ports in its own v1model.p4"] {
+        assert!(refused.stderr.contains(expected), "no `{expected}`: {refused:?}");
+    }
 }
 
 #[test]

@@ -83,13 +83,15 @@ pub fn max_port(program: &Program) -> u16 {
 }
 
 impl Config {
-    /// Checks that a program can name the ports.
+    /// Checks that a program can name the ports, and the CPU port if it is not the default one. A program whose ports
+    /// are narrower than the default CPU port cannot reach the control plane.
     ///
     /// # Errors
     /// [`LoadError::PortWidth`] with the first port that it cannot name.
     pub fn check_ports(&self, program: &Program) -> Result<(), LoadError> {
         let max = max_port(program);
-        match self.ports.iter().find(|port| port.0 > max.into()) {
+        let chosen = self.cpu_port.iter().filter(|port| port.0 != CPU_PORT);
+        match self.ports.iter().chain(chosen).find(|port| port.0 > max.into()) {
             Some(port) => Err(LoadError::PortWidth { port: port.0, max }),
             None => Ok(()),
         }

@@ -68,7 +68,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub max_rules: usize,
     /// The controller's port.
-    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::cpu_port)]
+    #[arg(long, value_name = "PORT", default_value_t = v1model::CPU_PORT.into(), value_parser = crate::control::nine_bit_cpu_port)]
     pub cpu_port: u32,
     /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
     #[arg(long)]
