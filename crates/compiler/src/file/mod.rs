@@ -17,12 +17,15 @@
 //! traces and drop sites name. P4Info has everything that only a control plane needs: ids, types, documentation,
 //! restrictions. The same program gives the same bytes.
 //!
+//! A second form is JSON ([`json`]), for tools that expect a compiler to write JSON.
+//!
 //! [`ProgramFile::parse`] assumes a hostile file: sizes are bounded before anything is read, the IR passes its parser
 //! and its validator, and the two halves are checked against each other ([`agree`]). The hash finds damage; it proves
 //! no origin.
 
 mod agree;
 mod disagreement;
+mod json;
 mod types;
 
 use std::fmt;
@@ -175,8 +178,13 @@ pub struct TooLargeToEmit {
     pub bytes: usize,
 }
 
-/// Whether bytes are meant to be a program file, damaged or not.
+/// Whether bytes are meant to be a program file, in either form, damaged or not.
 pub fn is_program_file(bytes: &[u8]) -> bool {
+    is_binary_form(bytes) || json::is_json_form(bytes)
+}
+
+/// Whether bytes are meant to be the binary form of a program file.
+fn is_binary_form(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC[..MARK])
 }
 
@@ -209,12 +217,25 @@ impl ProgramFile {
         Ok([&MAGIC[..], &FORMAT.to_le_bytes(), &Sha256::digest(&parts), &parts].concat())
     }
 
-    /// Parses the bytes of a file.
+    /// Returns the JSON form of the file: a JSON object with its bytes in base64.
+    ///
+    /// # Errors
+    /// As [`ProgramFile::emit`].
+    pub fn emit_json(&self) -> Result<Vec<u8>, TooLargeToEmit> {
+        Ok(json::emit(&self.made_by, &self.source, &self.emit()?))
+    }
+
+    /// Parses the bytes of a file, in either form.
     ///
     /// # Errors
     /// The reason why the file cannot be run here.
     pub fn parse(bytes: &[u8]) -> Result<ProgramFile, ProgramFileError> {
-        if !is_program_file(bytes) {
+        if json::is_json_form(bytes) { Self::parse_binary(&json::parse(bytes)?) } else { Self::parse_binary(bytes) }
+    }
+
+    /// Parses the binary form.
+    fn parse_binary(bytes: &[u8]) -> Result<ProgramFile, ProgramFileError> {
+        if !is_binary_form(bytes) {
             return Err(ProgramFileError::Other);
         }
         if bytes.len() as u64 > MAX_FILE_BYTES {
@@ -241,8 +262,10 @@ impl ProgramFile {
     /// Returns the memory that [`ProgramFile::parse`] takes for the P4Info of these bytes, in bytes; 0 if it decodes
     /// none. Callers with a memory budget reserve it first.
     pub fn p4info_memory(bytes: &[u8]) -> u64 {
+        let decoded = if json::is_json_form(bytes) { json::parse(bytes).ok() } else { None };
+        let bytes = decoded.as_deref().unwrap_or(bytes);
         let info = || {
-            let mut rest = bytes.get(PARTS..).filter(|_| is_program_file(bytes))?;
+            let mut rest = bytes.get(PARTS..).filter(|_| is_binary_form(bytes))?;
             next_part(&mut rest, FilePart::Version).ok()?;
             next_part(&mut rest, FilePart::Source).ok()?;
             next_part(&mut rest, FilePart::P4Info).ok()
