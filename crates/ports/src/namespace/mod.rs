@@ -25,7 +25,7 @@
 
 mod cookie;
 mod join;
-mod netlink;
+pub(crate) mod netlink;
 mod network;
 mod offloads;
 mod ping;

@@ -18,6 +18,8 @@ pub(super) struct NetlinkRequest {
 
 /// Size of struct nlmsghdr in bytes.
 const HEADER: usize = 16;
+/// Maximum length of an answer with a part of a list, in bytes: the kernel sends 32 KiB at most.
+const ANSWER: usize = 1 << 16;
 
 impl NetlinkRequest {
     /// Creates a request of type `kind` (`RTM_NEWLINK`, ...) with acknowledgement. `body` is the type's struct.
@@ -88,6 +90,64 @@ impl NetlinkRequest {
     }
 }
 
+/// Requests a list (`RTM_GETQDISC`, ...) in the calling thread's namespace. `body` is the type's struct. Returns the
+/// messages without their headers.
+pub(crate) fn dump(kind: u16, body: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+    let mut bytes = vec![0; HEADER];
+    bytes.extend_from_slice(body);
+    let len = bytes.len() as u32;
+    bytes[0..4].copy_from_slice(&len.to_ne_bytes());
+    bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
+    bytes[6..8].copy_from_slice(&((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes());
+    let socket = socket()?;
+    // SAFETY: the bytes live through the call and have the given length. The kernel is the peer by default.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut messages = Vec::new();
+    loop {
+        let mut answer = vec![0u8; ANSWER];
+        // SAFETY: the buffer lives through the call and has the given length.
+        let len = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
+        let Ok(len) = usize::try_from(len) else { return Err(io::Error::last_os_error()) };
+        if !collect(&answer[..len], &mut messages)? {
+            return Ok(messages);
+        }
+    }
+}
+
+/// Appends the messages of one answer to a list. Returns whether further answers follow.
+fn collect(mut answer: &[u8], messages: &mut Vec<Vec<u8>>) -> io::Result<bool> {
+    while let Some(header) = answer.first_chunk::<HEADER>() {
+        let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        let kind = i32::from(u16::from_ne_bytes([header[4], header[5]]));
+        let Some(message) = answer.get(HEADER..len) else { break };
+        match kind {
+            libc::NLMSG_DONE => return Ok(false),
+            libc::NLMSG_ERROR => return verdict(answer).map(|()| false),
+            _ => messages.push(message.to_owned()),
+        }
+        answer = answer.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    // An answer that ends within a message would be followed by nothing that makes sense.
+    if answer.is_empty() { Ok(true) } else { Err(io::Error::from(io::ErrorKind::InvalidData)) }
+}
+
+/// Returns the attributes in these bytes: type and value. Bytes that are no attribute end them.
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    /// The flags in an attribute's type (`NLA_F_NESTED`, `NLA_F_NET_BYTEORDER`).
+    const FLAGS: u16 = 0xc000;
+    std::iter::from_fn(move || {
+        let header = bytes.first_chunk::<4>()?;
+        let len = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & !FLAGS;
+        let value = bytes.get(4..len)?;
+        bytes = bytes.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
 /// Parses the kernel's acknowledgement: a header, then the negative error number.
 fn verdict(answer: &[u8]) -> io::Result<()> {
     let kind = answer.get(4..6).map(|b| u16::from_ne_bytes([b[0], b[1]]));
@@ -125,6 +185,32 @@ mod tests {
         let expected: Vec<u8> =
             [&[7; 4][..], &ne(7), &ne(3), b"ab\0\0", &ne(12), &ne(18), &ne(8), &ne(1), b"veth"].concat();
         assert_eq!(request[HEADER..], expected);
+    }
+
+    #[test]
+    fn attributes_are_read_back_and_damaged_ones_end_them() {
+        let bytes = NetlinkRequest::new(16, 0, &[]).attribute(3, b"ab\0").attribute(4, b"cdef").bytes;
+        let found: Vec<_> = attributes(&bytes[HEADER..]).collect();
+        assert_eq!(found, [(3, &b"ab\0"[..]), (4, b"cdef")]);
+        assert_eq!(attributes(&bytes[HEADER..bytes.len() - 1]).count(), 1);
+        for damaged in [&[0u8; 4][..], &[3, 0, 1, 0], &[255, 255, 1, 0, 1]] {
+            assert_eq!(attributes(damaged).count(), 0, "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_ends_with_its_last_message() {
+        let message = |kind: i32, body: &[u8]| {
+            let len = (HEADER + body.len()) as u32;
+            [&len.to_ne_bytes()[..], &(kind as u16).to_ne_bytes(), &[0; 10], body].concat()
+        };
+        let mut messages = Vec::new();
+        assert!(collect(&[message(36, b"abcd"), message(36, b"efgh")].concat(), &mut messages).unwrap());
+        assert!(!collect(&message(libc::NLMSG_DONE, &[0; 4]), &mut messages).unwrap());
+        assert_eq!(messages, [b"abcd", b"efgh"]);
+        let refused = message(libc::NLMSG_ERROR, &(-libc::EPERM).to_ne_bytes());
+        assert_eq!(collect(&refused, &mut messages).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        assert!(collect(&message(36, b"abcd")[..18], &mut messages).is_err(), "it is cut off");
     }
 
     #[test]
