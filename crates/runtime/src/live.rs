@@ -7,7 +7,7 @@ use crate::hook::HookList;
 use crate::limit::RunLimit;
 use crate::worker::Worker;
 
-/// Runs until the limit is reached or no port is left.
+/// Runs until the limit is reached or no port is left. A run without ports goes on for its hooks.
 pub(crate) fn run<S: PacketSwitch>(worker: &mut Worker<S>, hooks: &mut HookList<S>, limit: RunLimit<'_>) {
     let clock = Clock::start();
     while !limit.is_reached() {
@@ -17,7 +17,7 @@ pub(crate) fn run<S: PacketSwitch>(worker: &mut Worker<S>, hooks: &mut HookList<
         if worker.poll(&clock) > 0 {
             continue;
         }
-        if worker.is_finished() {
+        if !worker.ports().is_empty() && worker.is_finished() {
             return worker.drain(clock.now());
         }
         let now = clock.now();

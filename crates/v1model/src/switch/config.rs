@@ -25,6 +25,8 @@ pub struct Config {
     /// The port whose packets become [`switch::Notification::PacketIn`], and on which packets from the control plane
     /// arrive; `None` for none.
     pub cpu_port: Option<PortId>,
+    /// Bits per second that leave by a port, for the ports that have such a limit. It can be changed later.
+    pub bandwidths: Vec<(PortId, u64)>,
     /// Seed of the program's random numbers.
     pub seed: u64,
     /// Frames shorter than this many bytes are dropped.
@@ -60,6 +62,7 @@ impl Default for Config {
         Config {
             ports: Vec::new(),
             cpu_port: Some(PortId(CPU_PORT)),
+            bandwidths: Vec::new(),
             seed: 0,
             min_frame: 1,
             max_frame: 10_240,

@@ -134,6 +134,10 @@ impl Switch {
         let stats = Stats::new(&mut registry);
         let mut objects = Objects::new(&program);
         objects.seed(config.seed);
+        let mut queues = EgressQueues::default();
+        for (port, bps) in config.bandwidths.iter().filter(|(port, _)| ports.contains(*port)) {
+            queues.set_port_bandwidth(*port, Some(*bps));
+        }
         Ok(Switch {
             idle: Idle::new(&program),
             objects,
@@ -143,7 +147,7 @@ impl Switch {
             layout,
             groups: Arc::default(),
             mirrors: Arc::default(),
-            queues: EgressQueues::default(),
+            queues,
             ports,
             registry,
             drops,
