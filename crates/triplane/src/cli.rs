@@ -1,6 +1,7 @@
 //! Defines the grammar of the command line.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
@@ -85,6 +86,15 @@ const COMPLETIONS_AFTER_HELP: &str = "\
 After `triplane ctl`, bash, zsh and fish complete tables, fields, actions and other
 names from the switch at --addr, and wait at most 0.3 s for it.";
 
+const SHIMS_AFTER_HELP: &str = "\
+  triplane shims ~/shims && export PATH=~/shims:$PATH
+  p4c-bm2-ss --p4runtime-files router.p4info.txtpb -o router.json router.p4
+  simple_switch_grpc -i 1@eth1 -i 2@eth2 router.json -- --grpc-server-addr 0.0.0.0:9559
+
+The links are simple_switch_grpc, simple_switch, p4c, p4c-bm2-ss and simple_switch_CLI
+(which only says that there is no Thrift server). Files of others are not replaced.
+docs/bmv2.md lists the options.";
+
 fn bench_after_help() -> String {
     let width = traffic_gen::KEYS.iter().map(|(word, _)| word.len()).max().unwrap_or(0);
     let words = traffic_gen::KEYS.iter().map(|(word, what)| format!("  {word:width$}  {what}\n"));
@@ -152,12 +162,43 @@ pub enum Command {
     /// Print a program's P4Info, its description for control planes (P4Runtime specification 1.5).
     #[command(name = "p4info")]
     P4Info(P4InfoArgs),
+    /// Make links to this command under the names of BMv2's tools, which it then stands in for.
+    #[command(after_help = SHIMS_AFTER_HELP)]
+    Shims(ShimsArgs),
+    /// Run a program with the options of BMv2's simple_switch_grpc.
+    #[command(alias = "simple_switch_grpc", disable_help_flag = true)]
+    SimpleSwitchGrpc(ToolArgs),
+    /// Run a program with the options of BMv2's simple_switch, which has no P4Runtime by default.
+    #[command(alias = "simple_switch", disable_help_flag = true)]
+    SimpleSwitch(ToolArgs),
+    /// Compile a program with the options of p4c.
+    #[command(name = "p4c", disable_help_flag = true)]
+    P4c(ToolArgs),
+    /// Compile a program with the options of p4c-bm2-ss.
+    #[command(name = "p4c-bm2-ss", disable_help_flag = true)]
+    P4cBm2Ss(ToolArgs),
     /// Print a shell completion script; for bash, zsh and fish it also completes names from the running switch.
     #[command(after_help = COMPLETIONS_AFTER_HELP)]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
     },
+}
+
+/// The arguments of a tool that this command stands in for.
+#[derive(Args, Debug)]
+pub struct ToolArgs {
+    /// The options of the tool; `--help` lists them.
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+/// `triplane shims`
+#[derive(Args, Debug)]
+pub struct ShimsArgs {
+    /// The directory for the links, to be put in front of PATH.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: PathBuf,
 }
 
 /// `triplane demo`
@@ -222,6 +263,48 @@ pub struct RunArgs {
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,
+
+    /// The behaviour of the run.
+    #[arg(skip)]
+    pub profile: RunProfile,
+}
+
+/// The behaviour of a run.
+#[derive(Clone, Debug, Default)]
+pub enum RunProfile {
+    /// That of `triplane run`.
+    #[default]
+    Triplane,
+    /// That of BMv2: it prints the lines for which scripts wait.
+    Bmv2 {
+        /// The directory for the frames of each interface.
+        recordings: Option<PathBuf>,
+        /// Whether there is a CPU port.
+        has_cpu_port: bool,
+    },
+}
+
+impl RunProfile {
+    /// Whether the run behaves like one of BMv2.
+    pub fn is_bmv2(&self) -> bool {
+        matches!(self, RunProfile::Bmv2 { .. })
+    }
+
+    /// Returns the directory for the frames of each interface.
+    pub fn recordings(&self) -> Option<&Path> {
+        match self {
+            RunProfile::Triplane => None,
+            RunProfile::Bmv2 { recordings, .. } => recordings.as_deref(),
+        }
+    }
+
+    /// Whether the switch has a CPU port.
+    pub fn has_cpu_port(&self) -> bool {
+        match self {
+            RunProfile::Triplane => true,
+            RunProfile::Bmv2 { has_cpu_port, .. } => *has_cpu_port,
+        }
+    }
 }
 
 /// Maximum number of workers.

@@ -3,6 +3,7 @@
 
 mod authorize;
 mod bench;
+mod bmv2;
 mod cli;
 mod commands;
 mod control;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use bmv2::Tool;
 use cli::{Cli, Command};
 use output::{Failure, Output};
 
@@ -39,6 +41,10 @@ fn main() -> ExitCode {
         // A shell that receives no candidates completes by the command line's grammar.
         let _ = ctl::complete::run(&asked, &Output::new(output::Color::Never));
         return ExitCode::SUCCESS;
+    }
+    let mut words = std::env::args_os();
+    if let Some(tool) = words.next().and_then(|name| Tool::called_as(&name)) {
+        return bmv2::run(tool, &words.collect::<Vec<_>>(), &Output::new(output::Color::Auto));
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -59,6 +65,11 @@ fn main() -> ExitCode {
         Command::Trace(args) => commands::trace::run(args, &output),
         Command::Stf(args) => commands::stf::run(args, &output),
         Command::P4Info(args) => commands::p4info::run(args, &output),
+        Command::SimpleSwitchGrpc(args) => return bmv2::run(Tool::SimpleSwitchGrpc, &args.words, &output),
+        Command::SimpleSwitch(args) => return bmv2::run(Tool::SimpleSwitch, &args.words, &output),
+        Command::P4c(args) => return bmv2::run(Tool::P4c, &args.words, &output),
+        Command::P4cBm2Ss(args) => return bmv2::run(Tool::P4cBm2Ss, &args.words, &output),
+        Command::Shims(args) => bmv2::shims::run(args, &output),
         Command::Completions { shell } => commands::completions::run(*shell, &output),
     };
     match result {

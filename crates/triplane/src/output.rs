@@ -1,5 +1,6 @@
 //! Prints results to standard output and everything else to standard error, and defines exit codes and [`Failure`].
 
+use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -117,6 +118,27 @@ pub struct Output {
     stderr_color: bool,
     /// Whether diagnostics are suppressed, since they were shown before.
     is_quiet: bool,
+    notes: NoteStream,
+}
+
+/// The place for notes.
+#[derive(Clone, Copy, Debug)]
+pub enum NoteStream {
+    /// Standard error.
+    Stderr,
+    /// Standard output.
+    Stdout,
+    /// A log file.
+    Log(&'static File),
+    /// None.
+    Nowhere,
+}
+
+impl NoteStream {
+    /// Returns the stream to a file, which stays open until the process ends.
+    pub fn to_log(file: File) -> NoteStream {
+        NoteStream::Log(Box::leak(Box::new(file)))
+    }
 }
 
 impl Output {
@@ -131,12 +153,18 @@ impl Output {
             stdout_color: wanted(std::io::stdout().is_terminal()),
             stderr_color: wanted(std::io::stderr().is_terminal()),
             is_quiet: false,
+            notes: NoteStream::Stderr,
         }
     }
 
     /// Returns the same output without diagnostics, for reading a file again.
     pub fn quiet(self) -> Output {
         Output { is_quiet: true, ..self }
+    }
+
+    /// Returns the same output with another place for notes.
+    pub fn with_notes(self, notes: NoteStream) -> Output {
+        Output { notes, ..self }
     }
 
     /// Prints what was asked for.
@@ -152,9 +180,14 @@ impl Output {
         Ok(())
     }
 
-    /// Prints a note on standard error. Errors are ignored, since it may be closed.
+    /// Prints a note on its stream, by default standard error. Errors are ignored, since the stream may be closed.
     pub fn note(&self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let _ = match self.notes {
+            NoteStream::Stderr => writeln!(std::io::stderr(), "{text}"),
+            NoteStream::Stdout => writeln!(std::io::stdout(), "{text}"),
+            NoteStream::Log(mut log) => writeln!(log, "{text}"),
+            NoteStream::Nowhere => Ok(()),
+        };
     }
 
     /// Notes that the interpreter runs packets, and why, where machine code could be expected.
@@ -176,7 +209,7 @@ impl Output {
     pub fn failure(&self, failure: &Failure) {
         let Some(text) = failure.sentence() else { return };
         let (on, off) = if self.stderr_color { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-        self.note(&format!("{on}error{off}: {text}"));
+        let _ = writeln!(std::io::stderr(), "{on}error{off}: {text}");
     }
 
     /// Prints why the command line is refused, or the help that it asks for. Returns the exit code.

@@ -37,9 +37,9 @@ pub fn run(args: &BuildArgs, output: &Output) -> Result<(), Failure> {
     let file = ProgramFile::new(&program.display().to_string(), compiled);
     let bytes =
         file.emit().map_err(|why| Failure::Input(format!("{} is too large to build: {why}", program.display())))?;
-    write(&target, &bytes)?;
+    write_whole(&target, &bytes)?;
     if let Some(path) = &args.p4info_out {
-        write(path, &super::p4info::by_name(path).write(&file.program.p4info))?;
+        write_whole(path, &super::p4info::by_name(path).write(&file.program.p4info))?;
     }
     let size = bytes.len();
     let beside = args.p4info_out.as_ref().map(|path| format!(", and {}", path.display())).unwrap_or_default();
@@ -57,7 +57,7 @@ fn same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Writes a file whole or not at all: a switch may start from it at any moment.
-fn write(path: &PathBuf, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let shown = path.display();
     let refused = || format!("cannot write {shown}");
     // Devices and pipes are written to as they are.
@@ -106,7 +106,7 @@ mod tests {
         std::fs::write(&other, "somebody's").unwrap();
         let link = directory.join(format!("p.tpl.{}.0.part", std::process::id()));
         std::os::unix::fs::symlink(&other, &link).unwrap();
-        write(&target, b"program").unwrap();
+        write_whole(&target, b"program").unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"program");
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "somebody's");
         let names = std::fs::read_dir(&directory).unwrap().count();

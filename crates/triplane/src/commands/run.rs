@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::privileges::KeptAccess;
 use anyhow::{Context, anyhow};
 use p4runtime_server::{BoundServer, Listening, Pipeline};
-use ports::{PortError, PortKind, PortSpec};
+use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
 use runtime::{PortDrivers, RunConfig, RunReport};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
@@ -24,7 +24,7 @@ use crate::{control, metrics, port_conflicts, privileges, progress, signals, sta
 pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let specs = parse_ports(args)?;
     let limit = args.duration.map(parse_duration).transpose()?;
-    let is_offline = specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
+    let is_offline = !specs.is_empty() && specs.iter().all(|spec| matches!(spec.kind, PortKind::Pcap { .. }));
     check_offline(args, is_offline)?;
     let is_served = args.control.p4runtime.is_some();
     let control = is_served.then(|| control::read_files(&args.control, output)).transpose()?;
@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());
     apply_entries(args.entries.as_deref(), loader, is_restored, &mut switch, output)?;
     let workers = count_workers(args, &specs, output);
-    let ports = open_ports(&specs, workers, output)?;
+    let ports = open_ports(args, &specs, workers, output)?;
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
     let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
@@ -75,7 +75,9 @@ fn parse_ports(args: &RunArgs) -> Result<Vec<PortSpec>, Failure> {
     let program = args.program.as_ref().map(|program| program.program.as_path());
     let inputs = program.into_iter().chain(args.entries.as_deref());
     let conflict = port_conflicts::find_conflict(&specs)
-        .or_else(|| port_conflicts::uses_cpu_port(&specs, args.control.cpu_port))
+        .or_else(|| {
+            args.profile.has_cpu_port().then(|| port_conflicts::uses_cpu_port(&specs, args.control.cpu_port))?
+        })
         .or_else(|| port_conflicts::overwrites(&specs, inputs));
     match conflict {
         Some(conflict) => Err(Failure::Usage(conflict)),
@@ -109,8 +111,9 @@ fn build_switch(
     output: &Output,
 ) -> Result<Switch, Failure> {
     let config = Config {
+        bandwidths: if args.profile.is_bmv2() { read_bandwidths(specs) } else { Vec::new() },
         ports: specs.iter().map(|spec| PortId(u32::from(spec.number))).collect(),
-        cpu_port: Some(PortId(args.control.cpu_port)),
+        cpu_port: args.profile.has_cpu_port().then_some(PortId(args.control.cpu_port)),
         seed: args.seed,
         executor: if args.interpret { Executor::Interpreter } else { Executor::Auto },
         ..Config::default()
@@ -122,6 +125,19 @@ fn build_switch(
     let switch = built.map_err(|error| Failure::Input(error.to_string()))?;
     output.note_if_interpreted(switch.why_interpreted());
     Ok(switch)
+}
+
+/// Returns the bandwidths of the ports whose interfaces have a queueing discipline with a rate, as links of Mininet
+/// have. Ports bypass it. An interface that is missing is reported when it is opened.
+fn read_bandwidths(specs: &[PortSpec]) -> Vec<(PortId, u64)> {
+    let rate = |spec: &PortSpec| match &spec.kind {
+        PortKind::AfPacket { interface } => {
+            let rate = ports::shaped_rate_bps(interface).ok().flatten()?;
+            Some((PortId(u32::from(spec.number)), rate))
+        }
+        _ => None,
+    };
+    specs.iter().filter_map(rate).collect()
 }
 
 /// Applies the entries file, unless a state directory restores newer entries.
@@ -158,13 +174,24 @@ fn count_workers(args: &RunArgs, specs: &[PortSpec], output: &Output) -> usize {
 }
 
 /// Opens the ports, each with one driver or with one for each worker.
-fn open_ports(specs: &[PortSpec], workers: usize, output: &Output) -> Result<Vec<PortDrivers>, Failure> {
+fn open_ports(
+    args: &RunArgs,
+    specs: &[PortSpec],
+    workers: usize,
+    output: &Output,
+) -> Result<Vec<PortDrivers>, Failure> {
     let opened = match workers {
         1 => PortSpec::open_all(specs)?.into_iter().map(|driver| vec![driver]).collect(),
         _ => PortSpec::open_for_workers(specs, workers)?,
     };
     let mut ports = Vec::new();
-    for (spec, drivers) in specs.iter().zip(opened) {
+    for (spec, mut drivers) in specs.iter().zip(opened) {
+        if args.profile.is_bmv2() {
+            output.print(&format!("Adding interface {} as port {}\n", drivers[0].name(), spec.number))?;
+        }
+        if let Some(directory) = args.profile.recordings() {
+            drivers = drivers.into_iter().map(|driver| record(driver, directory)).collect::<Result<_, _>>()?;
+        }
         for note in drivers.iter().filter_map(|driver| driver.note()) {
             output.note(&format!("port {}: {note}", spec.number));
         }
@@ -174,6 +201,11 @@ fn open_ports(specs: &[PortSpec], workers: usize, output: &Output) -> Result<Vec
         ports.push(PortDrivers { id: PortId(u32::from(spec.number)), drivers });
     }
     Ok(ports)
+}
+
+/// Returns a driver that also writes its frames to capture files.
+fn record(driver: Box<dyn Port>, directory: &Path) -> Result<Box<dyn Port>, Failure> {
+    Ok(Box::new(RecordedPort::create(driver, directory)?))
 }
 
 /// Says that the workers share a driver, and how each can have its own.
@@ -205,6 +237,9 @@ fn serve(
     let served = control::serve(&args.control, control, pipeline, state, &mut config.switch, output)?;
     config.hooks.push(Box::new(served.hook));
     config.sinks.push(Arc::new(served.sink));
+    if args.profile.is_bmv2() {
+        output.print(&format!("Server listening on {}\n", served.listening.address()))?;
+    }
     Ok(served.listening)
 }
 

@@ -2,6 +2,8 @@
 
 mod authorization;
 mod bench;
+mod bmv2;
+mod bmv2_live;
 mod build;
 mod ctl;
 mod entries;
