@@ -6,6 +6,7 @@
 mod ci;
 mod clients;
 mod conformance;
+mod mininet;
 mod oracle;
 mod protos;
 mod step;
@@ -39,6 +40,12 @@ const CHORES: &[Chore] = &[
         about: "Check the project against the test data of p4lang/p4c.",
         help: conformance::HELP,
         run: conformance::run,
+    },
+    Chore {
+        name: "mininet",
+        about: "Run Triplane in place of BMv2 in networks of Mininet.",
+        help: mininet::HELP,
+        run: mininet::run,
     },
     Chore {
         name: "oracle",
