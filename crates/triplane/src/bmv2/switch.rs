@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Command, FromArgMatches};
@@ -241,6 +242,9 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
             device_id: args.device_id,
             cpu_port: args.cpu_port.unwrap_or(v1model::CPU_PORT),
             state_dir: None,
+            keep: Vec::new(),
+            keep_interval: Duration::from_secs(1),
+            authorize: None,
             tls_cert: args.grpc_server_cert.filter(|_| is_secure),
             tls_key: args.grpc_server_key.filter(|_| is_secure),
             tls_ca: args.grpc_server_cacert.filter(|_| is_secure && args.grpc_server_with_client_auth),
