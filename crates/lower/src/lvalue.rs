@@ -274,6 +274,11 @@ impl<'a> Lowering<'a> {
         if let Some(write_back) = &lval.write_back {
             self.reload(write_back);
         }
+        self.write_unchanged(lval, val);
+    }
+
+    /// Writes a value to an l-value; nothing has been written since it was evaluated.
+    pub(crate) fn write_unchanged(&mut self, lval: &Lval, val: Val) {
         match lval.slice {
             None => self.assign(&lval.store, val, &lval.ty),
             Some((high, low)) => {

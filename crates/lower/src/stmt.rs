@@ -149,7 +149,11 @@ impl<'a> Lowering<'a> {
                 self.binary(op, old, &ty, right, &rhs.ty, lhs)
             }
         };
-        self.write(&lval, val);
+        if effects {
+            self.write(&lval, val);
+        } else {
+            self.write_unchanged(&lval, val);
+        }
     }
 
     /// Lowers a switch on a value.
