@@ -92,8 +92,8 @@ impl Test {
         Ok(report)
     }
 
-    /// Returns a switch in the state that the script gives it, and the script's packets, for measurements. No packet has
-    /// been sent. Commands that remove entries are left out.
+    /// Returns a switch in the state that the script gives it, and the script's packets, for measurements. No packet
+    /// has been sent. Commands that remove entries are left out.
     ///
     /// # Errors
     /// If the program is not a v1model program.
