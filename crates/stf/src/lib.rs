@@ -99,7 +99,7 @@ pub use data::{PacketPattern, difference};
 pub use parse::parse;
 pub use plan::{Cell, EntryRef, Op, Test};
 pub use report::{Arrival, Failure, Reading, Report, Sent};
-pub use run::{CommandRefusal, PacketPath, RunOptions, PreparedTest};
+pub use run::{CommandRefusal, PacketPath, PreparedTest, RunOptions};
 pub use script::{NodeReplica, NodeTargets, Relation, Script};
 
 /// Maximum size of a script, in bytes.
