@@ -1,6 +1,8 @@
 //! Implements a store in a directory: one file of `redb`, whose transactions are durable when they are committed.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -38,6 +40,9 @@ pub enum DiskError {
     /// Another process uses the directory.
     #[error("the state directory {0} is in use by another switch")]
     InUse(PathBuf),
+    /// Every user of the machine can replace the files of the directory.
+    #[error("the state directory {0} can be written by every user; run `chmod o-w {0}` or use another one")]
+    Shared(PathBuf),
     /// Another version wrote the directory.
     #[error(
         "the state directory {0} was written by another version of Triplane in a format that this version cannot read"
@@ -51,17 +56,22 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens the store of a directory and creates both if necessary. Only the owner may read the directory, since
-    /// tables may hold secrets.
+    /// Opens the store of a directory and creates both if necessary. Only the owner may read the file, since tables may
+    /// hold secrets.
     ///
     /// # Errors
-    /// If the directory cannot be created or opened, another process uses it, or another version wrote it.
+    /// If the directory cannot be created or opened, every user may write to it, another process uses it, or another
+    /// version wrote it.
     pub fn open(directory: &Path) -> Result<DiskStore, DiskError> {
-        use std::os::unix::fs::DirBuilderExt;
         let cannot = |error: &dyn std::fmt::Display| DiskError::Open(directory.to_owned(), error.to_string());
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(|error| cannot(&error))?;
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(directory.join(FILE));
+        let mode = std::fs::metadata(directory).map_err(|error| cannot(&error))?.permissions().mode();
+        if mode & 0o002 != 0 {
+            return Err(DiskError::Shared(directory.to_owned()));
+        }
+        let file = open_private(&directory.join(FILE)).map_err(|error| cannot(&error))?;
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create_file(file);
         let database = database.map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DiskError::InUse(directory.to_owned()),
             error => cannot(&error),
@@ -132,6 +142,16 @@ impl DiskStore {
         let values = self.rows(written)?;
         StoredPipeline::decode(&config, values.values().map(Vec::as_slice)).map(Some)
     }
+}
+
+/// Opens a file that only its owner may read, and creates it if necessary.
+fn open_private(path: &Path) -> std::io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    // An earlier version may have created it for others as well.
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 type ByteTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -281,6 +301,25 @@ mod tests {
         let again = DiskStore::open(&directory.0).unwrap();
         assert_eq!(again.load().unwrap().unwrap().committed.unwrap().updates.len(), 1);
         assert_eq!(again.metadata("format").unwrap().as_deref(), Some(FORMAT));
+    }
+
+    #[test]
+    fn only_the_owner_may_read_the_file() {
+        let directory = directory("private");
+        let file = directory.0.join(FILE);
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        let set = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        // The directory is that of a user who created it before.
+        std::fs::create_dir(&directory.0).unwrap();
+        set(&directory.0, 0o755);
+        drop(DiskStore::open(&directory.0).unwrap());
+        assert_eq!(mode(), 0o600);
+        set(&file, 0o644);
+        drop(DiskStore::open(&directory.0).unwrap());
+        assert_eq!(mode(), 0o600);
+        set(&directory.0, 0o777);
+        let refused = DiskStore::open(&directory.0).err().map(|error| error.to_string());
+        assert!(refused.is_some_and(|text| text.contains("can be written by every user")));
     }
 
     #[test]
