@@ -5,7 +5,7 @@ use switch::DropSite;
 
 use super::Results;
 use super::breakdown::PartKind;
-use v1model::PathCount;
+use v1model::{PathCount, PathReason};
 use v1model_runtime::bench::memory::{BATCH, Measured};
 
 /// Renders all results.
@@ -22,7 +22,8 @@ pub fn render(results: &Results) -> String {
         .collect();
     let path = |count: &PathCount| {
         let reason = count.reason.map(|reason| reason.to_string());
-        json!({ "path": count.path.name(), "packets": count.packets, "reason": reason })
+        let remedy = count.reason.map(PathReason::remedy);
+        json!({ "path": count.path.name(), "packets": count.packets, "reason": reason, "remedy": remedy })
     };
     let paths: Vec<Value> = counts.paths.iter().map(path).collect();
     let whole = json!({

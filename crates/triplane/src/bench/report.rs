@@ -99,7 +99,10 @@ fn paths(text: &mut String, counts: &Counts) -> std::fmt::Result {
         let (packets, share) = (grouped(count.packets), share(count.packets, counts.sent));
         writeln!(text, "  {name:12}{packets:>15}  {share:5.1} %  {path}")?;
         if let Some(reason) = count.reason {
-            writeln!(text, "  {:12}{:>15}  {:>7}    because {reason}", "", "", "")?;
+            writeln!(text, "  {:12}{:>15}  {:>7}    because {reason}:", "", "", "")?;
+            for line in wrapped(reason.remedy(), 70) {
+                writeln!(text, "  {:12}{:>15}  {:>7}    {line}", "", "", "")?;
+            }
         }
     }
     Ok(())

@@ -75,7 +75,7 @@ fn the_path_of_the_packets_is_reported() {
     assert_eq!(
         result["paths"],
         serde_json::json!([
-            { "path": "batched", "packets": sent, "reason": null }
+            { "path": "batched", "packets": sent, "reason": null, "remedy": null }
         ])
     );
     let wire = std::fs::read_to_string(support::root().join("examples/wire/wire.p4")).expect("the example can be read");
@@ -85,7 +85,7 @@ fn the_path_of_the_packets_is_reported() {
     let split = directory.write("split.p4", format!("{before}{{ {resubmit} sm.egress_spec{after}"));
     let text = command(&["bench", &split, "--packets", "700", "--traffic", "udp"]).ok().stdout;
     assert!(text.contains("100.0 %  one at a time, in place\n"), "{text}");
-    assert!(text.contains("because the program requested an action (clone, resubmit"), "{text}");
+    assert!(text.contains("because the program called resubmit:\n"), "{text}");
 }
 
 /// A program that forwards the packets that its rules match and drops the rest.

@@ -26,13 +26,16 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> RequestedActions {
-        if output.path.is_none() {
-            output.path = Some((Path::Single, reason));
+        let is_first = output.path.is_none();
+        if is_first {
             self.work_left = self.config.max_work - used;
         }
         let mut requests = lent.take_requests();
         let asked = self.carry_out(&mut requests, &mut output.max_bytes, came.at);
         lent.reuse_requests(requests);
+        if is_first {
+            output.path = Some((Path::Single, asked.path_reason().unwrap_or(reason)));
+        }
         asked
     }
 
@@ -148,7 +151,7 @@ impl Switch {
     ) -> PassResult {
         if !self.stays_for_another_pass(keep, came) {
             let packet = self.detached(lent, came, output);
-            output.is_copied(PathReason::Requested);
+            output.is_copied(PathReason::Resubmitted);
             self.resubmit(packet, keep, came.at, &mut ());
             return PassResult::Gone;
         }
@@ -178,7 +181,7 @@ impl Switch {
         let goes_on = asked.recirculate.filter(|keep| keeps_original || !self.stays_for_another_pass(*keep, came));
         if goes_on.is_some() {
             let packet = self.detached(lent, came, output);
-            output.is_copied(PathReason::Requested);
+            output.is_copied(PathReason::Recirculated);
             self.deparse(packet, leaving, goes_on, output.made, &mut ());
             return PassResult::Gone;
         }
@@ -205,7 +208,7 @@ impl Switch {
             let mut data = lent.output_copy();
             data.truncate(output.max_bytes as usize);
             let packet = self.detached(lent, came, output);
-            output.is_copied(PathReason::Requested);
+            output.is_copied(PathReason::Recirculated);
             self.recirculate(packet, data, keep, came.at, &mut ());
             return PassResult::Gone;
         };

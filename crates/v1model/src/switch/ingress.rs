@@ -11,6 +11,7 @@ use switch::{Backup, DropReason, Notification, PRIORITIES, PortId, Replica, Time
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
+use super::paths::PathReason;
 use super::state::{Slots, State, unit};
 
 /// The actions that ingress or egress requested. The last of each kind counts.
@@ -20,6 +21,18 @@ pub(super) struct RequestedActions {
     pub clone: Option<(u32, Option<u32>)>,
     pub resubmit: Option<Option<u32>>,
     pub recirculate: Option<Option<u32>>,
+}
+
+impl RequestedActions {
+    /// Returns the action that takes a packet out of its batch, if there is one.
+    pub fn path_reason(&self) -> Option<PathReason> {
+        match (&self.clone, &self.resubmit, &self.recirculate) {
+            (_, Some(_), _) => Some(PathReason::Resubmitted),
+            (_, _, Some(_)) => Some(PathReason::Recirculated),
+            (Some(_), None, None) => Some(PathReason::Cloned),
+            (None, None, None) => None,
+        }
+    }
 }
 
 /// The reason why a block did not complete, and the place in the source.

@@ -31,9 +31,9 @@ impl Path {
 /// The reason for which a packet was not processed in a batch to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathReason {
-    /// A queue or a port has a rate.
+    /// A queue or a port has a rate, so every packet may have to wait between ingress and egress.
     Rate,
-    /// The packet ended its batch early: it failed, or the program's result needs the switch.
+    /// The packet ended its batch early: an assertion failed, or a body ran out of fuel.
     Stopped,
     /// There is no machine code.
     Interpreted,
@@ -41,7 +41,13 @@ pub enum PathReason {
     PortDown,
     /// The frame is shorter or longer than the switch accepts.
     FrameLength,
-    /// The program requested an action: clone, resubmit, recirculate, truncate or digest.
+    /// The program cloned the packet.
+    Cloned,
+    /// The program resubmitted the packet.
+    Resubmitted,
+    /// The program recirculated the packet.
+    Recirculated,
+    /// The program truncated the packet or sent a digest, and the packet ran alone anyway.
     Requested,
     /// The packet went to a multicast group.
     Multicast,
@@ -54,16 +60,42 @@ pub enum PathReason {
 impl fmt::Display for PathReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            PathReason::Rate => "a queue has a rate",
-            PathReason::Stopped => "the packet stopped its batch",
-            PathReason::Interpreted => "there is no machine code",
+            PathReason::Rate => "a queue or a port has a rate",
+            PathReason::Stopped => "an assert or assume was false, or a loop did not end",
+            PathReason::Interpreted => "the interpreter runs the program",
             PathReason::PortDown => "the ingress port is down",
-            PathReason::FrameLength => "the frame is too short or too long",
-            PathReason::Requested => "the program requested an action (clone, resubmit, recirculate, truncate, digest)",
-            PathReason::Multicast => "multicast",
-            PathReason::Queued => "the packet waited in a queue",
-            PathReason::Moved => "the outgoing packet did not fit into its buffer",
+            PathReason::FrameLength => "the frame is shorter or longer than the switch accepts",
+            PathReason::Cloned => "the program called clone",
+            PathReason::Resubmitted => "the program called resubmit",
+            PathReason::Recirculated => "the program called recirculate",
+            PathReason::Requested => "the program called truncate or digest",
+            PathReason::Multicast => "the program set mcast_grp",
+            PathReason::Queued => "the packet waited in a queue with a rate",
+            PathReason::Moved => "the headers that the program added do not fit in front of the packet",
         })
+    }
+}
+
+impl PathReason {
+    /// Returns the change of a program, or of its entries, that lets such packets take the fastest path.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            PathReason::Rate | PathReason::Queued => {
+                "without rates (`queue_entries`, bandwidths of links), packets do not wait"
+            }
+            PathReason::Stopped => "`triplane trace` shows the line; such packets are dropped",
+            PathReason::Interpreted => "run the program as machine code",
+            PathReason::PortDown => "bring the port up",
+            PathReason::FrameLength => "send frames of 1 to 10,240 bytes",
+            PathReason::Cloned | PathReason::Resubmitted | PathReason::Recirculated | PathReason::Requested => {
+                "the call takes a packet out of its batch: make it only for the packets that need it"
+            }
+            PathReason::Multicast => {
+                "for packets with one receiver set egress_spec, which keeps them in the batch, and mcast_grp only for \
+                 others"
+            }
+            PathReason::Moved => "emit at most 256 bytes more than the packet had",
+        }
     }
 }
 

@@ -311,10 +311,11 @@ fn digests_and_truncated_packets_stay_in_their_batch() {
 fn a_packet_stays_in_place_while_its_copies_leave() {
     let single = |reason| vec![(Path::Single, Some(reason))];
     assert_eq!(paths_of(Do::Multicast, 1, true), (40, single(PathReason::Multicast)));
-    for op in [Do::CloneIngress, Do::CloneEgress, Do::ResubmitOnce] {
-        assert_eq!(paths_of(op, 1, true), (40, single(PathReason::Requested)), "{op:?}");
+    for op in [Do::CloneIngress, Do::CloneEgress] {
+        assert_eq!(paths_of(op, 1, true), (40, single(PathReason::Cloned)), "{op:?}");
     }
-    assert_eq!(paths_of(Do::Recirculate, 1, false), (40, single(PathReason::Requested)));
+    assert_eq!(paths_of(Do::ResubmitOnce, 1, true), (40, single(PathReason::Resubmitted)));
+    assert_eq!(paths_of(Do::Recirculate, 1, false), (40, single(PathReason::Recirculated)));
 }
 
 #[test]
