@@ -23,7 +23,7 @@ pub fn line(trial: &LoadTrial) -> String {
 pub fn verdict(trials: &[LoadTrial], tolerated: f64, latency: Option<&Latency>) -> String {
     let mut text = String::from("\n");
     let limit =
-        if tolerated > 0.0 { format!("with at most {} % loss", tolerated * 100.0) } else { "without loss".to_owned() };
+        if tolerated > 0.0 { format!("with at most {} % loss", percent(tolerated)) } else { "without loss".to_owned() };
     match best_trial(trials, tolerated) {
         Some(trial) => {
             text.push_str(&format!("  {:12}{} packets/s {limit}\n", "best", amount(trial.sent_pps())));
@@ -76,4 +76,30 @@ pub fn json(path: &LoadPath, traffic: &str, trials: &[LoadTrial], tolerated: f64
         "sender_limited": best_trial(trials, tolerated).map(LoadTrial::is_short), "latency": latency,
     });
     format!("{whole:#}\n")
+}
+
+/// Returns a part as a percentage with at most four decimals, so that 0.07 % prints as it was given.
+fn percent(part: f64) -> f64 {
+    (part * 1e6).round() / 1e4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_rate_is_printed_and_not_the_last_that_was_tried() {
+        let trial = |intended_pps: f64, sent, received| LoadTrial { intended_pps, seconds: 1.0, sent, received };
+        let maximum = trial(0.0, 1000, 700);
+        let trials =
+            [maximum, trial(500.0, 500, 500), trial(750.0, 750, 750), trial(875.0, 875, 800), trial(812.0, 700, 700)];
+        let said = verdict(&trials, 0.0, None);
+        assert!(said.contains("  best        750 packets/s without loss\n") && !said.contains("bottleneck"), "{said}");
+        let said = verdict(&trials, 0.0007, None);
+        assert!(said.contains("750 packets/s with at most 0.07 % loss\n"), "{said}");
+        let said = verdict(&trials[..1], 0.1, None);
+        assert!(said.contains("no rate with at most 10 % loss was found"), "{said}");
+        let said = verdict(&[trial(0.0, 900, 900)], 0.0, None);
+        assert!(said.contains("900 packets/s") && said.contains("the sender was the bottleneck"), "{said}");
+    }
 }

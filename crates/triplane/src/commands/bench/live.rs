@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use ports::PortSpec;
-use ports::load::{LoadError, LoadPath, ThroughputTest};
+use ports::load::{LoadError, LoadPath, ThroughputTest, best_trial};
 use runtime::{PortDrivers, RunConfig, RunHandle};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
@@ -99,13 +99,17 @@ fn measure(
     }
     let mut progress = Progress::new();
     progress.say(|| "sending at the maximum rate".to_owned());
-    let mut printed = Ok(());
+    let (mut printed, mut done) = (Ok(()), Vec::new());
     let trials = test.search(time, tolerated, &mut |trial| {
         progress.clear();
         if !args.json && printed.is_ok() {
             printed = output.print(&report::line(trial));
         }
-        progress.say(|| format!("trying below {} packets/s", amount(trial.sent_pps())));
+        done.push(*trial);
+        progress.say(|| match best_trial(&done, tolerated) {
+            Some(best) => format!("the best so far is {} packets/s; searching above", amount(best.sent_pps())),
+            None => format!("searching below {} packets/s", amount(trial.sent_pps())),
+        });
     })?;
     printed?;
     progress.clear();
