@@ -281,6 +281,8 @@ pub enum RunProfile {
         recordings: Option<PathBuf>,
         /// Whether there is a CPU port.
         has_cpu_port: bool,
+        /// The port that has to mean drop, if the command line says it.
+        drop_port: Option<u32>,
     },
 }
 

@@ -16,5 +16,5 @@ pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
 pub use switch::{
     CPU_PORT, Config, DROP_PORT, Executor, Image, LoadError, MAX_PORT, Path, PathCount, PathReason, Switch,
-    WIDEST_PORT, max_port,
+    WIDEST_PORT, drop_port, max_port,
 };

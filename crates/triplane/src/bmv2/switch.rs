@@ -217,8 +217,11 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
     if let Some(directory) = args.pcap.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(Failure::Usage(format!("the directory {} of --pcap does not exist", directory.display())));
     }
-    if let Some(port) = args.drop_port.filter(|port| *port != v1model::DROP_PORT) {
-        return Err(Failure::Usage(format!("--drop-port {port} is not supported: the port that means drop is 511")));
+    if let Some(port) = args.drop_port.filter(|port| program.is_none() && *port != v1model::DROP_PORT) {
+        return Err(Failure::Usage(format!(
+            "--drop-port {port} is not supported without a program: the largest number of a program's ports means \
+             drop, which is 511 for 9 bits"
+        )));
     }
     if let Some(queues) = args.priority_queues.filter(|queues| *queues > MAX_QUEUES) {
         return Err(Failure::Usage(format!("--priority-queues {queues} is not supported: a port has {MAX_QUEUES}")));
@@ -252,7 +255,11 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
         metrics: None,
         show_privileges: false,
         json: false,
-        profile: RunProfile::Bmv2 { recordings: args.pcap, has_cpu_port: args.cpu_port.is_some() },
+        profile: RunProfile::Bmv2 {
+            recordings: args.pcap,
+            has_cpu_port: args.cpu_port.is_some(),
+            drop_port: args.drop_port,
+        },
     })
 }
 

@@ -12,7 +12,7 @@ use runtime::{PortDrivers, RunConfig, RunReport};
 use switch::PortId;
 use v1model::{Config, Executor, Switch};
 
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, RunProfile};
 use crate::control::BoundControl;
 use crate::load::Loader;
 use crate::messages::MessageLog;
@@ -119,12 +119,30 @@ fn build_switch(
         ..Config::default()
     };
     if is_checked {
+        check_drop_port(&args.profile, &program, output)?;
         config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let built = progress::with_compile_progress(|| Switch::new(program, config));
     let switch = built.map_err(|error| Failure::Input(error.to_string()))?;
     output.note_if_interpreted(switch.why_interpreted());
     Ok(switch)
+}
+
+/// Checks the drop port that a command line of BMv2 asks for. BMv2 drops at port 511 whatever the width of the ports.
+fn check_drop_port(profile: &RunProfile, program: &ir::Program, output: &Output) -> Result<(), Failure> {
+    let RunProfile::Bmv2 { drop_port, .. } = profile else { return Ok(()) };
+    let meant = v1model::drop_port(program);
+    let differs = format!("in this program, whose ports have {} bits, port {meant} means drop", meant.count_ones());
+    match drop_port {
+        Some(port) if *port != meant => Err(Failure::Usage(format!(
+            "--drop-port {port} is not supported: {differs}; pass --drop-port {meant} or omit the option"
+        ))),
+        None if meant != v1model::DROP_PORT => {
+            output.note(&format!("{differs}, and {} is a port like others, unlike in BMv2", v1model::DROP_PORT));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the bandwidths of the ports whose interfaces have a queueing discipline with a rate, as links of Mininet

@@ -189,6 +189,31 @@ fn options_of_the_switch_are_checked_before_anything_is_opened() {
 }
 
 #[test]
+fn the_drop_port_is_that_of_the_program() {
+    let directory = Directory::new();
+    let architecture = v1model::description::INCLUDES[0].1.replace("bit<9>", "bit<16>");
+    let wire = std::fs::read_to_string(root().join("examples/wire/wire.p4")).expect("the example can be read");
+    let wide = directory.write("wide.p4", wire.replace("#include <v1model.p4>", &architecture));
+    let run = |program: &str, drop_port: &[&str]| {
+        let words = ["simple-switch-grpc", "-i", "1@no-such-if", program, "--"];
+        let done = command(&[&words[..], drop_port].concat());
+        assert_eq!(done.code, Some(1), "{done:?}");
+        done.stderr
+    };
+    let missing = "there is no network interface `no-such-if`";
+    let differs = "in this program, whose ports have 16 bits, port 65535 means drop";
+    assert!(run(ROUTER, &[]).starts_with(&format!("error: {missing}")));
+    assert!(run(ROUTER, &["--drop-port", "511"]).starts_with(&format!("error: {missing}")));
+    assert!(run(&wide, &["--drop-port", "65535"]).starts_with(&format!("error: {missing}")));
+    let noted = run(&wide, &[]);
+    assert!(noted.contains(&format!("{differs}, and 511 is a port like others")) && noted.contains(missing), "{noted}");
+    let refused = run(&wide, &["--drop-port", "511"]);
+    assert!(refused.contains(&format!("not supported: {differs}; pass --drop-port 65535")), "{refused}");
+    let refused = run(ROUTER, &["--drop-port", "510"]);
+    assert!(refused.contains("whose ports have 9 bits, port 511 means drop; pass --drop-port 511"), "{refused}");
+}
+
+#[test]
 fn what_needs_thrift_says_so() {
     let directory = Directory::new();
     let done = run(&mut link(&directory, "simple_switch_CLI", &["--thrift-port", "9090"]));

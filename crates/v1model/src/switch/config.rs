@@ -79,10 +79,14 @@ pub(crate) fn drop_port_of(width: u32) -> u32 {
     u32::MAX >> (32 - width.clamp(1, 32))
 }
 
+/// Returns the port that means "drop" in a program.
+pub fn drop_port(program: &Program) -> u32 {
+    drop_port_of(program.slot_named("standard_metadata.egress_spec").map_or(9, |slot| program.slots[slot].width))
+}
+
 /// Returns the largest port number in a program, which is less than the port that means "drop".
 pub fn max_port(program: &Program) -> u16 {
-    let width = program.slot_named("standard_metadata.egress_spec").map_or(9, |slot| program.slots[slot].width);
-    u16::try_from(drop_port_of(width) - 1).unwrap_or(u16::MAX).min(WIDEST_PORT)
+    u16::try_from(drop_port(program) - 1).unwrap_or(u16::MAX).min(WIDEST_PORT)
 }
 
 impl Config {

@@ -52,7 +52,7 @@ use switch::{
 };
 
 pub(crate) use config::drop_port_of;
-pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, max_port};
+pub use config::{CPU_PORT, Config, DROP_PORT, Executor, MAX_PORT, WIDEST_PORT, drop_port, max_port};
 pub use image::Image;
 pub use layout::LoadError;
 pub use paths::{Path, PathCount, PathReason};
