@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     if let Some(tool) = words.next().and_then(|name| Tool::called_as(&name)) {
         return bmv2::run(tool, &words.collect::<Vec<_>>(), &Output::new(output::Color::Auto));
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(ctl::args::with_options_first(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return Output::new(output::Color::Auto).refusal(&error),
     };

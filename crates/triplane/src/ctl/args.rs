@@ -1,8 +1,9 @@
 //! Defines the command line of `triplane ctl`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Command, Subcommand, ValueHint};
 
 use crate::server_options::{OPTIONS, ServerOptions};
 
@@ -99,6 +100,53 @@ impl ServerArgs {
     }
 }
 
+/// Moves the options behind a subcommand of `ctl` in front of its values. Entries are words as well, some of which begin
+/// with a hyphen (`->`, `-1`), so that the parser would take every option behind the first of them for a part of it.
+pub fn with_options_first(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    let options = ServerArgs::augment_args(Command::new("ctl"));
+    let takes_value = |word: &OsString| {
+        let name = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
+        name == "color"
+            || options.get_arguments().any(|arg| arg.get_long() == Some(name) && arg.get_action().takes_values())
+    };
+    let is_option = |word: &OsString| {
+        let name = word.to_str().and_then(|word| word.strip_prefix("--")).unwrap_or_default();
+        word == "-h" || name.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    };
+    /// Returns the place of the next word that is neither an option nor its value.
+    fn next_plain(words: &[OsString], mut at: usize, skipped: impl Fn(&OsString) -> usize) -> usize {
+        while let Some(count) = words.get(at).map(&skipped).filter(|count| *count > 0) {
+            at += count;
+        }
+        at
+    }
+    let skipped = |word: &OsString| if is_option(word) { 1 + usize::from(takes_value(word)) } else { 0 };
+    let at = next_plain(&words, 1, skipped);
+    if words.get(at).is_none_or(|word| word != "ctl") {
+        return words;
+    }
+    let first = next_plain(&words, at + 1, skipped) + 1;
+    let (mut moved, mut kept) = (Vec::new(), Vec::new());
+    let mut rest = words.drain(first.min(words.len())..);
+    while let Some(word) = rest.next() {
+        if word == "--" {
+            kept.push(word);
+            kept.extend(rest.by_ref());
+        } else if is_option(&word) {
+            let is_followed = takes_value(&word);
+            moved.push(word);
+            moved.extend(is_followed.then(|| rest.next()).flatten());
+        } else {
+            kept.push(word);
+        }
+    }
+    drop(rest);
+    words.extend(moved);
+    words.extend(kept);
+    words
+}
+
 /// The subcommands.
 #[derive(Subcommand, Debug)]
 pub enum CtlCommand {
@@ -171,4 +219,34 @@ pub struct EntryArgs {
     /// KEY=VALUE ... -> ACTION(PARAMETER=VALUE, ...), or another of the forms in `triplane ctl --help`.
     #[arg(value_name = "ENTRY", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub entry: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ordered(line: &str) -> String {
+        let words = with_options_first(line.split(' ').map(OsString::from));
+        words.iter().map(|word| word.to_str().expect("a text")).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn options_behind_an_entry_come_first() {
+        for (written, expected) in [
+            ("t ctl insert r a=1 -> b() --addr :1 --json", "t ctl insert --addr :1 --json r a=1 -> b()"),
+            (
+                "t --color never ctl --addr :1 set r 3 -1 --device-id=0",
+                "t --color never ctl --addr :1 set --device-id=0 r 3 -1",
+            ),
+            ("t ctl insert r a=1 --unknown", "t ctl insert --unknown r a=1"),
+            ("t ctl insert r a=1 -h", "t ctl insert -h r a=1"),
+            ("t ctl insert r -- --addr -> b() --json", "t ctl insert r -- --addr -> b() --json"),
+            ("t ctl insert r a=1 --addr", "t ctl insert --addr r a=1"),
+            ("t run ctl --addr :1", "t run ctl --addr :1"),
+            ("t ctl", "t ctl"),
+            ("t", "t"),
+        ] {
+            assert_eq!(ordered(written), expected, "{written}");
+        }
+    }
 }

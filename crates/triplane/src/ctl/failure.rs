@@ -59,6 +59,15 @@ pub fn from_call(error: &CallError) -> Failure {
     }
 }
 
+/// Whether the server rejected a read only because this client may not read the objects.
+pub fn is_denied(error: &CallError) -> bool {
+    let CallError::Rejected(rejection) = error else { return false };
+    match &*rejection.updates {
+        [] => rejection.code == Code::PermissionDenied,
+        each => each.iter().all(|one| one.code == Code::PermissionDenied),
+    }
+}
+
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Failure {
         from_call(&error)

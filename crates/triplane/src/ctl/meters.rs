@@ -37,7 +37,7 @@ impl SwitchConnection<'_> {
         for (kind, name) in
             all.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at)).map(|(_, it)| it)
         {
-            self.read(vec![kind.clone()], |entity| {
+            self.read_object(vec![kind.clone()], wanted.is_none(), |entity| {
                 let (place, config) = match entity {
                     Kind::MeterEntry(entry) => {
                         (entry.index.map_or(String::new(), |index| index.index.to_string()), entry.config)
@@ -59,7 +59,7 @@ impl SwitchConnection<'_> {
         if self.json {
             return self.print_json(&objects.into());
         }
-        if lines.is_empty() {
+        if lines.is_empty() && self.denied.get() == 0 {
             self.output.note(if all.is_empty() {
                 "the program has no meters"
             } else {

@@ -27,9 +27,11 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use args::{CtlArgs, CtlCommand, ServerArgs};
 use entry::Change;
-use p4runtime_client::BlockingClient;
+use p4runtime_client::{BlockingClient, CallError};
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1::entity::Entity as Kind;
 use p4runtime_proto::v1::update::Type;
@@ -42,9 +44,9 @@ use crate::output::{Failure, Output};
 pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
     let client = connect(&args.server)?;
     let info = read_p4info(&client)?;
-    let session =
-        SwitchConnection { client, info, election_id: args.server.election_id, json: args.server.json, output };
-    match &args.command {
+    let (election_id, json) = (args.server.election_id, args.server.json);
+    let session = SwitchConnection { client, info, election_id, json, output, denied: Cell::new(0) };
+    let done = match &args.command {
         CtlCommand::Tables => session.tables(),
         CtlCommand::Entries { table } => session.entries(table.as_deref()),
         CtlCommand::Insert(entry) => session.change(Change::Insert, entry),
@@ -58,7 +60,9 @@ pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
         CtlCommand::Registers { name, index } => session.registers(name.as_deref(), *index),
         CtlCommand::Sessions => session.sessions(),
         CtlCommand::Watch => session.watch(),
-    }
+    };
+    session.note_denied();
+    done
 }
 
 /// Connects to the server that the options name.
@@ -87,12 +91,56 @@ struct SwitchConnection<'a> {
     election_id: Option<u128>,
     json: bool,
     output: &'a Output,
+    /// Objects that were left out of a list, since this user may not read them.
+    denied: Cell<usize>,
+}
+
+/// The failure of a read.
+enum ReadFailure {
+    /// The server rejected the call, or the connection was lost.
+    Call(CallError),
+    /// What was read could not be used.
+    Use(Failure),
+}
+
+impl From<CallError> for ReadFailure {
+    fn from(error: CallError) -> ReadFailure {
+        ReadFailure::Call(error)
+    }
 }
 
 impl SwitchConnection<'_> {
     /// Reads entities, and calls `each` for every one as it arrives.
     fn read(&self, wanted: Vec<Kind>, each: impl FnMut(Kind) -> Result<(), Failure>) -> Result<(), Failure> {
         self.client.read(wanted, each)
+    }
+
+    /// Reads the entities of an object, as [`Self::read`] does. An object of a list (`is_listed`) that this user may not
+    /// read is left out and counted. Returns whether the object was read.
+    fn read_object(
+        &self,
+        wanted: Vec<Kind>,
+        is_listed: bool,
+        mut each: impl FnMut(Kind) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
+        match self.client.read(wanted, |entity| each(entity).map_err(ReadFailure::Use)) {
+            Ok(()) => Ok(true),
+            Err(ReadFailure::Call(error)) if is_listed && failure::is_denied(&error) => {
+                self.denied.set(self.denied.get() + 1);
+                Ok(false)
+            }
+            Err(ReadFailure::Call(error)) => Err(error.into()),
+            Err(ReadFailure::Use(failure)) => Err(failure),
+        }
+    }
+
+    /// Says how many objects were left out.
+    fn note_denied(&self) {
+        match self.denied.get() {
+            0 => {}
+            1 => self.output.note("1 object is left out: this user may not read it"),
+            count => self.output.note(&format!("{count} objects are left out: this user may not read them")),
+        }
     }
 
     /// Writes one update as the primary with this election id.

@@ -167,7 +167,8 @@ impl SwitchConnection<'_> {
         };
         for (_, (counter, name)) in arrays.iter().enumerate().filter(|(at, _)| is_wanted(*at)) {
             let counter_id = names::id(&counter.preamble);
-            self.read(vec![Kind::CounterEntry(v1::CounterEntry { counter_id, ..Default::default() })], |entity| {
+            let of = vec![Kind::CounterEntry(v1::CounterEntry { counter_id, ..Default::default() })];
+            self.read_object(of, wanted.is_none(), |entity| {
                 if let Kind::CounterEntry(entry) = entity {
                     add(name, entry.index.map_or(String::new(), |index| index.index.to_string()), entry.data);
                 }
@@ -176,8 +177,8 @@ impl SwitchConnection<'_> {
         }
         for (_, (table, name)) in direct.iter().enumerate().filter(|(at, _)| is_wanted(arrays.len() + at)) {
             let of = v1::TableEntry { table_id: names::id(&table.preamble), ..Default::default() };
-            let wanted = v1::DirectCounterEntry { table_entry: Some(of), ..Default::default() };
-            self.read(vec![Kind::DirectCounterEntry(wanted)], |entity| {
+            let of = v1::DirectCounterEntry { table_entry: Some(of), ..Default::default() };
+            self.read_object(vec![Kind::DirectCounterEntry(of)], wanted.is_none(), |entity| {
                 if let Kind::DirectCounterEntry(v1::DirectCounterEntry { table_entry: Some(entry), data }) = entity {
                     add(name, show::key(table, &entry), data);
                 }
@@ -187,7 +188,7 @@ impl SwitchConnection<'_> {
         if self.json {
             return self.print_json(&objects.into());
         }
-        if lines.is_empty() {
+        if lines.is_empty() && self.denied.get() == 0 {
             let why = if all.is_empty() { "the program has no counters" } else { "all counters are 0" };
             self.output.note(why);
         }
@@ -202,7 +203,7 @@ impl SwitchConnection<'_> {
     pub fn registers(&self, wanted: Option<&str>, index: Option<i64>) -> Result<(), Failure> {
         let all: Vec<_> = self.info.registers.iter().map(|of| (of, names::name(&of.preamble))).collect();
         if let Some(wanted) = wanted {
-            let cells = self.cells(names::look_up("register", wanted, &all)?, index)?;
+            let cells = self.cells(names::look_up("register", wanted, &all)?, index, false)?;
             return cells.map_or(Ok(()), |cells| self.print_json(&cells));
         }
         if all.is_empty() && !self.json {
@@ -210,13 +211,13 @@ impl SwitchConnection<'_> {
         }
         let mut objects = Vec::new();
         for (register, _) in all {
-            objects.extend(self.cells(register, None)?);
+            objects.extend(self.cells(register, None, true)?);
         }
         if self.json { self.print_json(&json!(objects)) } else { Ok(()) }
     }
 
-    /// Prints the cells of one array, or collects them for JSON.
-    fn cells(&self, register: &Register, index: Option<i64>) -> Result<Option<Value>, Failure> {
+    /// Prints the cells of one array, or collects them for JSON. `is_listed` is that of [`Self::read_object`].
+    fn cells(&self, register: &Register, index: Option<i64>, is_listed: bool) -> Result<Option<Value>, Failure> {
         let name = names::name(&register.preamble);
         let entry = v1::RegisterEntry {
             register_id: names::id(&register.preamble),
@@ -224,7 +225,7 @@ impl SwitchConnection<'_> {
             ..Default::default()
         };
         let (mut objects, mut zeros, mut shown) = (Vec::new(), 0u64, 0u64);
-        self.read(vec![Kind::RegisterEntry(entry)], |entity| {
+        let was_read = self.read_object(vec![Kind::RegisterEntry(entry)], is_listed, |entity| {
             let Kind::RegisterEntry(v1::RegisterEntry { index: Some(at), data: Some(found), .. }) = entity else {
                 return Ok(());
             };
@@ -241,6 +242,9 @@ impl SwitchConnection<'_> {
             }
             Ok(())
         })?;
+        if !was_read {
+            return Ok(None);
+        }
         if self.json {
             return Ok(Some(json!({ "register": name, "cells": objects })));
         }

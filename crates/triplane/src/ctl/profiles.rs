@@ -30,17 +30,20 @@ impl SwitchConnection<'_> {
         if profiles.is_empty() && !self.json {
             self.output.note("the program has no action profiles");
         }
-        let mut objects = Vec::new();
+        let (is_listed, mut objects) = (wanted.is_none(), Vec::new());
         for profile in profiles {
             let (action_profile_id, name) = (names::id(&profile.preamble), names::name(&profile.preamble));
-            if !self.json {
-                self.output.print(&format!("{}\n", self.output.bold(name)))?;
-            }
             let members = ActionProfileMember { action_profile_id, ..Default::default() };
             let groups = ActionProfileGroup { action_profile_id, ..Default::default() };
             let mut wanted = vec![Kind::ActionProfileMember(members)];
             wanted.extend(profile.with_selector.then_some(Kind::ActionProfileGroup(groups)));
-            self.read(wanted, |entity| {
+            let mut is_named = self.json;
+            let mut print_name = || match std::mem::replace(&mut is_named, true) {
+                true => Ok(()),
+                false => self.output.print(&format!("{}\n", self.output.bold(name))),
+            };
+            let was_read = self.read_object(wanted, is_listed, |entity| {
+                print_name()?;
                 if self.json {
                     objects.extend(self.item_json(name, &entity));
                     Ok(())
@@ -48,6 +51,9 @@ impl SwitchConnection<'_> {
                     self.output.print(&format!("  {}\n", self.render_item(&entity)))
                 }
             })?;
+            if was_read {
+                print_name()?;
+            }
         }
         if self.json { self.print_json(&objects.into()) } else { Ok(()) }
     }

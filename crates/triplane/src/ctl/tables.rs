@@ -17,12 +17,15 @@ use super::{SwitchConnection, names, show, text};
 use crate::output::Failure;
 
 impl SwitchConnection<'_> {
-    /// Reads the entries of some tables, default actions last in each.
-    fn read_entries(
+    /// Reads the entries of some tables, default actions last in each. Of a list of tables, those that this user may not
+    /// read are left out. Returns the tables that were read.
+    fn read_entries<'t>(
         &self,
-        tables: &[&Table],
+        tables: &[&'t Table],
+        is_listed: bool,
         mut each: impl FnMut(&Table, v1::TableEntry) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<&'t Table>, Failure> {
+        let mut read = Vec::new();
         for table in tables {
             let all = v1::TableEntry { table_id: names::id(&table.preamble), ..Default::default() };
             let default = v1::TableEntry { is_default_action: true, ..all.clone() };
@@ -30,19 +33,20 @@ impl SwitchConnection<'_> {
             if !table.match_fields.is_empty() {
                 wanted.insert(0, Kind::TableEntry(all));
             }
-            self.read(wanted, |entity| match entity {
+            let was_read = self.read_object(wanted, is_listed, |entity| match entity {
                 Kind::TableEntry(entry) => each(table, entry),
                 _ => Ok(()),
             })?;
+            read.extend(was_read.then_some(*table));
         }
-        Ok(())
+        Ok(read)
     }
 
     /// Runs `tables`: lists the tables with their keys and actions.
     pub fn tables(&self) -> Result<(), Failure> {
         let all: Vec<&Table> = self.info.tables.iter().collect();
         let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
-        self.read_entries(&all, |table, entry| {
+        let all = self.read_entries(&all, true, |table, entry| {
             *counts.entry(names::id(&table.preamble)).or_default() += u64::from(!entry.is_default_action);
             Ok(())
         })?;
@@ -86,9 +90,10 @@ impl SwitchConnection<'_> {
             Some(name) => vec![names::look_up("table", name, &names::tables(&self.info))?],
             None => self.info.tables.iter().collect(),
         };
+        let is_listed = table.is_none();
         if self.json {
             let mut all = Vec::new();
-            self.read_entries(&tables, |table, entry| {
+            self.read_entries(&tables, is_listed, |table, entry| {
                 all.push(show::entry_json(&self.info, table, &entry));
                 Ok(())
             })?;
@@ -96,14 +101,15 @@ impl SwitchConnection<'_> {
         }
         // Lines are printed as they arrive: a table may have a million entries.
         let mut shown = None;
-        self.read_entries(&tables, |table, entry| {
+        self.read_entries(&tables, is_listed, |table, entry| {
             let (id, mut text) = (names::id(&table.preamble), String::new());
             if shown.replace(id) != Some(id) {
                 text = format!("{}\n", self.output.bold(names::name(&table.preamble)));
             }
             let constant = if entry.is_const { "  (constant)" } else { "" };
             self.output.print(&format!("{text}  {}{constant}\n", show::entry(&self.info, table, &entry)))
-        })
+        })?;
+        Ok(())
     }
 
     /// Runs `insert`, `modify` or `delete`: changes an entry, a member or group of an action profile, or a session.

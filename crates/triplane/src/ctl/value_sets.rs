@@ -23,10 +23,10 @@ impl SwitchConnection<'_> {
         if sets.is_empty() && !self.json {
             self.output.note("the program has no value sets");
         }
-        let mut objects = Vec::new();
+        let (is_listed, mut objects) = (wanted.is_none(), Vec::new());
         for set in sets {
             let wanted = ValueSetEntry { value_set_id: names::id(&set.preamble), ..Default::default() };
-            self.read(vec![Kind::ValueSetEntry(wanted)], |entity| {
+            self.read_object(vec![Kind::ValueSetEntry(wanted)], is_listed, |entity| {
                 let Kind::ValueSetEntry(entry) = entity else { return Ok(()) };
                 let members: Vec<_> = entry.members.iter().map(|it| show::fields(&set.r#match, &it.r#match)).collect();
                 let name = names::name(&set.preamble);

@@ -43,6 +43,22 @@ fn entries_come_change_and_go() {
 }
 
 #[test]
+fn options_may_stand_behind_an_entry() {
+    let router = Router::start(ROUTER);
+    let address = router.address().to_string();
+    let ctl = |words: &[&str]| run(&mut triplane(words));
+    let route: Vec<&str> = ROUTE.split(' ').collect();
+    let insert = [&["ctl", "insert", "ipv4_lpm"], &route[..], &["--addr", &address, "--json"]].concat();
+    assert_eq!(ctl(&insert).ok().json()["done"], "inserted");
+    ctl(&["ctl", "delete", "ipv4_lpm", "dst=10.0.0.0/8", &format!("--addr={address}")]).ok();
+    let done = ctl(&["ctl", "insert", "ipv4_lpm", ROUTE, "--adr", &address]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.stderr.contains("'--addr'"), "{done:?}");
+    let help = ctl(&["ctl", "insert", "ipv4_lpm", ROUTE, "--help"]).ok().stdout;
+    assert!(help.contains("Usage: triplane ctl insert"), "{help}");
+}
+
+#[test]
 fn a_server_that_begins_to_answer_late_is_written_to() {
     let router = Router::start(ROUTER);
     let address = plain(router.address()).to_string();
