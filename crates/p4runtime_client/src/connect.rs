@@ -1,8 +1,8 @@
 //! Connects to a server by its address and TLS settings.
 
-use std::error::Error;
 use std::time::Duration;
 
+use credentials::HandshakeFailure;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use crate::CONNECT_TIMEOUT;
@@ -57,7 +57,7 @@ pub enum TargetError {
 /// A failed connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nothing answers at the address, or the TLS handshake failed.
+    /// Nothing answers at the address.
     #[error("cannot connect to {address}")]
     Unreachable {
         /// `HOST:PORT` of the server.
@@ -70,6 +70,14 @@ pub enum ConnectError {
     NotTls {
         /// `HOST:PORT` of the server.
         address: String,
+    },
+    /// The TLS handshake failed.
+    #[error("cannot connect to {address}: {failure}")]
+    Handshake {
+        /// `HOST:PORT` of the server.
+        address: String,
+        /// The cause. It is not [`HandshakeFailure::NotTls`].
+        failure: HandshakeFailure,
     },
     /// The connection was not established in time.
     #[error("cannot connect to {address} within {} s", after.as_secs())]
@@ -131,16 +139,18 @@ impl ServerTarget {
     /// Connects, within [`CONNECT_TIMEOUT`].
     ///
     /// # Errors
-    /// If nothing answers at the address in time, or one side uses TLS and the other does not. A server that expects
-    /// TLS is noticed only at the first call: it ends the connection then ([`crate::CallError::Transport`]).
+    /// If nothing answers at the address in time, the TLS handshake fails, or only the client uses TLS. A server that
+    /// expects TLS, or a client certificate, is noticed only at the first call: it ends the connection then
+    /// ([`crate::CallError::Transport`]).
     pub async fn connect(&self) -> Result<Channel, ConnectError> {
         let address = || self.address.clone();
         match tokio::time::timeout(CONNECT_TIMEOUT, self.endpoint.connect()).await {
             Ok(Ok(channel)) => Ok(channel),
-            Ok(Err(error)) if self.is_tls && is_plaintext_answer(&error) => {
-                Err(ConnectError::NotTls { address: address() })
-            }
-            Ok(Err(source)) => Err(ConnectError::Unreachable { address: address(), source }),
+            Ok(Err(source)) => Err(match HandshakeFailure::of(&source) {
+                Some(HandshakeFailure::NotTls) => ConnectError::NotTls { address: address() },
+                Some(failure) => ConnectError::Handshake { address: address(), failure },
+                None => ConnectError::Unreachable { address: address(), source },
+            }),
             Err(_) => Err(ConnectError::Timeout { address: address(), after: CONNECT_TIMEOUT }),
         }
     }
@@ -160,21 +170,6 @@ fn has_port(address: &str) -> bool {
     let Some((host, port)) = address.rsplit_once(':') else { return false };
     let is_host = !host.is_empty() && (!host.contains(':') || host.starts_with('[') && host.ends_with(']'));
     is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
-}
-
-/// Whether the TLS handshake failed because the server answered in plain text. The TLS library has no error code for
-/// it, so this looks for its wording.
-fn is_plaintext_answer(error: &dyn Error) -> bool {
-    const WORDINGS: [&str; 3] = ["corrupt message", "InvalidContentType", "invalid content type"];
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if WORDINGS.iter().any(|wording| text.contains(wording)) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use credentials::HandshakeFailure;
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::{google, v1};
 use tonic::{Code, Status};
@@ -60,6 +61,15 @@ impl CallError {
             message: status.message().to_owned(),
             updates: failed_updates(&details),
         })
+    }
+
+    /// Returns the failure of TLS that ended the connection, if it is known. A server checks the certificate of its
+    /// client after the client's part of the handshake, and may close the connection before its reason arrives.
+    pub fn handshake_failure(&self) -> Option<HandshakeFailure> {
+        match self {
+            CallError::Transport(status) => HandshakeFailure::of(&**status),
+            _ => None,
+        }
     }
 
     /// Returns the status code that the server sent, if it sent one.

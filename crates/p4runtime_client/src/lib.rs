@@ -40,6 +40,8 @@ pub use blocking::{BlockingClient, Wakeup, fetch_p4info};
 pub use bounded_codec::MemoryLimits;
 pub use client::{Client, EntityStream};
 pub use connect::{ClientTls, ConnectError, ServerTarget, TargetError};
+/// The cause of a failed TLS handshake.
+pub use credentials::HandshakeFailure;
 pub use election::ElectionError;
 pub use error::{CallError, Rejection, UpdateError};
 pub use mastership::Mastership;

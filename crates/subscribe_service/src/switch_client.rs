@@ -81,7 +81,10 @@ impl SwitchClient {
             let client = client.map_err(|error| lost(Unreachable::from_connect(&error)))?;
             let stream = tokio::time::timeout(CONNECT_TIMEOUT, client.open_stream(election_id)).await;
             let stream = stream.map_err(|_| lost(Unreachable::ConnectTimeout))?.map_err(|error| match error {
-                CallError::Transport(_) => lost(Unreachable::BrokenAtStart { is_tls: target.is_tls() }),
+                CallError::Transport(_) => lost(match error.handshake_failure() {
+                    Some(failure) => Unreachable::Handshake(failure),
+                    None => Unreachable::BrokenAtStart { is_tls: target.is_tls() },
+                }),
                 other => StreamEnd::from_call(other),
             })?;
             Ok::<_, StreamEnd>((client, stream))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use p4runtime_client::{CallError, Code, ConnectError, Rejection};
+use p4runtime_client::{CallError, Code, ConnectError, HandshakeFailure, Rejection};
 use p4runtime_proto::v1;
 
 use crate::compatibility::ProgramDifference;
@@ -95,6 +95,9 @@ pub enum Unreachable {
     /// The service uses TLS and the switch does not.
     #[error("the server does not use TLS")]
     NotTls,
+    /// The TLS handshake failed.
+    #[error("{0}")]
+    Handshake(HandshakeFailure),
     /// The connection ended before the first answer of the switch.
     #[error("the connection was closed before the first response")]
     BrokenAtStart {
@@ -190,6 +193,7 @@ impl Unreachable {
         match error {
             ConnectError::Timeout { .. } => Unreachable::ConnectTimeout,
             ConnectError::NotTls { .. } => Unreachable::NotTls,
+            ConnectError::Handshake { failure, .. } => Unreachable::Handshake(failure.clone()),
             other => Unreachable::Connect(innermost_cause(other)),
         }
     }

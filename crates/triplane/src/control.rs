@@ -15,9 +15,10 @@ use p4runtime_server::{
 use v1model::{CPU_PORT, Switch};
 
 use crate::authorize;
-use crate::load::{self, ARCHITECTURE, Pem};
+use crate::load::ARCHITECTURE;
 use crate::output::{Failure, Output};
 use crate::state::State;
+use crate::tls_files;
 
 /// The port that IANA assigned to P4Runtime.
 const P4RUNTIME_PORT: u16 = 9559;
@@ -220,10 +221,11 @@ pub fn address_or(text: &str, port: u16) -> Result<SocketAddr, String> {
 /// If a file is not what it should be.
 pub fn tls([certificate, key, authority]: [&Option<PathBuf>; 3]) -> Result<Option<Tls>, Failure> {
     let (Some(certificate), Some(key)) = (certificate, key) else { return Ok(None) };
-    let certificates = |path: &PathBuf| load::pem(path, Pem::Certificate).map(String::into_bytes);
+    let (certificate, key) = tls_files::identity(certificate, key)?;
+    let authority = authority.as_deref().map(tls_files::authority).transpose()?;
     Ok(Some(Tls {
-        certificate: certificates(certificate)?,
-        key: load::pem(key, Pem::Key)?.into_bytes(),
-        client_authority: authority.as_ref().map(certificates).transpose()?,
+        certificate: certificate.into_bytes(),
+        key: key.into_bytes(),
+        client_authority: authority.map(String::into_bytes),
     }))
 }

@@ -23,9 +23,6 @@ const MAX_PROGRAM_BYTES: u64 = 16 << 20;
 /// Name and text of the program of a switch that waits for its controller to set one: it drops every packet.
 pub const PLACEHOLDER: (&str, &str) = ("builtin:nothing", include_str!("nothing.p4"));
 
-/// Maximum size of a certificate or key file, in bytes.
-const MAX_PEM_BYTES: u64 = 1 << 20;
-
 /// A program and how to read it.
 #[derive(Args, Debug, Clone)]
 pub struct ProgramArgs {
@@ -335,29 +332,6 @@ pub fn read(path: &Path, limit: u64) -> Result<String, Failure> {
     to_text(path, &read_bytes(path, limit)?)
 }
 
-/// The expected content of a file in PEM form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pem {
-    /// One or more certificates.
-    Certificate,
-    /// A private key.
-    Key,
-}
-
-/// The text of a file in PEM form.
-pub fn pem(path: &Path, what: Pem) -> Result<String, Failure> {
-    let text = read(path, MAX_PEM_BYTES)?;
-    let (name, mark) = match what {
-        Pem::Certificate => ("certificate", "-----BEGIN CERTIFICATE-----"),
-        Pem::Key => ("private key", "PRIVATE KEY-----"),
-    };
-    if text.contains(mark) {
-        Ok(text)
-    } else {
-        Err(Failure::Input(format!("{} contains no {name} in PEM format", path.display())))
-    }
-}
-
 fn too_long(path: &Path, limit: u64) -> Failure {
     anyhow!("{} is larger than the limit of {limit} bytes", path.display()).into()
 }
@@ -398,7 +372,7 @@ fn is_directory(path: &Path) -> Failure {
 }
 
 /// Returns the content of a file of at most `limit` bytes.
-fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
+pub fn read_bytes(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
     let shown = path.display();
     if path.is_dir() {
         return Err(is_directory(path));

@@ -25,6 +25,7 @@ mod signals;
 mod state;
 mod subscribe;
 mod summary;
+mod tls_files;
 mod types;
 mod warning_kinds;
 

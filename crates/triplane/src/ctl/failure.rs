@@ -4,16 +4,17 @@ use anyhow::anyhow;
 use p4runtime_client::{CallError, Code, ConnectError, ElectionError, Rejection};
 
 use crate::output::Failure;
-use crate::server_options::causes;
+use crate::server_options::{ServerOptions, causes};
 
 /// Renders a failed connection attempt.
-pub fn from_connect(error: &ConnectError, address: &str, is_tls: bool) -> Failure {
-    let hint = if is_tls { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };
+pub fn from_connect(error: &ConnectError, address: &str, options: &ServerOptions<'_>) -> Failure {
+    let hint = if options.tls_ca.is_some() { "" } else { "; `triplane run PROG.p4 ... --p4runtime` starts a server" };
     let failed = format!("no P4Runtime server is listening on {address}");
     let sentence = match error {
         ConnectError::NotTls { .. } => {
             anyhow!("the server on {address} does not use TLS; omit --tls-ca and the other TLS options")
         }
+        ConnectError::Handshake { failure, .. } => anyhow!("{}", options.handshake_sentence(failure)),
         ConnectError::Unreachable { source, .. } => anyhow!("{}{hint}", causes(&failed, source)),
         ConnectError::Timeout { after, .. } => anyhow!("no response from {address} within {} s{hint}", after.as_secs()),
         ConnectError::Start(source) => anyhow!("{}", causes("cannot start", source)),
@@ -38,17 +39,28 @@ pub fn from_election(error: &ElectionError) -> Failure {
     }
 }
 
+/// Renders the failure of the first call on a connection. TLS may have failed only now.
+pub fn from_first_call(error: &CallError, options: &ServerOptions<'_>) -> Failure {
+    match (error, error.handshake_failure()) {
+        (_, Some(failure)) => anyhow!("{}", options.handshake_sentence(&failure)).into(),
+        (CallError::Transport(_), None) => anyhow!(
+            "the server on {} closed the connection before its first response; {}",
+            options.addr,
+            options.broken_remedy()
+        )
+        .into(),
+        _ => from_call(error),
+    }
+}
+
 /// Renders a failed call, with a line for each update that the server rejected.
 pub fn from_call(error: &CallError) -> Failure {
     match error {
         CallError::Timeout(_) => anyhow!("the server did not respond").into(),
         CallError::StreamEnded => anyhow!("the server closed the stream").into(),
-        CallError::Transport(status) => anyhow!(
-            "the server does not speak P4Runtime without TLS; if it uses TLS, pass --tls-ca with the CA that signed \
-             its certificate ({})",
-            coded(status.code(), status.message())
-        )
-        .into(),
+        CallError::Transport(status) => {
+            anyhow!("the connection to the server was lost ({})", coded(status.code(), status.message())).into()
+        }
         CallError::Rejected(rejection) => {
             let text = reasons(rejection);
             match rejection.code {

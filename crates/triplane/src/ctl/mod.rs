@@ -43,7 +43,7 @@ use crate::output::{Failure, Output};
 /// Runs a subcommand.
 pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
     let client = connect(&args.server)?;
-    let info = read_p4info(&client)?;
+    let info = read_p4info(&client, &args.server)?;
     let (election_id, json) = (args.server.election_id, args.server.json);
     let session = SwitchConnection { client, info, election_id, json, output, denied: Cell::new(0) };
     let done = match &args.command {
@@ -70,17 +70,19 @@ pub fn run(args: &CtlArgs, output: &Output) -> Result<(), Failure> {
 /// # Errors
 /// If no server answers there, or it does not use TLS as the options say.
 pub fn connect(args: &ServerArgs) -> Result<BlockingClient, Failure> {
-    let target = args.server_options().target()?;
+    let options = args.server_options();
+    let target = options.target()?;
     BlockingClient::connect(&target, args.device_id)
-        .map_err(|error| failure::from_connect(&error, target.address(), target.is_tls()))
+        .map_err(|error| failure::from_connect(&error, target.address(), &options))
 }
 
-/// Reads the P4Info of the program that the switch runs.
+/// Reads the P4Info of the program that the switch runs. This is the first call on a connection.
 ///
 /// # Errors
-/// If the switch has no program, or the call fails.
-pub fn read_p4info(client: &BlockingClient) -> Result<P4Info, Failure> {
-    let config = client.pipeline_config()?;
+/// If the switch has no program, the server does not admit the client, or the call fails.
+pub fn read_p4info(client: &BlockingClient, args: &ServerArgs) -> Result<P4Info, Failure> {
+    let config = client.pipeline_config();
+    let config = config.map_err(|error| failure::from_first_call(&error, &args.server_options()))?;
     config.and_then(|config| config.p4info).ok_or_else(|| Failure::Input("the switch has no program yet".to_owned()))
 }
 

@@ -158,7 +158,7 @@ pub fn in_switch(address: &str, args: &DiffArgs, loaded: &Loaded) -> Result<Entr
         json: false,
     };
     let client = ctl::connect(&server)?;
-    let info = ctl::read_p4info(&client)?;
+    let info = ctl::read_p4info(&client, &server)?;
     let name = format!("@{address}");
     let tables: Vec<&str> = info.tables.iter().map(|table| names::name(&table.preamble)).collect();
     if !tables.contains(&"Subscriptions.validity") {

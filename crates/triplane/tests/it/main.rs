@@ -38,4 +38,5 @@ mod subscribe_state;
 mod subscribe_tls;
 mod subscribe_trouble;
 mod support;
+mod tls_files;
 mod verdict;

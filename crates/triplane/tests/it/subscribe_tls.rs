@@ -60,7 +60,7 @@ fn services_switches_and_users_are_who_the_authority_says() {
     run_command(&open, &authority, &["remove", id.trim()], &[CA], NAMED).ok();
     refused(&run_command(&open, &authority, &["list"], &[CA], &[]), 3, "certificate");
     refused(&run_command(&open, &authority, &["list"], &[("--tls-ca", "other.pem")], NAMED), 3, "certificate");
-    refused(&run_command(&open, &authority, &["list"], &[], &[]), 3, "if it uses TLS, give --tls-ca");
+    refused(&run_command(&open, &authority, &["list"], &[], &[]), 3, "if it uses TLS, pass --tls-ca");
     refused(&run_command(&open, &authority, &["list"], &[], NAMED), 2, "TLS requires --tls-ca");
     drop(open);
 
@@ -73,9 +73,9 @@ fn services_switches_and_users_are_who_the_authority_says() {
     refused(
         &run_command(&closed, &authority, &["add", "price > 6 : fwd(3)"], &[CA], NAMED),
         3,
-        "give --tls-cert and --tls-key",
+        "pass --tls-cert and --tls-key",
     );
-    refused(&run_command(&closed, &authority, &["list"], &[CA], NAMED), 3, "give --tls-cert and --tls-key");
+    refused(&run_command(&closed, &authority, &["list"], &[CA], NAMED), 3, "pass --tls-cert and --tls-key");
     let stranger = [CA, ("--tls-cert", "other.pem"), ("--tls-key", "other.key")];
     refused(&run_command(&closed, &authority, &["add", "price > 6 : fwd(3)"], &stranger, NAMED), 3, "");
     assert_eq!(run_command(&closed, &authority, &["list"], &person, NAMED).ok().stdout.lines().count(), 2);
@@ -102,5 +102,5 @@ fn services_switches_and_users_are_who_the_authority_says() {
     refused(&start(&["--tls-ca", &ca]), 2, "--tls-cert");
     refused(&start(&["--tls-cert", &certificate]), 2, "--tls-key");
     refused(&start(&["--switch-tls-name", "switch.test"]), 2, "TLS requires --switch-tls-ca");
-    refused(&start(&["--tls-cert", &certificate, "--tls-key", &authority.path("person.key")]), 3, "TLS certificates");
+    refused(&start(&["--tls-cert", &certificate, "--tls-key", &authority.path("person.key")]), 1, "does not belong to");
 }

@@ -2,19 +2,19 @@
 
 use anyhow::anyhow;
 use diagnostics::visible;
-use p4runtime_client::{Code, ConnectError, ServerTarget};
+use p4runtime_client::{Code, ConnectError, HandshakeFailure};
 use serde_json::json;
 use subscribe_service::client::{ServiceCallError, ServiceClient};
 use subscribe_service::proto;
 
 use super::args::{AddArgs, RemoveArgs, ServiceArgs};
 use crate::output::{Failure, Output};
-use crate::server_options::causes;
+use crate::server_options::{ServerOptions, causes};
 
 /// A connection, and the options that remedies depend on.
-struct Session {
+struct Session<'a> {
     client: ServiceClient,
-    target: ServerTarget,
+    options: ServerOptions<'a>,
 }
 
 /// Why a watch ended: the call failed, or the output did.
@@ -29,11 +29,13 @@ impl From<ServiceCallError> for WatchError {
     }
 }
 
-impl Session {
-    fn connect(args: &ServiceArgs) -> Result<Session, Failure> {
-        let target = args.server_options().target()?;
-        let client = ServiceClient::connect(&target).map_err(|error| connect_failure(&error, &target))?;
-        Ok(Session { client, target })
+impl<'a> Session<'a> {
+    fn connect(args: &'a ServiceArgs) -> Result<Session<'a>, Failure> {
+        let options = args.server_options();
+        let target = options.target()?;
+        let connected = ServiceClient::connect(&target);
+        let client = connected.map_err(|error| connect_failure(&error, target.address(), &options))?;
+        Ok(Session { client, options })
     }
 
     /// Renders a failed call, with a remedy.
@@ -47,14 +49,12 @@ impl Session {
                 .into();
             }
             ServiceCallError::Transport(status) => {
-                // A TLS server that rejects a client reports it late, and not always with a reason.
-                let remedy = match (self.target.is_tls(), self.target.has_identity()) {
-                    (false, _) => "if it uses TLS, give --tls-ca, the authority that signed its certificate",
-                    (true, false) => "if it requires client certificates, give --tls-cert and --tls-key",
-                    (true, true) => "it may require client certificates from a different CA",
-                };
+                if let Some(failure) = HandshakeFailure::of(&**status) {
+                    return anyhow!("{}", self.options.handshake_sentence(&failure)).into();
+                }
                 let causes = std::error::Error::source(&**status).map_or(String::new(), |cause| causes("", cause));
-                return anyhow!("the connection to the service was lost{causes}; {remedy}").into();
+                return anyhow!("the connection to the service was lost{causes}; {}", self.options.broken_remedy())
+                    .into();
             }
             ServiceCallError::Rejected { code, message } => (*code, visible(message)),
         };
@@ -71,14 +71,14 @@ impl Session {
 }
 
 /// Renders a failed connection attempt, with a remedy.
-fn connect_failure(error: &ConnectError, target: &ServerTarget) -> Failure {
-    let address = target.address();
+fn connect_failure(error: &ConnectError, address: &str, options: &ServerOptions<'_>) -> Failure {
     let failed = format!("no subscription service is listening on {address}");
-    let hint = if target.is_tls() { "" } else { "; `triplane subscribe serve FORMAT RULES` starts one" };
+    let hint = if options.tls_ca.is_some() { "" } else { "; `triplane subscribe serve FORMAT RULES` starts one" };
     let sentence = match error {
         ConnectError::NotTls { .. } => {
             anyhow!("the service on {address} does not use TLS; leave out --tls-ca and the other TLS options")
         }
+        ConnectError::Handshake { failure, .. } => anyhow!("{}", options.handshake_sentence(failure)),
         ConnectError::Unreachable { source, .. } => anyhow!("{}{hint}", causes(&failed, source)),
         ConnectError::Timeout { after, .. } => anyhow!("{failed} within {} s{hint}", after.as_secs()),
         ConnectError::Start(source) => anyhow!("{}", causes("cannot start", source)),

@@ -1,5 +1,6 @@
 //! Names the options of `triplane subscribe serve` that help when the service cannot use its switch or its rules.
 
+use p4runtime_client::HandshakeFailure;
 use subscribe_service::{AwayReason, Incompatibility, JournalError, ProgramDifference, RulesError, Unreachable};
 
 /// Remedy for a program of the same format that was generated with other options.
@@ -28,6 +29,7 @@ pub fn of_switch(why: &AwayReason) -> &'static str {
 fn of_connection(why: &Unreachable) -> &'static str {
     match why {
         Unreachable::NotTls => ": omit --switch-tls-ca and the other --switch-tls options",
+        Unreachable::Handshake(failure) => of_handshake(failure),
         Unreachable::BrokenAtStart { is_tls: true } => {
             "; if it requires client certificates, pass --switch-tls-cert and --switch-tls-key"
         }
@@ -35,6 +37,22 @@ fn of_connection(why: &Unreachable) -> &'static str {
             "; if it uses TLS, pass --switch-tls-ca with the CA that signed its certificate"
         }
         _ => "",
+    }
+}
+
+fn of_handshake(failure: &HandshakeFailure) -> &'static str {
+    match failure {
+        HandshakeFailure::NotTls => ": omit --switch-tls-ca and the other --switch-tls options",
+        HandshakeFailure::UnknownAuthority => ": pass --switch-tls-ca with the CA that signed it",
+        HandshakeFailure::OtherName { .. } => ": pass one of its names with --switch-tls-name",
+        HandshakeFailure::OtherTime => ": renew it at the switch, or set the clock of this machine",
+        HandshakeFailure::IssuesCertificates | HandshakeFailure::BadCertificate(_) => ": the switch needs another one",
+        HandshakeFailure::ClientCertificateRequired => ": pass --switch-tls-cert and --switch-tls-key",
+        HandshakeFailure::ClientCertificateRefused { is_expired: true } => ": renew it",
+        HandshakeFailure::ClientCertificateRefused { is_expired: false } => {
+            ": pass --switch-tls-cert with a certificate that the switch's CA signed"
+        }
+        HandshakeFailure::Other(_) => "",
     }
 }
 
