@@ -20,7 +20,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::name_pattern::NamePattern;
 use crate::rule_rights::{RuleRights, RuleScope};
-use crate::{Policy, UserEntry};
+use crate::{ObjectPattern, Policy, UserEntry};
 
 /// Maximum size of an authorization file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -136,7 +136,8 @@ impl PolicyReader<'_> {
 
     fn user(&mut self, table: &DeTable<'_>, span: Span) -> Option<(UserEntry, Span)> {
         self.known(table, "a user", &USER_KEYS);
-        let [roles, read, write] = ["roles", "read", "write"].map(|key| self.patterns(table, key));
+        let [read, write] = ["read", "write"].map(|key| self.patterns(table, key));
+        let roles = self.plain_patterns(table, "roles");
         let [pipeline, packets] = ["pipeline", "packets"].map(|key| self.flag(table, key));
         let rules = self.rules(table);
         let writing = [("write", !write.is_empty()), ("pipeline", pipeline), ("packets", packets)];
@@ -163,7 +164,12 @@ impl PolicyReader<'_> {
         Some((UserEntry { name, read, write, roles, pipeline, packets, rules }, name_span))
     }
 
-    fn patterns(&mut self, table: &DeTable<'_>, key: &str) -> Vec<NamePattern> {
+    /// Reads a list of names without their places.
+    fn plain_patterns(&mut self, table: &DeTable<'_>, key: &str) -> Vec<NamePattern> {
+        self.patterns(table, key).into_iter().map(|it| it.pattern).collect()
+    }
+
+    fn patterns(&mut self, table: &DeTable<'_>, key: &str) -> Vec<ObjectPattern> {
         let Some((value, span)) = self.get(table, key) else { return Vec::new() };
         let Some(list) = value.as_array() else {
             self.wrong(span, format!("`{key}` must be a list of names"), format!("write `{key} = [\"...\"]`"));
@@ -172,7 +178,9 @@ impl PolicyReader<'_> {
         let mut patterns = Vec::new();
         for item in list.iter() {
             match item.get_ref().as_str() {
-                Some(text) => patterns.push(NamePattern::new(text)),
+                Some(text) => {
+                    patterns.push(ObjectPattern { pattern: NamePattern::new(text), span: self.span(item.span()) });
+                }
                 None => self.wrong(
                     self.span(item.span()),
                     format!("`{key}` lists names, and this is none"),
@@ -200,7 +208,7 @@ impl PolicyReader<'_> {
         self.known(table, "`rules`", &RULE_KEYS);
         Some(RuleRights {
             ports: self.ports(table),
-            actions: self.patterns(table, "actions"),
+            actions: self.plain_patterns(table, "actions"),
             remove: self.scope(table, "remove"),
             list: self.scope(table, "list"),
         })

@@ -18,9 +18,10 @@ mod rule_rights;
 
 use std::sync::Arc;
 
+use diagnostics::{Diagnostic, Diagnostics, Span, names};
 use name_pattern::NamePattern;
 
-pub use certificate::certificate_names;
+pub use certificate::{CertificateName, certificate_names};
 pub use file::MAX_BYTES;
 pub use rule_rights::{RuleRights, RuleScope};
 
@@ -39,12 +40,19 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct UserEntry {
     name: NamePattern,
-    read: Vec<NamePattern>,
-    write: Vec<NamePattern>,
+    read: Vec<ObjectPattern>,
+    write: Vec<ObjectPattern>,
     roles: Vec<NamePattern>,
     pipeline: bool,
     packets: bool,
     rules: Option<RuleRights>,
+}
+
+/// A pattern of names of objects, and its place in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ObjectPattern {
+    pattern: NamePattern,
+    span: Span,
 }
 
 /// A user with its rights. Cheap to clone.
@@ -60,18 +68,41 @@ impl Policy {
     ///
     /// # Errors
     /// [`UnknownUser`] if no name has an entry.
-    pub fn user(&self, names: &[String]) -> Result<User, UnknownUser> {
-        let entry_of = |name: &str| self.entries.iter().find(|entry| entry.name.matches(name));
+    pub fn user(&self, names: &[CertificateName]) -> Result<User, UnknownUser> {
+        let entry_of = |CertificateName { text, is_dns }: &CertificateName| {
+            let matches = |pattern: &NamePattern| match is_dns {
+                true => pattern.matches_lower_case(text),
+                false => pattern.matches(text),
+            };
+            self.entries.iter().find(|entry| matches(&entry.name))
+        };
         let found = names.iter().find_map(|name| Some((name, entry_of(name)?)));
         let (name, entry) = found.ok_or_else(|| UnknownUser { names: names.to_vec() })?;
-        Ok(User { name: name.as_str().into(), entry: entry.clone() })
+        Ok(User { name: name.text.as_str().into(), entry: entry.clone() })
+    }
+
+    /// Warns of every pattern in `read` and `write` that matches no object of a program, with the nearest name.
+    /// `objects` are the names in its P4Info. A pattern may be meant for another program that a controller loads later.
+    pub fn check_objects(&self, objects: &[&str], diagnostics: &mut Diagnostics) {
+        let all: Vec<&str> = objects.iter().copied().chain([MULTICAST, CLONE]).collect();
+        for ObjectPattern { pattern, span } in self.entries.iter().flat_map(|it| it.read.iter().chain(&it.write)) {
+            if all.iter().any(|name| pattern.matches(name)) {
+                continue;
+            }
+            let message = format!("`{}` matches no object of the program", pattern.text());
+            let help = match nearest(pattern, &all) {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => format!("the program has {}", names::listed(all.iter().copied())),
+            };
+            diagnostics.push(Diagnostic::warning("authorization", *span, message).help(help));
+        }
     }
 }
 
 /// A client that no entry describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownUser {
-    names: Vec<String>,
+    names: Vec<CertificateName>,
 }
 
 impl std::fmt::Display for UnknownUser {
@@ -84,7 +115,7 @@ impl std::fmt::Display for UnknownUser {
                  name",
             );
         }
-        let shown: Vec<_> = self.names.iter().take(SHOWN).map(|name| format!("`{}`", shorten(name))).collect();
+        let shown: Vec<_> = self.names.iter().take(SHOWN).map(|name| format!("`{}`", shorten(&name.text))).collect();
         let more = if self.names.len() > SHOWN { ", ..." } else { "" };
         write!(f, "the authorization file has no user {}{more}", shown.join(" or "))
     }
@@ -97,8 +128,16 @@ fn shorten(name: &str) -> &str {
     &name[..name.floor_char_boundary(256)]
 }
 
-fn any(patterns: &[NamePattern], name: &str) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(name))
+/// Returns the object that a pattern may mean, or the pattern of all objects in a block.
+fn nearest(pattern: &NamePattern, objects: &[&str]) -> Option<String> {
+    let blocks = objects.iter().flat_map(|name| name.match_indices('.').map(|(at, _)| format!("{}*", &name[..=at])));
+    let blocks: Vec<String> = if pattern.is_literal() { Vec::new() } else { blocks.collect() };
+    let candidates = objects.iter().copied().chain(blocks.iter().map(String::as_str));
+    names::nearest(pattern.text(), candidates).map(str::to_owned)
+}
+
+fn any(patterns: &[ObjectPattern], name: &str) -> bool {
+    patterns.iter().any(|it| it.pattern.matches(name))
 }
 
 impl User {
@@ -119,12 +158,12 @@ impl User {
 
     /// Whether the user may write objects of any name.
     pub fn may_write_all(&self) -> bool {
-        self.entry.write.iter().any(|pattern| pattern.text() == "*")
+        self.entry.write.iter().any(|it| it.pattern.text() == "*")
     }
 
     /// Whether the user may hold this role; the empty name is the default role.
     pub fn may_hold(&self, role: &str) -> bool {
-        any(&self.entry.roles, role)
+        self.entry.roles.iter().any(|pattern| pattern.matches(role))
     }
 
     /// Whether the user may set the pipeline, and read the program in it.
@@ -140,7 +179,7 @@ impl User {
     /// Whether the user has any right at a P4Runtime server.
     pub fn has_switch_rights(&self) -> bool {
         let UserEntry { read, write, roles, pipeline, packets, .. } = &*self.entry;
-        *pipeline || *packets || [read, write, roles].iter().any(|patterns| !patterns.is_empty())
+        *pipeline || *packets || !read.is_empty() || !write.is_empty() || !roles.is_empty()
     }
 
     /// Returns the rights to change rules of packet subscriptions; `None` for none at all.

@@ -19,6 +19,11 @@ impl NamePattern {
         &self.0
     }
 
+    /// Whether a name in lower case matches if the case of letters does not count.
+    pub(crate) fn matches_lower_case(&self, name: &str) -> bool {
+        NamePattern(self.0.to_ascii_lowercase()).matches(name)
+    }
+
     /// Whether a name matches as a whole. The time is proportional to the product of the lengths.
     pub(crate) fn matches(&self, name: &str) -> bool {
         let mut parts = self.0.split('*');

@@ -13,7 +13,7 @@ fn parse(text: &str) -> Result<Policy, String> {
 }
 
 fn user(policy: &Policy, name: &str) -> Option<User> {
-    policy.user(&[name.to_owned()]).ok()
+    policy.user(&[CertificateName::other(name)]).ok()
 }
 
 const USERS: &str = r#"
@@ -62,14 +62,51 @@ fn a_user_has_the_rights_of_its_entry_and_no_others() {
 #[test]
 fn a_client_is_the_first_of_its_names_that_is_listed() {
     let policy = parse(USERS).unwrap();
-    let names = ["stranger", "routing", "ops"].map(str::to_owned);
+    let names = ["stranger", "routing", "ops"].map(CertificateName::other);
     assert_eq!(&**policy.user(&names).unwrap().name(), "routing");
     let stranger = policy.user(&names[..1]).unwrap_err();
     assert_eq!(stranger.to_string(), "the authorization file has no user `stranger`");
     assert!(policy.user(&[]).unwrap_err().to_string().starts_with("the client certificate has no name"));
     assert!(user(&policy, "OPS").is_none() && user(&policy, "").is_none());
-    let many: Vec<_> = (0..5000).map(|number| number.to_string().repeat(500)).collect();
+    let many: Vec<_> = (0..5000).map(|number: u32| CertificateName::other(&number.to_string().repeat(500))).collect();
     assert!(policy.user(&many).unwrap_err().to_string().len() < 2048);
+}
+
+#[test]
+fn the_case_of_dns_names_does_not_count() {
+    let policy = parse("[[user]]\nname = \"*.Example\"\nread = [\"dns\"]\n").unwrap();
+    let found = |name: CertificateName| policy.user(&[name]).map(|user| user.name().to_string());
+    assert_eq!(found(CertificateName::dns("OPS.example")), Ok("ops.example".to_owned()));
+    assert_eq!(found(CertificateName::other("OPS.Example")), Ok("OPS.Example".to_owned()));
+    assert!(found(CertificateName::other("ops.example")).is_err());
+}
+
+#[test]
+fn patterns_without_an_object_are_warned_about_with_the_nearest_name() {
+    let text = r#"
+[[user]]
+name = "a"
+roles = [""]
+read = ["*", "MyIngres.*", "MyIngress.ipv4_lmp", "MyEgress.*", "multicast"]
+write = ["ipv4_lpm", "zzzzzz", "clone", "*.ipv4_lpm"]
+"#;
+    let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+    let file = map.add("users.toml", text);
+    let policy = Policy::parse(file, text, &mut diagnostics).unwrap();
+    policy.check_objects(&["MyIngress.ipv4_lpm", "MyIngress.acl"], &mut diagnostics);
+    let report = diagnostics.render(&map, false);
+    for (pattern, help) in [
+        ("MyIngres.*", "did you mean `MyIngress.*`?"),
+        ("MyIngress.ipv4_lmp", "did you mean `MyIngress.ipv4_lpm`?"),
+        ("MyEgress.*", "did you mean `MyIngress.*`?"),
+        ("ipv4_lpm", "did you mean `MyIngress.ipv4_lpm`?"),
+        ("zzzzzz", "the program has `MyIngress.ipv4_lpm`, `MyIngress.acl`, `multicast`, `clone`"),
+    ] {
+        assert!(report.contains(&format!("`{pattern}` matches no object of the program")), "{report}");
+        assert!(report.contains(help), "no `{help}` in\n{report}");
+    }
+    assert_eq!(report.matches("matches no object").count(), 5, "{report}");
+    assert!(!diagnostics.has_errors() && report.contains("users.toml:5:"), "{report}");
 }
 
 #[test]
@@ -131,7 +168,7 @@ name = ""
 
 #[test]
 fn names_come_from_the_certificate() {
-    let names = |der: &[u8]| certificate_names(der);
+    let names = |der: &[u8]| certificate_names(der).into_iter().map(|name| name.text).collect::<Vec<_>>();
     let all = names(include_bytes!("../testdata/alternatives.der"));
     assert_eq!(all, ["ops.example", "Alice@example.com", "spiffe://example/switch"]);
     assert_eq!(names(include_bytes!("../testdata/common.der")), ["control äöü"]);

@@ -37,6 +37,11 @@ impl Pipeline {
         Pipeline { schema: Arc::new(Schema::new(program, info)), config }
     }
 
+    /// Returns the names of the program's objects in P4Info.
+    pub fn object_names(&self) -> Vec<&str> {
+        self.schema.objects().map(|(_, name)| name).collect()
+    }
+
     /// Replaces the config, cookie included, as if the pipeline had been sent with it.
     #[must_use]
     pub fn sent_as(self, config: ForwardingPipelineConfig) -> Pipeline {

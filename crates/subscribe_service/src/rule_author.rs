@@ -25,7 +25,7 @@ impl RuleAuthor {
     pub fn of(policy: Option<&Policy>, certificate: Option<&[u8]>) -> Result<RuleAuthor, String> {
         let names = certificate.map(certificate_names).unwrap_or_default();
         match policy {
-            None => Ok(RuleAuthor { name: names.first().map(|name| name.as_str().into()), user: None }),
+            None => Ok(RuleAuthor { name: names.first().map(|name| name.text.as_str().into()), user: None }),
             Some(policy) => {
                 let user = policy.user(&names).map_err(|unknown| unknown.to_string())?;
                 Ok(RuleAuthor { name: Some(user.name().clone()), user: Some(user) })

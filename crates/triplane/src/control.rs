@@ -2,11 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use authorization::Policy;
 use clap::{Args, ValueHint};
 use p4runtime_server::store::Store;
 use p4runtime_server::{
@@ -14,7 +12,7 @@ use p4runtime_server::{
 };
 use v1model::{CPU_PORT, Switch};
 
-use crate::authorize;
+use crate::authorize::{self, UserFile};
 use crate::load::ARCHITECTURE;
 use crate::output::{Failure, Output};
 use crate::state::State;
@@ -107,7 +105,16 @@ pub struct Served {
 /// The files that a P4Runtime server needs: its certificates, and its users.
 pub struct ControlFiles {
     tls: Option<Tls>,
-    policy: Option<Arc<Policy>>,
+    users: Option<UserFile>,
+}
+
+impl ControlFiles {
+    /// Prints a warning for every right to an object that the program does not have.
+    pub fn warn_of_unmatched(&self, pipeline: &Pipeline, output: &Output) {
+        if let Some(users) = &self.users {
+            users.warn_of_unmatched(&pipeline.object_names(), output);
+        }
+    }
 }
 
 /// The address of a P4Runtime server that does not run yet, and its files.
@@ -118,8 +125,8 @@ pub struct BoundControl {
 
 /// Reads the server's files. Mistakes in them are reported before anything is opened.
 pub fn read_files(args: &ControlArgs, output: &Output) -> Result<ControlFiles, Failure> {
-    let policy = authorize::policy(args.authorize.as_deref(), &args.tls_ca, output)?;
-    Ok(ControlFiles { tls: tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?, policy })
+    let users = authorize::users(args.authorize.as_deref(), &args.tls_ca, output)?;
+    Ok(ControlFiles { tls: tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?, users })
 }
 
 /// Binds the server's address, before the process gives up its privileges.
@@ -132,7 +139,7 @@ pub fn bind(args: &ControlArgs, files: ControlFiles) -> Result<BoundControl, Fai
 /// the server waits for one from a controller.
 pub fn serve(
     args: &ControlArgs,
-    BoundControl { bound, files: ControlFiles { tls, policy } }: BoundControl,
+    BoundControl { bound, files: ControlFiles { tls, users } }: BoundControl,
     pipeline: Option<Pipeline>,
     state: Option<State>,
     switch: &mut Switch,
@@ -143,7 +150,7 @@ pub fn serve(
         device_id: args.device_id,
         kept_arrays: args.kept_arrays(),
         keep_interval: args.keep_interval,
-        policy,
+        policy: users.map(|users| users.policy),
         ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
     let builder_output = *output;

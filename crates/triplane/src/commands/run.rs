@@ -31,6 +31,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     let state = args.control.state_dir.as_deref().map(State::open).transpose()?;
     let InitialProgram { program, pipeline, loader, name, is_placeholder } =
         state::program(args.program.as_ref(), state.as_ref(), is_served, output)?;
+    if let (Some(files), Some(pipeline)) = (&control, &pipeline) {
+        files.warn_of_unmatched(pipeline, output);
+    }
     if is_placeholder && args.entries.is_some() {
         return Err(Failure::Usage("--entries requires a program (PROG.p4)".to_owned()));
     }

@@ -366,6 +366,67 @@ fn users_of_a_switch_have_the_rights_of_the_file_and_no_others() {
     assert!(matches!(&answer, Some(Answer::Error(error)) if !error.message.contains("packets")), "{answer:?}");
 }
 
+#[test]
+fn a_list_leaves_out_what_its_user_may_not_read() {
+    let Some(authority) = Authority::new() else { return testing::skip("openssl is not installed") };
+    authority.certificate("switch", "subjectAltName=DNS:switch.test", Some("ca"));
+    authority.certificate("ops", "subjectAltName=DNS:ops.test", Some("ca"));
+    authority.certificate("reader", "subjectAltName=URI:spiffe://test/reader", Some("ca"));
+    let address = reserved_address();
+    let tls = Tls {
+        certificate: authority.read("switch.pem"),
+        key: authority.read("switch.key"),
+        client_authority: Some(authority.read("ca.pem")),
+    };
+    // The name in the file may have capital letters as well.
+    let users = USERS.replace("ops.test", "Ops.Test");
+    let _rig = Rig::admitting(4, address, Some(tls), Some(policy(&users)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    let ops = User::connect(&runtime, address, &authority, "ops");
+    let (_primary, answer) = ops.claim("", 5);
+    answer.expect("ops may hold any role");
+    ops.set("", 5, pipeline().0).expect("ops may set the pipeline");
+    let [ca, certificate, key] = ["ca.pem", "reader.pem", "reader.key"].map(|name| authority.path(name));
+    let address = address.to_string();
+    let ctl = |words: &[&str]| {
+        let tls = ["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &key, "--tls-name", "switch.test"];
+        run(&mut triplane(&[&["ctl"], words, &["--addr", &address], &tls].concat()))
+    };
+    for (words, shown, hidden) in [
+        (&["tables"][..], "I.routes", "I.acl"),
+        (&["entries"], "I.routes", "I.acl"),
+        (&["entries", "--json"], "I.routes", "I.acl"),
+        (&["registers"], "", "I.seen"),
+    ] {
+        let done = ctl(words).ok();
+        assert!(done.stdout.contains(shown) && !done.stdout.contains(hidden), "{words:?}: {done:?}");
+        assert_eq!(done.stderr, "1 object is left out: this user may not read it\n", "{words:?}");
+    }
+    assert_eq!(ctl(&["entries", "routes"]).ok().stderr, "");
+    for (words, object) in [(["entries", "acl"], "table `I.acl`"), (["registers", "seen"], "register `I.seen`")] {
+        let done = ctl(&words);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains(&format!("user `spiffe://test/reader` may not read {object}")), "{done:?}");
+    }
+}
+
+#[test]
+fn a_right_to_an_object_that_is_not_there_is_warned_about() {
+    let Some(authority) = Authority::new() else { return testing::skip("openssl is not installed") };
+    authority.certificate("switch", "subjectAltName=DNS:switch.test", Some("ca"));
+    let directory = Directory::new();
+    let users = directory.write("users.toml", "[[user]]\nname = \"a\"\nread = [\"I.route\", \"I.*\", \"clone\"]\n");
+    let program = directory.write("program.p4", PROGRAM);
+    let [ca, certificate, key] = ["ca.pem", "switch.pem", "switch.key"].map(|name| authority.path(name));
+    let tls = ["--tls-cert", &certificate, "--tls-key", &key, "--tls-ca", &ca, "--authorize", &users];
+    let done =
+        run(&mut triplane(&[&["run", &program, "--port", "1=no-such-if", "--p4runtime", "0"], &tls[..]].concat()));
+    for expected in ["users.toml:3:9", "`I.route` matches no object of the program", "did you mean `I.routes`?"] {
+        assert!(done.stderr.contains(expected), "no `{expected}`: {done:?}");
+    }
+    assert_eq!(done.stderr.matches("matches no object").count(), 1, "{done:?}");
+}
+
 /// Users of the subscription service.
 const SUBSCRIBERS: &str = r#"
 [[user]]

@@ -51,7 +51,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         keep_program: args.switch.keep_program,
         remedy: remedy::of_switch,
         max_rules: args.max_rules,
-        policy: authorize::policy(args.authorize.as_deref(), &args.tls_ca, output)?,
+        policy: authorize::users(args.authorize.as_deref(), &args.tls_ca, output)?.map(|users| users.policy),
         tls: crate::control::tls([&args.tls_cert, &args.tls_key, &args.tls_ca])?,
         kept_access: Some(privileges::client_access(&args.switch.addr)),
         ..Settings::new(args.rules.clone(), args.switch.server_options().target()?)
