@@ -146,8 +146,10 @@ impl Diagnostics {
         }
     }
 
-    /// Adds every diagnostic of `other`.
+    /// Adds every diagnostic of `other`, and its numbers of those that were not kept.
     pub fn append(&mut self, other: Diagnostics) {
+        let kept_errors = other.list.iter().filter(|kept| kept.severity == Severity::Error).count();
+        self.errors += other.errors - kept_errors;
         self.dropped += other.dropped;
         for diagnostic in other.list {
             self.push(diagnostic);
@@ -188,5 +190,34 @@ impl Diagnostics {
     /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileId;
+
+    fn at(start: u32) -> Span {
+        Span::new(FileId(0), start, start + 1)
+    }
+
+    #[test]
+    fn appended_diagnostics_are_counted_like_pushed_ones() {
+        let many = 3 * Diagnostics::MAX_KEPT as u32;
+        let findings = (0..many).map(|number| match number % 3 {
+            0 => Diagnostic::warning("odd", at(number), "strange"),
+            _ => Diagnostic::error("bad", at(number), "wrong"),
+        });
+        let (mut pushed, mut other) = (Diagnostics::new(), Diagnostics::new());
+        for finding in findings {
+            pushed.push(finding.clone());
+            other.push(finding);
+        }
+        let mut appended = Diagnostics::new();
+        appended.append(other);
+        assert_eq!(appended.error_count(), 2 * Diagnostics::MAX_KEPT);
+        assert_eq!((appended.error_count(), appended.dropped()), (pushed.error_count(), pushed.dropped()));
+        assert!(appended.iter().eq(pushed.iter()));
     }
 }
