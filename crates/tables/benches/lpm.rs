@@ -2,9 +2,11 @@
 //!
 //! IPv4 prefixes have the lengths of an Internet routing table (most are /24, few are longer or shorter than /16). IPv6
 //! prefixes lie below 2000::/3, most of them /48 and /32. Keys lie in randomly selected prefixes; one of 20 is entirely
-//! random.
+//! random. A second table has the time of insertions in random order, one by one and as a load.
 
 mod support;
+
+use std::time::Instant;
 
 use rng::SplitMix64;
 use support::{compare, digest};
@@ -171,6 +173,38 @@ fn measure(width: u32, count: usize) {
     );
 }
 
+/// Prints the time of insertions, the median of five rounds.
+fn measure_insertions(width: u32, count: usize) {
+    let mut rng = SplitMix64::new(2);
+    let mut prefixes = prefixes(width, count, &mut rng);
+    for at in (1..count).rev() {
+        prefixes.swap(at, rng.below(at as u64 + 1) as usize);
+    }
+    let layout = KeyLayout::new([(width, FieldKind::Prefix)]);
+    let one_run = |is_load: bool| {
+        let mut lpm = Lpm::new(&layout);
+        let begin = Instant::now();
+        if is_load {
+            lpm.begin_load(count);
+        }
+        for ((value, length), handle) in prefixes.iter().zip(0..) {
+            let value = value >> (128 - width);
+            lpm.insert(&[value as u64, (value >> 64) as u64][..layout.words()], *length, handle);
+        }
+        lpm.finish_load();
+        let ns = begin.elapsed().as_nanos() as f64 / count as f64;
+        assert_eq!(lpm.len(), count);
+        ns
+    };
+    let mut rounds: Vec<[f64; 2]> = (0..5).map(|_| [one_run(false), one_run(true)]).collect();
+    let median = |rounds: &mut Vec<[f64; 2]>, at: usize| {
+        rounds.sort_by(|one, other| one[at].total_cmp(&other[at]));
+        rounds[2][at]
+    };
+    let (single, load) = (median(&mut rounds, 0), median(&mut rounds, 1));
+    println!("{:>5}{count:>9} {single:>9.1}{load:>9.1}", if width == 32 { "IPv4" } else { "IPv6" });
+}
+
 fn main() {
     println!("ns a lookup, medians of 9 runs; ratio: the baseline trie against batches");
     println!(
@@ -181,5 +215,10 @@ fn main() {
         for count in [100, 1_000, 10_000, 100_000, 1_000_000] {
             measure(width, count);
         }
+    }
+    println!("\nns an insertion in random order, medians of 5 rounds");
+    println!("{:>5}{:>9} {:>9}{:>9}", "", "prefixes", "single", "load");
+    for (width, count) in [(32, 100_000), (32, 1_000_000), (128, 1_000_000)] {
+        measure_insertions(width, count);
     }
 }

@@ -72,6 +72,9 @@ pub(crate) enum ControlChange {
     /// The replacement of an entry with the same key, and the time it was written.
     Replace(TableId, Handle, Box<TableEntry>, u64),
     Take(TableId, Handle),
+    /// The start of a load, and its approximate number of entries.
+    BeginLoad(TableId, usize),
+    FinishLoad(TableId),
     Default(TableId, ActionCall),
     Backend(TableId, Box<dyn Backend>),
     InsertMember(ProfileId, u32, ActionCall),
@@ -107,6 +110,8 @@ impl Absorb<ControlChange> for ControlState {
                 let before = self.tables[*table].take(*handle);
                 self.count_uses(*table, &before, UseChange::Ends);
             }
+            ControlChange::BeginLoad(table, more) => self.tables[*table].backend.begin_load(*more),
+            ControlChange::FinishLoad(table) => self.tables[*table].backend.finish_load(),
             ControlChange::Default(table, call) => self.tables[*table].set_default(call.clone()),
             ControlChange::Backend(table, backend) => self.tables[*table].move_to(backend.copy()),
             ControlChange::InsertMember(id, member, call) => self.profiles[*id].insert_member(*member, call.clone()),

@@ -21,6 +21,17 @@ impl Objects {
         self.add_checked(table, entry)
     }
 
+    /// Announces that about `more` entries will be inserted into a table before [`Objects::finish_load`]: inserting many
+    /// takes less time then. Lookups find every entry in the meantime, but may take longer.
+    pub fn begin_load(&mut self, table: TableId, more: usize) {
+        self.change(ControlChange::BeginLoad(table, more));
+    }
+
+    /// Ends a load.
+    pub fn finish_load(&mut self, table: TableId) {
+        self.change(ControlChange::FinishLoad(table));
+    }
+
     /// Sets another action, metadata and idle timeout of an entry. Counter and meter keep their values.
     ///
     /// # Errors

@@ -193,9 +193,11 @@ impl TableState {
 
     /// Moves the entries to another backend.
     pub(crate) fn move_to(&mut self, mut backend: Box<dyn Backend>) {
+        backend.begin_load(self.entries.len());
         for handle in self.entries.handles() {
             backend.insert(&self.entries.keys(handle), self.entries.priority(handle), handle);
         }
+        backend.finish_load();
         self.backend = backend;
     }
 

@@ -36,6 +36,14 @@ impl PackedEntries for Lpm {
         self.insert(key, *prefix, handle);
     }
 
+    fn begin_load(&mut self, more: usize) {
+        Lpm::begin_load(self, more);
+    }
+
+    fn finish_load(&mut self) {
+        Lpm::finish_load(self);
+    }
+
     fn remove_rule(&mut self, (key, prefix): &(Words, u32)) -> Option<u32> {
         self.remove(key, *prefix)
     }

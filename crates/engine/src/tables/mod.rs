@@ -85,6 +85,15 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// Adds an entry, which must not exist yet.
     fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle);
 
+    /// Announces that about `more` entries will be added before [`Backend::finish_load`]. Lookups may take longer in the
+    /// meantime.
+    fn begin_load(&mut self, more: usize) {
+        _ = more;
+    }
+
+    /// Ends a load.
+    fn finish_load(&mut self) {}
+
     /// Copies the backend with its entries.
     fn copy(&self) -> Box<dyn Backend>;
 

@@ -32,6 +32,14 @@ pub(super) trait PackedEntries: PackedLookup + Clone + 'static {
     /// Removes an entry and returns its handle.
     fn remove_rule(&mut self, rule: &Self::Rule) -> Option<u32>;
 
+    /// Announces a number of entries to be added; see [`Backend::begin_load`].
+    fn begin_load(&mut self, more: usize) {
+        _ = more;
+    }
+
+    /// Ends a load.
+    fn finish_load(&mut self) {}
+
     /// Returns a description for inline lookups, if the structure supports them.
     fn inline_lookup(&self) -> Option<InlineLookup<'_>> {
         None
@@ -75,6 +83,14 @@ impl<T: PackedEntries> Backend for Packed<T> {
     fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle) {
         let rule = T::rule(&self.words, keys, priority).expect("values are of the kinds of their keys");
         self.entries.insert_rule(&rule, handle.0);
+    }
+
+    fn begin_load(&mut self, more: usize) {
+        self.entries.begin_load(more);
+    }
+
+    fn finish_load(&mut self) {
+        self.entries.finish_load();
     }
 
     fn remove(&mut self, keys: &[KeyValue], priority: i32) -> Option<Handle> {

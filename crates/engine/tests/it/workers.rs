@@ -461,3 +461,46 @@ fn alone_nothing_is_copied_and_with_workers_once() {
     (200..300).for_each(|at| insert(&mut world, at));
     assert_eq!(world.objects.copies_made(), 1);
 }
+
+/// A load is announced, made and ended while a worker looks entries up.
+#[test]
+fn a_load_is_seen_like_single_insertions() {
+    const MANY: u64 = 20_000;
+    let text = PROGRAM.replace("size 4096", "size 65536");
+    let (mut loaded, mut single) = (World::new(&text), World::new(&text));
+    let table = loaded.table("two");
+    let mut workers = [loaded.objects.worker(), single.objects.worker()];
+    let assert_same = |worlds: [&mut World; 2], workers: &mut [Objects; 2]| {
+        let keys: Vec<u64> = (0..MANY + 100).map(|at| (at * 0x9e37) << 8 & 0xffff_ffff | at & 3).collect();
+        let mut found = [vec![0; keys.len()], vec![0; keys.len()]];
+        for ((world, worker), found) in worlds.into_iter().zip(workers).zip(&mut found) {
+            world.objects.publish();
+            worker.pin();
+            assert!(worker.find_batch(table, &keys, found));
+        }
+        assert_eq!(found[0], found[1]);
+    };
+    let insert = |world: &mut World, at: u64| {
+        let (value, length) = if at % 10 == 0 { ((at * 0x9e37) >> 4 << 12, 20) } else { ((at * 0x9e37) << 8, 24) };
+        let prefix = vec![KeyValue::Lpm(Bits::new(u128::from(value & 0xffff_ffff), 32), length)];
+        let entry = entry(world, prefix, "second", at);
+        world.objects.insert(table, entry).is_ok()
+    };
+    loaded.objects.begin_load(table, MANY as usize);
+    for at in 0..MANY {
+        assert_eq!(insert(&mut loaded, at), insert(&mut single, at));
+        if at % 9_000 == 0 {
+            assert_same([&mut loaded, &mut single], &mut workers);
+        }
+    }
+    assert_same([&mut loaded, &mut single], &mut workers);
+    loaded.objects.finish_load(table);
+    assert_same([&mut loaded, &mut single], &mut workers);
+    for world in [&mut loaded, &mut single] {
+        for installed in world.objects.entries(table).step_by(2).collect::<Vec<_>>() {
+            world.objects.delete(table, &installed.entry.keys, 0).unwrap();
+        }
+    }
+    assert_same([&mut loaded, &mut single], &mut workers);
+    assert_eq!(loaded.objects.entry_count(table), single.objects.entry_count(table));
+}

@@ -14,6 +14,9 @@
 //!
 //! The length of the prefix of each result is stored separately and read only by updates. The default route (length
 //! 0) is stored separately too, so that it does not touch every group.
+//!
+//! An update rewrites the slots below its prefix. [`IndexBuilder`] makes an index of many prefixes at once, and writes
+//! each group once.
 
 use crate::arena::Arena;
 use crate::prefetch::prefetch;
@@ -281,9 +284,116 @@ impl CompressedIndex {
         Some(slot)
     }
 
+    /// Stores a group.
+    fn store(&mut self, slots: &GroupSlots) -> u32 {
+        let group = self.quarters.len() / QUARTERS;
+        crate::reserve_gently(&mut self.quarters, QUARTERS);
+        self.quarters.resize((group + 1) * QUARTERS, Quarter::default());
+        for (number, quarter) in slots.quarters.iter().enumerate() {
+            self.set_slots(group * QUARTERS + number, quarter);
+        }
+        group as u32
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         let top = self.top.capacity() * 4 + self.top_lengths.capacity();
         let runs = self.runs.memory_bytes() + self.run_lengths.capacity();
         top + self.quarters.capacity() * size_of::<Quarter>() + runs + self.free_groups.capacity() * 4
+    }
+}
+
+/// The slots of a group that is not stored yet.
+struct GroupSlots {
+    quarters: [Slots; QUARTERS],
+    /// The bits that lead to the group.
+    path: u32,
+}
+
+impl GroupSlots {
+    /// Creates a group in place of a slot.
+    fn new(path: u32, (answer, length): (u32, u8)) -> Self {
+        GroupSlots { quarters: [([answer; QUARTER], [length; QUARTER]); QUARTERS], path }
+    }
+
+    fn slot(&mut self, slot: u32) -> (&mut u32, &mut u8) {
+        let (slot, quarter) = (slot as usize % QUARTER, slot as usize % (QUARTER * QUARTERS) / QUARTER);
+        let (answers, lengths) = &mut self.quarters[quarter];
+        (&mut answers[slot], &mut lengths[slot])
+    }
+
+    /// Writes the result of a prefix of `length` bits to the `many` slots from a slot on.
+    fn paint(&mut self, from: u32, many: u32, answer: u32, length: u8) {
+        for slot in from..from + many {
+            let (old_answer, old_length) = self.slot(slot);
+            (*old_answer, *old_length) = (answer, length);
+        }
+    }
+}
+
+/// Builds an index from prefixes in order: a prefix comes before those that it contains, otherwise the lower value comes
+/// first. So no prefix is below slots that are behind it, and each group is stored when the first prefix behind it comes.
+pub(super) struct IndexBuilder {
+    index: CompressedIndex,
+    /// The groups of the second and third level to which prefixes are being written.
+    middle: Option<Box<GroupSlots>>,
+    last: Option<Box<GroupSlots>>,
+}
+
+impl IndexBuilder {
+    /// Starts an index for prefixes of `width` bits, up to 32.
+    pub(super) fn new(width: u32) -> Self {
+        IndexBuilder { index: CompressedIndex::new(width), middle: None, last: None }
+    }
+
+    /// Adds the next prefix; the value has its first bit at the top.
+    pub(super) fn push(&mut self, value: u32, prefix: u32, handle: u32) {
+        let (answer, length) = (handle + 1, prefix as u8);
+        if prefix == 0 {
+            self.index.default = answer;
+            return;
+        }
+        let (top, middle) = (value >> TOP, value >> STEP);
+        if self.last.as_ref().is_some_and(|last| prefix <= TOP + STEP || last.path != middle) {
+            self.store_last();
+        }
+        if self.middle.as_ref().is_some_and(|group| prefix <= TOP || group.path != top) {
+            self.store_middle();
+        }
+        if prefix <= TOP {
+            let slots = top as usize..top as usize + (1 << (TOP - prefix));
+            self.index.top[slots.clone()].fill(answer);
+            self.index.top_lengths[slots].fill(length);
+            return;
+        }
+        let above = (self.index.top[top as usize], self.index.top_lengths[top as usize]);
+        let group = self.middle.get_or_insert_with(|| Box::new(GroupSlots::new(top, above)));
+        if prefix <= TOP + STEP {
+            return group.paint(middle & 0xff, 1 << (TOP + STEP - prefix), answer, length);
+        }
+        let (above_answer, above_length) = group.slot(middle);
+        let above = (*above_answer, *above_length);
+        let group = self.last.get_or_insert_with(|| Box::new(GroupSlots::new(middle, above)));
+        group.paint(value & 0xff, 1 << (u32::BITS - prefix), answer, length);
+    }
+
+    fn store_last(&mut self) {
+        if let (Some(last), Some(group)) = (self.last.take(), &mut self.middle) {
+            let (answer, length) = group.slot(last.path);
+            (*answer, *length) = (GROUP | self.index.store(&last), 0);
+        }
+    }
+
+    fn store_middle(&mut self) {
+        if let Some(group) = self.middle.take() {
+            let path = group.path as usize;
+            (self.index.top[path], self.index.top_lengths[path]) = (GROUP | self.index.store(&group), 0);
+        }
+    }
+
+    /// Returns the index.
+    pub(super) fn finish(mut self) -> CompressedIndex {
+        self.store_last();
+        self.store_middle();
+        self.index
     }
 }

@@ -48,6 +48,22 @@ const INNER: [u64; 64] = {
     table
 };
 
+/// For each inner prefix, the mask of those that begin with it.
+const BELOW: [u64; 63] = {
+    let mut table = [0; 63];
+    let mut bits = 0;
+    while bits < 64 {
+        let mut length = 0;
+        while length < STEP {
+            // The inner prefixes of these bits that are not shorter.
+            table[inner(bits, length) as usize] |= INNER[bits as usize] & !((1u64 << ((1u32 << length) - 1)) - 1);
+            length += 1;
+        }
+        bits += 1;
+    }
+    table
+};
+
 /// Returns the bit index of the first `length` of 6 bits among the inner prefixes.
 const fn inner(bits: u32, length: u32) -> u32 {
     (1 << length) - 1 + (bits >> (STEP - length))
@@ -356,41 +372,43 @@ impl Trie {
         Some(handle)
     }
 
-    /// Visits every prefix of a tree: value, length, handle.
-    pub(super) fn for_each(&self, root: u32, visit: &mut impl FnMut(&[u64], u32, u32)) {
-        // A node, and the bits that lead to it. The stack holds at most 64 nodes per level.
-        let mut stack = vec![(root, Vec::<u64>::new(), 0u32)];
-        while let Some((at, bits, depth)) = stack.pop() {
-            let node = self.node(at);
-            for place in (0..63).filter(|place| node.results >> place & 1 != 0) {
-                let length = (place + 1u32).ilog2();
-                let inner_bits = u64::from(place + 1 - (1 << length)) << (STEP - length);
-                let value = with_bits(&bits, depth, inner_bits);
-                let handle = self.results.items[(node.first_result + rank(node.results, place)) as usize];
-                visit(&value, depth * STEP + length - SKEW, handle);
+    /// Visits every prefix of a tree of values of up to 32 bits: value with its first bit at the top, length, handle. A
+    /// prefix comes before those that it contains, otherwise the lower value comes first.
+    pub(super) fn for_each_in_order(&self, root: u32, visit: &mut impl FnMut(u32, u32, u32)) {
+        self.visit_inner(&self.node(root), 0, (0, 0, 0), visit);
+    }
+
+    /// Visits the prefixes in a node at this depth, and in the nodes below it, that begin with a value and the first
+    /// `length` of 6 bits.
+    fn visit_inner(
+        &self,
+        node: &TrieNode,
+        depth: u32,
+        (value, bits, length): (u64, u32, u32),
+        visit: &mut impl FnMut(u32, u32, u32),
+    ) {
+        if length == STEP {
+            if let Some(child) = Self::child(node, bits as usize) {
+                let value = value | u64::from(bits) << (64 - STEP + SKEW - depth * STEP);
+                self.visit_inner(&self.node(child), depth + 1, (value, 0, 0), visit);
             }
-            for child in (0..64).filter(|child| node.children >> child & 1 != 0) {
-                let next = node.first_child + rank(node.children, child);
-                stack.push((next, with_bits(&bits, depth, u64::from(child)), depth + 1));
-            }
+            return;
         }
+        let place = inner(bits, length);
+        let children = (u64::MAX >> (64 - (1 << (STEP - length)))) << bits;
+        if node.results & BELOW[place as usize] == 0 && node.children & children == 0 {
+            return;
+        }
+        if node.results >> place & 1 != 0 {
+            let handle = self.results.items[(node.first_result + rank(node.results, place)) as usize];
+            let value = value | u64::from(bits) << (64 - STEP + SKEW - depth * STEP);
+            visit((value >> 32) as u32, depth * STEP + length - SKEW, handle);
+        }
+        self.visit_inner(node, depth, (value, bits, length + 1), visit);
+        self.visit_inner(node, depth, (value, bits | 1 << (STEP - length - 1), length + 1), visit);
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.nodes.memory_bytes() + self.results.memory_bytes()
     }
-}
-
-/// Appends 6 bits to a value at a depth. The first of them at depth 0 are not part of the value.
-fn with_bits(value: &[u64], depth: u32, bits: u64) -> Vec<u64> {
-    let mut value = value.to_vec();
-    let before = (depth * STEP).saturating_sub(SKEW);
-    let (word, offset) = ((before / 64) as usize, before % 64);
-    value.resize(value.len().max(word + 2), 0);
-    let top = bits << (64 - STEP + if depth == 0 { SKEW } else { 0 });
-    value[word] |= top >> offset;
-    if offset > 0 {
-        value[word + 1] |= top << (64 - offset);
-    }
-    value
 }

@@ -195,3 +195,101 @@ fn small_tables_are_small() {
     let bytes: usize = tables.iter().map(Lpm::memory_bytes).sum();
     assert!(bytes < 3 << 20, "100 tables of 100 prefixes take {bytes} bytes");
 }
+
+/// Draws a prefix of a routing table whose prefixes contain each other; the exact field, if any, is 0 or 1.
+fn nested_prefix(layout: &KeyLayout, rng: &mut SplitMix64) -> (Vec<u64>, u32) {
+    let mut key = vec![0; layout.words()];
+    let mut length = 0;
+    for (index, field) in layout.fields().iter().enumerate() {
+        if field.kind == FieldKind::Exact {
+            layout.put(&mut key, index, &[rng.below(8) / 7]);
+            continue;
+        }
+        let width = field.width;
+        let lengths = [(4, width / 4), (10, width / 2), (10, width / 2 + 3), (60, width * 3 / 4), (16, width)];
+        length = if rng.below(2000) == 0 { rng.below(4) as u32 } else { rng.pick(&lengths) };
+        let site = u128::from(rng.below(40)) << 64 | u128::from(rng.next_u64() & rng.next_u64());
+        let value = if width == 128 { site << 40 } else { site & ((1 << width) - 1) };
+        let value = if length == 0 { 0 } else { value >> (width - length) << (width - length) };
+        layout.put(&mut key, index, &[value as u64, (value >> 64) as u64][..field.words()]);
+    }
+    (key, length)
+}
+
+/// Compares two tables in keys near these prefixes.
+fn assert_same_results(one: &Lpm, other: &Lpm, prefixes: &[(Vec<u64>, u32)], rng: &mut SplitMix64) {
+    assert_eq!(one.len(), other.len());
+    for _ in 0..4000 {
+        let (mut key, length) = prefixes[rng.below(prefixes.len() as u64) as usize].clone();
+        assert_eq!(one.find(&key, length), other.find(&key, length));
+        // The neighbours, and keys in the prefix.
+        key[0] = match rng.below(3) {
+            0 => key[0].wrapping_add(rng.below(3)).wrapping_sub(1),
+            1 => key[0] ^ rng.below(1 << 9),
+            _ => key[0] ^ 1 << rng.below(32),
+        };
+        let mut found = [0; 2];
+        let want = one.lookup(&key);
+        assert_eq!(other.lookup(&key), want, "{key:x?}");
+        one.lookup_batch(&key, &mut found[..1]);
+        other.lookup_batch(&key, &mut found[1..]);
+        assert_eq!(found, [want.unwrap_or(MISS); 2], "{key:x?} in a batch");
+    }
+}
+
+#[test]
+fn a_load_gives_the_table_of_single_insertions() {
+    use FieldKind::{Exact, Prefix};
+    let cases: &[&[(u32, FieldKind)]] = &[
+        &[(9, Prefix)],
+        &[(20, Prefix)],
+        &[(24, Prefix)],
+        &[(32, Prefix)],
+        &[(128, Prefix)],
+        &[(4, Exact), (32, Prefix)],
+    ];
+    for (case, before) in cases.iter().zip([0, 0, 30_000, 100, 10, 0]) {
+        let layout = KeyLayout::new(case.iter().copied());
+        let mut rng = SplitMix64::new(before);
+        let (mut single, mut loaded) = (Lpm::new(&layout), Lpm::new(&layout));
+        let mut prefixes = Vec::new();
+        let count = before as usize + 2 * INDEX_FROM;
+        for step in 0..count {
+            if step == before as usize {
+                loaded.begin_load(2 * INDEX_FROM);
+            }
+            let (key, length) = nested_prefix(&layout, &mut rng);
+            let handle = step as u32;
+            assert_eq!(single.insert(&key, length, handle), loaded.insert(&key, length, handle));
+            prefixes.push((key, length));
+            if step % 16 == 0 {
+                let (key, length) = &prefixes[rng.below(prefixes.len() as u64) as usize];
+                assert_eq!(single.remove(key, *length), loaded.remove(key, *length));
+            }
+            if step % 10_000 == 9_999 {
+                assert_same_results(&single, &loaded, &prefixes, &mut rng);
+            }
+        }
+        loaded.finish_load();
+        assert_same_results(&single, &loaded, &prefixes, &mut rng);
+        if case.len() == 1 && case[0].0 <= 32 {
+            // Vectors grow by an eighth.
+            let (one, other) = (single.memory_bytes(), loaded.memory_bytes());
+            assert!(other <= one + one / 8, "{case:?}: the load takes {other} bytes, single insertions {one}");
+        }
+        // Changes after the load, until the indices are gone.
+        for step in 0..prefixes.len() {
+            let (key, length) = prefixes[step].clone();
+            assert_eq!(single.remove(&key, length), loaded.remove(&key, length));
+            if step % 5 == 0 {
+                let (key, length) = nested_prefix(&layout, &mut rng);
+                assert_eq!(single.insert(&key, length, step as u32), loaded.insert(&key, length, step as u32));
+                prefixes[step] = (key, length);
+            }
+            if step % 8_000 == 7_999 {
+                assert_same_results(&single, &loaded, &prefixes, &mut rng);
+            }
+        }
+        assert_same_results(&single, &loaded, &prefixes, &mut rng);
+    }
+}
