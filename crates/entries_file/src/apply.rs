@@ -1,20 +1,25 @@
 //! Applies a checked entries file to a switch.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cranelift_entity::SecondaryMap;
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use engine::{ActionCall, ActionSpec, CrcParams, EntryError, GroupMember, MeterConfig, TableEntry, WeightedCall};
-use ir::{Algorithm, Program};
+use ir::{Algorithm, ProfileId, Program, TableId, ValueSetId};
 use switch::{MirrorSession, MulticastGroup, PortId, SwitchControl};
 
 use crate::{ActionInvocation, CrcSettings, Entries, EntryAction, MeterRates, Replica, TableEntrySpec, WeightedAction};
 
-/// Applies a file to a switch. An entry that the switch rejects, for example because a table is full or has an equal
-/// entry, is reported at its position in the file; the others are applied. A caller that must not run with a part of a
-/// file discards the switch.
+/// Applies a file to a switch. An entry that the switch rejects, for example because it has an equal entry, is reported at
+/// its position in the file; the others are applied. A full table is reported once, at the first entry that does not fit.
+/// A caller that must not run with a part of a file discards the switch.
 pub fn apply(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
     let mut applier = Applier::new(switch, diagnostics);
     applier.profiles(entries);
+    let mut counts = SecondaryMap::new();
+    entries.tables.iter().for_each(|entry| counts[entry.table] += 1);
+    applier.begin_load(&counts);
     entries.tables.iter().for_each(|entry| applier.entry(entry.clone()));
     applier.rest(entries);
 }
@@ -24,19 +29,76 @@ pub(crate) struct Applier<'a> {
     switch: &'a mut dyn SwitchControl,
     program: Arc<Program>,
     diagnostics: &'a mut Diagnostics,
+    /// Tables that are being loaded.
+    loading: Vec<TableId>,
+    full: BTreeMap<Container, Overflow>,
+}
+
+/// Number of entries of a file from which on a table is told to expect them.
+const MANY: usize = 1024;
+
+/// An object of the program that holds a limited number of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Container {
+    Table(TableId),
+    Profile(ProfileId),
+    ValueSet(ValueSetId),
+}
+
+impl Container {
+    fn name(self, program: &Program) -> &str {
+        match self {
+            Container::Table(id) => &program.tables[id].name,
+            Container::Profile(id) => &program.profiles[id].name,
+            Container::ValueSet(id) => &program.value_sets[id].name,
+        }
+    }
+}
+
+/// The entries that a full object has no room for.
+struct Overflow {
+    /// Number of entries that it holds.
+    size: u64,
+    /// Number of entries that do not fit.
+    rejected: u64,
+    /// The first one.
+    first: Span,
+}
+
+impl Overflow {
+    fn diagnostic(&self, container: Container, program: &Program) -> Diagnostic {
+        let (name, wanted) = (container.name(program), self.size.saturating_add(self.rejected));
+        let entries = if self.rejected == 1 { "entry of the file does" } else { "entries of the file do" };
+        let message = format!("`{name}` is full: its size is {}; {} {entries} not fit", self.size, self.rejected);
+        let fix = match container {
+            Container::Table(id) if program.tables[id].size.is_none() => {
+                format!("the table has no `size` property, which means {}: add `size = {wanted};`", self.size)
+            }
+            Container::Table(_) => format!("set the `size` property of the table to `size = {wanted};` or more"),
+            Container::Profile(_) => format!("declare the action profile or selector with a size of at least {wanted}"),
+            Container::ValueSet(_) => format!("declare it as `value_set<...>({wanted})` or larger"),
+        };
+        Diagnostic::error("entries-refused", self.first, message).help(fix)
+    }
 }
 
 impl<'a> Applier<'a> {
     pub(crate) fn new(switch: &'a mut dyn SwitchControl, diagnostics: &'a mut Diagnostics) -> Self {
         let program = switch.program().clone();
-        Applier { switch, program, diagnostics }
+        Applier { switch, program, diagnostics, loading: Vec::new(), full: BTreeMap::new() }
     }
 
-    /// Reports what the switch rejects.
-    fn report(&mut self, result: Result<(), EntryError>, name: impl Fn(&Program) -> &str, span: Span) {
-        if let Err(error) = result {
-            let message = format!("`{}` rejected this entry: {error}", name(&self.program));
-            self.diagnostics.push(Diagnostic::error("entries-refused", span, message));
+    /// Reports an entry that the switch rejects, or counts it if there is no room.
+    fn report(&mut self, result: Result<(), EntryError>, container: Container, span: Span) {
+        match result {
+            Ok(()) => {}
+            Err(EntryError::Full(size)) => {
+                self.full.entry(container).or_insert(Overflow { size, rejected: 0, first: span }).rejected += 1;
+            }
+            Err(error) => {
+                let message = format!("`{}` rejected this entry: {error}", container.name(&self.program));
+                self.diagnostics.push(Diagnostic::error("entries-refused", span, message));
+            }
         }
     }
 
@@ -44,7 +106,7 @@ impl<'a> Applier<'a> {
     pub(crate) fn profiles(&mut self, entries: &Entries) {
         for member in &entries.members {
             let result = self.switch.objects_mut().insert_member(member.profile, member.id, call(&member.call));
-            self.report(result, |program| &program.profiles[member.profile].name, member.span);
+            self.report(result, Container::Profile(member.profile), member.span);
         }
         for group in &entries.member_groups {
             let one =
@@ -52,7 +114,15 @@ impl<'a> Applier<'a> {
             let members = group.members.iter().map(one).collect();
             // A maximum size of 0 means no limit.
             let result = self.switch.objects_mut().insert_group(group.profile, group.id, members, 0);
-            self.report(result, |program| &program.profiles[group.profile].name, group.span);
+            self.report(result, Container::Profile(group.profile), group.span);
+        }
+    }
+
+    /// Announces the table entries, by the number of those of each table.
+    pub(crate) fn begin_load(&mut self, counts: &SecondaryMap<TableId, usize>) {
+        for (table, count) in counts.iter().filter(|(_, count)| **count >= MANY) {
+            self.switch.objects_mut().begin_load(table, *count);
+            self.loading.push(table);
         }
     }
 
@@ -66,12 +136,16 @@ impl<'a> Applier<'a> {
         if let (Ok(()), Some((keys, rates))) = (&result, metered) {
             result = objects.configure_entry_meter(table, &keys, priority, Some(rates));
         }
-        self.report(result, |program| &program.tables[table].name, span);
+        self.report(result, Container::Table(table), span);
     }
 
-    /// Applies everything that comes after table entries.
-    pub(crate) fn rest(&mut self, entries: &Entries) {
+    /// Applies everything that comes after table entries, and reports what is full.
+    pub(crate) fn rest(mut self, entries: &Entries) {
+        self.loading.iter().for_each(|table| self.switch.objects_mut().finish_load(*table));
         self.objects(entries);
+        for (container, overflow) in &self.full {
+            self.diagnostics.push(overflow.diagnostic(*container, &self.program));
+        }
         let switch = &mut *self.switch;
         for group in &entries.groups {
             let accepted =
@@ -100,11 +174,11 @@ impl<'a> Applier<'a> {
     fn objects(&mut self, entries: &Entries) {
         for (table, default, span) in &entries.defaults {
             let result = self.switch.objects_mut().set_default_action(*table, call(default));
-            self.report(result, |program| &program.tables[*table].name, *span);
+            self.report(result, Container::Table(*table), *span);
         }
         for (set, member, span) in &entries.value_sets {
             let result = self.switch.objects_mut().insert_value_set_member(*set, member.clone());
-            self.report(result, |program| &program.value_sets[*set].name, *span);
+            self.report(result, Container::ValueSet(*set), *span);
         }
         let objects = self.switch.objects_mut();
         for (register, index, value) in &entries.registers {

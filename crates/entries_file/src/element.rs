@@ -12,27 +12,34 @@ const MAX_DEPTH: u32 = 16;
 
 /// Parses the text of an element; `None` if it has a syntax error.
 pub(crate) fn parse(text: &str) -> Option<Value<'_>> {
-    plain(text).or_else(|| json::parse(text).ok().flatten())
+    whole(text).or_else(|| json::parse(text).ok().flatten())
 }
 
-/// Parses text without comments, escapes, trailing commas, and numbers other than decimal integers; the result is that
-/// of the general parser. `None` if the text has any of these, or an error.
-fn plain(text: &str) -> Option<Value<'_>> {
-    let mut parser = PlainParser { text, at: 0 };
-    parser.skip_blank();
-    let value = parser.value(0)?;
-    parser.skip_blank();
-    (parser.at == text.len()).then_some(value)
+/// Parses a text that is an object of the form that [`plain`] accepts.
+fn whole(text: &str) -> Option<Value<'_>> {
+    plain(text.as_bytes()).filter(|(_, len)| *len == text.len()).map(|(value, _)| value)
+}
+
+/// Parses an object at the start of a text and returns it with its length. The object is without comments, escapes,
+/// trailing commas, and numbers other than decimal integers; its value is that of the general parser. `None` if it has
+/// any of these, does not end, or has an error.
+pub(crate) fn plain(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
+    let mut parser = PlainParser { bytes, at: 0 };
+    if parser.peek() != Some(b'{') {
+        return None;
+    }
+    let object = parser.object(0)?;
+    Some((Value::Object(object), parser.at))
 }
 
 struct PlainParser<'t> {
-    text: &'t str,
+    bytes: &'t [u8],
     at: usize,
 }
 
 impl<'t> PlainParser<'t> {
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
     fn skip_blank(&mut self) {
@@ -64,10 +71,15 @@ impl<'t> PlainParser<'t> {
         }
     }
 
+    /// Returns text in which no byte is above 0x7e.
+    fn text(&self, from: usize, to: usize) -> &'t str {
+        std::str::from_utf8(&self.bytes[from..to]).expect("ASCII is UTF-8")
+    }
+
     fn word(&mut self, word: &str) -> Option<Range> {
         let start = self.at;
         self.at += word.len();
-        let is_whole = self.text[start..].starts_with(word) && self.ends_here();
+        let is_whole = self.bytes[start..].starts_with(word.as_bytes()) && self.ends_here();
         is_whole.then(|| Range::new(start, self.at))
     }
 
@@ -81,20 +93,20 @@ impl<'t> PlainParser<'t> {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
-        let value = &self.text[start..self.at];
+        let value = self.text(start, self.at);
         let is_plain = (value == "0" || !value.starts_with('0')) && self.ends_here();
         is_plain.then(|| NumberLit { range: Range::new(start, self.at), value })
     }
 
     fn string(&mut self) -> Option<StringLit<'t>> {
         let start = self.at;
-        let rest = &self.text.as_bytes()[start + 1..];
+        let rest = &self.bytes[start + 1..];
         let len = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..))?;
         if rest[len] != b'"' {
             return None;
         }
         self.at = start + len + 2;
-        let value = Cow::Borrowed(&self.text[start + 1..self.at - 1]);
+        let value = Cow::Borrowed(self.text(start + 1, self.at - 1));
         Some(StringLit { range: Range::new(start, self.at), value })
     }
 
@@ -157,15 +169,19 @@ impl<'t> PlainParser<'t> {
 mod tests {
     use super::*;
 
-    const USUAL: &str = r#" { "table": "I.t", "match": { "a.b": ["10.0.0.0", 8], "c" : 7 } , "empty": {}, "none": [ ],
-        "yes":true,"no":false, "deep": [[[[{"x": [0]}]]]], "text": "a b" } "#;
+    const USUAL: &str = r#"{ "table": "I.t", "match": { "a.b": ["10.0.0.0", 8], "c" : 7 } , "empty": {}, "none": [ ],
+        "yes":true,"no":false, "deep": [[[[{"x": [0]}]]]], "text": "a b" }"#;
 
     /// Bytes that replace others.
     const SIGNS: &[u8] = b"{}[]\",:0123456789-+.xetrufalsn/*\\\n\t ";
 
     #[test]
     fn the_usual_form_is_parsed_as_by_the_general_parser() {
-        assert_eq!(plain(USUAL), json::parse(USUAL).unwrap());
+        assert_eq!(whole(USUAL), json::parse(USUAL).unwrap());
+        let more = format!("{USUAL}, {{");
+        let (value, len) = plain(more.as_bytes()).unwrap();
+        assert_eq!((Some(value), len), (whole(USUAL), USUAL.len()));
+        assert!((0..USUAL.len()).all(|len| plain(&USUAL.as_bytes()[..len]).is_none()), "it does not end");
     }
 
     #[test]
@@ -183,7 +199,7 @@ mod tests {
                 }
             }
             let text = String::from_utf8(bytes).unwrap();
-            if let Some(value) = plain(&text) {
+            if let Some(value) = whole(&text) {
                 assert_eq!(json::parse(&text).ok().flatten(), Some(value), "{text}");
                 parsed += 1;
             }

@@ -51,9 +51,13 @@
 //! member is selected only while its `watch_port` is up; `backup_ports` replace an `egress_port` that is down.
 //!
 //! [`apply`] writes entries to any switch, by its control interface. Only the switch knows whether it has room for
-//! them, so it can still reject some: each is reported at its position, and the others are applied. The command applies
-//! files to switches that have received no packet, and ends if an entry is rejected. Labs try their files, and the
-//! changes of their scenarios, on such switches before they start. The crate knows no architecture.
+//! them, so it can still reject some: each is reported at its position, and the others are applied. A full table is
+//! reported once, with the number of entries that do not fit. The command applies files to switches that have received
+//! no packet, and ends if an entry is rejected. Labs try their files, and the changes of their scenarios, on such
+//! switches before they start. The crate knows no architecture.
+//!
+//! [`check_stream`] reads a regular file of any length in little memory: it keeps the checked entries packed until they
+//! are applied.
 
 mod apply;
 mod arrays;
@@ -61,6 +65,7 @@ mod data;
 mod element;
 mod groups;
 mod json;
+mod packed;
 mod profiles;
 mod scan;
 mod stream;

@@ -298,10 +298,18 @@ impl<'a> ByteScanner<'a> {
     /// are the positions of all of them; the scanner is at the first one or after another. The element is in the
     /// window until the next call.
     pub(crate) fn next_element(&mut self, within: &Range<usize>) -> Result<Option<Range<usize>>, ScanError> {
+        let Some(start) = self.next_start(within)? else { return Ok(None) };
+        self.finish_element(start).map(Some)
+    }
+
+    /// Moves to the next element like [`ByteScanner::next_element`], and returns the position of its first byte, which
+    /// is in the window. The scanner is at this byte.
+    pub(crate) fn next_start(&mut self, within: &Range<usize>) -> Result<Option<usize>, ScanError> {
         if within.is_empty() {
             return Ok(None);
         }
-        self.kept = self.position();
+        let before = self.position();
+        self.kept = before;
         self.skip_blank()?;
         if let Some(from) = self.latest
             && self.position() < within.end
@@ -312,17 +320,36 @@ impl<'a> ByteScanner<'a> {
             self.at += 1;
             self.skip_blank()?;
         }
-        if self.position() >= within.end {
+        let start = self.position();
+        // Comments are text, too.
+        std::str::from_utf8(self.bytes(before..start)).map_err(|_| ScanError::Unusual)?;
+        if start >= within.end {
             return Ok(None);
         }
-        let start = self.position();
         self.kept = start;
-        if self.next()? != b'{' {
+        if self.peek()? != Some(b'{') {
             return Err(ScanError::Unusual);
         }
         self.latest = Some(start);
+        Ok(Some(start))
+    }
+
+    /// Returns the bytes of the window from the scanner's place on.
+    pub(crate) fn window(&self) -> &[u8] {
+        &self.buffer[self.at..]
+    }
+
+    /// Skips bytes of the window.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+        debug_assert!(self.at <= self.buffer.len(), "they are in the window");
+    }
+
+    /// Skips the element that begins at `start`, where the scanner is, and returns its position.
+    pub(crate) fn finish_element(&mut self, start: usize) -> Result<Range<usize>, ScanError> {
+        self.at += 1;
         match self.skip_brackets(b'{', false) {
-            Ok(()) if self.position() - start <= MAX_ELEMENT => Ok(Some(start..self.position())),
+            Ok(()) if self.position() - start <= MAX_ELEMENT => Ok(start..self.position()),
             Ok(()) => Err(ScanError::Unusual),
             Err(ScanError::Unusual) => Err(ScanError::Syntax { from: start }),
             Err(error) => Err(error),

@@ -1,35 +1,36 @@
 //! Reads a file as a stream: its entries one at a time, in memory that does not grow with their number.
 //!
-//! A file is scanned three times. The first scan finds the array `table_entries` and sets the rest of the file aside,
-//! which is small and is read as a whole. The second scan checks each entry. The third, [`EntryStream::apply`], gives
-//! the entries to a switch; it happens only if nothing in the file is wrong.
+//! A file is scanned twice. The first scan finds the array `table_entries` and sets the rest of the file aside, which is
+//! small and is read as a whole. The second scan checks each entry and packs it into some tens of bytes, which is less
+//! than a table needs for it. If nothing in the file is wrong, [`EntryStream::apply`] gives the packed entries to a
+//! switch, and releases them as it goes.
 //!
 //! The scans understand an object with arrays of objects, comments included. Of other files nothing is reported: the
 //! caller reads them as a whole, with [`crate::parse`], which accepts and reports the same.
 
 use std::collections::HashSet;
-use std::hash::BuildHasher;
 use std::io;
 use std::ops::Range;
 
-use diagnostics::{Diagnostic, Diagnostics, FileId, Span};
+use diagnostics::{Diagnostics, FileId, Span};
 use ir::Program;
-use jsonc_parser::ast::Value;
+use jsonc_parser::ast::{Object, Value};
 use switch::SwitchControl;
 
 use crate::apply::Applier;
 use crate::element;
 use crate::json::{self, Cut, FileReader, Part};
-use crate::scan::{ByteScanner, ScanError, SeekableInput};
-use crate::{Entries, TableEntrySpec, table};
+use crate::packed::{self, PackedEntries};
+use crate::scan::{ByteScanner, Outline, ScanError, SeekableInput};
+use crate::{Entries, table};
 
 /// Name of the array that is streamed.
 const ARRAY: &str = "table_entries";
 
 /// The result of checking a file as a stream.
-pub enum StreamCheck<'a> {
+pub enum StreamCheck {
     /// There is no error; warnings are possible.
-    Entries(Box<EntryStream<'a>>),
+    Entries(Box<EntryStream>),
     /// There are errors.
     Mistakes,
     /// The form of the file is unusual; it must be read as a whole. Nothing was reported.
@@ -37,14 +38,10 @@ pub enum StreamCheck<'a> {
 }
 
 /// A file without errors, ready to be applied.
-pub struct EntryStream<'a> {
-    scanner: ByteScanner<'a>,
+pub struct EntryStream {
     file: FileId,
-    max_port: u32,
-    /// The positions of the elements of `table_entries`.
-    elements: Range<usize>,
-    /// Number of table entries.
-    count: usize,
+    /// The elements of `table_entries`, except default actions.
+    packed: PackedEntries,
     /// Everything else in the file.
     rest: Entries,
 }
@@ -60,7 +57,7 @@ pub fn check_stream<'a>(
     program: &Program,
     max_port: u32,
     diagnostics: &mut Diagnostics,
-) -> io::Result<StreamCheck<'a>> {
+) -> io::Result<StreamCheck> {
     let mut scanner = ByteScanner::new(input)?;
     let mut found = Diagnostics::new();
     let mut check = FileCheck { scanner: &mut scanner, file, program, max_port, found: &mut found };
@@ -72,9 +69,7 @@ pub fn check_stream<'a>(
     let has_errors = found.has_errors();
     diagnostics.append(found);
     Ok(match checked {
-        Some((elements, count, rest)) if !has_errors => {
-            StreamCheck::Entries(Box::new(EntryStream { scanner, file, max_port, elements, count, rest }))
-        }
+        Some((packed, rest)) if !has_errors => StreamCheck::Entries(Box::new(EntryStream { file, packed, rest })),
         _ => StreamCheck::Mistakes,
     })
 }
@@ -88,9 +83,8 @@ struct FileCheck<'a, 'i> {
 }
 
 impl FileCheck<'_, '_> {
-    /// Returns the positions of the elements of `table_entries`, the number of entries among them, and the rest of the
-    /// file; or `None` if a syntax error was reported.
-    fn run(&mut self) -> Result<Option<(Range<usize>, usize, Entries)>, ScanError> {
+    /// Returns the elements of `table_entries` and the rest of the file; or `None` if a syntax error was reported.
+    fn run(&mut self) -> Result<Option<(PackedEntries, Entries)>, ScanError> {
         let mut outline = self.scanner.outline(ARRAY)?;
         let Some(end) = outline.end else {
             // A bracket is missing or wrong. The element in which it is comes first, if the text before has no error.
@@ -103,10 +97,13 @@ impl FileCheck<'_, '_> {
         let text = std::str::from_utf8(&outline.text).map_err(|_| ScanError::Unusual)?;
         let parsed = json::parse(text).map_err(|_| ScanError::Unusual)?;
         let Some(Value::Object(root)) = &parsed else { return Err(ScanError::Unusual) };
+        if !is_streamed(root, &outline) {
+            return Err(ScanError::Unusual);
+        }
         let cut = Some(Cut { at: elements.start, len: elements.len() });
         let mut entries = Entries::default();
         json::read_part(&mut self.reader(0, cut), root, Part::BeforeTables, &mut entries);
-        let (count, repeated) = match self.check_entries(&elements, &mut entries) {
+        let (packed, repeated) = match self.check_entries(&elements, &mut entries) {
             Ok(checked) => checked,
             Err(ScanError::Syntax { from }) => {
                 *self.found = Diagnostics::new();
@@ -116,9 +113,9 @@ impl FileCheck<'_, '_> {
         };
         json::read_part(&mut self.reader(0, cut), root, Part::AfterTables, &mut entries);
         if !repeated.is_empty() {
-            self.report_duplicates(&elements, &repeated, &entries)?;
+            self.report_duplicates(&packed, &repeated);
         }
-        Ok(Some((elements, count, entries)))
+        Ok(Some((packed, entries)))
     }
 
     /// Returns the reader of a part of the file.
@@ -127,69 +124,59 @@ impl FileCheck<'_, '_> {
         FileReader { program, diagnostics, max_port: self.max_port, file: self.file, base, cut }
     }
 
-    /// Visits the elements of the array. Each is read into `entries`, and taken out again.
-    fn for_each(
-        &mut self,
-        elements: &Range<usize>,
-        entries: &mut Entries,
-        mut visit: impl FnMut(&Program, TableEntrySpec),
-    ) -> Result<(), ScanError> {
-        self.scanner.seek(elements.start)?;
-        while let Some(element) = self.scanner.next_element(elements)? {
-            let text = std::str::from_utf8(self.scanner.bytes(element.clone())).map_err(|_| ScanError::Unusual)?;
-            let value = element::parse(text).ok_or(ScanError::Syntax { from: element.start })?;
-            let (program, diagnostics) = (self.program, &mut *self.found);
-            let (max_port, file) = (self.max_port, self.file);
-            let mut reader = FileReader { program, diagnostics, max_port, file, base: element.start, cut: None };
-            table::read(&mut reader, &value, entries);
-            if let Some(entry) = entries.tables.pop() {
-                visit(program, entry);
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks the entries. Returns their number, and the hashes of those that may be duplicates.
+    /// Checks the elements of the array and packs the entries among them; default actions go to `entries`. Returns the
+    /// hashes of entries that may be duplicates, too.
     fn check_entries(
         &mut self,
         elements: &Range<usize>,
         entries: &mut Entries,
-    ) -> Result<(usize, HashSet<u64>), ScanError> {
-        let mut hashes = Vec::new();
-        let mut repeated = HashSet::new();
-        self.for_each(elements, entries, |program, entry| {
-            let hash = hash_of(&entry);
-            hashes.push(hash);
-            let own = &program.tables[entry.table].entries;
-            if own.iter().any(|own| own.keys == entry.keys && own.priority == entry.priority) {
-                repeated.insert(hash);
+    ) -> Result<(PackedEntries, HashSet<u64>), ScanError> {
+        let own: HashSet<u64> = own_entries(self.program);
+        let mut packed = PackedEntries::default();
+        let (mut hashes, mut repeated) = (Vec::new(), HashSet::new());
+        self.scanner.seek(elements.start)?;
+        while let Some(start) = self.scanner.next_start(elements)? {
+            self.read_element(start, entries)?;
+            if let Some(entry) = entries.tables.pop() {
+                let hash = packed.push(&entry);
+                hashes.push(hash);
+                if own.contains(&hash) {
+                    repeated.insert(hash);
+                }
             }
-        })?;
+        }
         hashes.sort_unstable();
         repeated.extend(hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
-        Ok((hashes.len(), repeated))
+        Ok((packed, repeated))
+    }
+
+    /// Reads the element that begins at `start`, where the scanner is, and moves behind it.
+    fn read_element(&mut self, start: usize, entries: &mut Entries) -> Result<(), ScanError> {
+        let (program, max_port, file) = (self.program, self.max_port, self.file);
+        let diagnostics = &mut *self.found;
+        let mut reader = FileReader { program, diagnostics, max_port, file, base: start, cut: None };
+        if let Some((value, len)) = element::plain(self.scanner.window()) {
+            table::read(&mut reader, &value, entries);
+            drop(value);
+            self.scanner.advance(len);
+            return Ok(());
+        }
+        let element = self.scanner.finish_element(start)?;
+        let text = std::str::from_utf8(self.scanner.bytes(element)).map_err(|_| ScanError::Unusual)?;
+        let value = element::parse(text).ok_or(ScanError::Syntax { from: start })?;
+        table::read(&mut reader, &value, entries);
+        Ok(())
     }
 
     /// Reports those of the entries with these hashes that are duplicates.
-    fn report_duplicates(
-        &mut self,
-        elements: &Range<usize>,
-        repeated: &HashSet<u64>,
-        entries: &Entries,
-    ) -> Result<(), ScanError> {
-        let mut scratch = Entries { members: entries.members.clone(), ..Entries::default() };
-        scratch.member_groups.clone_from(&entries.member_groups);
-        let (mut suspects, mut found) = (Entries::default(), Diagnostics::new());
-        std::mem::swap(self.found, &mut found);
-        let result = self.for_each(elements, &mut scratch, |_, entry| {
-            if repeated.contains(&hash_of(&entry)) {
+    fn report_duplicates(&mut self, packed: &PackedEntries, repeated: &HashSet<u64>) {
+        let mut suspects = Entries::default();
+        packed.for_each(self.file, |entry| {
+            if repeated.contains(&packed::hash_of(entry.table, &entry.keys, entry.priority)) {
                 suspects.tables.push(entry);
             }
         });
-        // What was found a second time is known.
-        *self.found = found;
         table::refuse_duplicates(&mut self.reader(0, None), &suspects);
-        result
     }
 
     /// Reports the first syntax error in an array.
@@ -230,43 +217,40 @@ impl FileCheck<'_, '_> {
     }
 }
 
-/// Returns a hash that equal entries share.
-fn hash_of(entry: &TableEntrySpec) -> u64 {
-    foldhash::quality::FixedState::with_seed(0).hash_one((entry.table, &entry.keys, entry.priority))
+/// Whether the outline has the only member of the file that is named `table_entries`: another one may have a value that
+/// is no array, or a name that is written with escapes.
+fn is_streamed(root: &Object<'_>, outline: &Outline) -> bool {
+    let named = root.properties.iter().filter(|property| property.name.as_str() == ARRAY).count();
+    named == usize::from(outline.start > 0)
 }
 
-impl EntryStream<'_> {
+/// Returns the hashes of the program's own entries.
+fn own_entries(program: &Program) -> HashSet<u64> {
+    let of_table = |(id, table): (ir::TableId, &ir::Table)| -> Vec<u64> {
+        table.entries.iter().map(|own| packed::hash_of(id, &own.keys, own.priority)).collect()
+    };
+    program.tables.iter().flat_map(of_table).collect()
+}
+
+impl EntryStream {
     /// Returns the number of table entries.
     pub fn table_entries(&self) -> usize {
-        self.count
+        self.packed.len()
     }
 
     /// Applies the file to a switch, like [`crate::apply`].
-    ///
-    /// # Errors
-    /// If the input cannot be read any more. The switch then has a part of the file.
-    pub fn apply(mut self, switch: &mut dyn SwitchControl, diagnostics: &mut Diagnostics) -> io::Result<()> {
-        let program = switch.program().clone();
+    pub fn apply(self, switch: &mut dyn SwitchControl, diagnostics: &mut Diagnostics) {
         let mut applier = Applier::new(switch, diagnostics);
         applier.profiles(&self.rest);
-        let mut scratch = Entries { members: self.rest.members.clone(), ..Entries::default() };
-        scratch.member_groups.clone_from(&self.rest.member_groups);
-        let (mut found, mut count) = (Diagnostics::new(), 0);
-        let (file, max_port) = (self.file, self.max_port);
-        let mut check = FileCheck { scanner: &mut self.scanner, file, program: &program, max_port, found: &mut found };
-        let result = check.for_each(&self.elements, &mut scratch, |_, entry| {
-            count += 1;
-            applier.entry(entry);
-        });
+        applier.begin_load(self.packed.counts());
+        self.packed.drain(self.file, |entry| applier.entry(entry));
         applier.rest(&self.rest);
-        match result {
-            Err(ScanError::Io(error)) => return Err(error),
-            Ok(()) if count == self.count && !found.has_errors() => {}
-            _ => {
-                let message = "the file changed while it was read";
-                diagnostics.push(Diagnostic::error("entries-changed", Span::new(file, 0, 0), message));
-            }
-        }
-        Ok(())
+    }
+
+    /// Returns the content of the file, like [`crate::parse`], in the memory that its entries take unpacked.
+    pub fn into_entries(self) -> Entries {
+        let mut entries = self.rest;
+        self.packed.drain(self.file, |entry| entries.tables.push(entry));
+        entries
     }
 }

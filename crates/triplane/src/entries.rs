@@ -35,14 +35,13 @@ pub fn apply_stream(
 ) -> Result<bool, Failure> {
     let before = diagnostics.clone();
     let program = switch.program().clone();
-    let cannot_read = || format!("cannot read {}", map.file(file).name());
     let checked =
         entries_file::check_stream(Box::new(input), file, &program, v1model::max_port(&program).into(), diagnostics)
-            .with_context(cannot_read)?;
+            .with_context(|| format!("cannot read {}", map.file(file).name()))?;
     match checked {
         StreamCheck::Unusual => return Ok(false),
         StreamCheck::Mistakes => {}
-        StreamCheck::Entries(stream) => stream.apply(switch, diagnostics).with_context(cannot_read)?,
+        StreamCheck::Entries(stream) => stream.apply(switch, diagnostics),
     }
     if !diagnostics.is_empty() {
         map.set_text(file, text()?);

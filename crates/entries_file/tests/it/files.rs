@@ -5,8 +5,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use bits::Bits;
-use diagnostics::{Diagnostics, SourceMap, SourcePosition};
-use entries_file::StreamCheck;
+use diagnostics::{Diagnostics, FileId, SourceMap, SourcePosition};
+use entries_file::{Entries, StreamCheck};
 use ir::{
     Action, ActionParam, Algorithm, Body, BodyId, BodyKind, Expr, Key, KeyValue, LocId, MatchKind, Meter, Profile,
     Program, Register, Slot, SlotKind, Table, TableAction, Unit, ValueSet,
@@ -52,7 +52,7 @@ fn table(program: &mut Program, name: &str, keys: &[(&str, u32, MatchKind)], act
 }
 
 /// A router's table, an access list with every match kind, a table that the control plane may not change, a register.
-fn program() -> Program {
+pub fn program() -> Program {
     let mut program = Program { arch: "test".into(), ..Program::default() };
     program.locs.push(SourcePosition { file: String::new(), line: 0, column: 0 });
     assert_eq!(program.bodies.next_key(), BodyId::from_u32(0));
@@ -144,32 +144,33 @@ fn read(name: &str, text: &str) -> String {
     out
 }
 
-/// Checks a text as a stream: its rendered diagnostics, and whether there is no error. `None` if its form is unusual.
-fn check_stream(name: &str, text: &str) -> Option<(String, bool)> {
-    let mut map = SourceMap::new();
-    let file = map.add(name, text);
+/// Checks a file as a stream: its diagnostics, and its content if there is no error. `None` if its form is unusual.
+pub fn check_stream(program: &Program, bytes: &[u8]) -> Option<(Diagnostics, Option<Entries>)> {
     let mut diagnostics = Diagnostics::new();
-    let checked = entries_file::check_stream(Box::new(Cursor::new(text)), file, &program(), MAX_PORT, &mut diagnostics);
-    let is_right = match checked.expect("memory can be read") {
+    let input = Box::new(Cursor::new(bytes));
+    let checked = entries_file::check_stream(input, FileId(0), program, MAX_PORT, &mut diagnostics);
+    match checked.expect("memory can be read") {
         StreamCheck::Unusual => {
             assert!(diagnostics.is_empty(), "nothing is reported twice");
-            return None;
+            None
         }
-        StreamCheck::Mistakes => false,
-        StreamCheck::Entries(_) => true,
-    };
-    Some((diagnostics.render(&map, false), is_right))
+        StreamCheck::Mistakes => Some((diagnostics, None)),
+        StreamCheck::Entries(stream) => Some((diagnostics, Some(stream.into_entries()))),
+    }
 }
 
-/// Holds a stream against the whole file. Returns false if the form of the text is unusual.
-fn check_same_as_whole(name: &str, text: &str) -> bool {
+/// Holds a stream against the whole file: diagnostics, their numbers, and content. Returns false if the form of the text
+/// is unusual.
+pub fn check_same_as_whole(program: &Program, name: &str, text: &str) -> bool {
     let mut map = SourceMap::new();
     let file = map.add(name, text);
     let mut diagnostics = Diagnostics::new();
-    let parsed = entries_file::parse(&map, file, &program(), MAX_PORT, &mut diagnostics);
-    let Some((rendered, is_right)) = check_stream(name, text) else { return false };
-    assert_eq!(rendered, diagnostics.render(&map, false), "{text}");
-    assert_eq!(is_right, parsed.is_some(), "{text}");
+    let parsed = entries_file::parse(&map, file, program, MAX_PORT, &mut diagnostics);
+    let Some((streamed, entries)) = check_stream(program, text.as_bytes()) else { return false };
+    assert_eq!(streamed.render(&map, false), diagnostics.render(&map, false), "{text}");
+    let numbers = |of: &Diagnostics| (of.error_count(), of.dropped());
+    assert_eq!(numbers(&streamed), numbers(&diagnostics), "{text}");
+    assert_eq!(entries, parsed, "{text}");
     true
 }
 
@@ -178,7 +179,7 @@ fn streams_are_checked_as_whole_files_are() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
     let unusual = inputs(dir, "json").into_iter().filter(|path| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        !check_same_as_whole(&name, &std::fs::read_to_string(path).unwrap())
+        !check_same_as_whole(&program(), &name, &std::fs::read_to_string(path).unwrap())
     });
     let unusual: Vec<_> = unusual.map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(unusual, ["not_json.json"]);
@@ -190,7 +191,7 @@ fn syntax_errors_between_and_in_elements_are_found_in_their_order() {
     let good = format!(
         "{{\"action_profile_members\": [], \"table_entries\": [\n{entry},\n{entry}\n], \"queue_entries\": []}}"
     );
-    assert!(check_same_as_whole("good.json", &good));
+    assert!(check_same_as_whole(&program(), "good.json", &good));
     for (from, to, is_streamed) in [
         ("},\n{", "}\n{", true),
         ("},\n{", "},,\n{", false),
@@ -207,11 +208,11 @@ fn syntax_errors_between_and_in_elements_are_found_in_their_order() {
         ("\"net\": 1", "\"n\\u0065t\": \"1\"", true),
         ("\"queue_entries\": []", "\"queue_entries\": [}", false),
         ("\"action_profile_members\": []", "\"action_profile_members\": [}", false),
-        ("\"table_entries\"", "\"table_entries\": [], \"table_entries\"", true),
+        ("\"table_entries\"", "\"table_entries\": [], \"table_entries\"", false),
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good, "{from:?}");
-        assert_eq!(check_same_as_whole("e.json", &text), is_streamed, "{from:?} -> {to:?}: {text}");
+        assert_eq!(check_same_as_whole(&program(), "e.json", &text), is_streamed, "{from:?} -> {to:?}: {text}");
     }
 }
 
@@ -264,6 +265,7 @@ fn no_text_makes_the_reader_panic() {
     let good = ["good.json", "control_plane.json"].map(|name| std::fs::read(folder.join(name)).unwrap());
     let mut generator = rng::SplitMix64::new(7);
     let mut random = || (generator.next_u64() >> 33) as usize;
+    let program = program();
     let mut streamed = 0;
     for round in 0..4000 {
         let mut bytes = good[round % 2].clone();
@@ -277,7 +279,7 @@ fn no_text_makes_the_reader_panic() {
         }
         let text = String::from_utf8_lossy(&bytes);
         read("fuzz.json", &text);
-        streamed += usize::from(check_same_as_whole("fuzz.json", &text));
+        streamed += usize::from(check_same_as_whole(&program, "fuzz.json", &text));
     }
     assert!(streamed > 1000, "only {streamed} of the texts were streamed");
     for deep in ["[".repeat(100_000), "{\"table_entries\":".repeat(50_000)] {

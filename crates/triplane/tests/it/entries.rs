@@ -1,8 +1,9 @@
 //! Entries files at work: entries written by a control plane take effect in the packets that leave the switch.
 
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::{Directory, run, triplane};
+use crate::support::{Directory, root, run, triplane};
 use wire::pcap::{Reader, Writer};
 
 const PROGRAM: &str = "crates/triplane/testdata/control_plane.p4";
@@ -79,11 +80,16 @@ fn entries_that_a_switch_rejects_are_reported_before_the_first_packet() {
     run(&mut triplane(&["check", ROUTER, "--entries", &written(ROUTES)])).ok();
     let done = run(&mut triplane(&["check", ROUTER, "--entries", &written(ROUTES + 2)]));
     assert_eq!(done.code, Some(1), "{done:?}");
-    for line in [ROUTES + 2, ROUTES + 3] {
-        let place = format!("entries.json:{line}:1");
-        assert!(done.stderr.contains(&place), "{place} is missing in {done:?}");
+    // One error for the table, at the first entry that does not fit.
+    let wanted = [
+        format!("entries.json:{}:1", ROUTES + 2),
+        format!("is full: its size is {ROUTES}; 2 entries of the file do not fit"),
+        format!("`size = {};`", ROUTES + 2),
+        "1 error found".to_owned(),
+    ];
+    for text in wanted {
+        assert!(done.stderr.contains(&text), "{text} is missing in {done:?}");
     }
-    assert!(done.stderr.contains("2 errors found"), "{done:?}");
 
     let capture = Writer::new(Vec::new()).expect("memory takes a header").into_inner();
     let (input, output) = (directory.write("in.pcap", capture), directory.path("out.pcap"));
@@ -93,8 +99,40 @@ fn entries_that_a_switch_rejects_are_reported_before_the_first_packet() {
         run(&mut triplane(&["run", ROUTER, "--port", &ports[0], "--port", &ports[1], "--entries", &entries]))
     };
     let done = run_with(ROUTES + 2);
-    assert!(done.code == Some(1) && done.stderr.contains("2 errors found"), "{done:?}");
+    assert!(done.code == Some(1) && done.stderr.contains("1 error found"), "{done:?}");
     assert!(!Path::new(&output).exists(), "no port was opened");
     run_with(ROUTES).ok();
     assert!(Path::new(&output).exists());
+}
+
+/// A regular file is read as a stream, a pipe as a whole.
+#[test]
+fn files_and_pipes_are_read_alike() {
+    let directory = Directory::new();
+    let entry = r#"{ "table": "ipv4_lpm", "match": { "hdr.ipv4.dst": "10.0.0.0/8" }, "action_name": "no_route" }"#;
+    let files = [
+        format!("{{ \"table_entries\": [ {entry} ] }}"),
+        format!("{{ \"table\\u005fentries\": [ {entry}, {entry} ] }}"),
+        format!("{{ \"table_entries\": [], \"table_entries\": [ {entry} ] }}"),
+        format!("{{ \"table_entries\": {entry} }}"),
+        "{ \"table_entries\": null }".to_owned(),
+        format!("{{ \"table_entries\": [ {entry} // ]\n] /* }} */ }}"),
+        format!("{{ \"table_entries\": [ {entry} {entry} ] }}"),
+    ];
+    let mut bytes: Vec<Vec<u8>> = files.into_iter().map(String::into_bytes).collect();
+    bytes.push([b"{ \"table_entries\": [ /* \xff */ ".as_slice(), entry.as_bytes(), b" ] }"].concat());
+    let trace = ["trace", "examples/router/router.p4", "--port", "0", "--packet", "00", "--entries"];
+    let piped = format!("cat \"$1\" | \"$0\" {} /dev/stdin", trace.join(" "));
+    for bytes in bytes {
+        let path = directory.write("entries.json", &bytes);
+        let from_file = run(&mut triplane(&[&trace[..], &[&path]].concat()));
+        let program = env!("CARGO_BIN_EXE_triplane");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &piped, program, &path]).current_dir(root()).env_remove("NO_COLOR").env("COLUMNS", "110");
+        let from_pipe = run(&mut shell);
+        let shown = String::from_utf8_lossy(&bytes);
+        assert_eq!(from_file.code, from_pipe.code, "{shown}: {from_file:?} {from_pipe:?}");
+        assert_eq!(from_file.stderr.replace(&path, "/dev/stdin"), from_pipe.stderr, "{shown}");
+        assert_eq!(from_file.stdout, from_pipe.stdout, "{shown}");
+    }
 }
