@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{PipelineChanges, Store, StoreChanges, StoreError, StoredPipeline, StoredState};
@@ -71,7 +72,8 @@ impl DiskStore {
             return Err(DiskError::Shared(directory.to_owned()));
         }
         let file = open_private(&directory.join(FILE)).map_err(|error| cannot(&error))?;
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create_file(file);
+        let database = FileBackend::new(file)
+            .and_then(|backend| Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend));
         let database = database.map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DiskError::InUse(directory.to_owned()),
             error => cannot(&error),
