@@ -130,6 +130,15 @@ fn shorten(name: &str) -> &str {
 
 /// Returns the object that a pattern may mean, or the pattern of all objects in a block.
 fn nearest(pattern: &NamePattern, objects: &[&str]) -> Option<String> {
+    // The pattern of another block: `MyIngress.ipv4_*` where the program has `RouterIngress.ipv4_lpm`.
+    let last = NamePattern::new(pattern.text().rsplit('.').next().unwrap_or_default());
+    if let Some((block, _)) = objects
+        .iter()
+        .filter_map(|name| name.rsplit_once('.'))
+        .find(|(_, name)| pattern.text().contains('.') && last.text() != "*" && last.matches(name))
+    {
+        return Some(format!("{block}.{}", last.text()));
+    }
     let blocks = objects.iter().flat_map(|name| name.match_indices('.').map(|(at, _)| format!("{}*", &name[..=at])));
     let blocks: Vec<String> = if pattern.is_literal() { Vec::new() } else { blocks.collect() };
     let candidates = objects.iter().copied().chain(blocks.iter().map(String::as_str));

@@ -87,7 +87,7 @@ fn patterns_without_an_object_are_warned_about_with_the_nearest_name() {
 [[user]]
 name = "a"
 roles = [""]
-read = ["*", "MyIngres.*", "MyIngress.ipv4_lmp", "MyEgress.*", "multicast"]
+read = ["*", "MyIngres.*", "MyIngress.ipv4_lmp", "MyEgress.*", "multicast", "In.ipv4_*"]
 write = ["ipv4_lpm", "zzzzzz", "clone", "*.ipv4_lpm"]
 "#;
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
@@ -100,12 +100,13 @@ write = ["ipv4_lpm", "zzzzzz", "clone", "*.ipv4_lpm"]
         ("MyIngress.ipv4_lmp", "did you mean `MyIngress.ipv4_lpm`?"),
         ("MyEgress.*", "did you mean `MyIngress.*`?"),
         ("ipv4_lpm", "did you mean `MyIngress.ipv4_lpm`?"),
+        ("In.ipv4_*", "did you mean `MyIngress.ipv4_*`?"),
         ("zzzzzz", "the program has `MyIngress.ipv4_lpm`, `MyIngress.acl`, `multicast`, `clone`"),
     ] {
         assert!(report.contains(&format!("`{pattern}` matches no object of the program")), "{report}");
         assert!(report.contains(help), "no `{help}` in\n{report}");
     }
-    assert_eq!(report.matches("matches no object").count(), 5, "{report}");
+    assert_eq!(report.matches("matches no object").count(), 6, "{report}");
     assert!(!diagnostics.has_errors() && report.contains("users.toml:5:"), "{report}");
 }
 

@@ -37,9 +37,18 @@ impl Pipeline {
         Pipeline { schema: Arc::new(Schema::new(program, info)), config }
     }
 
-    /// Returns the names of the program's objects in P4Info.
+    /// Returns the names in P4Info of what clients read and write: everything but actions, packet headers, and counters
+    /// and meters of entries, which belong to their tables.
     pub fn object_names(&self) -> Vec<&str> {
-        self.schema.objects().map(|(_, name)| name).collect()
+        let info = &self.schema.info;
+        let all = (info.tables.iter().map(|it| &it.preamble))
+            .chain(info.action_profiles.iter().map(|it| &it.preamble))
+            .chain(info.counters.iter().map(|it| &it.preamble))
+            .chain(info.meters.iter().map(|it| &it.preamble))
+            .chain(info.registers.iter().map(|it| &it.preamble))
+            .chain(info.digests.iter().map(|it| &it.preamble))
+            .chain(info.value_sets.iter().map(|it| &it.preamble));
+        all.flatten().map(|preamble| preamble.name.as_str()).collect()
     }
 
     /// Replaces the config, cookie included, as if the pipeline had been sent with it.
