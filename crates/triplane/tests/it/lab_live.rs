@@ -116,6 +116,10 @@ fn hosts_reach_each_other_over_links_that_fail_and_switches_that_crash() {
         assert_eq!(done.code, Some(2), "{done:?}");
         assert!(done.stderr.contains(expected), "{done:?}");
     }
+    let done = lab.lab("exec", &["h1", "no-such-program"]);
+    assert_eq!(done.code, Some(3), "{done:?}");
+    let expected = "`no-such-program` is not installed; the hosts of a lab run the programs of this machine";
+    assert!(done.stderr.contains(expected), "{done:?}");
 }
 
 #[test]
