@@ -5,9 +5,10 @@
 //!   NotificationReceiver <── [bounded queue] <── NotificationSender::send
 //! ```
 //!
-//! An operation has the switch to itself, so no packet sees half of it. The packet thread holds the
-//! [`OperationReceiver`] and the [`NotificationSender`] and never waits for the control plane: notifications that do
-//! not fit into the queue are counted and dropped.
+//! An operation has the switch to itself, so no packet sees half of it. Its result reaches the server only after the
+//! change is published to every worker of the switch: a packet that arrives after an acknowledgement never meets the
+//! state before it. The packet thread holds the [`OperationReceiver`] and the [`NotificationSender`] and never waits
+//! for the control plane: notifications that do not fit into the queue are counted and dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +33,12 @@ pub struct DataPlane<'a> {
     pub stop_others: &'a dyn Fn(),
 }
 
-/// A function to run between two batches of packets. It should be short, because packets wait for it.
-pub type Operation = Box<dyn FnOnce(&mut DataPlane<'_>) + Send>;
+/// A function to run between two batches of packets. It should be short, because packets wait for it. It returns the
+/// delivery of its result, if somebody waits for that.
+type Operation = Box<dyn FnOnce(&mut DataPlane<'_>) -> Option<Delivery> + Send>;
+
+/// Delivers the result of an operation, once the change is published.
+type Delivery = Box<dyn FnOnce() + Send>;
 
 /// A function that builds a switch for a new program, with the ports and settings of the running switch. A builder
 /// always returns the same concrete type.
@@ -79,7 +84,7 @@ impl DataPlaneChannels {
         let lost = Arc::new(AtomicU64::new(0));
         DataPlaneChannels {
             handle: DataPlaneHandle { operations, waker, builder, spin: Arc::new(AdaptiveSpin::new()) },
-            operations: OperationReceiver { pending },
+            operations: OperationReceiver { pending, deliveries: Vec::new() },
             notifier: NotificationSender { batches, lost: lost.clone() },
             notifications: NotificationReceiver { batches: received, lost },
         }
@@ -104,7 +109,8 @@ impl DataPlaneHandle {
         (self.builder)(program)
     }
 
-    /// Runs an operation on the packet thread and returns its result.
+    /// Runs an operation on the packet thread and returns its result, after every worker of the switch has the change:
+    /// each runs its next batch with it.
     ///
     /// # Errors
     /// `UNAVAILABLE` if no thread runs packets any more.
@@ -113,7 +119,11 @@ impl DataPlaneHandle {
         operation: impl FnOnce(&mut DataPlane<'_>) -> T + Send + 'static,
     ) -> Result<T, Refusal> {
         let (answer, answered) = oneshot::channel();
-        let operation: Operation = Box::new(move |plane| drop(answer.send(operation(plane))));
+        let operation: Operation = Box::new(move |plane| {
+            let result = operation(plane);
+            // The caller may be gone.
+            Some(Box::new(move || drop(answer.send(result))))
+        });
         let gone = || Refusal::new(Code::Unavailable, "the switch is stopping");
         self.operations.send(operation).await.map_err(|_| gone())?;
         (self.waker)();
@@ -122,7 +132,11 @@ impl DataPlaneHandle {
 
     /// Queues an operation without waiting for its result. Returns false if the queue is full or the packet
     /// thread has stopped.
-    pub fn post(&self, operation: Operation) -> bool {
+    pub fn post(&self, operation: impl FnOnce(&mut DataPlane<'_>) + Send + 'static) -> bool {
+        let operation: Operation = Box::new(move |plane| {
+            operation(plane);
+            None
+        });
         let posted = self.operations.try_send(operation).is_ok();
         (self.waker)();
         posted
@@ -132,18 +146,26 @@ impl DataPlaneHandle {
 /// The packet thread's end for operations.
 pub struct OperationReceiver {
     pending: mpsc::Receiver<Operation>,
+    /// Results of this poll's operations. Empty between two polls.
+    deliveries: Vec<Delivery>,
 }
 
 impl OperationReceiver {
-    /// Runs pending operations, up to a limit. Returns true if more are pending.
+    /// Runs pending operations, up to a limit, publishes what they changed, and delivers their results. Returns true if
+    /// more are pending.
     pub fn poll(&mut self, plane: &mut DataPlane<'_>) -> bool {
-        for _ in 0..MAX_OPERATIONS_PER_POLL {
-            match self.pending.try_recv() {
-                Ok(operation) => operation(plane),
-                Err(_) => return false,
-            }
+        let mut run = 0;
+        while run < MAX_OPERATIONS_PER_POLL
+            && let Ok(operation) = self.pending.try_recv()
+        {
+            self.deliveries.extend(operation(plane));
+            run += 1;
         }
-        !self.pending.is_empty()
+        if !self.deliveries.is_empty() {
+            plane.switch.publish();
+            self.deliveries.drain(..).for_each(|deliver| deliver());
+        }
+        run == MAX_OPERATIONS_PER_POLL && !self.pending.is_empty()
     }
 }
 

@@ -60,8 +60,8 @@ pub use arbitration::{Outbox, StreamId};
 pub use array_mirror::{KeptArrays, RestoredArrays};
 pub use caller::Caller;
 pub use data_plane::{
-    DataPlane, DataPlaneChannels, DataPlaneHandle, NotificationReceiver, NotificationSender, Operation,
-    OperationReceiver, SwitchBuilder, WakeFn, switch_builder,
+    DataPlane, DataPlaneChannels, DataPlaneHandle, NotificationReceiver, NotificationSender, OperationReceiver,
+    SwitchBuilder, WakeFn, switch_builder,
 };
 pub use grpc_admission::{BoundServer, Tls};
 pub use hook::{OperationHook, RunChannels};

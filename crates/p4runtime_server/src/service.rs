@@ -188,7 +188,7 @@ impl ServiceState {
 
     fn packet_out(&self, stream: StreamId, frame: Frame) {
         let inject = move |plane: &mut DataPlane<'_>| plane.switch.step(plane.now, &mut vec![frame], plane.output);
-        let posted = self.plane.post(Box::new(inject));
+        let posted = self.plane.post(inject);
         if !posted {
             let refusal = Refusal::new(Code::ResourceExhausted, "packets arrive faster than the switch processes them");
             let details = v1::stream_error::Details::PacketOut(v1::PacketOutError { packet_out: None });

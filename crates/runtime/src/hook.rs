@@ -43,7 +43,7 @@ pub struct HookContext<'a, S> {
     /// The time of the run.
     pub now: Time,
     /// The switch. With several workers it is the owner of their switches: writes reach the workers when the turn is
-    /// over.
+    /// over, or when the hook calls [`publish`](switch::SwitchControl::publish).
     pub switch: &'a mut S,
     /// Frames to transmit. They leave by their port without passing the switch.
     pub output: &'a mut Vec<Frame>,

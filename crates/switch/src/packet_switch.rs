@@ -98,6 +98,10 @@ pub trait SwitchControl: Device + Any + Send {
     /// Sends every queued packet at once and removes all rates, before another program replaces this one.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>);
 
+    /// Publishes everything that was written since the last call: workers see all of it from their next batch on
+    /// (RCU-style). Does nothing without workers. The control plane calls it before it acknowledges a write.
+    fn publish(&mut self);
+
     /// Exchanges this switch with another of the same type. A wrapper keeps what belongs to it and exchanges the switch
     /// inside.
     ///
@@ -133,10 +137,6 @@ pub trait PacketSwitch: Device + SwitchControl + Sized {
     ///
     /// Call it once per program: each worker gets 1/`count` of every rate and queue depth.
     fn workers(&mut self, count: u32) -> Vec<Self>;
-
-    /// Publishes everything that was written since the last call. Workers see all of it from their next batch on
-    /// (RCU-style).
-    fn publish(&mut self);
 
     /// Whether a write can proceed without copying all tables, since no worker still reads the version before last.
     /// Always true without workers.

@@ -5,3 +5,4 @@ mod older_clients;
 mod random;
 mod spec;
 mod v1model_target;
+mod workers;

@@ -95,10 +95,6 @@ impl<S: PacketSwitch> PacketSwitch for Holding<S> {
         self.inner.workers(count).into_iter().map(|inner| Holding { inner, shared: Arc::clone(shared) }).collect()
     }
 
-    fn publish(&mut self) {
-        self.inner.publish();
-    }
-
     fn is_clear(&self) -> bool {
         self.inner.is_clear()
     }
@@ -190,6 +186,10 @@ impl<S: PacketSwitch> SwitchControl for Holding<S> {
     }
 
     /// Exchanges the switches inside; the held frames stay.
+    fn publish(&mut self) {
+        self.inner.publish();
+    }
+
     fn swap_with(&mut self, other: &mut dyn SwitchControl) {
         let other: &mut dyn Any = other;
         match other.downcast_mut::<Holding<S>>() {

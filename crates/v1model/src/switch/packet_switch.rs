@@ -94,6 +94,10 @@ impl SwitchControl for Switch {
         Switch::drain(self, now, output);
     }
 
+    fn publish(&mut self) {
+        Switch::publish(self);
+    }
+
     fn swap_with(&mut self, other: &mut dyn SwitchControl) {
         let other: &mut dyn Any = other;
         std::mem::swap(self, other.downcast_mut().expect("switches of different types are never exchanged"));
@@ -126,10 +130,6 @@ impl PacketSwitch for Switch {
 
     fn workers(&mut self, count: u32) -> Vec<Switch> {
         Switch::workers(self, count)
-    }
-
-    fn publish(&mut self) {
-        Switch::publish(self);
     }
 
     fn is_clear(&self) -> bool {

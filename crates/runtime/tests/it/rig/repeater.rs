@@ -121,8 +121,6 @@ impl PacketSwitch for Repeater {
         (0..count).map(worker).collect()
     }
 
-    fn publish(&mut self) {}
-
     fn is_clear(&self) -> bool {
         true
     }
@@ -200,6 +198,8 @@ impl SwitchControl for Repeater {
     }
 
     fn drain(&mut self, _: Time, _: &mut Vec<Frame>) {}
+
+    fn publish(&mut self) {}
 
     fn swap_with(&mut self, other: &mut dyn SwitchControl) {
         let other: &mut dyn Any = other;
