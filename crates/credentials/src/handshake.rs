@@ -50,9 +50,10 @@ impl HandshakeFailure {
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {
             return Some(HandshakeFailure::of_tls(tls));
         }
-        // HTTP/2 keeps no more than the text of an error that ends its connection.
-        if let Some((_, alert)) = error.to_string().split_once("received fatal alert: ") {
-            return Some(of_alert(alert));
+        // HTTP/2 keeps no more than the text of an error that ends its connection, and puts it into another.
+        if let Some((_, rest)) = error.to_string().split_once("received fatal alert: ") {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            return Some(of_alert(&rest[..end]));
         }
         // An error of input and output contains another error, which is not among its causes.
         match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
@@ -146,8 +147,11 @@ mod tests {
         let content = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         assert_eq!(failure(content), Some(HandshakeFailure::NotTls));
         assert!(matches!(failure(rustls::Error::DecryptError), Some(HandshakeFailure::Other(_))));
-        let text = std::io::Error::other("connection error: received fatal alert: CertificateRequired");
-        assert_eq!(HandshakeFailure::of(&text), required);
+        for text in
+            ["received fatal alert: CertificateRequired", "Io { error: \"received fatal alert: CertificateRequired\" }"]
+        {
+            assert_eq!(HandshakeFailure::of(&std::io::Error::other(text)), required, "{text}");
+        }
         assert_eq!(HandshakeFailure::of(&std::io::Error::other("reset")), None);
     }
 
