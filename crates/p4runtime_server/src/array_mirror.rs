@@ -230,47 +230,42 @@ impl ArrayMirror {
         self.stored.contains_key(key)
     }
 
-    /// Writes stored chunks to the arrays of a switch that was just built. Chunks that do not fit the program are not
-    /// restored, and `changes` deletes them. Those of kinds that are not kept stay in the store.
-    pub(crate) fn restore(
+    /// Writes a stored chunk to the arrays of a switch that was just built. A chunk that does not fit the program is not
+    /// restored, and `changes` deletes it. One of a kind that is not kept stays in the store.
+    pub(crate) fn restore_row(
         &mut self,
-        rows: &BTreeMap<Vec<u8>, Vec<u8>>,
+        key: &[u8],
+        row: &[u8],
         objects: &mut Objects,
+        report: &mut RestoredArrays,
         changes: &mut ChunkChanges,
-    ) -> RestoredArrays {
-        let mut report = RestoredArrays::default();
-        let mut known = BTreeMap::new();
-        for array in 0..self.arrays.len() {
-            for chunk in self.chunks_of_array(array) {
-                let key = self.arrays[array].key(chunk.first);
-                if rows.contains_key(&key) {
-                    known.insert(key, chunk);
-                }
+    ) {
+        let is_kept = match key.first() {
+            Some(&COUNTERS) => self.kept.counters,
+            _ => self.kept.registers,
+        };
+        if !is_kept {
+            return;
+        }
+        match self.chunk_of(key).filter(|chunk| self.restore_chunk(*chunk, row, objects)) {
+            Some(chunk) => {
+                report.elements += chunk.end - chunk.first;
+                self.stored.insert(key.to_vec(), row.to_vec());
+            }
+            None => {
+                report.lose(key);
+                changes.insert(key.to_vec(), None);
             }
         }
-        for (key, row) in rows {
-            let is_kept = match key.first() {
-                // The caller restores these.
-                Some(&ENTRY_COUNT) => false,
-                Some(&COUNTERS) => self.kept.counters,
-                _ => self.kept.registers,
-            };
-            if !is_kept {
-                continue;
-            }
-            let chunk = known.get(key).copied();
-            match chunk.filter(|chunk| self.restore_chunk(*chunk, row, objects)) {
-                Some(chunk) => {
-                    report.elements += chunk.end - chunk.first;
-                    self.stored.insert(key.clone(), row.clone());
-                }
-                None => {
-                    report.lose(key);
-                    changes.insert(key.clone(), None);
-                }
-            }
-        }
-        report
+    }
+
+    /// Returns the chunk with this key in the store.
+    fn chunk_of(&self, key: &[u8]) -> Option<ArrayChunk> {
+        let first = u64::from_be_bytes(*key.last_chunk()?);
+        let array = self.arrays.iter().position(|array| array.key(first) == key)?;
+        let kept = &self.arrays[array];
+        let is_place = first < kept.size && first.is_multiple_of(kept.per_chunk());
+        is_place.then(|| self.chunk(array, first / kept.per_chunk()))
     }
 
     /// Writes a chunk. Returns false and changes nothing if its array had another width or size.
@@ -375,13 +370,24 @@ mod tests {
         changes
     }
 
+    fn restore(
+        mirror: &mut ArrayMirror,
+        rows: &BTreeMap<Vec<u8>, Vec<u8>>,
+        objects: &mut Objects,
+        changes: &mut ChunkChanges,
+    ) -> RestoredArrays {
+        let mut report = RestoredArrays::default();
+        rows.iter().for_each(|(key, row)| mirror.restore_row(key, row, objects, &mut report, changes));
+        report
+    }
+
     fn restored(
         program: &Arc<Program>,
         kept: KeptArrays,
         rows: &BTreeMap<Vec<u8>, Vec<u8>>,
     ) -> (Objects, RestoredArrays, ChunkChanges) {
         let (mut objects, mut changes) = (Objects::new(program), ChunkChanges::new());
-        let report = ArrayMirror::new(program, kept).restore(rows, &mut objects, &mut changes);
+        let report = restore(&mut ArrayMirror::new(program, kept), rows, &mut objects, &mut changes);
         (objects, report, changes)
     }
 
@@ -412,7 +418,7 @@ mod tests {
         assert_eq!(rows.keys().filter(|key| key.windows(6).any(|name| name == b"narrow")).count(), 3);
         let (mut again, mut changes) = (Objects::new(&program), ChunkChanges::new());
         let mut mirror = ArrayMirror::new(&program, BOTH);
-        let report = mirror.restore(&rows, &mut again, &mut changes);
+        let report = restore(&mut mirror, &rows, &mut again, &mut changes);
         assert_eq!(format!("{again:?}"), format!("{objects:?}"));
         assert!(report.lost.is_empty() && report.elements >= 9 + 4096 && changes.is_empty(), "{report:?}");
         assert!(pass(&mut mirror, &again).is_empty(), "everything is stored already");

@@ -7,8 +7,10 @@ use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
 use crate::key::EntryKey;
+use crate::schema::Schema;
 use crate::shadow::{ProfileKey, ShadowChange, ShadowState, decode};
 use crate::store::PipelineChanges;
+use crate::translate::parse_key;
 
 /// The key of an entity in the shadow. In this order, each entity comes after those that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +69,65 @@ impl EntityKey {
             EntityKey::Digest(id) => key(8, &[*id], &[]),
             EntityKey::Meter(id, None) => key(9, &[*id], &[]),
             EntityKey::Meter(id, Some(index)) => key(9, &[*id], &index.to_be_bytes()),
+        }
+    }
+}
+
+impl EntityKey {
+    /// Whether a stored update is of the entity with this key. Of an entry that does not fit the program, only the table
+    /// is compared.
+    pub(crate) fn is_of(schema: &Schema, update: &v1::Update, key: &[u8]) -> bool {
+        let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else { return false };
+        let of = match entity {
+            Entity::ActionProfileMember(member) => EntityKey::Member((member.action_profile_id, member.member_id)),
+            Entity::ActionProfileGroup(group) => EntityKey::Group((group.action_profile_id, group.group_id)),
+            Entity::PacketReplicationEngineEntry(entry) => match &entry.r#type {
+                Some(Replication::MulticastGroupEntry(group)) => EntityKey::Multicast(group.multicast_group_id),
+                Some(Replication::CloneSessionEntry(session)) => EntityKey::Clone(session.session_id),
+                None => return false,
+            },
+            Entity::TableEntry(entry) if entry.is_default_action => EntityKey::Default(entry.table_id),
+            Entity::TableEntry(entry) => {
+                let parsed = schema.tables.get(&entry.table_id).and_then(|table| parse_key(table, entry).ok());
+                let of_table = EntityKey::Entry(entry.table_id, EntryKey::from(&[][..])).key();
+                return match parsed {
+                    Some(parsed) => EntityKey::Entry(entry.table_id, parsed.bytes).key() == key,
+                    None => key.starts_with(&of_table),
+                };
+            }
+            Entity::ValueSetEntry(entry) => EntityKey::ValueSet(entry.value_set_id),
+            Entity::DigestEntry(entry) => EntityKey::Digest(entry.digest_id),
+            Entity::MeterEntry(entry) => EntityKey::Meter(entry.meter_id, entry.index.map(|index| index.index as u64)),
+            _ => return false,
+        };
+        of.key() == key
+    }
+
+    /// Returns the name of a stored entity by its key, for people.
+    pub(crate) fn describe(schema: &Schema, key: &[u8]) -> String {
+        /// Maximum number of bytes of a key that are shown.
+        const SHOWN: usize = 32;
+        let hex = |bytes: &[u8]| {
+            let more = if bytes.len() > SHOWN { "..." } else { "" };
+            bytes.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect::<String>() + more
+        };
+        let number =
+            |at: usize| key.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let name = |id: u32| {
+            let object = schema.objects().find(|(other, _)| *other == id);
+            object.map_or_else(|| format!("{id:#010x}"), |(_, name)| format!("`{name}`"))
+        };
+        match key.first() {
+            Some(1) => format!("member {} of action profile {}", number(5), name(number(1))),
+            Some(2) => format!("group {} of action profile {}", number(5), name(number(1))),
+            Some(3) => format!("multicast group {}", number(1)),
+            Some(4) => format!("clone session {}", number(1)),
+            Some(5) => format!("table {}, entry {}", name(number(1)), hex(key.get(5..).unwrap_or_default())),
+            Some(6) => format!("default entry of table {}", name(number(1))),
+            Some(7) => format!("value set {}", name(number(1))),
+            Some(8) => format!("digest {}", name(number(1))),
+            Some(9) => format!("meter {}", name(number(1))),
+            _ => format!("row {}", hex(key)),
         }
     }
 }

@@ -69,5 +69,5 @@ pub use listen::{ListenError, Listening, bind, listen, listen_bound, listen_on, 
 pub use pipeline::Pipeline;
 #[cfg(any(test, feature = "testing"))]
 pub use server::testing;
-pub use server::{API_VERSION, LostUpdates, Server, Settings};
+pub use server::{API_VERSION, RestoredUpdates, Server, Settings};
 pub use status::{Code, Refusal, Status};

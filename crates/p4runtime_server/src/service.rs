@@ -232,7 +232,7 @@ impl ServiceState {
     /// Performs a write. It completes even if its client is gone.
     async fn write(self: Arc<Self>, request: v1::WriteRequest, caller: Caller) -> Result<(), Status> {
         let turn = self.turn.lock().await;
-        let touched = self.server().touched_elements(&request);
+        self.check_store().await?;
         let mut batch = self.server().begin_write(&request, &caller)?;
         drop(request);
         let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
@@ -266,6 +266,7 @@ impl ServiceState {
         let changes = self.server().take_changes();
         if changes.is_empty() {
             return Ok(());
+        let touched = self.server().touched_elements(&request);
         }
         let durable = store.submit(changes).await;
         drop(turn);
@@ -291,6 +292,14 @@ impl ServiceState {
         &self,
         request: v1::ReadRequest,
         caller: &Caller,
+    /// Checks, before anything is applied, that the store does not lag behind after a failure. The caller has the turn.
+    async fn check_store(&self) -> Result<(), Refusal> {
+        match &self.store {
+            Some(store) => store.check().await,
+            None => Ok(()),
+        }
+    }
+
         answers: &bounded_queue::BoundedSender<v1::ReadResponse>,
     ) -> Result<(), Status> {
         let mut reader = self.server().begin_read(request, caller)?;
@@ -388,6 +397,7 @@ impl ServiceState {
                 _ => ShadowState::of(&pipeline.schema, &*switch),
             };
             Ok::<_, Refusal>((pipeline, shadow, switch))
+        self.check_store().await?;
         });
         let made = made.await.map_err(|_| Refusal::new(Code::Internal, "the compiler failed; this is a bug"))?;
         let (pipeline, shadow, switch) = made?;

@@ -163,7 +163,7 @@ pub fn serve(
     let channels = RunChannels::new(builder.clone()).context("cannot create a socket pair")?;
     let server = Server::new(settings);
     let server = match (&state, pipeline) {
-        (Some(state), pipeline) => state.restore(server, pipeline, switch, &builder, output),
+        (Some(state), pipeline) => state.restore(server, pipeline, switch, &builder, output)?,
         (None, Some(pipeline)) => server.with_pipeline(pipeline, switch),
         (None, None) => server,
     };

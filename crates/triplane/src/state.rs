@@ -7,8 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use p4runtime_server::store::{DiskError, DiskStore, Store, StoreError, StoredPipeline, StoredState};
-use p4runtime_server::{KeptArrays, LostUpdates, Pipeline, RestoredArrays, Server, SwitchBuilder};
+use p4runtime_proto::v1::ForwardingPipelineConfig;
+use p4runtime_server::store::{DiskError, DiskStore, Store, StoreError, StoredRows, StoredState};
+use p4runtime_server::{KeptArrays, Pipeline, RestoredArrays, RestoredUpdates, Server, SwitchBuilder};
 use v1model::Switch;
 
 use crate::load::{ARCHITECTURE, Loader, PLACEHOLDER, ProgramArgs};
@@ -21,7 +22,7 @@ const PROGRAM: &str = "program";
 pub struct State {
     /// The store of the switch's writes.
     pub store: DiskStore,
-    /// The state that was stored before.
+    /// The pipelines that were stored before.
     pub kept: Option<StoredState>,
     directory: PathBuf,
 }
@@ -53,7 +54,7 @@ impl State {
     }
 
     /// Returns the pipeline that ran last.
-    pub fn committed(&self) -> Option<&StoredPipeline> {
+    pub fn committed(&self) -> Option<&ForwardingPipelineConfig> {
         self.kept.as_ref()?.committed.as_ref()
     }
 
@@ -76,7 +77,7 @@ impl State {
     }
 
     /// Returns the server with the pipeline to run, if there is one, and with the stored state, which is written to
-    /// `switch`. A pipeline that was saved but not committed gets its own switch. Notes report the outcome.
+    /// `switch`, row by row. A pipeline that was saved but not committed gets its own switch. Notes report the outcome.
     pub fn restore(
         &self,
         mut server: Server,
@@ -84,74 +85,77 @@ impl State {
         switch: &mut Switch,
         builder: &SwitchBuilder,
         output: &Output,
-    ) -> Server {
+    ) -> Result<Server, Failure> {
         let directory = self.directory.display();
+        let fail = |error: StoreError| broken(&self.directory, &error);
         if let Some(pipeline) = pipeline {
-            server = match self.committed() {
-                Some(committed) => {
-                    let (server, lost) = server.with_restored(pipeline, &committed.updates, switch);
-                    let generation = self.kept.as_ref().map_or(0, |kept| kept.generation);
-                    let what = format!("restored from {directory}: pipeline {generation}");
-                    self.report(&what, committed.updates.len(), &lost, output);
-                    let mut server = server;
-                    self.restore_arrays(committed, &mut server, switch, output);
-                    server
-                }
-                None => server.with_pipeline(pipeline, switch),
+            server = if self.committed().is_some() {
+                let restored = server.with_restored(pipeline, &self.store, switch);
+                let (mut server, restored) = restored.map_err(fail)?;
+                let generation = self.kept.as_ref().map_or(0, |kept| kept.generation);
+                self.report(&format!("restored from {directory}: pipeline {generation}"), &restored, output);
+                self.restore_arrays(&mut server, switch, output).map_err(fail)?;
+                server
+            } else {
+                server.with_pipeline(pipeline, switch)
             };
         }
-        let Some(saved) = self.kept.as_ref().and_then(|kept| kept.saved.as_ref()) else { return server };
-        let made = Pipeline::compile(saved.config.clone(), ARCHITECTURE).map_err(|refusal| refusal.message).and_then(
-            |pipeline| {
+        let Some(saved) = self.kept.as_ref().and_then(|kept| kept.saved.as_ref()) else { return Ok(server) };
+        let made =
+            Pipeline::compile(saved.clone(), ARCHITECTURE).map_err(|refusal| refusal.message).and_then(|pipeline| {
                 let switch = builder(pipeline.program().clone()).map_err(|error| error.to_string())?;
                 Ok((pipeline, switch))
-            },
-        );
+            });
         match made {
             Ok((pipeline, switch)) => {
-                let lost;
-                (server, lost) = server.with_saved(pipeline, &saved.updates, switch);
+                let (with_saved, restored) = server.with_saved(pipeline, &self.store, switch).map_err(fail)?;
+                server = with_saved;
                 let what = format!("restored from {directory}: a saved pipeline that awaits COMMIT");
-                self.report(&what, saved.updates.len(), &lost, output);
+                self.report(&what, &restored, output);
             }
             Err(why) => output.note(&format!(
                 "the saved, uncommitted pipeline in {directory} cannot be run here and so cannot be committed: {why}"
             )),
         }
-        server
+        Ok(server)
     }
 
     /// Restores the elements of kept arrays, and notes the outcome.
-    fn restore_arrays(&self, committed: &StoredPipeline, server: &mut Server, switch: &mut Switch, output: &Output) {
-        if committed.arrays.is_empty() {
-            return;
+    fn restore_arrays(&self, server: &mut Server, switch: &mut Switch, output: &Output) -> Result<(), StoreError> {
+        let mut is_empty = true;
+        self.store.visit(StoredRows::Arrays, &mut |_, _| is_empty = false)?;
+        if is_empty {
+            return Ok(());
         }
         let directory = self.directory.display();
         if server.settings().kept_arrays == KeptArrays::default() {
             output.note(&format!(
                 "registers and counters in {directory} stay there and are not restored: they need --keep"
             ));
-            return;
+            return Ok(());
         }
-        let RestoredArrays { elements, lost } = server.restore_arrays(&committed.arrays, switch);
+        let RestoredArrays { elements, lost } = server.restore_arrays(&self.store, switch)?;
         output.note(&format!("restored from {directory}: {elements} elements of registers and counters"));
         for array in lost {
             output.note(&format!("not restored: {array}, which the program does not have in this width and size"));
         }
+        Ok(())
     }
 
     /// Notes the number of updates that were restored, and those that were lost.
-    fn report(&self, what: &str, count: usize, lost: &LostUpdates, output: &Output) {
-        let written = count.saturating_sub(lost.count);
-        output.note(&format!("{what}, with {written} updates"));
-        if lost.count > 0 {
-            output.note(&format!(
-                "{} more updates do not fit this switch; they remain in {} and are retried at the next start; the \
-                 first: {}",
-                lost.count,
-                self.directory.display(),
-                lost.first
-            ));
+    fn report(&self, what: &str, restored: &RestoredUpdates, output: &Output) {
+        output.note(&format!("{what}, with {} updates", restored.written));
+        if restored.lost == 0 {
+            return;
+        }
+        output.note(&format!(
+            "{} more updates are damaged or do not fit this switch; they remain in {} and are retried at the next start:",
+            restored.lost,
+            self.directory.display(),
+        ));
+        restored.messages.iter().for_each(|message| output.note(&format!("  {message}")));
+        if restored.lost > restored.messages.len() {
+            output.note(&format!("  and {} more", restored.lost - restored.messages.len()));
         }
     }
 }
@@ -190,8 +194,8 @@ pub fn program(
     let name = args.program.display().to_string();
     match (kept, pipeline) {
         (Some((state, kept)), Some(pipeline)) => {
-            if kept.config.p4_device_config == pipeline.source() {
-                let pipeline = Some(pipeline.sent_as(kept.config.clone()));
+            if kept.p4_device_config == pipeline.source() {
+                let pipeline = Some(pipeline.sent_as(kept.clone()));
                 Ok(InitialProgram { program, pipeline, loader: Some(loader), name, is_placeholder: false })
             } else {
                 compile(state, kept)
@@ -209,9 +213,9 @@ fn placeholder(output: &Output) -> Result<InitialProgram, Failure> {
 }
 
 /// Compiles the pipeline that a controller had sent.
-fn compile(state: &State, kept: &StoredPipeline) -> Result<InitialProgram, Failure> {
+fn compile(state: &State, kept: &ForwardingPipelineConfig) -> Result<InitialProgram, Failure> {
     let directory = state.directory.display();
-    let pipeline = Pipeline::compile(kept.config.clone(), ARCHITECTURE).map_err(|refusal| {
+    let pipeline = Pipeline::compile(kept.clone(), ARCHITECTURE).map_err(|refusal| {
         Failure::Input(format!(
             "the program in the state directory {directory} cannot be compiled on its own; if it needs other files or \
              macros, give it on the command line as before: {}",

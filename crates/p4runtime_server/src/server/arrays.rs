@@ -16,6 +16,7 @@ use crate::entity_key::EntityKey;
 use crate::read::EntityReader;
 use crate::role::RoleAccess;
 use crate::schema::Schema;
+use crate::store::{Store, StoreError, StoredRows};
 use crate::translate::{EntityTranslator, Overlay, parse_key};
 
 /// What a write to the running pipeline may have changed: chunks of arrays, and keys of entries with counters.
@@ -44,36 +45,46 @@ impl Server {
 
     /// Restores the elements of kept arrays and the counters of entries from their stored rows, after
     /// [`Server::with_restored`].
+    ///
+    /// # Errors
+    /// If the store cannot be read.
     pub fn restore_arrays(
         &mut self,
-        rows: &BTreeMap<Vec<u8>, Vec<u8>>,
+        store: &dyn Store,
         switch: &mut dyn SwitchControl,
-    ) -> RestoredArrays {
+    ) -> Result<RestoredArrays, StoreError> {
         let mirror = self.committed.as_ref().and_then(|state| self.new_mirror(state.pipeline.program()));
-        let Some(mut mirror) = mirror else { return RestoredArrays::default() };
-        let mut report = mirror.restore(rows, switch.objects_mut(), &mut self.gone_arrays);
-        if mirror.keeps_entry_counts() {
-            for (key, row) in rows.iter().filter(|(key, _)| key.first() == Some(&ENTRY_COUNT)) {
+        let Some(mut mirror) = mirror else { return Ok(RestoredArrays::default()) };
+        let (mut report, mut gone) = (RestoredArrays::default(), std::mem::take(&mut self.gone_arrays));
+        store.visit(StoredRows::Arrays, &mut |key, row| {
+            if key.first() != Some(&ENTRY_COUNT) {
+                mirror.restore_row(key, row, switch.objects_mut(), &mut report, &mut gone);
+            } else if mirror.keeps_entry_counts() {
                 // What is stored stays known, so that a row without its entry is deleted.
-                mirror.update_row(key.clone(), Some(row.clone()), &mut Default::default());
-                match self.restore_entry_count(row, switch) {
+                mirror.update_row(key.to_vec(), Some(row.to_vec()), &mut Default::default());
+                match self.restore_entry_count(key, row, switch) {
                     Ok(()) => report.elements += 1,
                     Err(lost) => {
                         report.lose_array(lost);
-                        mirror.update_row(key.clone(), None, &mut self.gone_arrays);
+                        mirror.update_row(key.to_vec(), None, &mut gone);
                     }
                 }
             }
-        }
-        self.mirror = Some(mirror);
-        report
+        })?;
+        (self.mirror, self.gone_arrays) = (Some(mirror), gone);
+        Ok(report)
     }
 
     /// Writes the stored counter of an entry. The error says what is lost.
-    fn restore_entry_count(&self, row: &[u8], switch: &mut dyn SwitchControl) -> Result<(), String> {
-        let counter = v1::DirectCounterEntry::decode(row).map_err(|_| "a damaged counter of an entry".to_owned())?;
+    fn restore_entry_count(&self, key: &[u8], row: &[u8], switch: &mut dyn SwitchControl) -> Result<(), String> {
         let state = self.committed.as_ref().ok_or_else(|| "counters of entries".to_owned())?;
         let (schema, shadow) = (&*state.pipeline.schema, &state.shadow);
+        let is_of_key = |counter: &v1::DirectCounterEntry| {
+            counter.table_entry.as_ref().and_then(|entry| row_key(schema, entry)).is_none_or(|(place, _)| place == key)
+        };
+        let Some(counter) = v1::DirectCounterEntry::decode(row).ok().filter(is_of_key) else {
+            return Err(format!("the damaged counter of {}", EntityKey::describe(schema, &key[1..])));
+        };
         let id = counter.table_entry.as_ref().map_or(0, |entry| entry.table_id);
         let table = schema.tables.get(&id).map_or_else(|| format!("{id:#010x}"), |table| table.name.clone());
         let entity = Some(v1::Entity { entity: Some(Entity::DirectCounterEntry(counter)) });

@@ -1,6 +1,4 @@
-//! Handles pipeline requests and restores stored pipelines (specification chapters 14 and 15).
-
-use std::collections::BTreeSet;
+//! Handles pipeline requests (specification chapters 14 and 15).
 
 use p4runtime_proto::v1;
 use switch::SwitchControl;
@@ -12,7 +10,6 @@ use crate::pipeline::Pipeline;
 use crate::shadow::ShadowState;
 use crate::status::{Refusal, Status};
 use crate::store::{PipelineChanges, StoreChanges};
-use crate::translate::{EntityTranslator, Overlay};
 
 impl Server {
     /// Admits a request to set a pipeline.
@@ -124,118 +121,4 @@ impl Server {
         };
         Ok(v1::GetForwardingPipelineConfigResponse { config: Some(config) })
     }
-}
-
-impl Server {
-    /// Restores a running pipeline: applies its stored updates to `switch`, which was just built for it. Also returns
-    /// the updates that no longer fit.
-    #[must_use]
-    pub fn with_restored(
-        mut self,
-        pipeline: Pipeline,
-        updates: &[v1::Update],
-        switch: &mut dyn SwitchControl,
-    ) -> (Server, LostUpdates) {
-        let (shadow, lost) = restore(&pipeline, &self.settings.ports, updates, switch);
-        self.committed = Some(PipelineState::new(pipeline, shadow));
-        (self, lost)
-    }
-
-    /// Restores a pipeline that was saved and not committed. `switch` will run it after the commit.
-    #[must_use]
-    pub fn with_saved(
-        mut self,
-        pipeline: Pipeline,
-        updates: &[v1::Update],
-        mut switch: Box<dyn SwitchControl>,
-    ) -> (Server, LostUpdates) {
-        let (shadow, lost) = restore(&pipeline, &self.settings.ports, updates, &mut *switch);
-        self.saved = Some((PipelineState::new(pipeline, shadow), switch));
-        (self, lost)
-    }
-}
-
-/// Restores the stored contents of a switch that was just built.
-fn restore(
-    pipeline: &Pipeline,
-    ports: &BTreeSet<u32>,
-    updates: &[v1::Update],
-    switch: &mut dyn SwitchControl,
-) -> (ShadowState, LostUpdates) {
-    // The program's own entries that were deleted are not among the updates.
-    let mut all = ShadowState::of(&pipeline.schema, switch).replay();
-    all.retain(|update| matches!(entity_of(update), Some(v1::entity::Entity::TableEntry(it)) if !it.is_default_action));
-    all.iter_mut().for_each(|update| update.r#type = v1::update::Type::Delete.into());
-    all.extend_from_slice(updates);
-    write_again(pipeline, ports, &all, switch)
-}
-
-fn entity_of(update: &v1::Update) -> Option<&v1::entity::Entity> {
-    update.entity.as_ref()?.entity.as_ref()
-}
-
-/// Updates that could not be restored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LostUpdates {
-    /// Number of updates.
-    pub count: usize,
-    /// Error message of the first.
-    pub first: String,
-}
-
-/// Writes the contents of one pipeline to a switch that runs another.
-///
-/// # Errors
-/// `INVALID_ARGUMENT`, naming the first update that does not fit.
-pub(crate) fn reconcile(
-    pipeline: &Pipeline,
-    ports: &BTreeSet<u32>,
-    updates: &[v1::Update],
-    switch: &mut dyn SwitchControl,
-) -> Result<ShadowState, Refusal> {
-    match write_again(pipeline, ports, updates, switch) {
-        (shadow, LostUpdates { count: 0, .. }) => Ok(shadow),
-        (_, LostUpdates { count, first }) => Err(Refusal::invalid(format!(
-            "{count} of {} entities do not fit the new program; the first: {first}",
-            updates.len()
-        ))),
-    }
-}
-
-/// Applies updates to a switch that was just built.
-fn write_again(
-    pipeline: &Pipeline,
-    ports: &BTreeSet<u32>,
-    updates: &[v1::Update],
-    switch: &mut dyn SwitchControl,
-) -> (ShadowState, LostUpdates) {
-    let schema = &pipeline.schema;
-    let mut shadow = ShadowState::of(schema, switch);
-    let mut lost = LostUpdates::default();
-    for update in updates {
-        let mut translator = EntityTranslator { schema, shadow: &shadow, ports, overlay: Overlay::default() };
-        let written = translator.update(update).and_then(|planned| {
-            match planned.op.clone().run(switch) {
-                Ok(_) => Ok(planned.change),
-                // The program's own entries exist already, and may have been modified.
-                Err(engine::EntryError::Duplicate) => {
-                    let again = v1::Update { r#type: v1::update::Type::Modify.into(), ..update.clone() };
-                    let planned = translator.update(&again)?;
-                    let run = planned.op.run(switch);
-                    run.map(|_| planned.change).map_err(|error| Refusal::from_engine_error(&error, &planned.subject))
-                }
-                Err(error) => Err(Refusal::from_engine_error(&error, &planned.subject)),
-            }
-        });
-        match written {
-            Ok(change) => shadow.apply(change),
-            Err(refusal) => {
-                if lost.count == 0 {
-                    lost.first = refusal.message;
-                }
-                lost.count += 1;
-            }
-        }
-    }
-    (shadow, lost)
 }

@@ -3,6 +3,7 @@
 mod arrays;
 mod config;
 mod notifications;
+mod restore;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -33,8 +34,8 @@ use crate::translate::{EntityTranslator, Overlay, subject_id};
 use crate::write::WriteBatch;
 
 pub(crate) use arrays::TouchedElements;
-pub use config::LostUpdates;
-pub(crate) use config::reconcile;
+pub use restore::RestoredUpdates;
+pub(crate) use restore::reconcile;
 
 /// The version of the specification that the server implements.
 pub const API_VERSION: &str = "1.5.0";

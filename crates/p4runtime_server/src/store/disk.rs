@@ -1,14 +1,20 @@
 //! Implements a store in a directory: one file of `redb`, whose transactions are durable when they are committed.
+//!
+//! Every page of the file has a checksum, and opening checks them all: what is read afterwards is what was written. A
+//! file that is damaged, empty or of another kind is refused and left as it is.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{File, Permissions};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use p4runtime_proto::v1::ForwardingPipelineConfig;
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{PipelineChanges, Store, StoreChanges, StoreError, StoredPipeline, StoredState};
+use super::{PipelineChanges, Store, StoreChanges, StoreError, StoredRows, StoredState, decode_pipeline};
 
 /// The pipelines and other single values, by name.
 const ABOUT: TableDefinition<&str, &[u8]> = TableDefinition::new("about");
@@ -22,8 +28,11 @@ const ARRAYS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("arrays");
 const PIPELINE: &str = "pipeline";
 const SAVED: &str = "saved";
 
-/// Name of the file in the directory.
+/// Name of the file in the directory, and its name until it is complete.
 const FILE: &str = "p4runtime.redb";
+const NEW_FILE: &str = "p4runtime.redb.new";
+/// The first bytes of every file of `redb`.
+const MAGIC: [u8; 9] = *b"redb\x1A\x0A\xA9\x0D\x0A";
 /// Version of the file's format.
 const FORMAT: &[u8] = b"3";
 /// Former versions: without a saved pipeline, and without arrays.
@@ -62,7 +71,7 @@ impl DiskStore {
     ///
     /// # Errors
     /// If the directory cannot be created or opened, every user may write to it, another process uses it, or another
-    /// version wrote it.
+    /// version wrote it. If its file is damaged, empty or of another kind; the file is left unchanged then.
     pub fn open(directory: &Path) -> Result<DiskStore, DiskError> {
         let cannot = |error: &dyn std::fmt::Display| DiskError::Open(directory.to_owned(), error.to_string());
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -71,25 +80,96 @@ impl DiskStore {
         if mode & 0o002 != 0 {
             return Err(DiskError::Shared(directory.to_owned()));
         }
-        let file = open_private(&directory.join(FILE)).map_err(|error| cannot(&error))?;
-        let database = FileBackend::new(file)
-            .and_then(|backend| Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend));
-        let database = database.map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => DiskError::InUse(directory.to_owned()),
-            error => cannot(&error),
-        })?;
+        let store = match File::options().read(true).write(true).open(directory.join(FILE)) {
+            Ok(file) => DiskStore::existing(directory, file)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => DiskStore::create(directory)?,
+            Err(error) => return Err(cannot(&error)),
+        };
         // Without a sync, the directory entry and everything in it may be lost on a power failure.
-        let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+        let synced = File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(|error| cannot(&error))?;
-        let store = DiskStore { database };
         match store.metadata("format").map_err(|error| cannot(&error))? {
             Some(format) if format == FORMAT => {}
-            Some(format) if format != WITHOUT_SAVED && format != WITHOUT_ARRAYS => {
-                return Err(DiskError::Format(directory.to_owned()));
+            Some(format) if format == WITHOUT_SAVED || format == WITHOUT_ARRAYS => {
+                store.set_metadata("format", FORMAT).map_err(|error| cannot(&error))?;
             }
-            _ => store.set_metadata("format", FORMAT).map_err(|error| cannot(&error))?,
+            _ => return Err(DiskError::Format(directory.to_owned())),
         }
         Ok(store)
+    }
+
+    /// Opens the file of a directory.
+    fn existing(directory: &Path, mut file: File) -> Result<DiskStore, DiskError> {
+        let refuse = |why: &str| Err(DiskError::Open(directory.to_owned(), format!("its file {FILE} {why}")));
+        let cannot = |error: std::io::Error| DiskError::Open(directory.to_owned(), error.to_string());
+        let metadata = file.metadata().map_err(cannot)?;
+        if !metadata.is_file() {
+            return refuse("is not a regular file");
+        }
+        if metadata.len() == 0 {
+            return refuse("is empty, so its state is lost; remove the file to start without state");
+        }
+        let mut magic = [0; MAGIC.len()];
+        if file.read_exact(&mut magic).is_err() || magic != MAGIC {
+            return refuse("is not a state file, and is left unchanged");
+        }
+        // An earlier version may have created it for others as well.
+        if metadata.permissions().mode() & 0o077 != 0 {
+            file.set_permissions(Permissions::from_mode(0o600)).map_err(cannot)?;
+        }
+        let store = DiskStore::of_file(directory, file)?;
+        // A start that was interrupted may have left it. It has nothing that the file does not have.
+        let _ = std::fs::remove_file(directory.join(NEW_FILE));
+        Ok(store)
+    }
+
+    /// Creates the file of a directory. It gets its name when it is complete, so that an interrupted start leaves no
+    /// file that the next one refuses.
+    fn create(directory: &Path) -> Result<DiskStore, DiskError> {
+        let cannot = |error: &dyn std::fmt::Display| DiskError::Open(directory.to_owned(), error.to_string());
+        let (new, path) = (directory.join(NEW_FILE), directory.join(FILE));
+        let open = || {
+            let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&new);
+            DiskStore::of_file(directory, file.map_err(|error| cannot(&error))?)
+        };
+        let store = match open() {
+            Err(DiskError::Open(..)) => {
+                // An interrupted start has left half of it.
+                std::fs::remove_file(&new).map_err(|error| cannot(&error))?;
+                open()?
+            }
+            opened => opened?,
+        };
+        store.set_metadata("format", FORMAT).map_err(|error| cannot(&error))?;
+        match std::fs::hard_link(&new, &path) {
+            // Another process was faster.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(DiskError::InUse(directory.to_owned())),
+            Ok(()) => std::fs::remove_file(&new).map_err(|error| cannot(&error)),
+            // A file system without links.
+            Err(_) => std::fs::rename(&new, &path).map_err(|error| cannot(&error)),
+        }?;
+        Ok(store)
+    }
+
+    /// Opens a file as a database and checks all of it.
+    fn of_file(directory: &Path, file: File) -> Result<DiskStore, DiskError> {
+        let damaged = |why: &str| {
+            let remedy = "restore it from a copy, or move it away to start without state";
+            DiskError::Open(directory.to_owned(), format!("its file is damaged ({why}); {remedy}"))
+        };
+        let open = || {
+            let mut builder = Database::builder();
+            builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
+            builder.create_with_backend(FileBackend::new(file)?)
+        };
+        // Before the check has ended, damage may break the assertions of the library.
+        match catch_unwind(AssertUnwindSafe(open)) {
+            Ok(Ok(database)) => Ok(DiskStore { database }),
+            Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => Err(DiskError::InUse(directory.to_owned())),
+            Ok(Err(DatabaseError::UpgradeRequired(_))) => Err(DiskError::Format(directory.to_owned())),
+            Ok(Err(error)) => Err(damaged(error.to_string().trim_end_matches('.'))),
+            Err(_) => Err(damaged("its structure is invalid")),
+        }
     }
 
     /// Returns a single value by name, if it is set.
@@ -122,38 +202,9 @@ impl DiskStore {
         write().map_err(failed)
     }
 
-    /// Returns the rows of a table, in the order of their keys.
-    fn rows(&self, table: ByteTable) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, StoreError> {
-        let read = || -> Result<_, redb::Error> {
-            let table = match self.database.begin_read()?.open_table(table) {
-                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
-                table => table?,
-            };
-            let mut rows = BTreeMap::new();
-            for row in table.iter()? {
-                let (key, value) = row?;
-                rows.insert(key.value().to_vec(), value.value().to_vec());
-            }
-            Ok(rows)
-        };
-        read().map_err(failed)
+    fn kept(&self, name: &str) -> Result<Option<ForwardingPipelineConfig>, StoreError> {
+        self.metadata(name)?.as_deref().map(decode_pipeline).transpose()
     }
-
-    fn kept(&self, name: &str, written: ByteTable) -> Result<Option<StoredPipeline>, StoreError> {
-        let Some(config) = self.metadata(name)? else { return Ok(None) };
-        let values = self.rows(written)?;
-        StoredPipeline::decode(&config, values.values().map(Vec::as_slice)).map(Some)
-    }
-}
-
-/// Opens a file that only its owner may read, and creates it if necessary.
-fn open_private(path: &Path) -> std::io::Result<File> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    // An earlier version may have created it for others as well.
-    if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600))?;
-    }
-    Ok(file)
 }
 
 type ByteTable = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -194,13 +245,30 @@ fn change_rows(
 
 impl Store for DiskStore {
     fn load(&self) -> Result<Option<StoredState>, StoreError> {
-        let (mut committed, saved) = (self.kept(PIPELINE, WRITTEN)?, self.kept(SAVED, WRITTEN_TO_SAVED)?);
-        if let Some(committed) = &mut committed {
-            committed.arrays = self.rows(ARRAYS)?;
-        }
+        let (committed, saved) = (self.kept(PIPELINE)?, self.kept(SAVED)?);
         let is_empty = committed.is_none() && saved.is_none();
         let generation = number(self.metadata("generation")?.as_deref());
         Ok((!is_empty).then_some(StoredState { committed, generation, saved }))
+    }
+
+    fn visit(&self, rows: StoredRows, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        let table = match rows {
+            StoredRows::Committed => WRITTEN,
+            StoredRows::Saved => WRITTEN_TO_SAVED,
+            StoredRows::Arrays => ARRAYS,
+        };
+        let mut read = || -> Result<_, redb::Error> {
+            let table = match self.database.begin_read()?.open_table(table) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(()),
+                table => table?,
+            };
+            for row in table.iter()? {
+                let (key, value) = row?;
+                visit(key.value(), value.value());
+            }
+            Ok(())
+        };
+        read().map_err(failed)
     }
 
     fn commit(&mut self, changes: &StoreChanges) -> Result<(), StoreError> {
@@ -230,107 +298,5 @@ fn number(bytes: Option<&[u8]>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use p4runtime_proto::prost::Message;
-    use p4runtime_proto::v1;
-
-    use super::*;
-    use crate::store::MemoryStore;
-
-    /// A directory that is removed on drop.
-    struct TempDirectory(PathBuf);
-
-    impl Drop for TempDirectory {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn directory(name: &str) -> TempDirectory {
-        TempDirectory(std::env::temp_dir().join(format!("triplane-{name}-{}", std::process::id())))
-    }
-
-    fn changes(pipeline: Option<u64>, values: &[(u8, Option<i32>)]) -> PipelineChanges {
-        let config = |cookie| {
-            let cookie = Some(v1::forwarding_pipeline_config::Cookie { cookie });
-            v1::ForwardingPipelineConfig { cookie, ..Default::default() }.encode_to_vec()
-        };
-        let update = |kind| v1::Update { r#type: kind, entity: None }.encode_to_vec();
-        let values = values.iter().map(|(key, value)| (vec![*key], value.map(update)));
-        PipelineChanges {
-            pipeline: pipeline.map(|cookie| Some(config(cookie))),
-            values: values.collect(),
-            arrays: BTreeMap::new(),
-        }
-    }
-
-    #[test]
-    fn a_reopened_store_has_the_content_of_the_model() {
-        let directory = directory("store");
-        let mut memory = MemoryStore::default();
-        let none = PipelineChanges::default;
-        let steps = [
-            (none(), changes(Some(6), &[(1, Some(2))])),
-            (changes(Some(7), &[(1, Some(1)), (3, Some(2))]), PipelineChanges::gone()),
-            (changes(None, &[(2, Some(1)), (1, None), (9, None)]), none()),
-            (changes(None, &[(2, Some(2))]), changes(Some(8), &[(5, Some(1))])),
-            (none(), changes(None, &[(4, Some(1)), (5, None)])),
-            (changes(Some(8), &[(4, Some(1))]), PipelineChanges::gone()),
-            (changes(None, &[(5, Some(1))]), none()),
-        ];
-        assert_eq!(DiskStore::open(&directory.0).unwrap().load().unwrap(), None);
-        for (number, (committed, saved)) in steps.into_iter().enumerate() {
-            let step = StoreChanges { committed, saved };
-            memory.commit(&step).unwrap();
-            DiskStore::open(&directory.0).unwrap().commit(&step).unwrap();
-            let kept = DiskStore::open(&directory.0).unwrap().load().unwrap();
-            assert_eq!(kept, memory.load().unwrap());
-            let kept = kept.unwrap();
-            assert_eq!(kept.committed.is_some(), number > 0);
-            assert_eq!(kept.saved.is_some(), [0, 3, 4].contains(&number));
-        }
-        assert_eq!(memory.load().unwrap().unwrap().generation, 2);
-    }
-
-    #[test]
-    fn stores_without_a_saved_pipeline_are_read() {
-        let directory = directory("before");
-        let mut first = DiskStore::open(&directory.0).unwrap();
-        let step = StoreChanges { committed: changes(Some(7), &[(1, Some(1))]), saved: PipelineChanges::default() };
-        first.commit(&step).unwrap();
-        first.set_metadata("format", WITHOUT_SAVED).unwrap();
-        drop(first);
-        let again = DiskStore::open(&directory.0).unwrap();
-        assert_eq!(again.load().unwrap().unwrap().committed.unwrap().updates.len(), 1);
-        assert_eq!(again.metadata("format").unwrap().as_deref(), Some(FORMAT));
-    }
-
-    #[test]
-    fn only_the_owner_may_read_the_file() {
-        let directory = directory("private");
-        let file = directory.0.join(FILE);
-        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
-        let set = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-        // The directory is that of a user who created it before.
-        std::fs::create_dir(&directory.0).unwrap();
-        set(&directory.0, 0o755);
-        drop(DiskStore::open(&directory.0).unwrap());
-        assert_eq!(mode(), 0o600);
-        set(&file, 0o644);
-        drop(DiskStore::open(&directory.0).unwrap());
-        assert_eq!(mode(), 0o600);
-        set(&directory.0, 0o777);
-        let refused = DiskStore::open(&directory.0).err().map(|error| error.to_string());
-        assert!(refused.is_some_and(|text| text.contains("can be written by every user")));
-    }
-
-    #[test]
-    fn one_process_has_it_and_another_format_is_not_touched() {
-        let directory = directory("one");
-        let first = DiskStore::open(&directory.0).unwrap();
-        assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::InUse(_))));
-        first.set_metadata("format", b"4").unwrap();
-        drop(first);
-        assert!(matches!(DiskStore::open(&directory.0), Err(DiskError::Format(_))));
-    }
-}
+#[path = "disk_tests.rs"]
+mod tests;

@@ -4,8 +4,9 @@
 //!   Server ── StoreChanges ──> writer thread ── one transaction for all pending ──> Store ── durable ──> acknowledged
 //! ```
 //!
-//! The server translates each write to bytes under keys. A [`Store`] keeps these and does not interpret them. In the
-//! order of the keys, each value comes after those that it refers to, so values can be written again in that order.
+//! The server translates each write to bytes under keys. A [`Store`] keeps these rows and does not interpret them. In the
+//! order of the keys, each row comes after those that it refers to, so rows can be written again in that order. They
+//! are read one at a time, so a restart takes no more memory than the switch and its shadow.
 
 mod disk;
 mod writer;
@@ -13,18 +14,24 @@ mod writer;
 use std::collections::BTreeMap;
 
 use p4runtime_proto::prost::Message;
-use p4runtime_proto::v1::{ForwardingPipelineConfig, Update};
+use p4runtime_proto::v1::ForwardingPipelineConfig;
 
 pub use disk::{DiskError, DiskStore};
 pub(crate) use writer::StoreWriter;
 
 /// A store of bytes by key, and of pipelines.
 pub trait Store: Send {
-    /// Returns the last committed state, or `None` if it has no pipeline.
+    /// Returns the stored pipelines without their rows, or `None` if there is none.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If they cannot be read.
     fn load(&self) -> Result<Option<StoredState>, StoreError>;
+
+    /// Passes the keys and values of rows to `visit`, in the order of the keys. Holds one row in memory at a time.
+    ///
+    /// # Errors
+    /// If the rest cannot be read.
+    fn visit(&self, rows: StoredRows, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError>;
 
     /// Applies all changes or none. When this returns they survive a power failure.
     ///
@@ -38,26 +45,31 @@ pub trait Store: Send {
 #[error("{0}")]
 pub struct StoreError(pub String);
 
-/// The contents of a store.
+/// The pipelines of a store, as they were sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredState {
     /// The running pipeline. A switch that started without a program has none until a controller commits one.
-    pub committed: Option<StoredPipeline>,
+    pub committed: Option<ForwardingPipelineConfig>,
     /// Number of pipelines that have run in this store, this one included.
     pub generation: u64,
     /// The saved pipeline that is not committed.
-    pub saved: Option<StoredPipeline>,
+    pub saved: Option<ForwardingPipelineConfig>,
 }
 
-/// A stored pipeline and its contents.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredPipeline {
-    /// The config as it was sent.
-    pub config: ForwardingPipelineConfig,
-    /// Updates that write the contents again, in this order.
-    pub updates: Vec<Update>,
-    /// Chunks of kept arrays, by key.
-    pub arrays: BTreeMap<Vec<u8>, Vec<u8>>,
+/// The kinds of rows of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredRows {
+    /// Encoded updates that write the contents of the running pipeline again.
+    Committed,
+    /// The same of the saved pipeline that is not committed.
+    Saved,
+    /// Chunks of kept arrays, and counters of entries, of the running pipeline.
+    Arrays,
+}
+
+/// Decodes a stored pipeline.
+fn decode_pipeline(config: &[u8]) -> Result<ForwardingPipelineConfig, StoreError> {
+    ForwardingPipelineConfig::decode(config).map_err(|_| StoreError("the stored pipeline is damaged".to_owned()))
 }
 
 /// A set of changes that are applied together.
@@ -75,7 +87,7 @@ pub struct PipelineChanges {
     /// Replaces the pipeline with another (an encoded [`ForwardingPipelineConfig`]) or, with `Some(None)`, removes
     /// it. All former values are removed with it.
     pub pipeline: Option<Option<Vec<u8>>>,
-    /// Values (encoded [`Update`]s) by key. `None` deletes the key.
+    /// Values (encoded [`Update`](p4runtime_proto::v1::Update)s) by key. `None` deletes the key.
     pub values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// Chunks of kept arrays by key, for the running pipeline only. `None` deletes the key.
     pub arrays: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -111,21 +123,6 @@ impl PipelineChanges {
     }
 }
 
-impl StoredPipeline {
-    /// Decodes a stored pipeline.
-    ///
-    /// # Errors
-    /// If the bytes were not written by a server of this version.
-    pub fn decode<'a>(config: &[u8], values: impl Iterator<Item = &'a [u8]>) -> Result<StoredPipeline, StoreError> {
-        let damaged = |_| StoreError("the stored state was not written by this version".to_owned());
-        Ok(StoredPipeline {
-            config: ForwardingPipelineConfig::decode(config).map_err(damaged)?,
-            updates: values.map(Update::decode).collect::<Result<_, _>>().map_err(damaged)?,
-            arrays: BTreeMap::new(),
-        })
-    }
-}
-
 /// A store in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
@@ -142,10 +139,8 @@ struct MemoryPipeline {
 }
 
 impl MemoryPipeline {
-    fn kept(&self) -> Result<Option<StoredPipeline>, StoreError> {
-        let values = self.values.values().map(Vec::as_slice);
-        let Some(config) = &self.config else { return Ok(None) };
-        Ok(Some(StoredPipeline { arrays: self.arrays.clone(), ..StoredPipeline::decode(config, values)? }))
+    fn kept(&self) -> Result<Option<ForwardingPipelineConfig>, StoreError> {
+        self.config.as_deref().map(decode_pipeline).transpose()
     }
 
     fn change(&mut self, changes: &PipelineChanges) {
@@ -168,6 +163,16 @@ impl Store for MemoryStore {
         let (committed, saved) = (self.committed.kept()?, self.saved.kept()?);
         let is_empty = committed.is_none() && saved.is_none();
         Ok((!is_empty).then_some(StoredState { committed, generation: self.generation, saved }))
+    }
+
+    fn visit(&self, rows: StoredRows, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        let rows = match rows {
+            StoredRows::Committed => &self.committed.values,
+            StoredRows::Saved => &self.saved.values,
+            StoredRows::Arrays => &self.committed.arrays,
+        };
+        rows.iter().for_each(|(key, value)| visit(key, value));
+        Ok(())
     }
 
     fn commit(&mut self, changes: &StoreChanges) -> Result<(), StoreError> {

@@ -1,5 +1,8 @@
 //! Runs the writer thread of the store: it waits for the disk, so that no other thread has to.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Store, StoreChanges, StoreError};
@@ -14,6 +17,8 @@ type CommitJob = (StoreChanges, oneshot::Sender<Result<(), StoreError>>);
 /// The handle of the writer thread.
 pub(crate) struct StoreWriter {
     jobs: mpsc::Sender<CommitJob>,
+    /// Whether the last commit failed, so that changes wait for the next one.
+    lags: Arc<AtomicBool>,
 }
 
 /// The result of a commit that has not completed.
@@ -23,8 +28,22 @@ impl StoreWriter {
     /// Starts the thread. It ends after its last job, once this is dropped.
     pub(crate) fn start(store: Box<dyn Store>) -> std::io::Result<StoreWriter> {
         let (jobs, todo) = mpsc::channel(WAITING);
-        std::thread::Builder::new().name("p4runtime-state".to_owned()).spawn(move || run(store, todo))?;
-        Ok(StoreWriter { jobs })
+        let lags = Arc::new(AtomicBool::new(false));
+        let lag = lags.clone();
+        std::thread::Builder::new().name("p4runtime-state".to_owned()).spawn(move || run(store, todo, &lag))?;
+        Ok(StoreWriter { jobs, lags })
+    }
+
+    /// Commits the changes that a failed commit has left. Without this, changes of a store that fails for long would
+    /// fill the memory, and the switch would move away from what the store holds.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` if they cannot be committed now either.
+    pub(crate) async fn check(&self) -> Result<(), Refusal> {
+        if !self.lags.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.submit(StoreChanges::default()).await.wait_after("this was not applied, since earlier changes").await
     }
 
     /// Submits changes. They are applied in the order of these calls.
@@ -49,19 +68,24 @@ impl StoreWriter {
 impl PendingCommit {
     /// Waits until the changes are durable.
     pub(crate) async fn wait(self) -> Result<(), Refusal> {
+        self.wait_after("this was applied, but").await
+    }
+
+    /// Waits. `begin` is the beginning of the message about a failure.
+    async fn wait_after(self, begin: &str) -> Result<(), Refusal> {
         let why = match self.0.await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error.0,
             Err(_) => "its thread has ended".to_owned(),
         };
-        let message = format!("this was applied, but could not be written to the state directory: {why}");
+        let message = format!("{begin} could not be written to the state directory: {why}");
         Err(Refusal::new(Code::Unavailable, message))
     }
 }
 
 /// Commits all pending changes in one transaction. Changes that could not be committed are tried again with the next,
 /// so that the store never holds a later change without an earlier one.
-fn run(mut store: Box<dyn Store>, mut todo: mpsc::Receiver<CommitJob>) {
+fn run(mut store: Box<dyn Store>, mut todo: mpsc::Receiver<CommitJob>, lags: &AtomicBool) {
     let mut changes = StoreChanges::default();
     while let Some((first, sender)) = todo.blocking_recv() {
         changes.extend(first);
@@ -74,6 +98,7 @@ fn run(mut store: Box<dyn Store>, mut todo: mpsc::Receiver<CommitJob>) {
         if result.is_ok() {
             changes = StoreChanges::default();
         }
+        lags.store(result.is_err(), Ordering::Release);
         for sender in senders {
             // The receiver may be gone.
             let _ = sender.send(result.clone());

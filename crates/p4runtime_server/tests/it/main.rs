@@ -3,6 +3,7 @@
 mod hostile;
 mod older_clients;
 mod random;
+mod restore;
 mod spec;
 mod v1model_target;
 mod workers;

@@ -68,7 +68,7 @@ fn the_stored_state_after_every_batch_restores_the_switch() {
                 waiting += usize::from(kept.saved.is_some());
                 compared += 1;
                 // Registers are the packets' memory and are not restored.
-                assert_eq!(world.restart(&kept).contents(), world.contents(), "seed {seed}, batch {number}");
+                assert_eq!(world.restart(&kept, &store).contents(), world.contents(), "seed {seed}, batch {number}");
             }
         }
     }

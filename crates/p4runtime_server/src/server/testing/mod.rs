@@ -28,7 +28,7 @@ use crate::read::ReadPiece;
 use crate::schema::Schema;
 use crate::shadow::{ShadowChange, ShadowState, decode};
 use crate::status::{Refusal, Status};
-use crate::store::{StoreChanges, StoredState};
+use crate::store::{Store, StoreChanges, StoredState};
 use generate::RandomSource;
 use reference::ReferenceModel;
 
@@ -105,18 +105,19 @@ impl<T: TestTarget> TestServer<T> {
         world
     }
 
-    /// Restarts from stored state.
-    pub fn restart(&self, kept: &StoredState) -> TestServer<T> {
+    /// Restarts from stored state. `store` holds the rows of `kept`.
+    pub fn restart(&self, kept: &StoredState, store: &dyn Store) -> TestServer<T> {
         let server = Server::new(self.server.settings.clone());
         let mut switch = self.another_switch();
         let pipeline = self.server.committed.as_ref().expect("there is one").pipeline.clone();
-        let committed = kept.committed.as_ref().expect("there is one");
-        let (mut server, lost) = server.with_restored(pipeline.clone(), &committed.updates, &mut switch);
-        assert_eq!(lost, super::LostUpdates::default());
-        if let Some(saved) = &kept.saved {
-            let lost;
-            (server, lost) = server.with_saved(pipeline, &saved.updates, Box::new(self.another_switch()));
-            assert_eq!(lost, super::LostUpdates::default());
+        const READ: &str = "the store can be read";
+        let (mut server, restored) = server.with_restored(pipeline.clone(), store, &mut switch).expect(READ);
+        assert_eq!((restored.lost, restored.messages), (0, Vec::new()));
+        if kept.saved.is_some() {
+            let another = Box::new(self.another_switch());
+            let (with_saved, restored) = server.with_saved(pipeline, store, another).expect(READ);
+            assert_eq!((restored.lost, restored.messages), (0, Vec::new()));
+            server = with_saved;
         }
         TestServer::of(server, switch, 1)
     }
