@@ -110,12 +110,23 @@ pub(crate) enum Undo {
     Group(ProfileId, u32, Vec<GroupMember>, u32),
     Counters(CounterId, Vec<CounterValue>),
     Meters(MeterId, Vec<Option<MeterConfig>>),
-    Registers(RegisterId, Vec<Bits>),
+    /// The words of all elements of this width; none if none was ever written.
+    Registers(RegisterId, u32, Vec<u64>),
     Multicast(u32, Option<MulticastGroup>),
     ShadowState(u32, Option<MirrorSession>),
 }
 
 impl Op {
+    /// Returns the number of elements that an operation on a whole array writes; 0 for any other operation.
+    pub(crate) fn array_elements(&self, objects: &Objects) -> u64 {
+        match self {
+            Op::SetCounter(id, None, _) => objects.counter_size(*id).unwrap_or(0),
+            Op::SetMeter(id, None, _) => objects.meter_size(*id).unwrap_or(0),
+            Op::SetRegister(id, None, _) => objects.register_size(*id),
+            _ => 0,
+        }
+    }
+
     /// Runs the operation.
     pub(crate) fn run(self, switch: &mut dyn SwitchControl) -> Result<Undo, EntryError> {
         match self {
@@ -252,10 +263,10 @@ impl Op {
                 Ok(Undo::Op(Op::SetRegister(id, Some(index), before)))
             }
             Op::SetRegister(id, None, value) => {
-                let all = 0..objects.register_size(id);
-                let before = all.map(|index| objects.register(id, index)).collect::<Result<_, _>>()?;
+                let (width, mut before) = (value.width(), Vec::new());
+                objects.read_register_words(id, 0..objects.register_size(id), &mut before);
                 objects.fill_register(id, value)?;
-                Ok(Undo::Registers(id, before))
+                Ok(Undo::Registers(id, width, before))
             }
             Op::SetValueSet(id, members) => {
                 let before = objects.value_set(id).to_vec();
@@ -370,8 +381,14 @@ impl Undo {
             Undo::Meters(id, values) => {
                 (0..).zip(values).for_each(|(at, config)| objects.configure_meter(id, at, config).expect(was));
             }
-            Undo::Registers(id, values) => {
-                (0..).zip(values).for_each(|(at, value)| objects.set_register(id, at, value).expect(was));
+            Undo::Registers(id, width, words) if words.is_empty() => {
+                objects.fill_register(id, Bits::zero(width)).expect(was);
+            }
+            Undo::Registers(id, width, words) => {
+                let elements = words.chunks_exact(width.div_ceil(64) as usize);
+                (0..).zip(elements).for_each(|(at, words)| {
+                    objects.set_register(id, at, Bits::from_words(words, width)).expect(was);
+                });
             }
             other => unreachable!("{other:?} is run on the switch"),
         }

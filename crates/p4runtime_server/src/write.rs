@@ -15,6 +15,13 @@ use crate::status::{Code, Refusal};
 use crate::switch_ops::Undo;
 use crate::translate::PlannedUpdate;
 
+/// Maximum number of elements of whole arrays that one write keeps for a rollback: those of one array of any size.
+const MAX_KEPT_ELEMENTS: u64 = 1 << 24;
+/// Maximum number of elements of whole arrays that one write sets: those of all arrays of a program.
+const MAX_SET_ELEMENTS: u64 = 1 << 26;
+/// Number of elements of a whole array that count as one update, when a write is run in several calls.
+const ELEMENTS_AN_UPDATE: u64 = 1 << 10;
+
 /// An update, from plan to result.
 #[derive(Debug)]
 enum BatchItem {
@@ -33,6 +40,8 @@ pub(crate) struct WriteBatch {
     items: Vec<Option<BatchItem>>,
     /// References between entities, lent by the server for the duration of the write.
     references: References,
+    /// Number of elements that updates of whole arrays have set.
+    set_elements: u64,
     /// Index of the next update to run or, during a rollback, number of updates still to undo.
     next: usize,
     /// Whether the batch is, or was, rolled back. Set from the start if an update of an atomic batch has no plan: then
@@ -63,6 +72,7 @@ impl WriteBatch {
             atomicity,
             items,
             references,
+            set_elements: 0,
             next: 0,
             rolling_back: rejected,
             finished: rejected,
@@ -79,15 +89,30 @@ impl WriteBatch {
         self.finished
     }
 
-    /// Runs up to `count` updates, or rolls back as many.
+    /// Runs up to `count` updates, or rolls back as many. An update of a whole array counts by its elements.
     pub(crate) fn run(&mut self, switch: &mut dyn SwitchControl, count: usize) {
         assert!(Arc::ptr_eq(switch.program(), &self.program), "the pipeline does not change during a write");
-        for _ in 0..count {
-            if self.finished {
-                return;
-            }
+        let (mut steps, begin) = (0, self.set_elements);
+        while !self.finished && steps + ((self.set_elements - begin) / ELEMENTS_AN_UPDATE) < count as u64 {
             self.step(switch);
+            steps += 1;
         }
+    }
+
+    /// Counts the elements of an update of a whole array.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if the write has too many of these updates.
+    fn count_elements(&mut self, elements: u64, keeps_undo: bool) -> Result<(), Refusal> {
+        let limit = if keeps_undo { MAX_KEPT_ELEMENTS } else { MAX_SET_ELEMENTS };
+        if elements > 0 && self.set_elements + elements > limit {
+            let message = format!(
+                "the updates of whole arrays in this write set more than {limit} elements; send them in several writes"
+            );
+            return Err(Refusal::new(Code::ResourceExhausted, message));
+        }
+        self.set_elements += elements;
+        Ok(())
     }
 
     fn step(&mut self, switch: &mut dyn SwitchControl) {
@@ -104,7 +129,8 @@ impl WriteBatch {
             }
             return;
         }
-        let Some(slot) = self.items.get_mut(self.next) else {
+        let at = self.next;
+        let Some(slot) = self.items.get_mut(at) else {
             self.finished = true;
             return;
         };
@@ -112,8 +138,10 @@ impl WriteBatch {
             slot.take_if(|it| matches!(it, BatchItem::Ready(_)))
         {
             let keeps_undo = self.atomicity != Atomicity::ContinueOnError;
+            let counted = self.count_elements(op.array_elements(switch.objects()), keeps_undo);
             let references = &mut self.references;
-            let replaced = restrictions::replace(references, &change).map_err(|refusal| refusal.about(&subject));
+            let replaced = counted.and_then(|()| restrictions::replace(references, &change));
+            let replaced = replaced.map_err(|refusal| refusal.about(&subject));
             let done = replaced.and_then(|before| match op.run(switch) {
                 Ok(undo) => Ok((undo, before)),
                 Err(error) => {
@@ -121,7 +149,7 @@ impl WriteBatch {
                     Err(Refusal::from_engine_error(&error, &subject))
                 }
             });
-            *slot = Some(match done {
+            self.items[at] = Some(match done {
                 Ok((undo, before)) if keeps_undo => BatchItem::Done(change, undo, before),
                 Ok(_) => BatchItem::Done(change, Undo::Nothing, None),
                 Err(refusal) => {

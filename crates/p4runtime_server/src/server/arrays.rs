@@ -1,6 +1,6 @@
 //! Records the elements of kept arrays, and the counters of entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ir::Program;
@@ -120,9 +120,18 @@ impl Server {
     pub(crate) fn touched_elements(&self, request: &v1::WriteRequest) -> Option<TouchedElements> {
         let (Some(mirror), Some(state), None) = (&self.mirror, &self.committed, &self.saved) else { return None };
         let schema = &*state.pipeline.schema;
-        let (mut chunks, mut entries) = (BTreeMap::new(), BTreeMap::new());
+        let (mut chunks, mut entries, mut whole) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         for update in &request.updates {
             let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else { continue };
+            // Many updates may set one array as a whole.
+            let array = match entity {
+                Entity::RegisterEntry(entry) if entry.index.is_none() => Some((true, entry.register_id)),
+                Entity::CounterEntry(entry) if entry.index.is_none() => Some((false, entry.counter_id)),
+                _ => None,
+            };
+            if array.is_some_and(|array| !whole.insert(array)) {
+                continue;
+            }
             for chunk in mirror.touched(entity, schema) {
                 chunks.insert(chunk.place(), chunk);
             }

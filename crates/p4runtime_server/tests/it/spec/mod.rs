@@ -4,6 +4,7 @@
 #![allow(deprecated, reason = "fields that are deprecated are still to be served")]
 
 mod arbitration;
+mod arrays;
 mod batches;
 mod counters;
 mod defaults;
