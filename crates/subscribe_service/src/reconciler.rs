@@ -31,6 +31,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum time of a change at the switch, including a reconciliation after a rejection.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(80);
 
+/// The state of a switch that rejects rules, for clients that may not see them all.
+pub(crate) const REJECTS_RULES: &str = "the switch rejects a rule";
+
 /// A command for the thread.
 pub(crate) enum Command {
     /// Adds the rules of a text; the answer has their ids and the number of updates.
@@ -215,6 +218,7 @@ impl<'a> Reconciler<'a> {
         let status = ServiceStatus {
             installed: self.switch.is_ready(),
             detail: self.switch.detail().to_owned(),
+            quotes_rules: self.switch.rejects_rules(),
             rules: self.rules.len() as u64,
             rules_in_file: self.rules.in_file() as u64,
             changes: self.switch.changes(),
@@ -245,7 +249,8 @@ impl<'a> Reconciler<'a> {
             client.check_add(rule.rule(), self.rules.format()).map_err(ChangeError::Denied)?;
             rule.owner = client.owner();
         }
-        let (ids, writes) = self.change(&[], new, RuleOrigin::Added, &parsed)?;
+        let changed = self.change(&[], new, RuleOrigin::Added, &parsed);
+        let (ids, writes) = changed.map_err(|error| self.without_rules_of_others(error, client))?;
         self.report_warnings(&parsed);
         (self.report)(ServiceEvent::Added(ids.clone()));
         Ok((ids, writes))
@@ -265,9 +270,24 @@ impl<'a> Reconciler<'a> {
             }
         }
         let parsed = self.rules.parse("rules", String::new(), &mut NoIncludes);
-        let (_, writes) = self.change(&ids, Vec::new(), RuleOrigin::Added, &parsed)?;
+        let changed = self.change(&ids, Vec::new(), RuleOrigin::Added, &parsed);
+        let (_, writes) = changed.map_err(|error| self.without_rules_of_others(error, client))?;
         (self.report)(ServiceEvent::Removed(ids));
         Ok(writes)
+    }
+
+    /// Removes the quotes of rules that a client may not see from the error of a change.
+    fn without_rules_of_others(&self, error: ChangeError, client: &RuleAuthor) -> ChangeError {
+        if !self.switch.rejects_rules() || client.sees_all() {
+            return error;
+        }
+        match error {
+            ChangeError::RejectedBySwitch { undo_failure, .. } => {
+                ChangeError::RejectedBySwitch { reason: REJECTS_RULES.to_owned(), undo_failure }
+            }
+            ChangeError::SwitchUnavailable(_) => ChangeError::SwitchUnavailable(REJECTS_RULES.to_owned()),
+            other => other,
+        }
     }
 
     /// Checks that the switch is reachable and this service its primary.

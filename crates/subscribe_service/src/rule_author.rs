@@ -90,6 +90,11 @@ impl RuleAuthor {
         self.require(|rights| rights.list() != RuleScope::None, || "list rules".to_owned())
     }
 
+    /// Whether the client may see all rules.
+    pub fn sees_all(&self) -> bool {
+        self.require(|rights| rights.list() == RuleScope::All, String::new).is_ok()
+    }
+
     /// Whether the client may see a rule. Rules of the file have no owner.
     pub fn may_see(&self, owner: Option<&str>) -> bool {
         let name = self.name.as_deref().unwrap_or_default();

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 
 use crate::pending_call::{PendingCall, QUEUE_TIMEOUT, pending_call};
 use crate::proto;
-use crate::reconciler::{ChangeError, Command};
+use crate::reconciler::{ChangeError, Command, REJECTS_RULES};
 use crate::rule_author::RuleAuthor;
 use crate::rule_set::RuleSetError;
 use crate::rule_snapshot::{ListedRule, RuleSnapshot};
@@ -94,9 +94,21 @@ fn truncate(mut text: String) -> String {
 
 impl From<ServiceStatus> for proto::Status {
     fn from(status: ServiceStatus) -> proto::Status {
-        let ServiceStatus { installed, detail, rules, rules_in_file, changes, mistakes } = status;
+        let ServiceStatus { installed, detail, rules, rules_in_file, changes, mistakes, .. } = status;
         proto::Status { installed, detail, rules, rules_in_file, changes, mistakes }
     }
+}
+
+/// Removes the quotes of rules that a client may not see from a status.
+fn without_hidden_rules(mut status: ServiceStatus, client: &RuleAuthor) -> ServiceStatus {
+    // The mistakes quote rules of the file, which have no owner.
+    if !status.mistakes.is_empty() && !client.may_see(None) {
+        status.mistakes = "the rules file has errors".to_owned();
+    }
+    if status.quotes_rules && !client.sees_all() {
+        status.detail = REJECTS_RULES.to_owned();
+    }
+    status
 }
 
 #[tonic::async_trait]
@@ -167,11 +179,7 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
         tokio::spawn(async move {
             let _place = place;
             loop {
-                let mut current = status.borrow_and_update().clone();
-                // The mistakes quote rules of the file, which have no owner.
-                if !current.mistakes.is_empty() && !client.may_see(None) {
-                    current.mistakes = "the rules file has errors".to_owned();
-                }
+                let current = without_hidden_rules(status.borrow_and_update().clone(), &client);
                 if sender.send(Ok(current.into())).await.is_err() {
                     return;
                 }
@@ -182,5 +190,38 @@ impl proto::subscriptions_server::Subscriptions for SubscriptionService {
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diagnostics::{Diagnostics, SourceMap};
+
+    use super::*;
+
+    /// Returns the client with the name `control äöü` in its certificate, and this value of `list`.
+    fn client(list: &str) -> RuleAuthor {
+        let text = format!("[[user]]\nname = \"control *\"\nrules = {{ list = \"{list}\" }}\n");
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let file = map.add("users.toml", &*text);
+        let policy = Policy::parse(file, &text, &mut diagnostics).expect("the file is correct");
+        let certificate = include_bytes!("../../authorization/testdata/common.der");
+        RuleAuthor::of(Some(&policy), Some(certificate)).expect("it is a user")
+    }
+
+    #[test]
+    fn a_status_quotes_no_rules_to_those_who_may_not_see_them() {
+        let status = ServiceStatus {
+            detail: "the switch rejected an entry; it is for rule 3, `secret`".to_owned(),
+            quotes_rules: true,
+            mistakes: "rules.sub:1: `secret`".to_owned(),
+            ..ServiceStatus::default()
+        };
+        assert_eq!(without_hidden_rules(status.clone(), &client("all")), status);
+        assert_eq!(without_hidden_rules(status.clone(), &RuleAuthor::default()), status, "without authorization");
+        let seen = without_hidden_rules(status.clone(), &client("own"));
+        assert_eq!((&*seen.detail, &*seen.mistakes), (REJECTS_RULES, "the rules file has errors"));
+        let other = ServiceStatus { quotes_rules: false, mistakes: String::new(), ..status };
+        assert_eq!(without_hidden_rules(other.clone(), &client("own")), other);
     }
 }

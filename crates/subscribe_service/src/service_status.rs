@@ -9,6 +9,8 @@ pub struct ServiceStatus {
     pub installed: bool,
     /// The activity of the switch, as a sentence.
     pub detail: String,
+    /// Whether that sentence quotes rules, since the switch rejected an update that belongs to them.
+    pub quotes_rules: bool,
     /// Number of rules.
     pub rules: u64,
     /// Number of rules in the file.
