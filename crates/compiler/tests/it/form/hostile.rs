@@ -134,3 +134,74 @@ fn a_p4info_that_becomes_too_much_is_not_decoded() {
     assert_eq!(ProgramFile::p4info_memory(b"#include <v1model.p4>"), 0);
     assert_eq!(ProgramFile::p4info_memory(&bytes[..100]), 0, "it is cut off");
 }
+
+/// The JSON form with damage to the JSON, to the base64 and to the bytes within: each is refused in words, or a program
+/// that holds together.
+#[test]
+fn damaged_json_is_refused_or_makes_sense() {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    let mut rng = SplitMix64::new(3);
+    let whole = program("router.p4");
+    let (json, binary) = (whole.emit_json().unwrap(), whole.emit().unwrap());
+    assert_eq!(ProgramFile::parse(&json).as_ref(), Ok(whole));
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..600 {
+        let mut changed = if round % 2 == 0 { json.clone() } else { binary.clone() };
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(changed.len() as u64) as usize;
+            match rng.below(4) {
+                0 => changed[at] ^= 1 << rng.below(8),
+                1 => changed[at] = b"0\"\\{}[],: \n\0\xff"[rng.below(13) as usize],
+                2 => changed.truncate(at.max(1)),
+                _ => drop(changed.drain(at..(at + 1 + rng.below(16) as usize).min(changed.len()))),
+            }
+        }
+        if round % 2 == 1 {
+            let member = STANDARD.encode(with_hash(changed));
+            changed = format!("{{\"source\": \"x\", \"triplane_program\": \"{member}\"}}").into_bytes();
+        }
+        let memory = ProgramFile::p4info_memory(&changed);
+        match ProgramFile::parse(&changed) {
+            Err(why) => {
+                refused += 1;
+                assert!(why.to_string().len() < 2_000, "round {round}: {why}");
+            }
+            Ok(read) => {
+                taken += 1;
+                assert!(memory > 0);
+                assert_eq!(ir::validate(&read.program.ir), Ok(()));
+                assert_eq!(compiler::agree(&read.program.ir, &read.program.p4info), Ok(()));
+            }
+        }
+    }
+    assert!(taken > 10 && refused > 300, "both happen: {taken} taken, {refused} refused");
+}
+
+/// Nesting without an end, members that occur twice or are of other types, and texts of many megabytes.
+#[test]
+fn strange_json_is_refused() {
+    let member = "\"triplane_program\": ";
+    let deep = "[".repeat(1 << 20);
+    let long = "x".repeat(16 << 20);
+    for json in [
+        format!("{{{member}{deep}"),
+        format!("{{\"a\": {deep}, {member}\"\"}}"),
+        format!("{{{member}\"\", {member}\"\"}}"),
+        format!("{{{member}{{}}}}"),
+        format!("{{{member}1e999999999}}"),
+        format!("{{{member}\"\\ud800\"}}"),
+        format!("{{\"source\": \"{long}\", {member}\"{long}\"}}"),
+        format!("{{{member}\"\"}} {{"),
+        format!("{{{member}"),
+    ] {
+        assert_eq!(ProgramFile::p4info_memory(json.as_bytes()), 0);
+        let why = refused(json.as_bytes());
+        assert!(why.starts_with("is damaged (") || why == "is not a compiled program", "{why}");
+    }
+    // A program within a program is none.
+    let inner = program("router.p4").emit_json().unwrap();
+    use base64::Engine;
+    let text = base64::engine::general_purpose::STANDARD.encode(&inner);
+    assert_eq!(refused(format!("{{{member}\"{text}\"}}").as_bytes()), "is not a compiled program");
+}
