@@ -170,6 +170,11 @@ impl User {
         self.entry.write.iter().any(|it| it.pattern.text() == "*")
     }
 
+    /// Whether there is any object that the user may write, and any role in which it may do so.
+    pub fn may_write_any(&self) -> bool {
+        !self.entry.write.is_empty() && !self.entry.roles.is_empty()
+    }
+
     /// Whether the user may hold this role; the empty name is the default role.
     pub fn may_hold(&self, role: &str) -> bool {
         self.entry.roles.iter().any(|pattern| pattern.matches(role))

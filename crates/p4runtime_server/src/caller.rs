@@ -78,6 +78,11 @@ impl Caller {
         Ok(())
     }
 
+    /// Checks that the caller may write anything at all.
+    pub(crate) fn check_write(&self) -> Result<(), Refusal> {
+        self.require(User::may_write_any, || "write any object".to_owned())
+    }
+
     /// Checks that the caller may set the pipeline.
     pub(crate) fn check_pipeline(&self) -> Result<(), Refusal> {
         self.require(User::may_set_pipeline, || "set the pipeline".to_owned())
@@ -95,6 +100,11 @@ impl Caller {
     /// Checks that the caller may send packets.
     pub(crate) fn check_packets(&self) -> Result<(), Refusal> {
         self.require(User::has_packets, || "send packets".to_owned())
+    }
+
+    /// Checks that the caller receives the lists of a digest, so that it may acknowledge them.
+    pub(crate) fn check_digest(&self, digest: &str) -> Result<(), Refusal> {
+        self.require(|user| user.may_read(digest), || format!("read digest `{digest}`"))
     }
 
     /// Whether the caller receives packets.

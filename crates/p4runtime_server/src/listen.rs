@@ -171,7 +171,7 @@ pub fn listen_bound(
         let service = P4RuntimeServer::new(Service(shared.clone()))
             .max_decoding_message_size(MAX_REQUEST_BYTES)
             .max_encoding_message_size(usize::MAX);
-        let service = MessageAdmission { service, budget: shared.budget() };
+        let service = MessageAdmission { service, hub: shared.clone(), budget: shared.budget() };
         let incoming = grpc_admission::accept(listener, accepted, client_timeout);
         if keeps_arrays {
             tokio::spawn(shared.clone().run_array_storage(keep_interval));

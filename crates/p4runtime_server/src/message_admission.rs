@@ -1,6 +1,6 @@
 //! Admits messages by decoded size, between HTTP and the service.
 //!
-//! Every call is counted on its connection. Its messages are read as memory for them becomes available, and its
+//! Every call is counted on its connection. A caller that may not make it is denied before a message is read. Messages are read as memory for them becomes available, and its
 //! response is sent in small pieces while the client takes it.
 
 use std::convert::Infallible;
@@ -21,8 +21,10 @@ use tonic::codegen::{BoxFuture, Bytes, Service as HttpService};
 use crate::connections::{ActiveCall, ConnectionSlot};
 use crate::framing::{MessageForm, messages};
 use crate::memory_budget::{MAX_REQUEST_BYTES, MAX_STREAM_MESSAGE_BYTES, MemoryBudget, MemoryCharge, needed};
-use crate::service::Service;
+use crate::service::{Service, ServiceState};
 
+/// The path of the service; the name of a method follows.
+const PATH: &str = "/p4.v1.P4Runtime/";
 /// The content type of gRPC.
 const GRPC: &[u8] = b"application/grpc";
 
@@ -30,6 +32,7 @@ const GRPC: &[u8] = b"application/grpc";
 #[derive(Clone)]
 pub(crate) struct MessageAdmission {
     pub(crate) service: P4RuntimeServer<Service>,
+    pub(crate) hub: Arc<ServiceState>,
     pub(crate) budget: MemoryBudget,
 }
 
@@ -48,7 +51,7 @@ fn form(path: &str) -> MessageForm {
     /// Field numbers of the updates and of the requests.
     const UPDATES: u32 = 4;
     const REQUESTS: u32 = 2;
-    let (needed, max_bytes): (fn(&[u8]) -> u64, _) = match path.strip_prefix("/p4.v1.P4Runtime/").unwrap_or_default() {
+    let (needed, max_bytes): (fn(&[u8]) -> u64, _) = match path.strip_prefix(PATH).unwrap_or_default() {
         "Write" => (|wire| needed::<v1::WriteRequest>(wire, Some(UPDATES)), MAX_REQUEST_BYTES),
         "Read" => (|wire| needed::<v1::ReadRequest>(wire, Some(REQUESTS)), MAX_REQUEST_BYTES),
         "SetForwardingPipelineConfig" => {
@@ -76,6 +79,13 @@ impl HttpService<Request<Body>> for MessageAdmission {
         }
         let slot = request.extensions().get::<Arc<ConnectionSlot>>().cloned();
         let call = slot.as_ref().map(|slot| slot.begin_call());
+        let method = request.uri().path().strip_prefix(PATH).unwrap_or_default();
+        if let Err(refusal) = self.hub.check_call(request.extensions(), method) {
+            return Box::pin(async move {
+                let response = tonic::Status::from(refusal).into_http::<Body>();
+                Ok(response.map(|body| Body::new(PacedBody { _call: call, ..PacedBody::of(body) })))
+            });
+        }
         let charge = MemoryCharge::default();
         request.extensions_mut().insert(charge.clone());
         let form = form(request.uri().path());
@@ -92,7 +102,7 @@ impl HttpService<Request<Body>> for MessageAdmission {
             let watched =
                 held.as_ref().and_then(|held| held.timeout).zip(slot).map(|(timeout, slot)| watch(timeout, slot));
             Ok(response.map(|body| {
-                Body::new(PacedBody { body, rest: Bytes::new(), _call: call, _held: held, _watched: watched })
+                Body::new(PacedBody { _call: call, _held: held, _watched: watched, ..PacedBody::of(body) })
             }))
         })
     }
@@ -135,6 +145,12 @@ struct PacedBody {
     _call: Option<ActiveCall>,
     _held: Option<HeldResources>,
     _watched: Option<oneshot::Sender<()>>,
+}
+
+impl PacedBody {
+    fn of(body: Body) -> PacedBody {
+        PacedBody { body, rest: Bytes::new(), _call: None, _held: None, _watched: None }
+    }
 }
 
 impl http_body::Body for PacedBody {

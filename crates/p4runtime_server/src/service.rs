@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use authorization::Policy;
+use p4runtime_proto::prost::Message as _;
 use p4runtime_proto::v1;
 use p4runtime_proto::v1::p4_runtime_server::P4Runtime;
 use switch::{Frame, SwitchControl};
@@ -15,7 +16,7 @@ use tonic::{Request, Response};
 use crate::arbitration::{Outbox, StreamId};
 use crate::bounded_queue::{self, queue};
 use crate::caller::Caller;
-use crate::connections::{ConnectionSlot, ConnectionState, READS_A_CONNECTION};
+use crate::connections::{ConnectionSlot, ConnectionState, READS_A_CONNECTION, READS_A_PEER};
 use crate::data_plane::{DataPlane, DataPlaneHandle, NotificationReceiver};
 use crate::memory_budget::{MemoryBudget, MemoryCharge};
 use crate::message_admission::HeldResources;
@@ -33,7 +34,10 @@ const QUEUE_BYTES: usize = 2 << 20;
 /// Maximum size of a read's responses queued for its client, in bytes.
 const ANSWER_BYTES: usize = 128 << 10;
 /// Maximum number of concurrent reads on all connections. Others wait.
-const READS: usize = 64;
+pub(crate) const READS: usize = 64;
+/// Minimum rate at which the client of a read takes its responses, in bytes per second. A read keeps what it reads as
+/// it was when the read began, at the cost of memory.
+const SLOWEST_READ_BYTES_A_SECOND: u64 = 32 << 10;
 /// Number of updates run between two batches of packets, unless a write is atomic.
 const UPDATES_AT_ONCE: usize = 128;
 
@@ -100,6 +104,34 @@ impl ServiceState {
 
     fn queues(&self) -> MutexGuard<'_, BTreeMap<StreamId, StreamQueue>> {
         self.queues.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Returns the client of a call. Its certificate is read once for each connection.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if an authorization file is used and has no entry for it.
+    pub(crate) fn caller(&self, extensions: &tonic::Extensions) -> Result<Caller, Refusal> {
+        let of_certificate = || {
+            let certificate = grpc_admission::client_certificate::<ConnectionState>(extensions);
+            Caller::of(self.policy.as_deref(), certificate.as_deref())
+        };
+        match extensions.get::<Arc<ConnectionSlot>>() {
+            Some(slot) => slot.state.caller.get_or_init(of_certificate).clone(),
+            None => of_certificate(),
+        }
+    }
+
+    /// Checks before the first byte of a message is read that the client may make such a call at all.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`
+    pub(crate) fn check_call(&self, extensions: &tonic::Extensions, method: &str) -> Result<(), Refusal> {
+        let caller = self.caller(extensions)?;
+        match method {
+            "Write" => caller.check_write(),
+            "SetForwardingPipelineConfig" => caller.check_pipeline(),
+            _ => Ok(()),
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -182,7 +214,7 @@ impl ServiceState {
         }
         let mut outbox = Outbox::new();
         self.queues().remove(&stream);
-        self.server().close_stream(stream, &mut outbox);
+        self.server().end_stream(stream, &mut outbox);
         self.deliver(outbox);
     }
 
@@ -234,6 +266,7 @@ impl ServiceState {
         let turn = self.turn.lock().await;
         self.check_store().await?;
         let mut batch = self.server().begin_write(&request, &caller)?;
+        let touched = self.server().touched_elements(&request);
         drop(request);
         let count = if batch.is_atomic() { usize::MAX } else { UPDATES_AT_ONCE };
         {
@@ -259,6 +292,14 @@ impl ServiceState {
         result
     }
 
+    /// Checks, before anything is applied, that the store does not lag behind after a failure. The caller has the turn.
+    async fn check_store(&self) -> Result<(), Refusal> {
+        match &self.store {
+            Some(store) => store.check().await,
+            None => Ok(()),
+        }
+    }
+
     /// Waits until the changes of this turn are durable. The next turn begins as soon as the order is fixed, so that
     /// many writes share a transaction.
     pub(crate) async fn keep(&self, turn: tokio::sync::MutexGuard<'_, ()>) -> Result<(), Refusal> {
@@ -266,7 +307,6 @@ impl ServiceState {
         let changes = self.server().take_changes();
         if changes.is_empty() {
             return Ok(());
-        let touched = self.server().touched_elements(&request);
         }
         let durable = store.submit(changes).await;
         drop(turn);
@@ -292,31 +332,25 @@ impl ServiceState {
         &self,
         request: v1::ReadRequest,
         caller: &Caller,
-    /// Checks, before anything is applied, that the store does not lag behind after a failure. The caller has the turn.
-    async fn check_store(&self) -> Result<(), Refusal> {
-        match &self.store {
-            Some(store) => store.check().await,
-            None => Ok(()),
-        }
-    }
-
         answers: &bounded_queue::BoundedSender<v1::ReadResponse>,
     ) -> Result<(), Status> {
         let mut reader = self.server().begin_read(request, caller)?;
-        let mut chunks = ResponseChunks::default();
+        let (mut chunks, mut pace) = (ResponseChunks::default(), ReadPace::default());
         while let Some(piece) = reader.next() {
+            // Many pieces in a row may have nothing that the caller sees. Other calls have their turns in between.
+            tokio::task::consume_budget().await;
             let entities = match piece {
                 ReadPiece::Ready(entities) => entities,
                 ReadPiece::Live(query) => self.query(reader.program().clone(), query).await?,
             };
             for entity in reader.visible(entities) {
                 if let Some(chunk) = chunks.add(entity) {
-                    self.send(answers, chunk).await?;
+                    self.send(answers, chunk, &mut pace).await?;
                 }
             }
         }
         if let Some(chunk) = chunks.rest() {
-            self.send(answers, chunk).await?;
+            self.send(answers, chunk, &mut pace).await?;
         }
         reader.status()
     }
@@ -326,8 +360,13 @@ impl ServiceState {
         &self,
         answers: &bounded_queue::BoundedSender<v1::ReadResponse>,
         chunk: v1::ReadResponse,
+        pace: &mut ReadPace,
     ) -> Result<(), Refusal> {
-        match tokio::time::timeout(self.budget.timeout, answers.send(chunk)).await {
+        let (begin, left) = (Instant::now(), pace.left(self.budget.timeout));
+        pace.bytes += chunk.encoded_len() as u64;
+        let sent = tokio::time::timeout(left, answers.send(chunk)).await;
+        pace.waited += begin.elapsed();
+        match sent {
             Ok(true) => Ok(()),
             Ok(false) => Err(Refusal::new(Code::Aborted, "the client is gone")),
             Err(_) => Err(Refusal::new(Code::DeadlineExceeded, "the client is not reading the response")),
@@ -358,6 +397,7 @@ impl ServiceState {
         caller: Caller,
     ) -> Result<(), Status> {
         let turn = self.turn.lock().await;
+        self.check_store().await?;
         let (admission, plan) = self.server().begin_config(request, &caller)?;
         let result = self.clone().apply_config(plan).await;
         let mut outbox = Outbox::new();
@@ -397,7 +437,6 @@ impl ServiceState {
                 _ => ShadowState::of(&pipeline.schema, &*switch),
             };
             Ok::<_, Refusal>((pipeline, shadow, switch))
-        self.check_store().await?;
         });
         let made = made.await.map_err(|_| Refusal::new(Code::Internal, "the compiler failed; this is a bug"))?;
         let (pipeline, shadow, switch) = made?;
@@ -433,6 +472,22 @@ impl ServiceState {
     }
 }
 
+/// The pace at which the client of a read takes its responses.
+#[derive(Default)]
+struct ReadPace {
+    bytes: u64,
+    /// Total time spent waiting for the client.
+    waited: Duration,
+}
+
+impl ReadPace {
+    /// Returns how long the client may take for the next part. `timeout` is its maximum for each.
+    fn left(&self, timeout: Duration) -> Duration {
+        let due = Duration::from_millis(self.bytes * 1000 / SLOWEST_READ_BYTES_A_SECOND);
+        timeout.min((timeout + due).saturating_sub(self.waited))
+    }
+}
+
 /// Runs to completion even if the caller goes away.
 async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, Status>> + Send + 'static,
@@ -449,29 +504,34 @@ fn charge<T>(request: &Request<T>) -> Option<MemoryCharge> {
 }
 
 impl Service {
-    /// Returns the client of a call. Its certificate is read once for each connection.
-    ///
-    /// # Errors
-    /// `PERMISSION_DENIED` if an authorization file is used and has no entry for it.
     fn caller<T>(&self, request: &Request<T>) -> Result<Caller, Refusal> {
-        let of_certificate = || {
-            let certificate = grpc_admission::client_certificate::<ConnectionState>(request.extensions());
-            Caller::of(self.0.policy.as_deref(), certificate.as_deref())
-        };
-        match request.extensions().get::<Arc<ConnectionSlot>>() {
-            Some(slot) => slot.state.caller.get_or_init(of_certificate).clone(),
-            None => of_certificate(),
-        }
+        self.0.caller(request.extensions())
     }
 
-    /// Reserves one of a connection's permits for reads, and waits for one if necessary.
+    /// Reserves a permit for reads of a connection and one of its address, and waits for them if necessary.
     async fn reserve_read(&self, slot: &ConnectionSlot) -> Result<HeldResources, Refusal> {
-        let taken = tokio::time::timeout(self.0.budget.timeout, slot.state.reads.clone().acquire_owned()).await;
-        let reserved = taken.ok().and_then(Result::ok).ok_or_else(|| {
-            let message = format!("{READS_A_CONNECTION} reads are in progress on this connection");
-            Refusal::new(Code::ResourceExhausted, message)
-        })?;
-        Ok(HeldResources { _room: Arc::new(reserved), timeout: None })
+        let take = async |permits: &Arc<Semaphore>, message: String| {
+            let taken = tokio::time::timeout(self.0.budget.timeout, permits.clone().acquire_owned()).await;
+            taken.ok().and_then(Result::ok).ok_or(Refusal::new(Code::ResourceExhausted, message))
+        };
+        let of_connection = format!("{READS_A_CONNECTION} reads are in progress on this connection");
+        let of_peer = format!("{READS_A_PEER} reads are in progress from {}", slot.peer);
+        let reserved = take(&slot.state.reads, of_connection).await?;
+        let reserved_of_peer = take(&slot.state.reads_of_peer, of_peer).await?;
+        Ok(HeldResources { _room: Arc::new((reserved, reserved_of_peer)), timeout: None })
+    }
+}
+
+/// The place of a stream among those of the server and of its client. It is held until the stream has ended, and its
+/// response has been sent or abandoned: messages that the client does not take stay in memory until then.
+struct StreamPlace {
+    hub: Arc<ServiceState>,
+    stream: StreamId,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.hub.server().release_stream(self.stream);
     }
 }
 
@@ -548,10 +608,15 @@ impl P4Runtime for Service {
         let peer = request.extensions().get::<Arc<ConnectionSlot>>().map(|slot| slot.peer);
         let caller = self.caller(&request)?;
         let stream = self.0.server().open_stream(peer, caller)?;
+        let place = Arc::new(StreamPlace { hub: self.0.clone(), stream });
         let (queue, messages) = queue(QUEUE_BYTES);
         self.0.queues().insert(stream, queue);
-        tokio::spawn(self.0.clone().run_stream(stream, request.into_inner()));
-        Ok(Response::new(messages))
+        let run = self.0.clone().run_stream(stream, request.into_inner());
+        let place_of_run = place.clone();
+        tokio::spawn(async move { (run.await, place_of_run).0 });
+        let mut response = Response::new(messages);
+        response.extensions_mut().insert(HeldResources { _room: place, timeout: None });
+        Ok(response)
     }
 
     async fn capabilities(&self, request: Request<v1::CapabilitiesRequest>) -> RpcResult<v1::CapabilitiesResponse> {

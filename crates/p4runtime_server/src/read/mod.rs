@@ -197,8 +197,12 @@ fn members(
     let (profile, id) = (wanted.action_profile_id, wanted.member_id);
     if profile != 0 {
         schema.profile(profile)?;
-        if id != 0 && shadow.members.get(&(profile, id)).is_none() {
-            return Err(Refusal::not_found(format!("there is no member {id}")));
+        if id != 0 {
+            let found = shadow.members.get(&(profile, id));
+            let action = found.ok_or_else(|| Refusal::not_found(format!("there is no member {id}")))?;
+            let action = Some((**action).clone());
+            let member = v1::ActionProfileMember { action_profile_id: profile, member_id: id, action };
+            return Ok(once(vec![Entity::ActionProfileMember(member)]));
         }
     }
     let mut cursor = MapCursor::default();
@@ -223,8 +227,10 @@ fn groups(schema: &Schema, shadow: Arc<ShadowState>, wanted: &v1::ActionProfileG
     let (profile, id) = (wanted.action_profile_id, wanted.group_id);
     if profile != 0 {
         schema.profile(profile)?;
-        if id != 0 && shadow.group((profile, id)).is_none() {
-            return Err(Refusal::not_found(format!("there is no group {id}")));
+        if id != 0 {
+            let found = shadow.groups.get(&(profile, id));
+            let group = found.ok_or_else(|| Refusal::not_found(format!("there is no group {id}")))?;
+            return Ok(once(vec![Entity::ActionProfileGroup((**group).clone())]));
         }
     }
     let mut cursor = MapCursor::default();

@@ -282,8 +282,18 @@ impl Server {
 
     /// Closes a stream.
     pub fn close_stream(&mut self, stream: StreamId, outbox: &mut Outbox) {
-        self.open_streams.remove(&stream);
+        self.end_stream(stream, outbox);
+        self.release_stream(stream);
+    }
+
+    /// Ends a stream: it is no controller any more. It keeps its place until [`Server::release_stream`].
+    pub(crate) fn end_stream(&mut self, stream: StreamId, outbox: &mut Outbox) {
         self.arbitration.end(stream, outbox);
+    }
+
+    /// Releases the place of a stream, when none of its messages is in memory any more.
+    pub(crate) fn release_stream(&mut self, stream: StreamId) {
+        self.open_streams.remove(&stream);
     }
 
     /// Handles a message of a stream. Returns a packet for the switch.
@@ -330,9 +340,10 @@ impl Server {
     /// Checks that the caller of a stream may hold the role, and may write what its config claims for the role alone:
     /// no other role may write these objects.
     fn check_arbitration(&self, stream: StreamId, update: &v1::MasterArbitrationUpdate) -> Result<(), Refusal> {
-        let Some(OpenStream { caller: caller @ Caller::User(_), .. }) = self.open_streams.get(&stream) else {
+        let caller = self.caller_of(stream)?;
+        if matches!(caller, Caller::Anyone) {
             return Ok(());
-        };
+        }
         let role = update.role.as_ref();
         caller.check_role(role.map_or("", |role| &role.name))?;
         let access = RoleAccess::of(role.and_then(|role| role.config.as_ref()))?;
@@ -358,6 +369,15 @@ impl Server {
         outbox.push((stream, v1::StreamMessageResponse { update: Some(Response::Error(error)) }));
     }
 
+    /// Returns the caller of a stream.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if the stream is not open.
+    fn caller_of(&self, stream: StreamId) -> Result<&Caller, Refusal> {
+        let open = self.open_streams.get(&stream).map(|open| &open.caller);
+        open.ok_or_else(|| Refusal::denied("the stream has ended"))
+    }
+
     fn primary(&self, stream: StreamId) -> Result<&RoleAccess, Refusal> {
         self.arbitration.primary_access(stream).ok_or_else(|| {
             if self.arbitration.is_live(stream) {
@@ -372,7 +392,7 @@ impl Server {
         if !self.primary(stream)?.has_packets() {
             return Err(Refusal::denied("the role's config does not allow packet I/O"));
         }
-        self.open_streams.get(&stream).map_or(Ok(()), |open| open.caller.check_packets())?;
+        self.caller_of(stream)?.check_packets()?;
         let committed = self.committed.as_ref();
         let committed =
             committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline is running yet"))?;
@@ -389,12 +409,17 @@ impl Server {
     }
 
     fn digest_ack(&mut self, stream: StreamId, ack: &v1::DigestListAck) -> Result<(), Refusal> {
-        self.primary(stream)?;
+        let access = self.primary(stream)?;
         let committed = self.committed.as_ref();
         let committed =
             committed.ok_or_else(|| Refusal::new(Code::FailedPrecondition, "no pipeline is running yet"))?;
         let known = committed.pipeline.schema.digest(ack.digest_id);
-        known.map_err(|refusal| Refusal::invalid(refusal.message))?;
+        let name = &known.map_err(|refusal| Refusal::invalid(refusal.message))?.name;
+        // Those that receive no list must not acknowledge one for others.
+        if !access.allows(Some(ack.digest_id)) {
+            return Err(Refusal::denied("the role's config does not list this digest"));
+        }
+        self.caller_of(stream)?.check_digest(name)?;
         self.digests.acknowledge(ack.digest_id, ack.list_id);
         Ok(())
     }

@@ -5,7 +5,7 @@ use switch::Notification;
 use v1::stream_message_response::Update as Response;
 
 use super::{PipelineState, Server};
-use crate::arbitration::{Outbox, StreamId};
+use crate::arbitration::Outbox;
 use crate::caller::Caller;
 use crate::data_plane::NotificationBatch;
 use crate::schema::Schema;
@@ -31,7 +31,9 @@ impl Server {
                     };
                     let packet = v1::PacketIn { payload, metadata };
                     for (stream, access) in self.arbitration.primaries() {
-                        if access.receives(&packet.metadata) && self.caller_of(stream).receives_packets() {
+                        if access.receives(&packet.metadata)
+                            && self.caller_of(stream).is_ok_and(Caller::receives_packets)
+                        {
                             let update = Some(Response::Packet(packet.clone()));
                             outbox.push((stream, v1::StreamMessageResponse { update }));
                         }
@@ -58,7 +60,7 @@ impl Server {
             return;
         }
         for (stream, access) in self.arbitration.primaries() {
-            let caller = self.caller_of(stream);
+            let Ok(caller) = self.caller_of(stream) else { continue };
             let may_read = |id: u32| schema.tables.get(&id).is_some_and(|table| caller.may_read(&table.name));
             let visible = idle.iter().filter(|it| access.allows(Some(it.table_id)) && may_read(it.table_id));
             let table_entry: Vec<_> = visible.cloned().collect();
@@ -78,17 +80,11 @@ impl Server {
         }
     }
 
-    /// Returns the caller of a stream.
-    fn caller_of(&self, stream: StreamId) -> &Caller {
-        const ANYONE: &Caller = &Caller::Anyone;
-        self.open_streams.get(&stream).map_or(ANYONE, |open| &open.caller)
-    }
-
     fn send_digest(&self, schema: &Schema, list: v1::DigestList, wall_ns: i64, outbox: &mut Outbox) {
         let list = v1::DigestList { timestamp: wall_ns, ..list };
         let name = schema.digests.get(&list.digest_id).map_or("", |digest| &digest.name);
         for (stream, access) in self.arbitration.primaries() {
-            if access.allows(Some(list.digest_id)) && self.caller_of(stream).may_read(name) {
+            if access.allows(Some(list.digest_id)) && self.caller_of(stream).is_ok_and(|caller| caller.may_read(name)) {
                 let update = Some(Response::Digest(list.clone()));
                 outbox.push((stream, v1::StreamMessageResponse { update }));
             }

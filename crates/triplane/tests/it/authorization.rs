@@ -315,7 +315,7 @@ fn users_of_a_switch_have_the_rights_of_the_file_and_no_others() {
     denied(routing.write("", 5, vec![ids.entry(ids.routes, 1)]), default);
     denied(routing.set("routing", 7, config.clone()), "user `routing@test` may not set the pipeline");
     let backup = user("backup").write("", 5, vec![ids.entry(ids.routes, 1)]);
-    denied(backup, "user `backup` may not write table `I.routes`");
+    denied(backup, "user `backup` may not write any object");
 
     // Writes.
     routing.write("routing", 7, vec![ids.entry(ids.routes, 1)]).expect("it may write this table");

@@ -76,22 +76,28 @@ fn concurrent_reads_of_a_connection_are_limited() {
 }
 
 #[test]
-fn concurrent_reads_of_all_connections_are_limited() {
+fn concurrent_reads_of_an_address_and_of_all_are_limited() {
     let mut rig = Rig::with(CLIENT_TIMEOUT, 0);
     // The switch, which has the results, does not run.
     let register = v1::Entity { entity: Some(v1::entity::Entity::RegisterEntry(v1::RegisterEntry::default())) };
     let request = v1::ReadRequest { device_id: 1, entities: vec![register], ..Default::default() };
-    let channels: Vec<_> = (0..9).map(|_| rig.channel()).collect();
+    // The reads of two addresses, by four connections each, and one more connection of each and of a third address.
+    let of_host = |host: u8, connections: usize| (0..connections).map(|_| rig.channel_from(host)).collect::<Vec<_>>();
+    let channels = [of_host(1, 5), of_host(2, 4), of_host(3, 1)];
     let mut held = rig.runtime.block_on(async {
         let mut held = Vec::new();
-        for channel in &channels[..8] {
+        for channel in channels[0][..4].iter().chain(&channels[1]) {
             for _ in 0..8 {
                 let answer = P4RuntimeClient::new(channel.clone()).read(request.clone()).await;
                 held.push(answer.expect("its connection has room").into_inner());
             }
         }
-        let mut more = P4RuntimeClient::new(channels[8].clone());
-        let mut answer = more.read(request.clone()).await.expect("its connection has room").into_inner();
+        let refused = P4RuntimeClient::new(channels[0][4].clone()).read(request.clone()).await;
+        let refused = refused.map(drop).expect_err("32 of this address are under way");
+        assert_eq!(refused.code(), Code::ResourceExhausted);
+        assert!(refused.message().contains("32 reads are in progress from 127.0.0.1"), "{refused}");
+        let mut more = P4RuntimeClient::new(channels[2][0].clone());
+        let mut answer = more.read(request.clone()).await.expect("its address has room").into_inner();
         let refused = tokio::time::timeout(SOON, answer.message()).await.expect("it does not wait for ever");
         assert_eq!(refused.expect_err("64 are under way").code(), Code::ResourceExhausted);
         held

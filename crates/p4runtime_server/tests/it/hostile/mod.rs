@@ -2,5 +2,6 @@
 
 mod answers;
 mod connections;
+mod limits;
 mod messages;
 mod rig;

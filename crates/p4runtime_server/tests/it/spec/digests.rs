@@ -85,6 +85,29 @@ fn digests_make_sense() {
     assert_eq!(refused(rig.insert(digest(&rig, 0, 1, -1))), Code::InvalidArgument);
 }
 
+/// 5.2 A role whose config does not list a digest receives no lists of it, and acknowledges none for others.
+#[test]
+fn a_role_without_the_digest_acknowledges_nothing() {
+    let mut rig = learning();
+    rig.insert(digest(&rig, SECOND, 1, 600 * SECOND)).unwrap();
+    let mut other = rig.open();
+    let config = prost_types::Any { type_url: "type.googleapis.com/stratum.P4RoleConfig".to_owned(), value: vec![] };
+    other.claim(v1::MasterArbitrationUpdate {
+        device_id: DEVICE,
+        role: Some(v1::Role { name: "other".to_owned(), config: Some(config), ..Default::default() }),
+        election_id: Some(uint128(4)),
+        ..Default::default()
+    });
+    assert_eq!(other.mastership().0, Code::Ok);
+    rig.through(2, &data(1, 0, 0, 0, 0));
+    let sent = list(rig.primary());
+    other.send(Request::DigestAck(v1::DigestListAck { digest_id: sent.digest_id, list_id: sent.list_id }));
+    assert_eq!(code(other.refused().canonical_code), Code::PermissionDenied);
+    // The list waits for its acknowledgement, so the same message is not sent again.
+    rig.through(2, &data(1, 0, 0, 0, 0));
+    rig.primary().is_quiet();
+}
+
 /// 9.8 Without a configuration nothing is sent.
 /// 9.8 What was learned reaches the primary, with the digest's id and fields.
 /// 9.8 With a list size of 1 every message is a list.
