@@ -1,15 +1,17 @@
 //! Annotations: kept on their declarations, with the values of structured ones folded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use diagnostics::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use num_bigint::{BigInt, Sign};
 
 use super::Checker;
 use super::convert::value_of;
-use super::scope::{Binding, Symbol};
+use super::scope::{Binding, Symbol, nearest};
 use crate::ast::{self, AnnotationBody, IntLiteral};
 use crate::lex::{Token, TokenKind};
+use crate::parse::is_reserved;
 use crate::typed::{self, Value};
 
 impl Checker<'_> {
@@ -128,6 +130,43 @@ impl Checker<'_> {
 }
 
 impl Checker<'_> {
+    /// Checks the names in `@length(...)`, an expression over the fields before the annotated one.
+    pub(super) fn length_names(&mut self, fields: &[ast::Field]) {
+        let lengths = |field: &'_ ast::Field| field.annotations.iter().any(|annotation| is_length(annotation));
+        if !fields.iter().any(lengths) {
+            return;
+        }
+        let places: HashMap<&str, usize> =
+            fields.iter().enumerate().rev().map(|(at, field)| (&*field.name.name, at)).collect();
+        for (at, field) in fields.iter().enumerate() {
+            for annotation in field.annotations.iter().filter(|annotation| is_length(annotation)) {
+                let AnnotationBody::Unstructured(tokens) = &annotation.body else { continue };
+                for name in names_in(tokens) {
+                    let place = places.get(name.0).copied();
+                    if place.is_none_or(|place| place >= at) && self.find(name.0, false).is_none() {
+                        self.unknown_length(name, &fields[..=at], place.map(|place| &fields[place]));
+                    }
+                }
+            }
+        }
+    }
+
+    fn unknown_length(&mut self, (name, span): (&str, Span), fields: &[ast::Field], later: Option<&ast::Field>) {
+        let Some((field, before)) = fields.split_last() else { return };
+        let message = format!("no field before `{}` is called `{name}`", field.name.name);
+        let mut diagnostic = Diagnostic::error("unknown-name", span, message).label("not found here");
+        if let Some(later) = later {
+            diagnostic = diagnostic
+                .also(later.name.span, "declared here, after the use")
+                .help("declare it first: the length of a field depends on what was extracted before it");
+        } else if self.diagnostics.error_count() <= Diagnostics::MAX_KEPT
+            && let Some(near) = nearest(name, before.iter().map(|other| &*other.name.name))
+        {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        self.error(diagnostic);
+    }
+
     /// Replaces names of integer constants by their values, since later consumers of an annotation cannot resolve
     /// names: `@field_list(CLONE_FL)`.
     fn with_constants(&self, tokens: &[Token]) -> Vec<Token> {
@@ -156,6 +195,24 @@ impl Checker<'_> {
         };
         (value.sign() != Sign::Minus).then_some(value)
     }
+}
+
+/// Whether it is `@length(...)`.
+fn is_length(annotation: &ast::Annotation) -> bool {
+    &*annotation.name.name == "length"
+}
+
+/// Returns the names in an annotation that are not members of others.
+fn names_in(tokens: &[Token]) -> impl Iterator<Item = (&str, Span)> {
+    let is_dot = |token: &Token| matches!(token.kind, TokenKind::Punct("."));
+    tokens.iter().enumerate().filter_map(move |(at, token)| match &token.kind {
+        TokenKind::Ident(name)
+            if !is_reserved(name) && !at.checked_sub(1).is_some_and(|before| is_dot(&tokens[before])) =>
+        {
+            Some((&**name, token.span))
+        }
+        _ => None,
+    })
 }
 
 /// Returns the string in an annotation `@name("...")`.

@@ -19,6 +19,7 @@ mod construct;
 mod control;
 mod convert;
 mod decl;
+mod division;
 mod entries;
 mod expr;
 mod fold;
@@ -69,6 +70,9 @@ pub fn check(program: &ast::Program, map: &SourceMap, diagnostics: &mut Diagnost
     let errors_before = diagnostics.error_count();
     let mut checker = Checker::new(program, map, diagnostics);
     let out = checker.program();
+    if diagnostics.error_count() == errors_before {
+        division::check(&out, diagnostics);
+    }
     let clean = diagnostics.error_count() == errors_before;
     if clean {
         crate::lint::lint(&out, map, diagnostics);
@@ -205,6 +209,8 @@ struct Checker<'a> {
     leaves: HashMap<typed::StructId, u64>,
     /// Default values of actions' parameters.
     action_defaults: HashMap<typed::VarId, Expr>,
+    /// The first `switch` on a value.
+    value_switch: Option<Span>,
     /// Match kinds declared by the program's own file, not by `core.p4` or an architecture.
     own_match_kinds: HashSet<Arc<str>>,
     /// Control-plane names of actions, and the spans of their declarations; likewise for tables.
@@ -258,6 +264,7 @@ impl<'a> Checker<'a> {
             values: 0,
             leaves: HashMap::new(),
             action_defaults: HashMap::new(),
+            value_switch: None,
             own_match_kinds: HashSet::new(),
             action_names: HashMap::new(),
             used: unused::UsageRecord::default(),
@@ -274,6 +281,7 @@ impl<'a> Checker<'a> {
             self.top_level(index);
         }
         self.main();
+        self.switch_needs_exact();
         // Declarations that depend on a mistake look unused, too.
         if self.diagnostics.error_count() == self.errors_before {
             self.warn_of_unused();

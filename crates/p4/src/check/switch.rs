@@ -188,6 +188,21 @@ impl<'a> Checker<'a> {
         if is_error(&ty) {
             return (None, completes);
         }
+        if !cases.is_empty() {
+            self.value_switch.get_or_insert(span);
+        }
         (Some(Stmt { kind: typed::StmtKind::Switch { subject, cases, default }, span }), completes)
+    }
+
+    /// Checks that the match kind `exact` is declared if a program has a `switch` on a value: targets may make a table of
+    /// it. A program without it has no `core.p4`, and so no architecture.
+    pub(super) fn switch_needs_exact(&mut self) {
+        let is_declared = self.out.match_kinds.iter().any(|kind| &**kind == "exact");
+        if let (Some(span), true, false) = (self.value_switch, self.out.main.is_some(), is_declared) {
+            self.error(
+                Diagnostic::error("match-kind", span, "`switch` on a value needs the match kind `exact`")
+                    .help("it is declared in `core.p4`: write `#include <core.p4>`"),
+            );
+        }
     }
 }

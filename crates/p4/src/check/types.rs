@@ -287,6 +287,7 @@ impl Checker<'_> {
             type_params.iter().map(|param| param.name.clone()).zip(origin.1.iter().cloned()).collect();
         let typed_fields = self.within(index + 1, &bindings, super::DeclContext::top_level(), |c| {
             let mut typed_fields = Vec::new();
+            c.length_names(fields);
             for field in fields {
                 let ty = c.resolve(&field.ty);
                 c.check_field(*kind, name, &ty, field, span, !origin.1.is_empty());

@@ -10,7 +10,7 @@ use crate::lex::{Token, TokenKind};
 
 /// Whether a word is reserved. `apply`, `key`, `actions`, `entries`, `state`, `type`, `priority` and `list` are
 /// keywords only where the grammar requires them.
-pub(super) fn is_reserved(word: &str) -> bool {
+pub(crate) fn is_reserved(word: &str) -> bool {
     matches!(
         word,
         "_" | "abstract"

@@ -29,6 +29,7 @@ mod types;
 use diagnostics::{Diagnostics, SourceMap};
 
 pub use crate::preprocess::{DiskLoader, Loader, NoFiles, PreprocessorOptions, tokenize};
+pub(crate) use cursor::is_reserved;
 
 use crate::ast::{Decl, Program};
 use crate::lex::Token;
