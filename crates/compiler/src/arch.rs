@@ -2,6 +2,9 @@
 
 use std::fmt::Debug;
 
+use diagnostics::Diagnostics;
+use p4::ast;
+
 /// An architecture: the part of a switch that a P4 program does not describe itself.
 ///
 /// It bundles the views that the compiler's steps have of it: files for the preprocessor, target lowering for
@@ -12,4 +15,8 @@ pub trait Architecture: lower::ArchitectureLowering + p4info::ControlPlaneModel 
 
     /// Returns the name of the package whose instance `main` makes a program one for this architecture.
     fn package(&self) -> &'static str;
+
+    /// Reports declarations that the language allows but the architecture does not, wherever they come from: programs
+    /// may bring an architecture file of their own.
+    fn check_declarations(&self, program: &ast::Program, diagnostics: &mut Diagnostics);
 }

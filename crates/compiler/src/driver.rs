@@ -55,6 +55,7 @@ pub fn check(
         return None;
     }
     let program = p4::check(&ast, map, diagnostics);
+    architecture.check_declarations(&ast, diagnostics);
     missing_include::suggest(architecture, map, diagnostics);
     program.filter(|_| diagnostics.error_count() == errors_before)
 }

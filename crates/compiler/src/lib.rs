@@ -36,8 +36,8 @@
 //! first are called `t (2)`, `t (3)`. Where control-plane names matter, callers ask [`check_names`] and refuse it.
 //!
 //! # One architecture
-//! An [`Architecture`] is a value that callers hand in. It is the sum of the files that programs include, the
-//! lowering of its constructs ([`lower::ArchitectureLowering`]) and its view for control planes
+//! An [`Architecture`] is a value that callers hand in. It is the sum of the files that programs include, a check of
+//! declarations, the lowering of its constructs ([`lower::ArchitectureLowering`]) and its view for control planes
 //! ([`p4info::ControlPlaneModel`]). This crate knows no architecture by name, no switch, and no file but by the
 //! [`p4::Loader`] of a [`Source`].
 

@@ -4,11 +4,12 @@
 //! pipeline IR in the `lower_*` modules, by group: drops and copies, checksums and hashes, objects.
 
 use compiler::Architecture;
-use diagnostics::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Diagnostics, Span};
 use lower::{ArchitectureLowering, Block, BlockParam, ExternCall, ExternInstance, Lowering, Object, Store, Val};
+use p4::ast;
 use p4::typed::{self, Type};
 
-use crate::{lower_hash, lower_object, lower_packet};
+use crate::{lower_hash, lower_object, lower_packet, version};
 
 /// The name of the metadata struct's storage.
 pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
@@ -62,6 +63,10 @@ impl Architecture for V1Model {
 
     fn package(&self) -> &'static str {
         PACKAGE
+    }
+
+    fn check_declarations(&self, program: &ast::Program, diagnostics: &mut Diagnostics) {
+        version::check(program, diagnostics);
     }
 }
 

@@ -11,6 +11,7 @@ mod lower_hash;
 mod lower_object;
 mod lower_packet;
 mod switch;
+mod version;
 
 pub use description::V1Model;
 pub use jit::{Probe, ProbedPart};
