@@ -194,8 +194,8 @@ impl<'a> Checker<'a> {
         (Some(Stmt { kind: typed::StmtKind::Switch { subject, cases, default }, span }), completes)
     }
 
-    /// Checks that the match kind `exact` is declared if a program has a `switch` on a value: targets may make a table of
-    /// it. A program without it has no `core.p4`, and so no architecture.
+    /// Checks that the match kind `exact` is declared if a program has a `switch` on a value: targets may make a table
+    /// of it. A program without it has no `core.p4`, and so no architecture.
     pub(super) fn switch_needs_exact(&mut self) {
         let is_declared = self.out.match_kinds.iter().any(|kind| &**kind == "exact");
         if let (Some(span), true, false) = (self.value_switch, self.out.main.is_some(), is_declared) {
