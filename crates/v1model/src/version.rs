@@ -36,7 +36,7 @@ pub(crate) fn check(program: &Program, diagnostics: &mut Diagnostics) {
                 Diagnostic::error("version", value.span, message)
                     .label("the value of `V1MODEL_VERSION`")
                     .also(name.span, "which selects the declarations of this file")
-                    .help(format!("versions are {FIRST}, the default, to {LATEST}, the latest")),
+                    .help(format!("define it as a version from {FIRST}, the default, to {LATEST}, the latest")),
             );
         }
     }
@@ -49,26 +49,29 @@ mod tests {
 
     use super::*;
 
-    fn check(defined: &str) -> String {
+    /// Returns the number of errors and the diagnostics of a program that begins with this line.
+    fn check(defined: &str) -> (usize, String) {
         let text = format!("{defined}\n#include <v1model.p4>\n");
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         compiler::check(&Source::without_files("a.p4", &text), &crate::V1Model, &mut map, &mut diagnostics);
-        diagnostics.render(&map, false)
+        (diagnostics.error_count(), diagnostics.render(&map, false))
     }
 
     #[test]
     fn versions_that_do_not_exist_are_refused() {
-        for (version, shown) in [("20200409", "20200409"), ("20180100", "20180100"), ("-6419018", "-6419018")] {
-            let text = check(&format!("#define V1MODEL_VERSION {version}"));
-            assert!(text.contains(&format!("v1model has no version {shown}")), "{text}");
-            assert!(text.contains("a.p4:1:25") && text.contains("20180101, the default, to 20200408"), "{text}");
+        for version in ["20200409", "20180100", "-6419018"] {
+            let (errors, text) = check(&format!("#define V1MODEL_VERSION {version}"));
+            assert_eq!(errors, 1, "{text}");
+            assert!(text.contains(&format!("v1model has no version {version}")), "{text}");
+            assert!(text.contains("<v1model.p4>") && text.contains("20180101, the default, to 20200408"), "{text}");
         }
     }
 
     #[test]
     fn versions_that_exist_are_accepted() {
         for defined in ["", "#define V1MODEL_VERSION 20180101", "#define V1MODEL_VERSION 20200408"] {
-            assert_eq!(check(defined), "");
+            let (errors, text) = check(defined);
+            assert_eq!(errors, 0, "{text}");
         }
     }
 }
