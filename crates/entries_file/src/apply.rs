@@ -11,9 +11,9 @@ use switch::{MirrorSession, MulticastGroup, PortId, SwitchControl};
 
 use crate::{ActionInvocation, CrcSettings, Entries, EntryAction, MeterRates, Replica, TableEntrySpec, WeightedAction};
 
-/// Applies a file to a switch. An entry that the switch rejects, for example because it has an equal entry, is reported at
-/// its position in the file; the others are applied. A full table is reported once, at the first entry that does not fit.
-/// A caller that must not run with a part of a file discards the switch.
+/// Applies a file to a switch. An entry that the switch rejects, for example because it has an equal entry, is reported
+/// at its position in the file; the others are applied. A full table is reported once, at the first entry that does not
+/// fit. A caller that must not run with a part of a file discards the switch.
 pub fn apply(switch: &mut dyn SwitchControl, entries: &Entries, diagnostics: &mut Diagnostics) {
     let mut applier = Applier::new(switch, diagnostics);
     applier.profiles(entries);

@@ -1,9 +1,8 @@
-//! Reads a file as a stream: its entries one at a time, in memory that does not grow with their number.
+//! Reads a file as a stream: its entries one at a time, in less memory than the tables of a switch take for them.
 //!
-//! A file is scanned twice. The first scan finds the array `table_entries` and sets the rest of the file aside, which is
-//! small and is read as a whole. The second scan checks each entry and packs it into some tens of bytes, which is less
-//! than a table needs for it. If nothing in the file is wrong, [`EntryStream::apply`] gives the packed entries to a
-//! switch, and releases them as it goes.
+//! A file is scanned twice. The first scan finds the array `table_entries` and sets the rest of the file aside, which
+//! is small and is read as a whole. The second scan checks each entry and packs it into some tens of bytes. If nothing
+//! in the file is wrong, [`EntryStream::apply`] gives the packed entries to a switch, and releases them as it goes.
 //!
 //! The scans understand an object with arrays of objects, comments included. Of other files nothing is reported: the
 //! caller reads them as a whole, with [`crate::parse`], which accepts and reports the same.

@@ -2,7 +2,8 @@
 //!
 //! IPv4 prefixes have the lengths of an Internet routing table (most are /24, few are longer or shorter than /16). IPv6
 //! prefixes lie below 2000::/3, most of them /48 and /32. Keys lie in randomly selected prefixes; one of 20 is entirely
-//! random. A second table has the time of insertions in random order, one by one and as a load.
+//! random. A second table has the time of insertions in random order, one by one and as a load; with the argument
+//! `insertions`, only that one is printed.
 
 mod support;
 
@@ -206,17 +207,19 @@ fn measure_insertions(width: u32, count: usize) {
 }
 
 fn main() {
-    println!("ns a lookup, medians of 9 runs; ratio: the baseline trie against batches");
-    println!(
-        "{:>5}{:>9} {:>9}{:>9}{:>9} {:>7} {:>9}",
-        "", "prefixes", "baseline", "single", "batch", "ratio", "B/prefix"
-    );
-    for width in [32, 128] {
-        for count in [100, 1_000, 10_000, 100_000, 1_000_000] {
-            measure(width, count);
+    if !std::env::args().any(|word| word == "insertions") {
+        println!("ns a lookup, medians of 9 runs; ratio: the baseline trie against batches");
+        println!(
+            "{:>5}{:>9} {:>9}{:>9}{:>9} {:>7} {:>9}",
+            "", "prefixes", "baseline", "single", "batch", "ratio", "B/prefix"
+        );
+        for width in [32, 128] {
+            for count in [100, 1_000, 10_000, 100_000, 1_000_000] {
+                measure(width, count);
+            }
         }
     }
-    println!("\nns an insertion in random order, medians of 5 rounds");
+    println!("ns an insertion in random order, medians of 5 rounds");
     println!("{:>5}{:>9} {:>9}{:>9}", "", "prefixes", "single", "load");
     for (width, count) in [(32, 100_000), (32, 1_000_000), (128, 1_000_000)] {
         measure_insertions(width, count);

@@ -21,8 +21,8 @@ impl Objects {
         self.add_checked(table, entry)
     }
 
-    /// Announces that about `more` entries will be inserted into a table before [`Objects::finish_load`]: inserting many
-    /// takes less time then. Lookups find every entry in the meantime, but may take longer.
+    /// Announces that about `more` entries will be inserted into a table before [`Objects::finish_load`], so that they
+    /// take less time. Lookups find every entry in the meantime, but may take longer.
     pub fn begin_load(&mut self, table: TableId, more: usize) {
         self.change(ControlChange::BeginLoad(table, more));
     }

@@ -85,8 +85,8 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// Adds an entry, which must not exist yet.
     fn insert(&mut self, keys: &[KeyValue], priority: i32, handle: Handle);
 
-    /// Announces that about `more` entries will be added before [`Backend::finish_load`]. Lookups may take longer in the
-    /// meantime.
+    /// Announces that about `more` entries will be added before [`Backend::finish_load`]. Lookups may take longer in
+    /// the meantime.
     fn begin_load(&mut self, more: usize) {
         _ = more;
     }

@@ -481,7 +481,8 @@ fn a_load_is_seen_like_single_insertions() {
         assert_eq!(found[0], found[1]);
     };
     let insert = |world: &mut World, at: u64| {
-        let (value, length) = if at % 10 == 0 { ((at * 0x9e37) >> 4 << 12, 20) } else { ((at * 0x9e37) << 8, 24) };
+        let site = at * 0x9e37;
+        let (value, length) = if at.is_multiple_of(10) { (site >> 4 << 12, 20) } else { (site << 8, 24) };
         let prefix = vec![KeyValue::Lpm(Bits::new(u128::from(value & 0xffff_ffff), 32), length)];
         let entry = entry(world, prefix, "second", at);
         world.objects.insert(table, entry).is_ok()

@@ -159,8 +159,8 @@ pub fn check_stream(program: &Program, bytes: &[u8]) -> Option<(Diagnostics, Opt
     }
 }
 
-/// Holds a stream against the whole file: diagnostics, their numbers, and content. Returns false if the form of the text
-/// is unusual.
+/// Holds a stream against the whole file: diagnostics, their numbers, and content. Returns false if the form of the
+/// text is unusual.
 pub fn check_same_as_whole(program: &Program, name: &str, text: &str) -> bool {
     let mut map = SourceMap::new();
     let file = map.add(name, text);

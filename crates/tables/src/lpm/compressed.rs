@@ -330,8 +330,9 @@ impl GroupSlots {
     }
 }
 
-/// Builds an index from prefixes in order: a prefix comes before those that it contains, otherwise the lower value comes
-/// first. So no prefix is below slots that are behind it, and each group is stored when the first prefix behind it comes.
+/// Builds an index from prefixes in order: a prefix comes before those that it contains, otherwise the lower value
+/// comes first. So no prefix changes slots before its own, and a group is complete, and stored, when the first prefix
+/// after it comes.
 pub(super) struct IndexBuilder {
     index: CompressedIndex,
     /// The groups of the second and third level to which prefixes are being written.

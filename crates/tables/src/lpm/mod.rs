@@ -5,8 +5,8 @@
 //! where a lookup takes three loads, the first from a near cache. A table that shrinks below [`INDEX_UNTIL`] prefixes
 //! drops the index.
 //!
-//! While many prefixes are loaded, there is no index; [`Lpm::finish_load`] builds it at once from the sorted prefixes of
-//! the trie, in a fraction of the time that an update for each of them takes.
+//! While many prefixes are loaded, there is no index; [`Lpm::finish_load`] builds it at once from the sorted prefixes
+//! of the trie, in a fraction of the time that an update for each of them takes.
 //!
 //! If a key has exact fields too, they select a root of the trie by one hash, so a million combinations share one
 //! trie's memory.
