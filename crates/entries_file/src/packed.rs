@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 18;
 
 /// Entries of a file, in its order.
 #[derive(Debug, Default)]
-pub(crate) struct PackedEntries {
+pub(crate) struct CheckedEntries {
     chunks: Vec<Vec<u8>>,
     /// Number of entries of each table.
     counts: SecondaryMap<TableId, usize>,
@@ -34,7 +34,7 @@ pub(crate) struct PackedEntries {
     scratch: Vec<u8>,
 }
 
-impl PackedEntries {
+impl CheckedEntries {
     /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -82,7 +82,7 @@ impl PackedEntries {
     }
 }
 
-/// Returns the hash that [`PackedEntries::push`] returns for an entry with this table, key and priority.
+/// Returns the hash that [`CheckedEntries::push`] returns for an entry with this table, key and priority.
 pub(crate) fn hash_of(table: TableId, keys: &[KeyValue], priority: i32) -> u64 {
     let mut bytes = Vec::new();
     PackedWriter(&mut bytes).identity(table, keys, priority);
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn entries_come_out_as_they_went_in() {
         let mut random = rng::SplitMix64::new(1);
-        let (mut packed, mut start) = (PackedEntries::default(), 0);
+        let (mut packed, mut start) = (CheckedEntries::default(), 0);
         let (mut entries, mut hashes) = (Vec::new(), Vec::new());
         for _ in 0..5000 {
             start += random.below(100_000) as u32;
@@ -366,7 +366,7 @@ mod tests {
         let mut entry = entry(&mut random, 7);
         let args = (0..200).map(|_| Bits::ones(bits::MAX_WIDTH)).collect();
         entry.target = EntryAction::Action(ActionInvocation { action: ActionId::from_u32(1), args });
-        let mut packed = PackedEntries::default();
+        let mut packed = CheckedEntries::default();
         for _ in 0..3 {
             packed.push(&entry);
         }

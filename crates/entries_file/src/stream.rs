@@ -19,7 +19,7 @@ use switch::SwitchControl;
 use crate::apply::Applier;
 use crate::element;
 use crate::json::{self, Cut, FileReader, Part};
-use crate::packed::{self, PackedEntries};
+use crate::packed::{self, CheckedEntries};
 use crate::scan::{ByteScanner, Outline, ScanError, SeekableInput};
 use crate::{Entries, table};
 
@@ -40,7 +40,7 @@ pub enum StreamCheck {
 pub struct EntryStream {
     file: FileId,
     /// The elements of `table_entries`, except default actions.
-    packed: PackedEntries,
+    packed: CheckedEntries,
     /// Everything else in the file.
     rest: Entries,
 }
@@ -83,7 +83,7 @@ struct FileCheck<'a, 'i> {
 
 impl FileCheck<'_, '_> {
     /// Returns the elements of `table_entries` and the rest of the file; or `None` if a syntax error was reported.
-    fn run(&mut self) -> Result<Option<(PackedEntries, Entries)>, ScanError> {
+    fn run(&mut self) -> Result<Option<(CheckedEntries, Entries)>, ScanError> {
         let mut outline = self.scanner.outline(ARRAY)?;
         let Some(end) = outline.end else {
             // A bracket is missing or wrong. The element in which it is comes first, if the text before has no error.
@@ -129,9 +129,9 @@ impl FileCheck<'_, '_> {
         &mut self,
         elements: &Range<usize>,
         entries: &mut Entries,
-    ) -> Result<(PackedEntries, HashSet<u64>), ScanError> {
+    ) -> Result<(CheckedEntries, HashSet<u64>), ScanError> {
         let own: HashSet<u64> = own_entries(self.program);
-        let mut packed = PackedEntries::default();
+        let mut packed = CheckedEntries::default();
         let (mut hashes, mut repeated) = (Vec::new(), HashSet::new());
         self.scanner.seek(elements.start)?;
         while let Some(start) = self.scanner.next_start(elements)? {
@@ -168,7 +168,7 @@ impl FileCheck<'_, '_> {
     }
 
     /// Reports those of the entries with these hashes that are duplicates.
-    fn report_duplicates(&mut self, packed: &PackedEntries, repeated: &HashSet<u64>) {
+    fn report_duplicates(&mut self, packed: &CheckedEntries, repeated: &HashSet<u64>) {
         let mut suspects = Entries::default();
         packed.for_each(self.file, |entry| {
             if repeated.contains(&packed::hash_of(entry.table, &entry.keys, entry.priority)) {
