@@ -84,7 +84,9 @@ fn ends(topology: &Topology, diagnostics: &mut Diagnostics) {
             }
         }
     }
-    for (at, host) in topology.hosts.iter().enumerate() {
+    // A link with a mistake is not in the topology, and may be the one of this host.
+    let all_links = !diagnostics.has_errors();
+    for (at, host) in topology.hosts.iter().enumerate().filter(|_| all_links) {
         if !used.contains_key(&End { node: Node::Host(at), port: 0 }) {
             let message = format!("the host `{}` has no link", host.name);
             diagnostics.push(Diagnostic::warning("unlinked-host", host.span, message));

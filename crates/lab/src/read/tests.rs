@@ -152,6 +152,9 @@ delay = "1ms"
         assert!(findings.contains(expected), "{expected} is not in\n{findings}");
     }
     assert!(findings.contains("lab.toml:3:"), "places are told\n{findings}");
+    assert!(!findings.contains("has no link"), "the links of h3 have mistakes\n{findings}");
+    let (topology, findings) = read(&format!("{GOOD}[hosts.h9]\nip = \"10.0.9.9/24\"\n"));
+    assert!(topology.is_some() && findings.contains("the host `h9` has no link"), "{findings}");
 }
 
 #[test]
