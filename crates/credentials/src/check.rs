@@ -79,17 +79,16 @@ pub fn check_certificates(pem: &[u8], now: Duration) -> Result<(), CredentialErr
 /// The reason why the key cannot be used.
 pub fn check_key(pem: &[u8], certificates: &[u8]) -> Result<(), CredentialError> {
     let certificates = parse_certificates(certificates)?;
+    // The second is the older form, whose header is no base64.
+    let marks = [&b"-----BEGIN ENCRYPTED PRIVATE KEY-----"[..], b"Proc-Type: 4,ENCRYPTED"];
+    if marks.into_iter().any(|mark| contains(pem, mark)) {
+        return Err(CredentialError::EncryptedKey);
+    }
     let key = match PrivateKeyDer::from_pem_slice(pem) {
         Ok(key) => key,
-        Err(rustls::pki_types::pem::Error::NoItemsFound) if contains(pem, b"-----BEGIN ENCRYPTED PRIVATE KEY-----") => {
-            return Err(CredentialError::EncryptedKey);
-        }
         Err(rustls::pki_types::pem::Error::NoItemsFound) => return Err(CredentialError::NoKey),
         Err(_) => return Err(CredentialError::UnsupportedKey),
     };
-    if contains(pem, b"Proc-Type: 4,ENCRYPTED") {
-        return Err(CredentialError::EncryptedKey);
-    }
     let key = default_provider().key_provider.load_private_key(key).map_err(|_| CredentialError::UnsupportedKey)?;
     match CertifiedKey::new(certificates, key).keys_match() {
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(()),
@@ -163,6 +162,8 @@ mod tests {
         assert_eq!(check(KEY), Ok(()));
         assert_eq!(check(OTHER_KEY), Err(CredentialError::OtherKey));
         assert_eq!(check(ENCRYPTED_KEY), Err(CredentialError::EncryptedKey));
+        let older = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,1A\n\nAAAA\n";
+        assert_eq!(check(&format!("{older}-----END RSA PRIVATE KEY-----\n")), Err(CredentialError::EncryptedKey));
         assert_eq!(check(CERTIFICATE), Err(CredentialError::NoKey));
         assert_eq!(check(&KEY[..KEY.len() / 2]), Err(CredentialError::UnsupportedKey));
         let empty = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";

@@ -50,7 +50,8 @@ fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
         };
         let remedy = match kind {
             Some(ErrorKind::PermissionDenied) => "let the user that runs this command read it".to_owned(),
-            _ => format!("expected {what} in PEM format"),
+            Some(ErrorKind::NotFound) => format!("expected {what} in PEM format"),
+            _ => return failure,
         };
         match failure.sentence() {
             Some(sentence) => anyhow!("{sentence}; {remedy}").into(),
@@ -103,8 +104,8 @@ fn key_sentence(error: &CredentialError, path: &Path, certificate: &Path) -> Str
              only this user read the file"
         ),
         CredentialError::UnsupportedKey => format!(
-            "the private key in {shown} is damaged, or neither RSA of 2048 to 8192 bits, ECDSA nor Ed25519; create it \
-             again"
+            "the private key in {shown} is damaged, or neither RSA of 2048 to 8192 bits, ECDSA on P-256 or P-384 nor \
+             Ed25519; create it again"
         ),
         CredentialError::OtherKey => format!(
             "the private key in {shown} does not belong to the certificate in {certificate}; give the files that were \
