@@ -97,7 +97,7 @@ pub fn check_key(pem: &[u8], certificates: &[u8]) -> Result<(), CredentialError>
     }
 }
 
-/// Returns the certificates of a file, of which there is at least one.
+/// Returns the certificates of a file: at least one.
 fn parse_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CredentialError> {
     let mut certificates = Vec::new();
     for found in CertificateDer::pem_slice_iter(pem) {

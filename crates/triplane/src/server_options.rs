@@ -91,8 +91,8 @@ impl ServerOptions<'_> {
         format!("cannot connect to {}: {failure}; {remedy}", self.addr)
     }
 
-    /// Returns the remedy for a connection that ended before the first answer, without a reason. A server that refuses a
-    /// client's certificate may close the connection before its reason arrives.
+    /// Returns the remedy for a connection that ended before the first answer, without a reason. A server that refuses
+    /// a client's certificate may close the connection before its reason arrives.
     pub fn broken_remedy(&self) -> String {
         let tls = self.options.1;
         match (self.tls_ca, self.tls_cert) {

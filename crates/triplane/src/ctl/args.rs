@@ -100,8 +100,8 @@ impl ServerArgs {
     }
 }
 
-/// Moves the options behind a subcommand of `ctl` in front of its values. Entries are words as well, some of which begin
-/// with a hyphen (`->`, `-1`), so that the parser would take every option behind the first of them for a part of it.
+/// Moves the options behind a subcommand of `ctl` in front of its values. Entries are words too, and some begin with a
+/// hyphen (`->`, `-1`), so the parser would take every option behind the first of them for a part of it.
 pub fn with_options_first(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let options = ServerArgs::augment_args(Command::new("ctl"));

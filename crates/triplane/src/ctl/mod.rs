@@ -117,8 +117,8 @@ impl SwitchConnection<'_> {
         self.client.read(wanted, each)
     }
 
-    /// Reads the entities of an object, as [`Self::read`] does. An object of a list (`is_listed`) that this user may not
-    /// read is left out and counted. Returns whether the object was read.
+    /// Reads the entities of an object, as [`Self::read`] does. An object of a list (`is_listed`) that this user may
+    /// not read is left out and counted. Returns whether the object was read.
     fn read_object(
         &self,
         wanted: Vec<Kind>,

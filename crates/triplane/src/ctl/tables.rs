@@ -17,8 +17,8 @@ use super::{SwitchConnection, names, show, text};
 use crate::output::Failure;
 
 impl SwitchConnection<'_> {
-    /// Reads the entries of some tables, default actions last in each. Of a list of tables, those that this user may not
-    /// read are left out. Returns the tables that were read.
+    /// Reads the entries of some tables, default actions last in each. Of a list of tables, those that this user may
+    /// not read are left out. Returns the tables that were read.
     fn read_entries<'t>(
         &self,
         tables: &[&'t Table],
