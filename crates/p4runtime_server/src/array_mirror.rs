@@ -230,7 +230,7 @@ impl ArrayMirror {
         self.stored.contains_key(key)
     }
 
-    /// Writes a stored chunk to the arrays of a switch that was just built. A chunk that does not fit the program is not
+    /// Writes a stored chunk to the arrays of a switch that was just built. One that does not fit the program is not
     /// restored, and `changes` deletes it. One of a kind that is not kept stays in the store.
     pub(crate) fn restore_row(
         &mut self,

@@ -1,5 +1,7 @@
 //! Defines keys of the shadow's entities, and finds the updates that write an entity again.
 
+use std::collections::BTreeMap;
+
 use p4runtime_proto::prost::Message;
 use p4runtime_proto::v1;
 use v1::entity::Entity;
@@ -7,7 +9,7 @@ use v1::packet_replication_engine_entry::Type as Replication;
 use v1::update::Type;
 
 use crate::key::EntryKey;
-use crate::schema::Schema;
+use crate::schema::{FieldSchema, Schema, ValueEncoding};
 use crate::shadow::{ProfileKey, ShadowChange, ShadowState, decode};
 use crate::store::PipelineChanges;
 use crate::translate::parse_key;
@@ -73,9 +75,23 @@ impl EntityKey {
     }
 }
 
+/// Whether keys of a table have values of translated types.
+pub(crate) fn has_translated_key(schema: &Schema, table: u32) -> bool {
+    let is_translated = |field: &FieldSchema| matches!(field.sdn, ValueEncoding::Translated(_));
+    schema.tables.get(&table).is_some_and(|table| table.fields.iter().any(is_translated))
+}
+
+/// Returns the changes that move rows from their old keys to their new ones. Each is an old key, a new key and a row.
+pub(crate) fn moved_rows(moved: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>) -> BTreeMap<Vec<u8>, Option<Vec<u8>>> {
+    // A new key of one row may be the old key of another.
+    let mut changes: BTreeMap<_, _> = moved.iter().map(|(old, ..)| (old.clone(), None)).collect();
+    changes.extend(moved.into_iter().map(|(_, new, row)| (new, Some(row))));
+    changes
+}
+
 impl EntityKey {
-    /// Whether a stored update is of the entity with this key. Of an entry that does not fit the program, only the table
-    /// is compared.
+    /// Whether a stored update is of the entity with this key. Of an entry that does not fit the program, or whose key
+    /// has numbers of translated strings, only the table is compared.
     pub(crate) fn is_of(schema: &Schema, update: &v1::Update, key: &[u8]) -> bool {
         let Some(entity) = update.entity.as_ref().and_then(|entity| entity.entity.as_ref()) else { return false };
         let of = match entity {
@@ -91,8 +107,10 @@ impl EntityKey {
                 let parsed = schema.tables.get(&entry.table_id).and_then(|table| parse_key(table, entry).ok());
                 let of_table = EntityKey::Entry(entry.table_id, EntryKey::from(&[][..])).key();
                 return match parsed {
-                    Some(parsed) => EntityKey::Entry(entry.table_id, parsed.bytes).key() == key,
-                    None => key.starts_with(&of_table),
+                    Some(parsed) if !has_translated_key(schema, entry.table_id) => {
+                        EntityKey::Entry(entry.table_id, parsed.bytes).key() == key
+                    }
+                    _ => key.starts_with(&of_table),
                 };
             }
             Entity::ValueSetEntry(entry) => EntityKey::ValueSet(entry.value_set_id),
@@ -101,6 +119,17 @@ impl EntityKey {
             _ => return false,
         };
         of.key() == key
+    }
+
+    /// Returns the key that a stored entry has now, if its key has numbers of translated strings: they are assigned anew
+    /// at each start. `None` for any other entity.
+    pub(crate) fn renumbered(schema: &Schema, update: &v1::Update) -> Option<Vec<u8>> {
+        let Some(Entity::TableEntry(entry)) = update.entity.as_ref()?.entity.as_ref() else { return None };
+        if entry.is_default_action || !has_translated_key(schema, entry.table_id) {
+            return None;
+        }
+        let parsed = parse_key(schema.tables.get(&entry.table_id)?, entry).ok()?;
+        Some(EntityKey::Entry(entry.table_id, parsed.bytes).key())
     }
 
     /// Returns the name of a stored entity by its key, for people.

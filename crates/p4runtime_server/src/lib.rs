@@ -40,6 +40,7 @@ mod message_admission;
 mod packed_map;
 mod pipeline;
 mod read;
+mod read_pace;
 mod restrictions;
 mod role;
 mod schema;
@@ -50,6 +51,7 @@ mod status;
 #[cfg(test)]
 mod steps;
 pub mod store;
+mod stream_place;
 mod switch_ops;
 mod trailer;
 mod translate;

@@ -1,7 +1,7 @@
 //! Admits messages by decoded size, between HTTP and the service.
 //!
-//! Every call is counted on its connection. A caller that may not make it is denied before a message is read. Messages are read as memory for them becomes available, and its
-//! response is sent in small pieces while the client takes it.
+//! Every call is counted on its connection. A caller that may not make it is denied before a message is read. Messages
+//! are read as memory for them becomes available, and the response is sent in small pieces while the client takes it.
 
 use std::convert::Infallible;
 use std::pin::Pin;

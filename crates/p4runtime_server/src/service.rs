@@ -22,10 +22,12 @@ use crate::memory_budget::{MemoryBudget, MemoryCharge};
 use crate::message_admission::HeldResources;
 use crate::pipeline::{self, Pipeline};
 use crate::read::{ReadPiece, ResponseChunks};
+use crate::read_pace::ReadPace;
 use crate::server::{ConfigAction, ConfigPlan, Server, reconcile};
 use crate::shadow::ShadowState;
 use crate::status::{Code, Refusal, Status};
 use crate::store::StoreWriter;
+use crate::stream_place::StreamPlace;
 use crate::trailer;
 
 /// Maximum size of the messages queued for one client, in bytes. When the queue is full, packets, digests and errors
@@ -35,9 +37,6 @@ const QUEUE_BYTES: usize = 2 << 20;
 const ANSWER_BYTES: usize = 128 << 10;
 /// Maximum number of concurrent reads on all connections. Others wait.
 pub(crate) const READS: usize = 64;
-/// Minimum rate at which the client of a read takes its responses, in bytes per second. A read keeps what it reads as
-/// it was when the read began, at the cost of memory.
-const SLOWEST_READ_BYTES_A_SECOND: u64 = 32 << 10;
 /// Number of updates run between two batches of packets, unless a write is atomic.
 const UPDATES_AT_ONCE: usize = 128;
 
@@ -472,22 +471,6 @@ impl ServiceState {
     }
 }
 
-/// The pace at which the client of a read takes its responses.
-#[derive(Default)]
-struct ReadPace {
-    bytes: u64,
-    /// Total time spent waiting for the client.
-    waited: Duration,
-}
-
-impl ReadPace {
-    /// Returns how long the client may take for the next part. `timeout` is its maximum for each.
-    fn left(&self, timeout: Duration) -> Duration {
-        let due = Duration::from_millis(self.bytes * 1000 / SLOWEST_READ_BYTES_A_SECOND);
-        timeout.min((timeout + due).saturating_sub(self.waited))
-    }
-}
-
 /// Runs to completion even if the caller goes away.
 async fn detached<T: Send + 'static>(
     work: impl Future<Output = Result<T, Status>> + Send + 'static,
@@ -519,19 +502,6 @@ impl Service {
         let reserved = take(&slot.state.reads, of_connection).await?;
         let reserved_of_peer = take(&slot.state.reads_of_peer, of_peer).await?;
         Ok(HeldResources { _room: Arc::new((reserved, reserved_of_peer)), timeout: None })
-    }
-}
-
-/// The place of a stream among those of the server and of its client. It is held until the stream has ended, and its
-/// response has been sent or abandoned: messages that the client does not take stay in memory until then.
-struct StreamPlace {
-    hub: Arc<ServiceState>,
-    stream: StreamId,
-}
-
-impl Drop for StreamPlace {
-    fn drop(&mut self) {
-        self.hub.server().release_stream(self.stream);
     }
 }
 

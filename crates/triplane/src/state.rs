@@ -149,7 +149,8 @@ impl State {
             return;
         }
         output.note(&format!(
-            "{} more updates are damaged or do not fit this switch; they remain in {} and are retried at the next start:",
+            "{} more updates are damaged or do not fit this switch; they remain in {} and are retried at the next \
+             start:",
             restored.lost,
             self.directory.display(),
         ));

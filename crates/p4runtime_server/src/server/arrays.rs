@@ -12,7 +12,7 @@ use v1::entity::Entity;
 use super::Server;
 use crate::array_mirror::{ArrayChunk, ArrayMirror, ENTRY_COUNT, KeptArrays, RestoredArrays};
 use crate::caller::Caller;
-use crate::entity_key::EntityKey;
+use crate::entity_key::{EntityKey, has_translated_key, moved_rows};
 use crate::read::EntityReader;
 use crate::role::RoleAccess;
 use crate::schema::Schema;
@@ -56,6 +56,7 @@ impl Server {
         let mirror = self.committed.as_ref().and_then(|state| self.new_mirror(state.pipeline.program()));
         let Some(mut mirror) = mirror else { return Ok(RestoredArrays::default()) };
         let (mut report, mut gone) = (RestoredArrays::default(), std::mem::take(&mut self.gone_arrays));
+        let mut moved = Vec::new();
         store.visit(StoredRows::Arrays, &mut |key, row| {
             if key.first() != Some(&ENTRY_COUNT) {
                 mirror.restore_row(key, row, switch.objects_mut(), &mut report, &mut gone);
@@ -63,7 +64,12 @@ impl Server {
                 // What is stored stays known, so that a row without its entry is deleted.
                 mirror.update_row(key.to_vec(), Some(row.to_vec()), &mut Default::default());
                 match self.restore_entry_count(key, row, switch) {
-                    Ok(()) => report.elements += 1,
+                    Ok(new) => {
+                        report.elements += 1;
+                        if new != key {
+                            moved.push((key.to_vec(), new, row.to_vec()));
+                        }
+                    }
                     Err(lost) => {
                         report.lose_array(lost);
                         mirror.update_row(key.to_vec(), None, &mut gone);
@@ -71,21 +77,27 @@ impl Server {
                 }
             }
         })?;
+        for (key, row) in moved_rows(moved) {
+            mirror.update_row(key, row, &mut gone);
+        }
         (self.mirror, self.gone_arrays) = (Some(mirror), gone);
         Ok(report)
     }
 
-    /// Writes the stored counter of an entry. The error says what is lost.
-    fn restore_entry_count(&self, key: &[u8], row: &[u8], switch: &mut dyn SwitchControl) -> Result<(), String> {
+    /// Writes the stored counter of an entry. Returns the key that its row has now; the error says what is lost.
+    fn restore_entry_count(&self, key: &[u8], row: &[u8], switch: &mut dyn SwitchControl) -> Result<Vec<u8>, String> {
         let state = self.committed.as_ref().ok_or_else(|| "counters of entries".to_owned())?;
         let (schema, shadow) = (&*state.pipeline.schema, &state.shadow);
-        let is_of_key = |counter: &v1::DirectCounterEntry| {
-            counter.table_entry.as_ref().and_then(|entry| row_key(schema, entry)).is_none_or(|(place, _)| place == key)
-        };
-        let Some(counter) = v1::DirectCounterEntry::decode(row).ok().filter(is_of_key) else {
-            return Err(format!("the damaged counter of {}", EntityKey::describe(schema, &key[1..])));
-        };
+        let damaged = || format!("the damaged counter of {}", EntityKey::describe(schema, &key[1..]));
+        let counter = v1::DirectCounterEntry::decode(row).map_err(|_| damaged())?;
+        let place = counter.table_entry.as_ref().and_then(|entry| row_key(schema, entry)).map(|(place, _)| place);
         let id = counter.table_entry.as_ref().map_or(0, |entry| entry.table_id);
+        // Numbers of translated strings are assigned anew at each start.
+        let is_renumbered = has_translated_key(schema, id);
+        let place = place.unwrap_or_else(|| key.to_vec());
+        if place != key && !is_renumbered {
+            return Err(damaged());
+        }
         let table = schema.tables.get(&id).map_or_else(|| format!("{id:#010x}"), |table| table.name.clone());
         let entity = Some(v1::Entity { entity: Some(Entity::DirectCounterEntry(counter)) });
         let update = v1::Update { r#type: v1::update::Type::Modify.into(), entity };
@@ -93,7 +105,7 @@ impl Server {
             EntityTranslator { schema, shadow, ports: &self.settings.ports, overlay: Overlay::default() };
         let planned = translator.update(&update).ok();
         let written = planned.and_then(|planned| planned.op.run(switch).ok());
-        written.map(drop).ok_or_else(|| format!("counters of entries of table {table}"))
+        written.map(|_| place).ok_or_else(|| format!("counters of entries of table {table}"))
     }
 
     /// Returns the kept arrays' program and all of their chunks; `None` if nothing is kept.

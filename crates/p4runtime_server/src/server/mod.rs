@@ -157,6 +157,8 @@ pub struct Server {
     changes: Option<StoreChanges>,
     /// The stored content of the running pipeline's arrays, if it is kept.
     mirror: Option<ArrayMirror>,
+    /// Stored rows whose keys have changed since they were stored, until they are moved.
+    moved_rows: StoreChanges,
     /// Stored chunks that do not fit the program, until they are deleted.
     gone_arrays: ChunkChanges,
     last_stream: u64,
@@ -182,6 +184,7 @@ impl Server {
             digests: DigestLists::default(),
             changes: None,
             mirror: None,
+            moved_rows: StoreChanges::default(),
             gone_arrays: ChunkChanges::new(),
             last_stream: 0,
             open_streams: BTreeMap::new(),
@@ -198,7 +201,7 @@ impl Server {
 
     /// Starts recording changes for [`Server::take_changes`].
     pub(crate) fn record_changes(&mut self) {
-        let mut changes = StoreChanges::default();
+        let mut changes = std::mem::take(&mut self.moved_rows);
         changes.committed.arrays = std::mem::take(&mut self.gone_arrays);
         self.changes = Some(changes);
         if self.mirror.is_none() {

@@ -4,9 +4,9 @@
 //!   Server ── StoreChanges ──> writer thread ── one transaction for all pending ──> Store ── durable ──> acknowledged
 //! ```
 //!
-//! The server translates each write to bytes under keys. A [`Store`] keeps these rows and does not interpret them. In the
-//! order of the keys, each row comes after those that it refers to, so rows can be written again in that order. They
-//! are read one at a time, so a restart takes no more memory than the switch and its shadow.
+//! The server translates each write to bytes under keys. A [`Store`] keeps these rows and does not interpret them. In
+//! the order of the keys, each row comes after those that it refers to, so rows can be written again in that order.
+//! They are read one at a time, so a restart takes no more memory than the switch and its shadow.
 
 mod disk;
 mod writer;
