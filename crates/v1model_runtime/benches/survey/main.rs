@@ -1,5 +1,6 @@
 //! A survey of speed: nanoseconds a packet in many programs, for the machine code of the program alone and for the
-//! whole switch, and the path that packets took through the switch, with the reason where it was not the fastest.
+//! whole switch, the path that packets took through the switch, with the reason where it was not the fastest, and the
+//! time to compile the program to machine code.
 //!
 //! ```text
 //! cargo bench -p v1model_runtime --bench survey                     # all
@@ -11,6 +12,7 @@
 
 mod by_hand;
 mod cases;
+mod compile_time;
 mod load;
 mod measure;
 
@@ -36,10 +38,11 @@ fn table(heading: &str, programs: impl Iterator<Item = (String, Loaded)>) {
     let mut all: Vec<Figures> = Vec::new();
     for (name, loaded) in programs {
         if all.is_empty() {
-            println!("| {heading} | unit, ns | switch, ns | 1.3 × unit + 15 | dropped | path |");
-            println!("|---|---|---|---|---|---|");
+            println!("| {heading} | unit, ns | switch, ns | 1.3 × unit + 15 | dropped | compile, ms | path |");
+            println!("|---|---|---|---|---|---|---|");
         }
-        let figures = measure::program(loaded);
+        let compile_ms = compile_time::ms(loaded.switch.program());
+        let figures = Figures { compile_ms, ..measure::program(loaded) };
         println!("{}", row(&name, &figures));
         all.push(figures);
     }
@@ -51,23 +54,25 @@ fn table(heading: &str, programs: impl Iterator<Item = (String, Loaded)>) {
     let beyond = batched.iter().filter(|figures| figures.bound_ns().is_some_and(|bound| figures.switch_ns > bound));
     println!(
         "\n{} programs, {} with all packets in batches; of these, the median unit takes {:.1} ns, the median switch \
-         adds {:.1} ns, and {} exceed 1.3 × unit + 15 ns.\n",
+         adds {:.1} ns, and {} exceed 1.3 × unit + 15 ns. The longest compilation takes {:.1} ms.\n",
         all.len(),
         batched.len(),
         median(units),
         median(batched.iter().filter_map(|figures| Some(figures.switch_ns - figures.unit_ns?)).collect()),
         beyond.count(),
+        all.iter().map(|figures| figures.compile_ms).fold(0.0, f64::max),
     );
 }
 
 fn row(name: &str, figures: &Figures) -> String {
     let number = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
     format!(
-        "| {name} | {} | {:.1} | {} | {:.0} % | {} |",
+        "| {name} | {} | {:.1} | {} | {:.0} % | {:.1} | {} |",
         number(figures.unit_ns),
         figures.switch_ns,
         number(figures.bound_ns()),
         100.0 * figures.dropped,
+        figures.compile_ms,
         paths(&figures.paths)
     )
 }

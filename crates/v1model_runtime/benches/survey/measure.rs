@@ -149,6 +149,8 @@ pub struct Figures {
     pub switch_ns: f64,
     /// The part of all packets that were dropped.
     pub dropped: f64,
+    /// Milliseconds to compile the program to machine code.
+    pub compile_ms: f64,
     pub paths: Vec<PathCount>,
 }
 
@@ -217,5 +219,5 @@ pub fn program(loaded: Loaded) -> Figures {
     let all: u64 = paths.iter().map(|count| count.packets).sum();
     let dropped: u64 = switch.drop_sites().iter().map(|site| site.packets).sum();
     let unit_ns = code.is_there.then_some(unit_ns);
-    Figures { unit_ns, switch_ns, dropped: dropped as f64 / all.max(1) as f64, paths }
+    Figures { unit_ns, switch_ns, dropped: dropped as f64 / all.max(1) as f64, compile_ms: 0.0, paths }
 }
