@@ -13,6 +13,7 @@ mod corpus;
 mod mutate;
 mod program;
 mod random;
+mod round_clock;
 mod shrink;
 mod supervise;
 mod targets;

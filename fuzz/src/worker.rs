@@ -11,13 +11,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::random::Random;
+use crate::round_clock::{self, RoundClock};
 use crate::targets;
 use crate::{FuzzOptions, Until, corpus};
 
 /// Stack size of a round, in bytes: a thread's default. A recursion too deep for it is a finding.
 const STACK_BYTES: usize = 2 << 20;
-/// Maximum time of one round.
-const ROUND_LIMIT: Duration = Duration::from_secs(5);
 /// Exit code of a worker whose round hangs.
 const HUNG: i32 = 70;
 
@@ -96,17 +95,17 @@ fn watched(reports: bool, work: impl FnOnce(Arc<RoundProgress>) + Send + 'static
     let theirs = progress.clone();
     let builder = std::thread::Builder::new().name("round".to_owned()).stack_size(STACK_BYTES);
     let thread = builder.spawn(move || work(theirs)).context("cannot start a thread")?;
-    let mut last = (progress.round.load(Ordering::Relaxed), Instant::now());
+    let (mut clock, mut last) = (RoundClock::default(), Instant::now());
     let mut reported = Instant::now();
     while !thread.is_finished() {
         std::thread::sleep(Duration::from_millis(5));
         let round = progress.round.load(Ordering::Relaxed);
-        if round != last.0 {
-            last = (round, Instant::now());
-        } else if last.1.elapsed() > ROUND_LIMIT {
-            eprintln!("hang: one input takes more than {} s", ROUND_LIMIT.as_secs());
+        let now = Instant::now();
+        if let Some(hang) = clock.advance(round, round_clock::is_compiling(), now - last) {
+            eprintln!("hang: {hang}");
             std::process::exit(HUNG);
         }
+        last = now;
         if reports && reported.elapsed() > Duration::from_millis(250) {
             report(&progress);
             reported = Instant::now();

@@ -7,6 +7,7 @@ use diagnostics::{Diagnostics, FileId, SourceMap};
 use super::text::{Format, Texts};
 use super::{Reached, frontend};
 use crate::corpus;
+use crate::round_clock::compiling;
 
 /// Entries files for the router.
 pub struct EntriesFile {
@@ -45,7 +46,8 @@ impl Format for EntriesFile {
 impl EntriesFile {
     /// Asserts that a switch accepts every entry that the reader accepted; only a full table may refuse one.
     fn apply(&self, entries: &::entries_file::Entries) {
-        let mut switch = v1model::Switch::new(self.program.clone(), v1model::Config::with_ports(4)).expect("a router");
+        let config = v1model::Config::with_ports(4);
+        let mut switch = compiling(|| v1model::Switch::new(self.program.clone(), config)).expect("a router");
         let call = |call: &::entries_file::ActionInvocation| engine::ActionCall {
             action: call.action,
             args: call.args.clone(),

@@ -24,6 +24,7 @@ use v1model::{Config, Switch};
 
 use super::{FuzzTarget, Reached, frontend};
 use crate::random::Random;
+use crate::round_clock::compiling;
 use crate::{corpus, program};
 
 /// Number of ports of the switch; packets arrive at one more.
@@ -45,7 +46,7 @@ impl Run {
     /// A switch with groups 1 and 2, mirror sessions 1 and 2 and no entries. `None` if the program is not for it.
     pub fn new(program: Arc<Program>, seed: u64) -> Option<Run> {
         let config = Config { seed, ..Config::with_ports(PORTS) };
-        let mut switch = Switch::new(program.clone(), config).ok()?;
+        let mut switch = compiling(|| Switch::new(program.clone(), config)).ok()?;
         for id in 1..=2 {
             let ports = MulticastGroup::of_ports((0..REPLICAS).map(|port| port + id));
             assert!(switch.set_multicast_group(id, Some(ports)), "group {id} is fine");
