@@ -353,11 +353,13 @@ mod functions {
             }
         }
 
-        /// Moves `count` runs of bytes (address and length) directly in front of the payload. Returns the form of the
-        /// outgoing packet: see [`out`].
-        fn assemble(frame: *mut u64, runs: *const [u64; 2], count: u64, payload: u64, buffer: u64) -> u64 {
+        /// Moves `count` runs of bytes (first address and end) directly in front of the payload. Returns the form of
+        /// the outgoing packet: see [`out`]. The list is used up.
+        fn assemble(frame: *mut u64, runs: *mut [u64; 2], count: u64, payload: u64, buffer: u64) -> u64 {
             let host = unsafe { host(frame) };
-            let runs = unsafe { std::slice::from_raw_parts(runs, count as usize) };
+            let runs = unsafe { std::slice::from_raw_parts_mut(runs, count as usize) };
+            runs.iter_mut().for_each(|[at, end]| *end -= *at);
+            let runs = &*runs;
             let end = unsafe { frame.add(word::PACKET).read() + frame.add(word::LENGTH).read() };
             // The last runs may lie where they belong already.
             let mut stay = payload;

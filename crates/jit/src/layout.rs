@@ -3,12 +3,12 @@
 //! A *frame* is one block of memory for each packet in the pipeline, cut into 64-bit words:
 //!
 //! ```text
-//! control words | validity masks | places | widths of varbit fields | slots | homes of headers | zeros | sink
+//! control words | validity masks | places | widths of varbit fields | slots | scratch | homes of headers | zeros | sink
 //! ```
 //!
 //! A header's *place* is the address of its bytes: its *home* in the frame before extraction, inside the packet
 //! afterwards. Fields are big-endian and packed as on the wire, so the same code accesses both; a varbit field
-//! follows the fixed fields at the next byte. Beyond the end of a stack, reads go to the zeros and writes to the sink.
+//! follows the fixed fields at the next byte. The scratch words are for slots that code does not hold in registers. Beyond the end of a stack, reads go to the zeros and writes to the sink.
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, Program, SlotId};
 
@@ -144,6 +144,8 @@ pub(crate) struct FrameLayout {
     pub inputs: (u32, u32),
     /// Number of these slots that the architecture sets.
     pub given: u32,
+    /// Distance in words from a slot to its scratch words.
+    pub scratch: u32,
     /// Byte offsets of the zeros and of the sink; both are as large as the largest home.
     pub zeros: u32,
     pub sink: u32,
@@ -155,7 +157,12 @@ pub(crate) struct FrameLayout {
 
 impl FrameLayout {
     /// Lays out frames. `given` are the slots that the architecture sets, `kept` those that field lists preserve.
-    pub fn new(program: &Program, given: &[SlotId], kept: &[SlotId]) -> Result<FrameLayout, Unsupported> {
+    pub fn new(
+        program: &Program,
+        given: &[SlotId],
+        kept: &[SlotId],
+        has_scratch: bool,
+    ) -> Result<FrameLayout, Unsupported> {
         let types: Vec<TypeLayout> = program.header_types.values().map(TypeLayout::new).collect();
         let mut computed = vec![false; program.stacks.len()];
         let mut note = |header: &HeaderRef| {
@@ -217,8 +224,10 @@ impl FrameLayout {
         let begin = place(&[]);
         let given = place(given) - begin;
         let inputs = (begin, place(kept));
-        place(&program.slots.keys().collect::<Vec<_>>());
-        let mut bytes = next as usize * 8;
+        let end = place(&program.slots.keys().collect::<Vec<_>>());
+        let scratch = end - begin;
+        let words = if has_scratch { next + scratch } else { next };
+        let mut bytes = words as usize * 8;
         let mut largest_home = 8;
         for (id, header) in &program.headers {
             let size = types[header.ty.as_u32() as usize].home_bytes;
@@ -233,7 +242,19 @@ impl FrameLayout {
         let sink = zeros + largest_home;
         bytes += 2 * largest_home as usize;
         let byte_cursor = program.bodies.values().all(|body| walk::keeps_to_bytes(program, &types, body));
-        Ok(FrameLayout { types, headers, masks, slots, inputs, given, zeros, sink, words: bytes / 8, byte_cursor })
+        Ok(FrameLayout {
+            types,
+            headers,
+            masks,
+            slots,
+            inputs,
+            given,
+            scratch,
+            zeros,
+            sink,
+            words: bytes / 8,
+            byte_cursor,
+        })
     }
 
     pub fn header(&self, header: HeaderId) -> &HeaderLayout {

@@ -44,6 +44,7 @@ mod chain;
 mod emit;
 mod in_place;
 mod layout;
+mod liveness;
 mod native;
 mod packet;
 mod probe;
@@ -57,7 +58,7 @@ pub use in_place::InPlacePacket;
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{DeferredRequest, Packet};
 pub use probe::{Probe, ProbedPart};
-pub use walk::{reads, writes};
+pub use walk::{instructions, reads, writes};
 
 use ir::{BodyId, SlotId};
 
@@ -75,6 +76,9 @@ pub enum Unsupported {
     /// The code generator does not support this machine.
     #[error("machine code cannot be generated here: {0}")]
     Machine(String),
+    /// The caller needs the code no longer.
+    #[error("the compilation was cancelled")]
+    Cancelled,
 }
 
 /// One step of a unit.
@@ -122,6 +126,8 @@ pub struct Unit {
     /// Slots, at most [`RESULTS`], whose low 64 bits at the end of the unit, or at a [`Step::Keep`], a batch keeps for
     /// each packet; `None` if the unit never runs on a batch.
     pub results: Option<Vec<SlotId>>,
+    /// Whether the unit never runs on a packet outside a batch, so there is no code for that.
+    pub is_batched_only: bool,
 }
 
 /// The units in which an architecture runs a program.

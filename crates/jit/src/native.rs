@@ -14,6 +14,7 @@ use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
 use ir::{FieldListItem, LocId, Program, SlotId, TableId};
 
 use crate::calls::{self, Host};
+use crate::emit::lookup::{self, LookupFunction, LookupFunctions};
 use crate::emit::{Emit, ProgramFacts, UnitState, cold_calls};
 use crate::layout::{FrameLayout, word};
 use crate::packet::{Packet, PacketTemplate};
@@ -48,6 +49,11 @@ pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, *
 /// Scout of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, and the number of packets.
 pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize) -> u64;
 
+/// Makes a function of a unit: from its name, the number of its parameters, the layout of the prefetch memory, the
+/// lookups that it can call, and the generation of its code.
+type Make<'m> = dyn FnMut(&str, usize, &PrefetchLayout, &LookupFunctions, &dyn Fn(Emit<'_, '_>)) -> Result<FuncId, Unsupported>
+    + 'm;
+
 /// The code that runs a fresh unit on batches.
 #[derive(Debug)]
 pub(crate) struct BatchLoop {
@@ -67,7 +73,8 @@ const MAX_NODES: usize = 400_000;
 
 /// A program in machine code.
 pub struct NativeProgram {
-    units: Vec<Code>,
+    /// Code for single packets; `None` for units that run on batches only.
+    units: Vec<Option<Code>>,
     /// Batch loops, by unit.
     loops: Vec<Option<BatchLoop>>,
     /// Whether each unit is fresh.
@@ -166,7 +173,21 @@ impl NativeProgram {
     /// # Errors
     /// Returns an error if the program is too large or the machine is not supported.
     pub fn new(program: &Arc<Program>, plan: &Plan, speed: Speed) -> Result<NativeProgram, Unsupported> {
-        Self::make(program, plan, speed, None)
+        Self::make(program, plan, speed, None, &AtomicBool::new(false))
+    }
+
+    /// Compiles like [`NativeProgram::new`], unless `is_cancelled` becomes true meanwhile.
+    ///
+    /// # Errors
+    /// As [`NativeProgram::new`], and [`Unsupported::Cancelled`], at the latest when the function is complete that is
+    /// being compiled.
+    pub fn cancellable(
+        program: &Arc<Program>,
+        plan: &Plan,
+        speed: Speed,
+        is_cancelled: &AtomicBool,
+    ) -> Result<NativeProgram, Unsupported> {
+        Self::make(program, plan, speed, None, is_cancelled)
     }
 
     /// Compiles like [`NativeProgram::new`], with code that calls `probe` whenever a part of it has ended.
@@ -179,7 +200,7 @@ impl NativeProgram {
         speed: Speed,
         probe: Probe,
     ) -> Result<NativeProgram, Unsupported> {
-        Self::make(program, plan, speed, Some(probe))
+        Self::make(program, plan, speed, Some(probe), &AtomicBool::new(false))
     }
 
     fn make(
@@ -187,6 +208,7 @@ impl NativeProgram {
         plan: &Plan,
         speed: Speed,
         probe: Option<Probe>,
+        is_cancelled: &AtomicBool,
     ) -> Result<NativeProgram, Unsupported> {
         let actions = program.tables.values().map(|table| table.actions.len()).max().unwrap_or(0);
         if nodes(program) > MAX_NODES || actions as u64 >= RECORD_NO_ACTION {
@@ -197,7 +219,8 @@ impl NativeProgram {
         let results = plan.units.iter().filter_map(|unit| unit.results.as_ref());
         assert!(results.map(Vec::len).all(|count| count <= RESULTS), "there is room for the results");
         assert!(plan.units.iter().all(|unit| unit.steps.len() < 1 << 16), "there is room for the number of a step");
-        let layout = FrameLayout::new(program, &plan.given, &kept(program))?;
+        let has_scratch = plan.units.iter().any(|unit| UnitState::is_large(program, &unit.steps, speed));
+        let layout = FrameLayout::new(program, &plan.given, &kept(program), has_scratch)?;
         let program_facts = ProgramFacts::new(program, &layout, plan);
         let mut module = module(speed)?;
         let (mut units, mut loops) = (Vec::new(), Vec::new());
@@ -208,40 +231,64 @@ impl NativeProgram {
             let mut context = module.make_context();
             let mut builder = FunctionBuilderContext::new();
             cold_calls::make(&mut module, &mut context, &mut builder, &mut ids)?;
-            let alone = PrefetchLayout::default();
+            let (alone, none) = (PrefetchLayout::default(), LookupFunctions::new());
             for (index, unit) in plan.units.iter().enumerate() {
-                let state = UnitState::new(program, &program_facts, plan, index);
-                let mut make =
-                    |name: &str, params: usize, prefetch: &PrefetchLayout, generate: &dyn Fn(Emit<'_, '_>)| {
-                        let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
-                        let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                        let emit = Emit::new(
-                            b,
-                            program,
-                            &layout,
-                            &program_facts,
-                            &state,
-                            &unit.steps,
-                            prefetch,
-                            &mut module,
-                            &ids,
-                        );
-                        generate(emit);
-                        define(&mut module, id, &mut context)?;
-                        Ok::<FuncId, Unsupported>(id)
-                    };
-                let id = make("unit", 1, &alone, &|emit| emit.with_probe(probe).unit(index))?;
+                let is_large = UnitState::is_large(program, &unit.steps, speed);
+                let state = UnitState::new(program, &program_facts, plan, index, is_large);
+                let mut make = |name: &str,
+                                params: usize,
+                                prefetch: &PrefetchLayout,
+                                lookups: &LookupFunctions,
+                                generate: &dyn Fn(Emit<'_, '_>)| {
+                    if is_cancelled.load(Ordering::Relaxed) {
+                        return Err(Unsupported::Cancelled);
+                    }
+                    let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
+                    let b = FunctionBuilder::new(&mut context.func, &mut builder);
+                    let emit = Emit::new(
+                        b,
+                        program,
+                        &layout,
+                        &program_facts,
+                        &state,
+                        &unit.steps,
+                        prefetch,
+                        lookups,
+                        &mut module,
+                        &ids,
+                    );
+                    generate(emit);
+                    define(&mut module, id, &mut context)?;
+                    Ok::<FuncId, Unsupported>(id)
+                };
+                let mut id = None;
+                if !unit.is_batched_only {
+                    id = Some(make("unit", 1, &alone, &none, &|emit| emit.with_probe(probe).unit(index))?);
+                }
                 let mut batched = None;
                 if unit.fresh && unit.results.is_some() {
                     // Measurements need each lookup attributed to its own table, so probed code has no scout.
-                    let prefetch = PrefetchLayout::new(program, &layout, unit, probe.is_none());
-                    let id = make("batch", 5, &prefetch, &|emit| emit.with_probe(probe).batch(index))?;
+                    let prefetch = PrefetchLayout::new(program, &layout, unit, probe.is_none(), is_large);
+                    let repeated = lookup::repeated(program, &unit.steps, &prefetch);
+                    let lookups = |make: &mut Make<'_>, name: &str, scout: Option<bool>| {
+                        let functions = repeated.iter().map(|(table, first)| {
+                            let name = format!("{name}_lookup{}_", table.as_u32());
+                            let params = lookup::params(&prefetch, *table);
+                            let id = make(&name, params, &prefetch, &none, &|emit| emit.lookup(*table, scout))?;
+                            Ok((*table, LookupFunction::new(id, *first)))
+                        });
+                        functions.collect::<Result<LookupFunctions, Unsupported>>()
+                    };
+                    let functions = lookups(&mut make, "batch", None)?;
+                    let id = make("batch", 5, &prefetch, &functions, &|emit| emit.with_probe(probe).batch(index))?;
                     let (mut scout, mut follow) = (None, None);
-                    if !prefetch.tables.is_empty() {
-                        scout = Some(make("scout", 4, &prefetch, &|emit| emit.scout(false))?);
+                    if prefetch.has_scout {
+                        let functions = lookups(&mut make, "scout", Some(false))?;
+                        scout = Some(make("scout", 4, &prefetch, &functions, &|emit| emit.scout(false))?);
                     }
                     if prefetch.rounds > 0 {
-                        follow = Some(make("follow", 4, &prefetch, &|emit| emit.scout(true))?);
+                        let functions = lookups(&mut make, "follow", Some(true))?;
+                        follow = Some(make("follow", 4, &prefetch, &functions, &|emit| emit.scout(true))?);
                     }
                     batched = Some((id, [scout, follow], prefetch));
                 }
@@ -251,7 +298,7 @@ impl NativeProgram {
             for (id, batched) in names {
                 let address = |id| module.get_finalized_function(id);
                 // SAFETY: the address is that of a function with this signature, which `make` has just compiled.
-                units.push(unsafe { std::mem::transmute::<*const u8, Code>(address(id)) });
+                units.push(id.map(|id| unsafe { std::mem::transmute::<*const u8, Code>(address(id)) }));
                 loops.push(batched.map(|(id, scouts, prefetch)| {
                     // SAFETY: as above.
                     let code = unsafe { std::mem::transmute::<*const u8, BatchCode>(address(id)) };
@@ -297,7 +344,8 @@ impl NativeProgram {
     /// Runs a unit on a packet that this program has created.
     ///
     /// # Panics
-    /// Panics if there is no such unit, the packet belongs to another program, or the unit is not fresh and none has
+    /// Panics if there is no such unit or it [runs on batches only](crate::Unit::is_batched_only), the packet belongs to
+    /// another program, or the unit is not fresh and none has
     /// run since the packet was reset.
     #[inline]
     pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> UnitOutcome {
@@ -326,6 +374,7 @@ impl NativeProgram {
     ) -> UnitOutcome {
         // SAFETY: the packet is borrowed exclusively, and only its frame is used below.
         let mut host = unsafe { Host::new(&self.template, packet, objects, now.ns) };
+        let code = self.units[unit].expect("the unit runs on single packets");
         let frame = &mut packet.frame;
         frame[word::HOST] = &raw mut host as u64;
         frame[word::BUFFER] = base as u64;
@@ -333,7 +382,7 @@ impl NativeProgram {
         // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame, to
         // the packet within the length in the frame, and to the objects that the host lends. Host, frame and data
         // outlive the call and are borrowed exclusively here, by the caller's promise.
-        let ending = unsafe { self.units[unit](frame.as_mut_ptr()) };
+        let ending = unsafe { code(frame.as_mut_ptr()) };
         outcome(ending, frame[word::STEP] as usize, || frame[word::BLAME] as u32)
     }
 

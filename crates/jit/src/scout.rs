@@ -165,17 +165,20 @@ pub(crate) struct PrefetchLayout {
     pub words: usize,
     /// Number of the unit's steps, from the first, that contain a prefetched table.
     pub steps: usize,
+    /// Whether there is a scout. A large unit that applies tables several times has none if most of them can be
+    /// searched inline: the prefetch memory has one key of each table, and a scout would double the code.
+    pub has_scout: bool,
     /// Number of passes of the scout that follow earlier results: 0 if no key depends on them.
     pub rounds: usize,
 }
 
 impl PrefetchLayout {
-    /// Lays out the prefetch memory of a unit; without tables unless `ahead` is set.
-    pub fn new(program: &Program, layout: &FrameLayout, unit: &Unit, ahead: bool) -> PrefetchLayout {
+    /// Lays out the prefetch memory of a unit, which may be large; without tables unless `ahead` is set.
+    pub fn new(program: &Program, layout: &FrameLayout, unit: &Unit, ahead: bool, is_large: bool) -> PrefetchLayout {
         let mut prefetch =
             PrefetchLayout { results: unit.results.clone().unwrap_or_default(), ..PrefetchLayout::default() };
         if ahead && layout.byte_cursor {
-            prefetch.tables(program, layout, unit);
+            prefetch.tables(program, layout, unit, is_large);
         }
         for id in walk::tables(program, &unit.steps) {
             let table = &program.tables[id];
@@ -202,7 +205,7 @@ impl PrefetchLayout {
         prefetch
     }
 
-    fn tables(&mut self, program: &Program, layout: &FrameLayout, unit: &Unit) {
+    fn tables(&mut self, program: &Program, layout: &FrameLayout, unit: &Unit, is_large: bool) {
         let mut applied = Vec::new();
         for (index, step) in unit.steps.iter().enumerate() {
             let Step::Run(body) = step else { continue };
@@ -234,6 +237,10 @@ impl PrefetchLayout {
         }
         let prefetched: Vec<TableId> = applied.iter().map(|(id, _)| *id).filter(|id| self.of(*id).is_some()).collect();
         self.rounds = rounds::rounds(program, unit, &prefetched);
+        let is_repeated = prefetched.len() > self.tables.len();
+        let inline = self.tables.iter().filter(|prefetched| prefetched.has_inline_lookup()).count();
+        let is_searched_inline = inline * 4 >= self.tables.len() * 3;
+        self.has_scout = !self.tables.is_empty() && !(is_large && is_repeated && is_searched_inline);
     }
 
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) {

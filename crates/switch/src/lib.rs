@@ -27,6 +27,7 @@ mod packet_switch;
 mod ports;
 mod queue;
 mod registry;
+mod takeover;
 mod time;
 pub mod trace;
 
@@ -40,4 +41,5 @@ pub use packet_switch::{BuildError, PacketSwitch, SwitchControl};
 pub use ports::Ports;
 pub use queue::{Departure, EgressQueues, PRIORITIES, QueueFull, QueueSettings};
 pub use registry::{Registry, Stat};
+pub use takeover::{CompileJob, CompiledCode, Takeover};
 pub use time::Time;

@@ -20,8 +20,8 @@ use engine::Objects;
 use ir::Program;
 
 use crate::{
-    Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions, MulticastGroup,
-    MulticastGroups, Notification, PortId, Ports, Registry, Time,
+    CompileJob, CompiledCode, Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions,
+    MulticastGroup, MulticastGroups, Notification, PortId, Ports, Registry, Takeover, Time,
 };
 
 /// An error from building a switch for a program: the program does not fit the architecture or a port number is out of
@@ -144,4 +144,12 @@ pub trait PacketSwitch: Device + SwitchControl + Sized {
 
     /// Releases the version of the tables that an idle worker holds.
     fn rest(&mut self);
+
+    /// Returns the compilation of the program, once, if packets are interpreted until it is done. Workers have none:
+    /// their owner has it for all.
+    fn take_compile_job(&mut self) -> Option<CompileJob>;
+
+    /// Continues with compiled code, between two batches; all state is kept. Workers follow their owner from their next
+    /// batch on.
+    fn install(&mut self, code: CompiledCode) -> Takeover;
 }

@@ -24,14 +24,17 @@ use crate::scout::Row;
 /// Spans of bytes of a body that emits headers.
 #[derive(Clone, Copy)]
 pub(super) struct EmittedSpans {
-    /// Stack memory for one span more than there are emissions: two words each, address and length.
+    /// Stack memory for one span more than there are emissions: two words each, first address and end. The first one
+    /// is in front of the list: nothing touches it.
     list: StackSlot,
-    /// Number of spans in the list.
-    count: Variable,
-    /// Start and end of the last span.
-    first: Variable,
+    /// Address of the last span, whose end is in memory only once there is another.
+    last: Variable,
+    /// End of the last span.
     end: Variable,
 }
+
+/// Size of a span in bytes.
+const SPAN: i64 = 16;
 
 impl Emit<'_, '_> {
     pub(super) fn begin_emitting(&mut self, id: BodyId) {
@@ -46,10 +49,10 @@ impl Emit<'_, '_> {
             Some(spans) => spans,
             None => self.new_spans(id),
         };
-        let zero = self.number(0);
-        self.b.def_var(spans.count, zero);
-        self.b.def_var(spans.first, self.packet);
-        self.b.def_var(spans.end, self.packet);
+        let list = self.list(spans);
+        self.b.def_var(spans.last, list);
+        let nowhere = self.number(0);
+        self.b.def_var(spans.end, nowhere);
         self.spans = Some(spans);
     }
 
@@ -59,7 +62,7 @@ impl Emit<'_, '_> {
         let emissions = instrs.filter(|instr| matches!(instr.op, Op::Emit(_))).count();
         let list = self.stack_slot((emissions + 1) * 2);
         let mut word = || self.b.declare_var(types::I64);
-        EmittedSpans { list, count: word(), first: word(), end: word() }
+        EmittedSpans { list, last: word(), end: word() }
     }
 
     fn list(&mut self, spans: EmittedSpans) -> Value {
@@ -100,37 +103,20 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(join_block);
     }
 
+    /// Adds bytes to the last span if they touch it, else begins another one. There are no branches: a deparser may
+    /// emit hundreds of headers.
     fn extend_span(&mut self, spans: EmittedSpans, place: Value, bytes: Word) {
-        let (new, joined) = (self.b.create_block(), self.b.create_block());
-        let end = self.b.use_var(spans.end);
+        let (last, end) = (self.b.use_var(spans.last), self.b.use_var(spans.end));
         let touches = self.b.ins().icmp(IntCC::Equal, place, end);
-        self.b.ins().brif(touches, joined, &[], new, &[]);
-        self.b.switch_to_block(new);
-        self.break_span(spans);
-        self.b.def_var(spans.first, place);
-        self.b.ins().jump(joined, &[]);
-        self.b.switch_to_block(joined);
+        self.b.ins().store(self.flags.stack, end, last, 8);
+        let next = self.b.ins().iadd_imm_s(last, SPAN);
+        // The first address of the next span is written in either case, and again if that span is begun later.
+        self.b.ins().store(self.flags.stack, place, next, 0);
+        let last = self.b.ins().select(touches, last, next);
+        self.b.def_var(spans.last, last);
         let end = self.w_add(Word::Value(place), bytes);
         let end = self.value(end);
         self.b.def_var(spans.end, end);
-    }
-
-    /// Appends the last span to the list.
-    fn break_span(&mut self, spans: EmittedSpans) {
-        let count = self.b.use_var(spans.count);
-        let offset = self.w_shl(Word::Value(count), 4);
-        let offset = self.value(offset);
-        let list = self.list(spans);
-        let at = self.b.ins().iadd(list, offset);
-        let (first, end) = (self.b.use_var(spans.first), self.b.use_var(spans.end));
-        let length = self.b.ins().isub(end, first);
-        self.b.ins().store(self.flags.stack, first, at, 0);
-        self.b.ins().store(self.flags.stack, length, at, 8);
-        // Before the first emission there is no span to append.
-        let is_not_empty = self.w_cmp(IntCC::NotEqual, Word::Value(length), Word::Const(0));
-        let count = self.w_add(Word::Value(count), is_not_empty);
-        let count = self.value(count);
-        self.b.def_var(spans.count, count);
     }
 
     /// Finishes the outgoing packet if `step` runs the deparser; code continues in the current block.
@@ -145,22 +131,25 @@ impl Emit<'_, '_> {
         }
         let Some(spans) = self.spans else { return };
         let payload = self.payload();
-        let (end, count) = (self.b.use_var(spans.end), self.b.use_var(spans.count));
+        let list = self.list(spans);
+        let first = self.b.ins().iadd_imm_s(list, SPAN);
+        let (last, end) = (self.b.use_var(spans.last), self.b.use_var(spans.end));
         let touches = self.w_cmp(IntCC::Equal, Word::Value(end), Word::Value(payload));
-        let alone = self.w_cmp(IntCC::Equal, Word::Value(count), Word::Const(0));
+        let alone = self.w_cmp(IntCC::Equal, Word::Value(last), Word::Value(first));
         let in_place = self.w_and(touches, alone);
         let (in_place_block, move_block, join_block) =
             (self.b.create_block(), self.b.create_block(), self.b.create_block());
         self.branch(in_place, in_place_block, move_block);
         self.b.switch_to_block(in_place_block);
-        let first = self.b.use_var(spans.first);
-        self.set_out(first, false);
+        let begin = self.b.ins().load(types::I64, self.flags.stack, first, 0);
+        self.set_out(begin, false);
         self.b.ins().jump(join_block, &[]);
         self.b.switch_to_block(move_block);
-        self.break_span(spans);
-        let count = self.b.use_var(spans.count);
-        let list = self.list(spans);
-        let out = self.assemble(list, count, payload);
+        self.b.ins().store(self.flags.stack, end, last, 8);
+        let bytes = self.b.ins().isub(last, list);
+        let count = self.w_shr(Word::Value(bytes), SPAN.trailing_zeros());
+        let count = self.value(count);
+        let out = self.assemble(first, count, payload);
         self.set_out(out, false);
         self.b.ins().jump(join_block, &[]);
         self.b.switch_to_block(join_block);

@@ -5,7 +5,7 @@
 //! variable of every fact is kept up to date as well, so code without facts may follow code with many; an unread
 //! variable costs nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cranelift_frontend::Variable;
 use ir::{HeaderId, SlotId};
@@ -43,11 +43,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Drops the facts that do not matter where only these slots are live.
-    pub fn keep_slots(&mut self, live: &BTreeSet<SlotId>) {
-        self.slots.retain(|slot, _| live.contains(slot));
-    }
-
     pub fn set_mask(&mut self, mask: u32, known: u64, value: u64) {
         let (old, bits) = self.masks.get(&mask).copied().unwrap_or_default();
         self.masks.insert(mask, (old | known, bits & !known | value & known));

@@ -209,9 +209,9 @@ impl Emit<'_, '_> {
             let offset = self.value(offset);
             let at = self.b.ins().iadd(list, offset);
             let place = self.place_to_read(ResolvedHeader::One(*header));
-            let size = self.number(u64::from(self.size(*header)));
+            let end = self.address_after(place, *header);
             self.b.ins().store(self.flags.stack, place, at, 0);
-            self.b.ins().store(self.flags.stack, size, at, 8);
+            self.b.ins().store(self.flags.stack, end, at, 8);
             let next = self.b.ins().iadd_imm_s(before, 1);
             self.b.def_var(count, next);
             self.jump_to_join(join_block);

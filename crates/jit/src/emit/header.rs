@@ -354,7 +354,9 @@ impl Emit<'_, '_> {
         let bytes = self.w_shr(bits, 3);
         let bytes = self.value(bytes);
         self.call("set_varbit", &[home, fixed_from, fixed, varbit_from, bytes]);
-        self.set_place(to, home, Some(Spot::Home));
+        // Where widths are in the frame, a header that is known to be at home has the width 0.
+        let spot = (!self.has_places_in_frame()).then_some(Spot::Home);
+        self.set_place(to, home, spot);
         self.set_varbit_width(to, width);
     }
 

@@ -19,10 +19,12 @@ mod front;
 mod header;
 mod incremental_checksum;
 mod inline_lookup;
+pub(crate) mod lookup;
 mod memory;
 mod parse;
 mod prefetched;
 mod probe;
+mod program_facts;
 mod scout;
 mod state;
 mod table;
@@ -39,8 +41,10 @@ use cranelift_jit::JITModule;
 use cranelift_module::{FuncId, Module};
 use ir::{HeaderId, Program, SlotId, TableId};
 
-pub(crate) use state::{ProgramFacts, UnitState, is_variable};
+pub(crate) use program_facts::ProgramFacts;
+pub(crate) use state::{UnitState, is_variable};
 
+use state::SlotPlace;
 use value::Num;
 use words::Word;
 
@@ -55,6 +59,8 @@ struct Flags {
     stack: MemFlagsData,
     /// The packet, homes of headers, zeros and sink.
     packet: MemFlagsData,
+    /// Scratch words.
+    scratch: MemFlagsData,
     /// All other words of the frame.
     frame: MemFlagsData,
     /// Records of tables.
@@ -79,7 +85,7 @@ pub(crate) struct Emit<'a, 'f> {
     /// Address of the packet, and its length in bytes.
     packet: Value,
     length: Value,
-    slots: HashMap<SlotId, Vec<Variable>>,
+    slots: HashMap<SlotId, SlotPlace>,
     /// The headers whose addresses are facts, with the variable of each; `None` if the frame holds it instead.
     places: HashMap<HeaderId, Option<Variable>>,
     widths: HashMap<HeaderId, Variable>,
@@ -113,6 +119,11 @@ pub(crate) struct Emit<'a, 'f> {
     step: usize,
     /// Layout of the prefetch memory; without tables in code for single packets.
     prefetch: &'a PrefetchLayout,
+    /// Lookups that are functions of their own, in code for batches.
+    lookups: &'a lookup::LookupFunctions,
+    lookup_refs: HashMap<TableId, FuncRef>,
+    /// The key, in such a function.
+    lookup_key: Option<Vec<Word>>,
     /// The batch, in code that runs a unit on a batch.
     lane: Option<batch::Lane>,
     /// The batch, in its scout.
@@ -131,6 +142,7 @@ impl<'a, 'f> Emit<'a, 'f> {
         state: &'a UnitState,
         steps: &'a [Step],
         prefetch: &'a PrefetchLayout,
+        lookups: &'a lookup::LookupFunctions,
         module: &'a mut JITModule,
         ids: &'a HashMap<&'static str, FuncId>,
     ) -> Self {
@@ -147,6 +159,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             },
             frame: flags(2, "frame"),
             record: flags(3, "record"),
+            scratch: flags(4, "scratch"),
         };
         let entry = b.create_block();
         b.append_block_params_for_function_params(entry);
@@ -179,7 +192,7 @@ impl<'a, 'f> Emit<'a, 'f> {
             fuel: None,
             fuels: HashMap::new(),
             facts: facts::Facts::default(),
-            versions: versions::Versions::new(program, steps, false),
+            versions: versions::Versions::new(program, steps, false, state.is_large),
             scope: 0,
             heads: HashMap::new(),
             spans: None,
@@ -190,6 +203,9 @@ impl<'a, 'f> Emit<'a, 'f> {
             steps,
             step: 0,
             prefetch,
+            lookups,
+            lookup_refs: HashMap::new(),
+            lookup_key: None,
             lane: None,
             scouting: None,
             probed: None,
@@ -223,7 +239,7 @@ impl<'a, 'f> Emit<'a, 'f> {
     /// Allows specialisation for each path through the parser.
     fn specialise(&mut self) {
         self.facts.is_special = true;
-        self.versions = versions::Versions::new(self.program, self.steps, true);
+        self.versions = versions::Versions::new(self.program, self.steps, true, self.state.is_large);
     }
 
     /// Generates the steps from an index on; the current block is terminated.

@@ -9,7 +9,7 @@ use super::Emit;
 use super::body::{BranchTarget, MAX_PARTS};
 use super::facts::Spot;
 use super::header::ResolvedHeader;
-use super::state::error_number;
+use super::program_facts::error_number;
 use super::value::Num;
 use super::words::Word;
 use crate::code;

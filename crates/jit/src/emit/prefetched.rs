@@ -88,10 +88,30 @@ impl Emit<'_, '_> {
     /// terminated.
     pub(super) fn follow(&mut self, prefetched: &PrefetchedTable, block: BlockId, instr: usize) {
         let id = prefetched.table;
-        let ScoutState { prefetch, number, follows, .. } = self.scouting.clone().expect("only scouts follow");
-        let (known, unknown, runs) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
-        let found = self.b.append_block_param(known, types::I64);
+        let return_site = ReturnSite { scope: self.scope, block, instr, action: 0 };
+        let (unknown, runs) = (self.b.create_block(), self.b.create_block());
         let record = self.b.append_block_param(runs, types::I64);
+        if let Some(found) = self.called_lookup(id, return_site) {
+            self.b.ins().brif(found, runs, &[found.into()], unknown, &[]);
+        } else {
+            self.find_for_scout(prefetched, runs, unknown);
+        }
+        let facts = self.facts.clone();
+        self.b.switch_to_block(unknown);
+        let (_, hit, action) = self.applied(return_site);
+        self.scout_apply(id, hit, action);
+        self.go_to(Point::Code { scope: self.scope, block, instr: instr + 1 });
+        self.facts = facts;
+        self.b.switch_to_block(runs);
+        self.run_record(id, record, return_site);
+    }
+
+    /// Generates the lookup of a table in a scout: continues at `runs` with the record if there is a result, else at
+    /// `unknown`. The current block is terminated.
+    pub(super) fn find_for_scout(&mut self, prefetched: &PrefetchedTable, runs: Block, unknown: Block) {
+        let ScoutState { prefetch, number, follows, .. } = self.scouting.clone().expect("only scouts follow");
+        let known = self.b.create_block();
+        let found = self.b.append_block_param(known, types::I64);
         self.look_up_each(prefetch, prefetched, runs);
         self.look_up_dense(prefetch, prefetched, known);
         if follows {
@@ -114,50 +134,57 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(other);
         }
         self.b.ins().jump(unknown, &[]);
-        let facts = self.facts.clone();
-        self.b.switch_to_block(unknown);
-        let return_site = ReturnSite { scope: self.scope, block, instr, action: 0 };
-        let (_, hit, action) = self.applied(return_site);
-        self.scout_apply(id, hit, action);
-        self.go_to(Point::Code { scope: self.scope, block, instr: instr + 1 });
-        self.facts = facts;
         self.b.switch_to_block(known);
         let found_record = self.found_record(prefetch, prefetched, found);
         self.b.ins().jump(runs, &[found_record.into()]);
-        self.b.switch_to_block(runs);
-        self.run_record(id, record, return_site);
     }
 
-    /// Returns the record that a table runs: the prefetched result for the packet's key, else the result of a lookup.
-    /// Ends the unit if the table's result is pending.
-    pub(super) fn record(&mut self, id: TableId) -> Value {
+    /// Returns the record that a table runs, which is applied at an instruction: the prefetched result for the packet's
+    /// key, else the result of a lookup. Ends the unit if the table's result is pending.
+    pub(super) fn record(&mut self, id: TableId, return_site: ReturnSite) -> Value {
         let (Some(lane), Some(prefetched)) = (self.lane, self.prefetch.of(id)) else {
             let key = self.key(id);
-            return self.looked_up(id, key);
+            let record = self.looked_up(id, key);
+            self.end_if_pending(id, record);
+            return record;
         };
+        if let Some(record) = self.called_lookup(id, return_site) {
+            self.end_if_pending(id, record);
+            return record;
+        }
+        let number = self.lane_number(lane);
+        self.find(lane.prefetch, number, &prefetched, true)
+    }
+
+    /// Returns the record for a packet's key. If the table's result is pending, ends the unit if it `ends`, else
+    /// returns 0.
+    pub(super) fn find(&mut self, prefetch: Value, number: Value, prefetched: &PrefetchedTable, ends: bool) -> Value {
+        let id = prefetched.table;
         let (known, other, on) = (self.b.create_block(), self.b.create_block(), self.b.create_block());
         let found = self.b.append_block_param(known, types::I64);
         let chosen = self.b.append_block_param(on, types::I64);
-        self.look_up_each(lane.prefetch, &prefetched, on);
-        self.look_up_dense(lane.prefetch, &prefetched, known);
-        let number = self.lane_number(lane);
-        let (noted_found, not_noted) = (self.found(lane.prefetch, number, &prefetched), self.b.create_block());
-        self.if_found(lane.prefetch, number, &prefetched, noted_found, known, not_noted);
+        self.look_up_each(prefetch, prefetched, on);
+        self.look_up_dense(prefetch, prefetched, known);
+        let (noted_found, not_noted) = (self.found(prefetch, number, prefetched), self.b.create_block());
+        self.if_found(prefetch, number, prefetched, noted_found, known, not_noted);
         self.b.switch_to_block(not_noted);
-        self.look_up_inline(lane.prefetch, &prefetched, known);
+        self.look_up_inline(prefetch, prefetched, known);
         self.b.ins().jump(other, &[]);
         self.b.switch_to_block(known);
         let record = if prefetched.counts {
             let table = self.number(u64::from(id.as_u32()));
             self.call("apply_prefetched", &[self.frame, table, found]).expect("the function returns a word")
         } else {
-            self.found_record(lane.prefetch, &prefetched, found)
+            self.found_record(prefetch, prefetched, found)
         };
         self.b.ins().jump(on, &[record.into()]);
         self.b.set_cold_block(other);
         self.b.switch_to_block(other);
         let key = self.key(id);
         let record = self.looked_up(id, key);
+        if ends {
+            self.end_if_pending(id, record);
+        }
         self.b.ins().jump(on, &[record.into()]);
         self.b.switch_to_block(on);
         chosen

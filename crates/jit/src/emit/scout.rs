@@ -24,10 +24,18 @@ pub(super) struct ScoutState {
     /// Index of the packet in the batch, and the bit at that index.
     pub number: Value,
     bit: Value,
-    /// For each prefetched table, the bitmap of the packets that reached it.
+    /// For each prefetched table, the bitmap of the packets that reached it; empty in large units, where they are in
+    /// the prefetch memory.
     reached: Vec<Variable>,
     /// Whether earlier results are followed.
     pub follows: bool,
+}
+
+impl ScoutState {
+    /// Returns the state for a lookup, which records no packets.
+    pub fn for_lookup(prefetch: Value, number: Value, follows: bool) -> ScoutState {
+        ScoutState { prefetch, number, bit: number, reached: Vec::new(), follows }
+    }
 }
 
 impl Emit<'_, '_> {
@@ -38,8 +46,16 @@ impl Emit<'_, '_> {
         let entry = self.b.current_block().expect("a function begins with a block");
         let [rows, prefetch, end] = [1, 2, 3].map(|at| self.b.block_params(entry)[at]);
         let zero = self.number(0);
-        let reached: Vec<Variable> = self.prefetch.tables.iter().map(|_| self.b.declare_var(types::I64)).collect();
-        reached.iter().for_each(|bits| self.b.def_var(*bits, zero));
+        let mut reached: Vec<Variable> = Vec::new();
+        for prefetched in &self.prefetch.tables {
+            if self.state.is_large {
+                self.b.ins().store(self.flags.record, zero, prefetch, Self::reached_at(prefetched, follows));
+            } else {
+                let bits = self.b.declare_var(types::I64);
+                self.b.def_var(bits, zero);
+                reached.push(bits);
+            }
+        }
         let (head, done) = (self.b.create_block(), self.b.create_block());
         let [row, at, bit] = [(); 3].map(|()| self.b.append_block_param(head, types::I64));
         let one = self.number(1);
@@ -62,8 +78,7 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(done);
         for (prefetched, bits) in self.prefetch.tables.iter().zip(reached) {
             let bits = self.b.use_var(bits);
-            let word = if follows { prefetched.fresh } else { prefetched.reached };
-            self.b.ins().store(self.flags.record, bits, prefetch, word as i32 * 8);
+            self.b.ins().store(self.flags.record, bits, prefetch, Self::reached_at(prefetched, follows));
         }
         let ending = self.number(code::RETURN);
         self.b.ins().return_(&[ending]);
@@ -120,10 +135,21 @@ impl Emit<'_, '_> {
         let prefetched = self.prefetch.tables[at];
         let scouting = self.scouting.clone().expect("only scouts write prefetch");
         self.write_key(&scouting, &prefetched);
-        let reached = scouting.reached[at];
+        let Some(reached) = scouting.reached.get(at).copied() else {
+            let at = Self::reached_at(&prefetched, scouting.follows);
+            let before = self.b.ins().load(types::I64, self.flags.record, scouting.prefetch, at);
+            let with = self.b.ins().bor(before, scouting.bit);
+            self.b.ins().store(self.flags.record, with, scouting.prefetch, at);
+            return;
+        };
         let before = self.b.use_var(reached);
         let with = self.b.ins().bor(before, scouting.bit);
         self.b.def_var(reached, with);
+    }
+
+    /// Returns the offset in the prefetch memory of the bitmap of the packets that reached a table.
+    fn reached_at(prefetched: &PrefetchedTable, follows: bool) -> i32 {
+        (if follows { prefetched.fresh } else { prefetched.reached }) as i32 * 8
     }
 
     /// Records the key with which the packet reached a table.

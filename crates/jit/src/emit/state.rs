@@ -4,137 +4,35 @@ use std::collections::BTreeSet;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
-use ir::{BodyId, BodyKind, FieldListItem, HeaderId, Op, Program, SlotId};
+use cranelift_frontend::Variable;
+use ir::{HeaderId, Op, Program, SlotId};
 
 use super::Emit;
 use super::facts::Spot;
 use super::header::ResolvedHeader;
+use super::program_facts::ProgramFacts;
 use super::value::{Num, words_of};
 use super::words::Word;
-use crate::layout::{FrameLayout, Valid, word};
+use crate::layout::{Valid, word};
 use crate::walk::{self, Use};
-use crate::{Plan, Step};
+use crate::{Plan, Speed, Step, liveness};
 
 /// Maximum width in bits of slots that are variables; wider slots stay in the frame.
 const MAX_VARIABLE_BITS: u32 = 256;
 /// Maximum number of headers of a unit whose addresses are variables.
 const MAX_PLACE_VARIABLES: usize = 32;
 
-/// Facts about the whole program.
-#[derive(Debug)]
-pub(crate) struct ProgramFacts {
-    /// Slots that the architecture sets before a fresh unit.
-    given: BTreeSet<SlotId>,
-    /// Slots and headers that field lists preserve. A fresh unit loads them from the frame, except for packets of a
-    /// batch, for which nothing has been preserved.
-    kept_slots: BTreeSet<SlotId>,
-    pub preserved_headers: BTreeSet<HeaderId>,
-    /// Slots that the architecture reads after a unit.
-    visible: BTreeSet<SlotId>,
-    /// Whether all state is visible between units.
-    pub all_visible: bool,
-    /// Headers whose home may hold data after a packet has left.
-    written: BTreeSet<HeaderId>,
-    /// The subset of these whose place does not show whether it does.
-    written_early: BTreeSet<HeaderId>,
-    /// Headers that any body extracts.
-    extracted: BTreeSet<HeaderId>,
-    /// The only body that emits, or the plan's deparser if none does, if it can assemble the packet in place.
-    pub deparser: Option<BodyId>,
-    /// Value of `NoError`.
-    pub no_error: u64,
-}
+/// Number of instructions from which a unit is large.
+const LARGE_UNIT: usize = 1500;
 
-impl ProgramFacts {
-    pub fn new(program: &Program, layout: &FrameLayout, plan: &Plan) -> ProgramFacts {
-        let (mut preserved_headers, mut kept_slots) = (BTreeSet::new(), BTreeSet::new());
-        for kept in program.field_lists.values().flatten() {
-            match *kept {
-                FieldListItem::Header(header) => _ = preserved_headers.insert(header),
-                FieldListItem::Slot(slot) => _ = kept_slots.insert(slot),
-            }
-        }
-        let (mut written, mut in_parsers, mut extracted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        for body in program.bodies.values() {
-            walk::body(program, body, &mut |used| match used {
-                Use::HeaderWrite(header, _) => {
-                    written.extend(walk::candidates(program, header));
-                    if body.kind == BodyKind::Parser {
-                        in_parsers.extend(walk::candidates(program, header));
-                    }
-                }
-                Use::Extract(header) => extracted.extend(walk::candidates(program, header)),
-                _ => {}
-            });
-        }
-        if !layout.byte_cursor {
-            written.extend(extracted.iter().copied());
-        }
-        ProgramFacts {
-            given: plan.given.iter().copied().collect(),
-            visible: plan.visible.iter().flatten().copied().collect(),
-            kept_slots,
-            preserved_headers,
-            all_visible: plan.visible.is_none(),
-            written_early: in_parsers.intersection(&extracted).copied().collect(),
-            written,
-            extracted,
-            deparser: deparser(program, layout, plan),
-            no_error: error_number(program, "NoError"),
-        }
-    }
-}
-
-/// Returns the value of a member of `error`; 0 if the program does not declare it.
-pub(super) fn error_number(program: &Program, name: &str) -> u64 {
-    program.errors.iter().position(|error| error == name).unwrap_or(0) as u64
-}
-
-/// Returns the only body that emits, if it only emits headers whose memory layout equals the wire layout; the plan's
-/// deparser if none emits.
-fn deparser(program: &Program, layout: &FrameLayout, plan: &Plan) -> Option<BodyId> {
-    let emits = |body: &ir::Body| {
-        body.blocks.values().flat_map(|block| &block.instrs).any(|instr| matches!(instr.op, Op::Emit(_)))
-    };
-    let copies_varbits = program
-        .bodies
-        .values()
-        .flat_map(|body| body.blocks.values())
-        .flat_map(|block| &block.instrs)
-        .any(|instr| matches!(instr.op, Op::CopyVarbit(..)));
-    // A field list's values are read from the outgoing packet while it is assembled.
-    let keeps_headers = |keep: &u32| {
-        let kept = program.field_lists.get(keep).into_iter().flatten();
-        kept.into_iter().any(|kept| matches!(kept, FieldListItem::Header(_)))
-    };
-    let recirculates = program
-        .bodies
-        .values()
-        .flat_map(|body| body.blocks.values())
-        .flat_map(|block| &block.instrs)
-        .any(|instr| matches!(&instr.op, Op::Request(ir::Request::Recirculate(Some(keep))) if keeps_headers(keep)));
-    if !layout.byte_cursor || copies_varbits || recirculates {
-        return None;
-    }
-    let mut all = program.bodies.iter().filter(|(_, body)| emits(body));
-    let (id, body) = match all.next() {
-        Some(found) => found,
-        None => plan.deparser.map(|id| (id, &program.bodies[id]))?,
-    };
-    if all.next().is_some() || walk::has_loop(body) {
-        return None;
-    }
-    let mut simple = true;
-    walk::whole_body(program, id, &mut |used| match used {
-        Use::HeaderWrite(..) | Use::Validity(_) | Use::Extract(_) => simple = false,
-        _ => {}
-    });
-    for instr in body.blocks.values().flat_map(|block| &block.instrs) {
-        if let Op::Emit(header) = &instr.op {
-            simple &= walk::candidates(program, header).iter().all(|header| layout.ty(program, *header).plain);
-        }
-    }
-    simple.then_some(id)
+/// The place of a slot while a unit runs.
+#[derive(Clone, Debug)]
+pub(super) enum SlotPlace {
+    /// One for each word.
+    Variables(Vec<Variable>),
+    /// The first of its words in the frame. As variables, slots that are live in most of a large unit would become
+    /// parameters of most blocks, and allocating registers would take most of the compile time.
+    Frame(u32),
 }
 
 /// The effect of one unit on the frame.
@@ -143,6 +41,12 @@ pub(crate) struct UnitState {
     pub fresh: bool,
     pub slots: BTreeSet<SlotId>,
     pub headers: BTreeSet<HeaderId>,
+    /// Whether the unit is so large that its compile time matters more than registers.
+    pub is_large: bool,
+    /// Slots in the frame: in scratch words, unless the unit only reads what is there.
+    in_frame: BTreeSet<SlotId>,
+    /// Slots that may be read before they are written, or after the unit.
+    read_first: BTreeSet<SlotId>,
     /// Slots that are written.
     written: BTreeSet<SlotId>,
     /// Headers that are written, or whose homes are.
@@ -186,9 +90,7 @@ impl UsedItems {
                 | Step::LengthTo(slot)
                 | Step::PresentLengthTo(slot)
                 | Step::TimeTo(slot)
-                | Step::Set(slot, _) => {
-                    written.insert(*slot);
-                }
+                | Step::Set(slot, _) => _ = written.insert(*slot),
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => _ = slots.insert(*slot),
                 Step::Measure | Step::StopIfRequested => {}
             }
@@ -208,7 +110,7 @@ fn makes_requests(program: &Program, steps: &[Step]) -> bool {
 }
 
 impl UnitState {
-    pub fn new(program: &Program, program_facts: &ProgramFacts, plan: &Plan, unit: usize) -> UnitState {
+    pub fn new(program: &Program, program_facts: &ProgramFacts, plan: &Plan, unit: usize, is_large: bool) -> UnitState {
         let UsedItems { mut slots, written, headers, written_headers } =
             UsedItems::new(program, &plan.units[unit].steps);
         slots.extend(plan.units[unit].results.iter().flatten());
@@ -233,7 +135,36 @@ impl UnitState {
         }
         let makes_requests = makes_requests(program, &plan.units[unit].steps);
         let fresh = plan.units[unit].fresh;
-        UnitState { fresh, slots, headers, written, written_headers, makes_requests, seen_slots, seen_headers }
+        let mut in_frame = BTreeSet::new();
+        if is_large {
+            // Parameters of actions are live in the action only.
+            let params = program.actions.values().flat_map(|action| &action.params);
+            let params: BTreeSet<SlotId> = params.map(|param| param.slot).collect();
+            in_frame.extend(slots.difference(&params).filter(|slot| is_variable(program, **slot)));
+        }
+        let mut read_first = seen_slots.clone();
+        read_first.extend(plan.units[unit].results.iter().flatten());
+        if is_large {
+            read_first.extend(liveness::read_first(program, &plan.units[unit].steps));
+        }
+        UnitState {
+            fresh,
+            is_large,
+            slots,
+            in_frame,
+            read_first,
+            headers,
+            written,
+            written_headers,
+            makes_requests,
+            seen_slots,
+            seen_headers,
+        }
+    }
+
+    /// Whether the compile time of steps matters more than registers: they have much code, or it was asked for.
+    pub fn is_large(program: &Program, steps: &[Step], speed: Speed) -> bool {
+        speed == Speed::Compile || walk::instructions(program, steps) > LARGE_UNIT
     }
 }
 
@@ -249,6 +180,14 @@ impl Emit<'_, '_> {
 
     pub(super) fn frame_store(&mut self, word: u32, value: cranelift_codegen::ir::Value) {
         self.b.ins().store(self.flags.frame, value, self.frame, word as i32 * 8);
+    }
+
+    fn scratch_load(&mut self, word: u32) -> Value {
+        self.b.ins().load(types::I64, self.flags.scratch, self.frame, word as i32 * 8)
+    }
+
+    fn scratch_store(&mut self, word: u32, value: Value) {
+        self.b.ins().store(self.flags.scratch, value, self.frame, word as i32 * 8);
     }
 
     /// Returns the address of a header's home, its place before extraction.
@@ -322,6 +261,24 @@ impl Emit<'_, '_> {
             }
             return;
         }
+        if self.state.in_frame.contains(&slot) {
+            if !is_zero && !self.state.written.contains(&slot) {
+                self.slots.insert(slot, SlotPlace::Frame(at));
+                return;
+            }
+            let scratch = at + self.layout.scratch;
+            // Most of them need no zero, which would take each packet a store.
+            let needs_value = !is_zero || self.state.read_first.contains(&slot);
+            for index in 0..words as u32 * u32::from(needs_value) {
+                let value = if is_zero { self.number(0) } else { self.frame_load(at + index) };
+                self.scratch_store(scratch + index, value);
+            }
+            self.slots.insert(slot, SlotPlace::Frame(scratch));
+            if is_zero {
+                self.know_slot(slot, 0);
+            }
+            return;
+        }
         let mut variables = Vec::new();
         for index in 0..words as u32 {
             let variable = self.b.declare_var(types::I64);
@@ -332,7 +289,7 @@ impl Emit<'_, '_> {
         if is_zero {
             self.know_slot(slot, 0);
         }
-        self.slots.insert(slot, variables);
+        self.slots.insert(slot, SlotPlace::Variables(variables));
     }
 
     /// Records a slot's value as a fact, if a branch depends on the slot.
@@ -389,10 +346,10 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Whether addresses of headers are in the frame: as variables, those of many headers would be live in the whole
+    /// Whether addresses and varbit widths of headers are in the frame: as variables, those of many headers would be live in the whole
     /// function, and allocating registers would take most of the compile time. A scout must not change the frame, and
     /// uses few of them.
-    fn has_places_in_frame(&self) -> bool {
+    pub(super) fn has_places_in_frame(&self) -> bool {
         self.state.headers.len() > MAX_PLACE_VARIABLES && self.scouting.is_none()
     }
 
@@ -401,8 +358,8 @@ impl Emit<'_, '_> {
         self.frame_store(self.layout.header(header).place, home);
     }
 
-    /// Puts the addresses that are in the frame back to the headers' homes: all of them, or those that a packet may
-    /// have changed.
+    /// Puts the addresses that are in the frame back to the headers' homes, and their widths to 0: all of them, or those
+    /// that a packet may have changed.
     pub(super) fn restore_places(&mut self, all: bool) {
         if !self.has_places_in_frame() {
             return;
@@ -412,6 +369,10 @@ impl Emit<'_, '_> {
             let is_fact = matches!(self.layout.header(*header).valid, Valid::Bit { .. });
             if is_fact && (all || self.facts.places.get(header) != Some(&Spot::Home)) {
                 self.store_home(*header);
+                if let Some(width) = self.layout.header(*header).width {
+                    let zero = self.number(0);
+                    self.frame_store(width, zero);
+                }
             }
         }
     }
@@ -443,6 +404,14 @@ impl Emit<'_, '_> {
             self.facts.places.insert(header, Spot::Home);
         }
         if let Some(width) = layout.width {
+            if self.has_places_in_frame() {
+                // As for the addresses.
+                if is_new && self.lane.is_none() {
+                    let zero = self.number(0);
+                    self.frame_store(width, zero);
+                }
+                return;
+            }
             let variable = self.b.declare_var(types::I64);
             let value = if is_new { self.number(0) } else { self.frame_load(width) };
             self.b.def_var(variable, value);
@@ -470,10 +439,16 @@ impl Emit<'_, '_> {
             match self.slots.get(slot).cloned() {
                 // The frame holds its value already.
                 Some(_) if self.is_taken(*slot) && !state.written.contains(slot) => {}
-                Some(variables) => {
+                Some(SlotPlace::Variables(variables)) => {
                     for (index, variable) in variables.into_iter().enumerate() {
                         let value = self.b.use_var(variable);
                         self.frame_store(at + index as u32, value);
+                    }
+                }
+                Some(SlotPlace::Frame(scratch)) => {
+                    for index in 0..words_of(self.program.slots[*slot].width) as u32 {
+                        let value = self.scratch_load(scratch + index);
+                        self.frame_store(at + index, value);
                     }
                 }
                 None if !state.slots.contains(slot) && !self.is_taken(*slot) => {
@@ -520,8 +495,12 @@ impl Emit<'_, '_> {
             return Num::number(*value, width);
         }
         match self.slots.get(&slot).cloned() {
-            Some(variables) => {
+            Some(SlotPlace::Variables(variables)) => {
                 let words = variables.into_iter().map(|variable| Word::Value(self.b.use_var(variable)));
+                Num { width, words: words.collect() }
+            }
+            Some(SlotPlace::Frame(scratch)) => {
+                let words = (0..words_of(width) as u32).map(|index| Word::Value(self.scratch_load(scratch + index)));
                 Num { width, words: words.collect() }
             }
             None => {
@@ -539,10 +518,16 @@ impl Emit<'_, '_> {
             _ => _ = self.facts.slots.remove(&slot),
         }
         match self.slots.get(&slot).cloned() {
-            Some(variables) => {
+            Some(SlotPlace::Variables(variables)) => {
                 for (variable, word) in variables.into_iter().zip(&num.words) {
                     let value = self.value(*word);
                     self.b.def_var(variable, value);
+                }
+            }
+            Some(SlotPlace::Frame(scratch)) => {
+                for (index, word) in num.words.iter().enumerate() {
+                    let value = self.value(*word);
+                    self.scratch_store(scratch + index as u32, value);
                 }
             }
             None => {

@@ -18,6 +18,9 @@ const MAX_COMPARED: usize = 5;
 impl Emit<'_, '_> {
     /// Returns the words of the key.
     pub(super) fn key(&mut self, id: TableId) -> Vec<Word> {
+        if let Some(key) = &self.lookup_key {
+            return key.clone();
+        }
         let table = &self.program.tables[id];
         let layout = Objects::key_words(table);
         let mut words = vec![Word::Const(0); layout.words];
@@ -31,17 +34,20 @@ impl Emit<'_, '_> {
         words
     }
 
-    /// Looks a key up and returns the record that the table runs. Ends the unit if the table's result is pending.
+    /// Looks a key up and returns the record that the table runs, or 0 if the table's result is pending.
     pub(super) fn looked_up(&mut self, id: TableId, key: Vec<Word>) -> Value {
         let count = key.len();
         let key = self.spill(&Num { width: count as u32 * 64, words: key });
         let (number, words) = (self.number(u64::from(id.as_u32())), self.number(count as u64));
-        let record = self.call_cold("apply", &[self.frame, number, key, words]);
+        self.call_cold("apply", &[self.frame, number, key, words])
+    }
+
+    /// Ends the unit if the record of a table is 0, since its result is pending.
+    pub(super) fn end_if_pending(&mut self, id: TableId, record: Value) {
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
         self.cold_block(pending, |emit| emit.end_unit(code::PENDING, id.as_u32()));
         self.b.switch_to_block(known);
-        record
     }
 
     /// Applies a table, for an instruction of a block of the current scope, and generates the code after it. The
@@ -52,7 +58,7 @@ impl Emit<'_, '_> {
         if let Some(entries) = chain::entries(&self.program.tables[id]) {
             return self.apply_chain(id, &entries, return_site);
         }
-        let record = self.record(id);
+        let record = self.record(id, return_site);
         self.run_record(id, record, return_site);
     }
 

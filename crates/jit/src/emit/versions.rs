@@ -7,7 +7,7 @@
 //! generic version without facts serves all. Packets that the parser rejects also get the generic version: they are
 //! few.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cranelift_codegen::ir::{Block, InstBuilder};
 use ir::{BlockId, Body, BodyId, HeaderRef, Op, Program, SlotId};
@@ -21,6 +21,8 @@ use crate::{Step, code};
 const MAX_VERSIONS: usize = 8;
 /// Maximum number of IR instructions in specialised versions; later code is shared.
 const BUDGET: usize = 3000;
+/// The same for large units, for which generic code is long enough to compile.
+const BUDGET_OF_LARGE: usize = BUDGET / 4;
 /// Maximum size of a unit that is specialised: in larger ones, computing the relevant facts would take too long.
 const MAX_UNIT_SIZE: usize = 4 * BUDGET;
 
@@ -50,6 +52,34 @@ pub(super) struct ReturnSite {
     pub action: usize,
 }
 
+/// A set of tracked slots, by their numbers.
+#[derive(Clone, Debug, Default)]
+struct SlotSet(Vec<u64>);
+
+impl SlotSet {
+    fn new(slots: usize) -> SlotSet {
+        SlotSet(vec![0; slots.div_ceil(64)])
+    }
+
+    fn insert(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    fn has(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
+
+    /// Adds another set. Returns whether this one has changed.
+    fn add_all(&mut self, other: &SlotSet) -> bool {
+        let mut new = 0;
+        for (word, other) in self.0.iter_mut().zip(&other.0) {
+            new |= other & !*word;
+            *word |= other;
+        }
+        new != 0
+    }
+}
+
 #[derive(Debug)]
 struct Version {
     known: Facts,
@@ -66,10 +96,12 @@ pub(super) struct Versions {
     steps: HashMap<usize, usize>,
     /// Remaining number of instructions for specialised versions.
     left: usize,
-    /// Slots that conditions anywhere in the unit depend on, and slots read in each step or a later one.
-    tracked: BTreeSet<SlotId>,
-    read_from: Vec<BTreeSet<SlotId>>,
-    read_in: HashMap<(BodyId, BlockId), BTreeSet<SlotId>>,
+    /// Slots that conditions anywhere in the unit depend on, numbered: only their values are facts.
+    tracked: BTreeMap<SlotId, usize>,
+    /// Those of them that are read in each step or a later one.
+    read_from: Vec<SlotSet>,
+    /// Those of them that are read in each block of a body, or in that body after it.
+    read_in: HashMap<BodyId, Vec<SlotSet>>,
     /// Index of the last step that runs a body.
     last_run: Option<usize>,
 }
@@ -88,40 +120,37 @@ fn branch_slots(body: &Body, into: &mut BTreeSet<SlotId>) {
     }
 }
 
-/// Returns the number of instructions and blocks of a unit.
-fn size(program: &Program, steps: &[Step]) -> usize {
-    let bodies = walk::bodies_of_steps(program, steps);
-    bodies.flat_map(|body| program.bodies[body].blocks.values()).map(|block| block.instrs.len() + 1).sum()
-}
-
 impl Versions {
     /// Analyses a unit; `is_special` allows several versions of a point.
-    pub fn new(program: &Program, steps: &[Step], is_special: bool) -> Versions {
-        let mut versions = Versions { left: if is_special { BUDGET } else { 0 }, ..Versions::default() };
-        if !is_special || size(program, steps) > MAX_UNIT_SIZE {
+    pub fn new(program: &Program, steps: &[Step], is_special: bool, is_large: bool) -> Versions {
+        let budget = if is_large { BUDGET_OF_LARGE } else { BUDGET };
+        let mut versions = Versions { left: if is_special { budget } else { 0 }, ..Versions::default() };
+        if !is_special || walk::instructions(program, steps) > MAX_UNIT_SIZE {
             versions.left = 0;
             return versions;
         }
-        let mut read: BTreeSet<SlotId> = BTreeSet::new();
-        versions.read_from = vec![BTreeSet::new(); steps.len() + 1];
-        for (index, step) in steps.iter().enumerate().rev() {
+        let mut branched = BTreeSet::new();
+        for (index, step) in steps.iter().enumerate() {
             match step {
                 Step::Run(body) => {
-                    versions.last_run = versions.last_run.max(Some(index));
-                    walk::whole_body(program, *body, &mut |used| {
-                        if let Use::Read(slot) = used {
-                            read.insert(slot);
-                        }
-                    });
-                    for body in walk::bodies(program, *body) {
-                        branch_slots(&program.bodies[body], &mut versions.tracked);
-                    }
+                    versions.last_run = Some(index);
+                    let bodies: BTreeSet<BodyId> = walk::bodies(program, *body).into_iter().collect();
+                    bodies.iter().for_each(|body| branch_slots(&program.bodies[*body], &mut branched));
                 }
-                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) => {
-                    versions.tracked.insert(*slot);
-                    read.insert(*slot);
+                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) => _ = branched.insert(*slot),
+                _ => {}
+            }
+        }
+        branched.retain(|slot| (1..=64).contains(&program.slots[*slot].width));
+        versions.tracked = branched.into_iter().enumerate().map(|(number, slot)| (slot, number)).collect();
+        let mut read = SlotSet::new(versions.tracked.len());
+        versions.read_from = vec![read.clone(); steps.len() + 1];
+        for (index, step) in steps.iter().enumerate().rev() {
+            match step {
+                Step::Run(body) => walk::whole_body(program, *body, &mut |used| versions.add_read(used, &mut read)),
+                Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Copy(_, slot) | Step::Keep(_, slot) => {
+                    versions.add_read(Use::Read(*slot), &mut read);
                 }
-                Step::Keep(_, slot) => _ = read.insert(*slot),
                 Step::ErrorTo(_)
                 | Step::TimeTo(_)
                 | Step::LengthTo(_)
@@ -132,63 +161,87 @@ impl Versions {
             }
             versions.read_from[index] = read.clone();
         }
-        versions.tracked.retain(|slot| (1..=64).contains(&program.slots[*slot].width));
         versions
+    }
+
+    /// Adds a slot that is read to a set, if it is tracked.
+    fn add_read(&self, used: Use<'_>, into: &mut SlotSet) {
+        if let Use::Read(slot) = used
+            && let Some(number) = self.tracked.get(&slot)
+        {
+            into.insert(*number);
+        }
     }
 
     pub fn scope(&self, scope: usize) -> Scope {
         self.scopes[scope]
     }
 
-    /// Returns the slots that are read in a block of a body, or in that body after it.
-    fn read_in(&mut self, program: &Program, body: BodyId, block: BlockId) -> &BTreeSet<SlotId> {
-        self.read_in.entry((body, block)).or_insert_with(|| {
-            let (mut read, mut seen, mut todo) = (BTreeSet::new(), BTreeSet::new(), vec![block]);
-            while let Some(block) = todo.pop() {
-                if !seen.insert(block) {
-                    continue;
-                }
-                let block = &program.bodies[body].blocks[block];
-                let mut visit = |used: Use<'_>| match used {
-                    Use::Read(slot) => _ = read.insert(slot),
-                    Use::Apply(table) => {
-                        for action in &program.tables[table].actions {
-                            walk::body(program, &program.bodies[program.actions[action.action].body], &mut |used| {
-                                if let Use::Read(slot) = used {
-                                    read.insert(slot);
-                                }
-                            });
-                        }
-                    }
-                    _ => {}
-                };
-                walk::block(program, block, &mut visit);
-                walk::targets(&block.terminator, &mut |to| todo.push(to));
+    /// Returns, for each block of a body, the tracked slots that are read in it or in that body after it.
+    fn read_in_body(&self, program: &Program, id: BodyId) -> Vec<SlotSet> {
+        let body = &program.bodies[id];
+        let own = |block: &ir::Block| {
+            let mut read = SlotSet::new(self.tracked.len());
+            let mut tables = BTreeSet::new();
+            walk::block(program, block, &mut |used| match used {
+                Use::Apply(table) => _ = tables.insert(table),
+                used => self.add_read(used, &mut read),
+            });
+            for action in tables.into_iter().flat_map(|table| &program.tables[table].actions) {
+                let body = &program.bodies[program.actions[action.action].body];
+                walk::body(program, body, &mut |used| self.add_read(used, &mut read));
             }
             read
-        })
-    }
-
-    /// Returns the slots that are live at a point.
-    fn live(&mut self, program: &Program, point: Point) -> BTreeSet<SlotId> {
-        match point {
-            Point::After(step) => self.read_from[step + 1].clone(),
-            Point::Code { scope, block, .. } => {
-                let Scope { body, step, return_site } = self.scopes[scope];
-                let mut live = self.read_in(program, body, block).clone();
-                match return_site {
-                    Some(ReturnSite { scope, block, instr, .. }) => {
-                        live.extend(self.live(program, Point::Code { scope, block, instr }));
+        };
+        let mut read: Vec<SlotSet> = body.blocks.values().map(own).collect();
+        // Most blocks come before their successors, so one round and one that changes nothing suffice.
+        let mut has_changed = true;
+        while std::mem::take(&mut has_changed) {
+            for (at, block) in body.blocks.values().enumerate().rev() {
+                walk::targets(&block.terminator, &mut |to| {
+                    let behind = std::mem::take(&mut read[to.as_u32() as usize]);
+                    if to.as_u32() as usize != at {
+                        has_changed |= read[at].add_all(&behind);
                     }
-                    None => live.extend(self.read_from[step + 1].iter().copied()),
-                }
-                live
+                    read[to.as_u32() as usize] = behind;
+                });
             }
         }
+        read
+    }
+
+    /// Drops the values of slots that are not live at a point.
+    fn keep_live(&mut self, program: &Program, point: Point, known: &mut Facts) {
+        let mut blocks = Vec::new();
+        let mut at = point;
+        let after = loop {
+            match at {
+                Point::After(step) => break step,
+                Point::Code { scope, block, .. } => {
+                    let Scope { body, step, return_site } = self.scopes[scope];
+                    if !self.read_in.contains_key(&body) {
+                        let read = self.read_in_body(program, body);
+                        self.read_in.insert(body, read);
+                    }
+                    blocks.push((body, block));
+                    at = match return_site {
+                        Some(ReturnSite { scope, block, instr, .. }) => Point::Code { scope, block, instr },
+                        None => Point::After(step),
+                    };
+                }
+            }
+        };
+        known.slots.retain(|slot, _| {
+            self.tracked.get(slot).is_some_and(|number| {
+                let in_block =
+                    |(body, block): &(BodyId, BlockId)| self.read_in[body][block.as_u32() as usize].has(*number);
+                blocks.iter().any(in_block) || self.read_from[after + 1].has(*number)
+            })
+        });
     }
 
     pub fn is_tracked(&self, slot: SlotId) -> bool {
-        self.tracked.contains(&slot)
+        self.tracked.contains_key(&slot)
     }
 }
 
@@ -198,8 +251,7 @@ impl Emit<'_, '_> {
         let mut known = Facts::default();
         if self.facts.is_special && self.versions.left > 0 {
             known = self.facts.clone();
-            let live = self.versions.live(self.program, point);
-            known.keep_slots(&live);
+            self.versions.keep_live(self.program, point, &mut known);
             // Every body that runs sets the ending again.
             let last = self.versions.last_run;
             let is_over = matches!(point, Point::After(step) if Some(step) >= last);

@@ -51,6 +51,8 @@ pub(crate) fn prepare(
         *lookup = objects.inline_lookup(prefetched.table);
         all = all.zip(*lookup).map(|(all, (_, bytes))| all + bytes);
     }
+    let asked_near = near;
+    let near = if prefetch.has_scout { near } else { usize::MAX };
     let several = prefetch.tables.len() > 1;
     let together = if several { near / CHAINED_DIVISOR } else { near };
     let all_near = all.is_some_and(|all| all <= together);
@@ -69,7 +71,8 @@ pub(crate) fn prepare(
         }
     }
     clear_results(prefetch, memory, 0);
-    PrefetchState { unit, revision, near, needs_bulk_lookup }
+    let needs_bulk_lookup = needs_bulk_lookup && prefetch.has_scout;
+    PrefetchState { unit, revision, near: asked_near, needs_bulk_lookup }
 }
 
 /// Clears the results of the packets from an index on.

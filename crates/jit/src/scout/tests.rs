@@ -70,7 +70,7 @@ fn unit(program: &Program) -> Unit {
 }
 
 fn prefetch_layout(program: &Program) -> PrefetchLayout {
-    PrefetchLayout::new(program, &FrameLayout::new(program, &[], &[]).unwrap(), &unit(program), true)
+    PrefetchLayout::new(program, &FrameLayout::new(program, &[], &[], false).unwrap(), &unit(program), true, false)
 }
 
 /// Returns the inline lookups for which code is generated, for each table that the control applies, except enumeration

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use engine::Objects;
 use runtime::{Hook, HookContext, RunConfig};
 use switch::{
-    Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions, MulticastGroup,
-    MulticastGroups, Notification, PacketSwitch, PortId, Ports, Registry, SwitchControl, Time,
+    CompileJob, CompiledCode, Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions,
+    MulticastGroup, MulticastGroups, Notification, PacketSwitch, PortId, Ports, Registry, SwitchControl, Takeover,
+    Time,
 };
 
 use crate::rig::{Program, Repeater, frame, program, run_while, two_ports};
@@ -101,6 +102,14 @@ impl<S: PacketSwitch> PacketSwitch for Holding<S> {
 
     fn rest(&mut self) {
         self.inner.rest();
+    }
+
+    fn take_compile_job(&mut self) -> Option<CompileJob> {
+        self.inner.take_compile_job()
+    }
+
+    fn install(&mut self, code: CompiledCode) -> Takeover {
+        self.inner.install(code)
     }
 }
 

@@ -105,7 +105,7 @@ fn plan(program: &Program) -> Plan {
     steps.extend([body("verify_checksum"), body("ingress"), Step::Set(done, 0), Step::DropIf(done, 0)]);
     let results = ["mcast_grp", "egress_spec"].map(|name| slot(name).expect("a v1model program")).to_vec();
     Plan {
-        units: vec![Unit { steps, fresh: true, next: Vec::new(), results: Some(results.clone()) }],
+        units: vec![Unit { steps, fresh: true, results: Some(results.clone()), ..Unit::default() }],
         visible: Some(results),
         given: slot("ingress_port").into_iter().collect(),
         deparser: None,

@@ -53,7 +53,7 @@ pub(super) struct ReceivedPacket<'a> {
     pub by: PortId,
     /// The packet as received, for programs that may request it.
     pub original: &'a [u8],
-    /// The step at which egress begins, if one unit can run everything.
+    /// The step at which egress begins, if one unit can run everything outside a batch.
     pub whole: Option<usize>,
     /// Number of times that it was resubmitted or recirculated.
     pub passes: u16,
@@ -102,6 +102,7 @@ impl Switch {
         // Passes are counted only where there can be more than two.
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = Some(machine.egress_begins).filter(|_| self.queues.are_all_open());
+        let alone = whole.filter(|_| !machine.is_whole_batched_only);
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = BatchTally::default();
         let mut number = 0;
@@ -115,7 +116,7 @@ impl Switch {
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
                 if count > 0 {
-                    let came = ReceivedPacket { at: now, by: port, original: &[], whole: Some(whole), passes: 0 };
+                    let came = ReceivedPacket { at: now, by: port, original: &[], whole: alone, passes: 0 };
                     let mut group = FrameGroup { first: number, whole, came, tally: &mut tally, output };
                     self.run_together(&machine, &mut frames[..count], &mut lent, &mut group);
                     number += count;
@@ -141,7 +142,7 @@ impl Switch {
                 lent.originals.extend_from_slice(&room[start..]);
             }
             let InPlace { packet, originals, made, .. } = &mut *lent;
-            let came = ReceivedPacket { at: now, by: port, original: originals, whole, passes: 0 };
+            let came = ReceivedPacket { at: now, by: port, original: originals, whole: alone, passes: 0 };
             let mut packet_output = PacketOutput::new(output, made, number);
             let work = |lent: &mut InPlacePacket<'_>| {
                 let result = self.pass(lent, came, &mut packet_output);

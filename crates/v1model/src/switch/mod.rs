@@ -35,6 +35,7 @@ mod packet_switch;
 mod paths;
 mod state;
 mod stats;
+mod takeover;
 mod tally;
 mod together;
 mod trace;
@@ -47,8 +48,8 @@ use std::sync::Arc;
 use engine::Objects;
 use ir::Program;
 use switch::{
-    Device, DropReason, Drops, EgressQueues, Frame, MirrorSession, MirrorSessions, MulticastGroup, MulticastGroups,
-    Notification, PortId, Ports, Registry, Time,
+    CompileJob, Device, DropReason, Drops, EgressQueues, Frame, MirrorSession, MirrorSessions, MulticastGroup,
+    MulticastGroups, Notification, PortId, Ports, Registry, Time,
 };
 
 pub(crate) use config::drop_port_of;
@@ -74,6 +75,8 @@ pub struct Switch {
     machine: Option<Arc<Machine>>,
     /// The reason why there is none although the interpreter was not requested.
     unfit: Option<Arc<str>>,
+    /// The compilation of the program, until a driver takes it.
+    compile_job: Option<CompileJob>,
     /// The state of packets that are processed in place.
     in_place: Option<Box<in_place::InPlace>>,
     groups: Arc<MulticastGroups>,
@@ -108,6 +111,15 @@ impl Switch {
         Self::from_image(&Image::new(program, config.executor)?, config)
     }
 
+    /// Builds a switch like [`Switch::new`] that runs at once, and whose machine code is [installed](Switch::install)
+    /// when it is ready.
+    ///
+    /// # Errors
+    /// As [`Switch::new`].
+    pub fn deferred(program: Arc<Program>, config: Config) -> Result<Switch, LoadError> {
+        Self::from_image(&Image::deferred(program, config.executor)?, config)
+    }
+
     /// Builds a switch whose machine code calls `probe` at the end of each part, for measurements.
     ///
     /// # Errors
@@ -125,7 +137,7 @@ impl Switch {
     /// If the image was made for another executor.
     pub fn from_image(image: &Image, config: Config) -> Result<Switch, LoadError> {
         assert!(image.suits(&config), "an image is for one executor");
-        let Image { program, layout, machine, unfit, .. } = image.clone();
+        let Image { program, layout, machine, unfit, is_deferred, .. } = image.clone();
         let mut registry = Registry::default();
         let mut ids = config.ports.clone();
         ids.extend(config.cpu_port.filter(|cpu| !config.ports.contains(cpu)));
@@ -144,6 +156,7 @@ impl Switch {
             in_place: machine.as_deref().map(in_place::InPlace::new).map(Box::new),
             machine,
             unfit,
+            compile_job: is_deferred.then(|| takeover::compile_job(&program, &layout)),
             layout,
             groups: Arc::default(),
             mirrors: Arc::default(),

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use engine::Objects;
 use ir::Program;
 use switch::{
-    DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions, MulticastGroup, MulticastGroups,
-    Notification, PacketSwitch, PortId, Ports, Registry, SwitchControl, Time,
+    CompileJob, CompiledCode, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions,
+    MulticastGroup, MulticastGroups, Notification, PacketSwitch, PortId, Ports, Registry, SwitchControl, Takeover,
+    Time,
 };
 
 use super::Switch;
@@ -138,5 +139,14 @@ impl PacketSwitch for Switch {
 
     fn rest(&mut self) {
         Switch::rest(self);
+    }
+
+    #[inline]
+    fn take_compile_job(&mut self) -> Option<CompileJob> {
+        Switch::take_compile_job(self)
+    }
+
+    fn install(&mut self, code: CompiledCode) -> Takeover {
+        Switch::install(self, code)
     }
 }

@@ -1,6 +1,7 @@
 //! Holds a packet's state in one of the two executors, and the units of machine code.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use engine::{PacketState, Requested};
 use ir::{FieldListItem, LocId, Op, Program, Request, SlotId};
@@ -178,7 +179,13 @@ pub(super) struct Machine {
     pub egress_begins: usize,
     /// Whether the length that a packet has in egress is read.
     pub reads_length: bool,
+    /// Whether [`unit::WHOLE`] runs on batches only. Packets that run alone pass [`unit::INGRESS`] and then
+    /// [`unit::EGRESS`], which is a little slower and saves compile time.
+    pub is_whole_batched_only: bool,
 }
+
+/// Number of instructions of the whole pipeline from which there is no code that runs it on a packet outside a batch.
+const LARGE_UNIT: usize = 1500;
 
 /// Whether the parser or ingress writes to a slot.
 fn writes_early(program: &Program, layout: &Layout, slot: SlotId) -> bool {
@@ -219,7 +226,24 @@ fn between(program: &Program, layout: &Layout, drop_port: u32) -> Vec<Step> {
 }
 
 impl Machine {
-    pub fn new(program: &Arc<Program>, layout: &Layout, probe: Option<Probe>) -> Result<Machine, Unsupported> {
+    /// Compiles a program, unless `is_cancelled` becomes true meanwhile.
+    pub fn new(
+        program: &Arc<Program>,
+        layout: &Layout,
+        probe: Option<Probe>,
+        is_cancelled: &AtomicBool,
+    ) -> Result<Machine, Unsupported> {
+        Self::with_speed(program, layout, probe, Speed::Run, is_cancelled)
+    }
+
+    /// Compiles like [`Machine::new`] with this goal.
+    pub fn with_speed(
+        program: &Arc<Program>,
+        layout: &Layout,
+        probe: Option<Probe>,
+        speed: Speed,
+        is_cancelled: &AtomicBool,
+    ) -> Result<Machine, Unsupported> {
         let (blocks, standard, drop_port) = (layout.blocks, layout.standard, layout.drop_port);
         let mut parse = vec![Step::Run(blocks.parser)];
         parse.extend(standard.parser_error.map(Step::ErrorTo));
@@ -238,10 +262,15 @@ impl Machine {
         whole.extend(between(program, layout, drop_port));
         let egress_begins = whole.len();
         whole.extend(egress.clone());
-        let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), results: None };
+        let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
-        let whole = Unit { results: Some(results), ..unit(whole, true, &[unit::EGRESS, unit::DEPARSE]) };
+        let is_whole_batched_only = speed == Speed::Compile || jit::instructions(program, &whole) > LARGE_UNIT;
+        let whole = Unit {
+            results: Some(results),
+            is_batched_only: is_whole_batched_only,
+            ..unit(whole, true, &[unit::EGRESS, unit::DEPARSE])
+        };
         let given = [standard.ingress_global_timestamp, standard.instance_type];
         let plan = Plan {
             units: vec![
@@ -259,10 +288,10 @@ impl Machine {
         let keeps_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
         let compiled = match probe {
-            Some(probe) => NativeProgram::probed(program, &plan, Speed::Run, probe)?,
-            None => NativeProgram::new(program, &plan, Speed::Run)?,
+            Some(probe) => NativeProgram::probed(program, &plan, speed, probe)?,
+            None => NativeProgram::cancellable(program, &plan, speed, is_cancelled)?,
         };
         let reads_length = standard.packet_length.is_some_and(|slot| reads_length(program, layout, slot));
-        Ok(Machine { compiled, keeps_original, egress_begins, reads_length })
+        Ok(Machine { compiled, keeps_original, egress_begins, reads_length, is_whole_batched_only })
     }
 }

@@ -7,5 +7,6 @@ mod image;
 mod in_place;
 mod probe;
 mod story;
+mod takeover;
 mod traced;
 mod workers;

@@ -16,6 +16,7 @@ use super::Switch;
 use super::idle::Idle;
 use super::in_place::InPlace;
 use super::paths::PathCounts;
+use super::state::Machine;
 
 /// The role of a switch among those that share a state.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,7 @@ struct PublishedState {
     mirrors: Arc<MirrorSessions>,
     queues: QueueSettings,
     down: Vec<PortId>,
+    machine: Option<Arc<Machine>>,
 }
 
 impl Switch {
@@ -69,6 +71,7 @@ impl Switch {
             objects: self.objects.worker(),
             machine: self.machine.clone(),
             unfit: self.unfit.clone(),
+            compile_job: None,
             in_place: self.machine.as_deref().map(InPlace::new).map(Box::new),
             groups: Arc::clone(&self.groups),
             mirrors: Arc::clone(&self.mirrors),
@@ -97,7 +100,8 @@ impl Switch {
         if std::mem::take(&mut self.role.besides_changed) {
             let (groups, mirrors) = (Arc::clone(&self.groups), Arc::clone(&self.mirrors));
             let down = self.ports.ids().filter(|port| !self.ports.is_up(*port)).collect();
-            self.objects.attach(Arc::new(PublishedState { groups, mirrors, queues: self.queues.settings(), down }));
+            let (queues, machine) = (self.queues.settings(), self.machine.clone());
+            self.objects.attach(Arc::new(PublishedState { groups, mirrors, queues, down, machine }));
         }
         self.objects.publish();
     }
@@ -138,6 +142,9 @@ impl Switch {
         let ports: Vec<_> = self.ports.ids().collect();
         for port in ports {
             self.ports.set_up(port, !besides.down.contains(&port));
+        }
+        if let (None, Some(machine)) = (&self.machine, &besides.machine) {
+            self.run_machine(Arc::clone(machine));
         }
         self.role.followed = Some(attached);
     }

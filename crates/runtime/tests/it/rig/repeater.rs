@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use engine::Objects;
 use switch::{
-    Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions, MulticastGroup,
-    MulticastGroups, Notification, PacketSwitch, PortId, Ports, Registry, SwitchControl, Time,
+    CompileJob, CompiledCode, Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions,
+    MulticastGroup, MulticastGroups, Notification, PacketSwitch, PortId, Ports, Registry, SwitchControl, Takeover,
+    Time,
 };
 
 pub use ir::Program;
@@ -39,6 +40,8 @@ pub struct Repeater {
     registry: Registry,
     notifications: Vec<Notification>,
     pub counts: Arc<Counts>,
+    /// The compilation of its program, if it has one. Its code is the name of a program.
+    pub job: Option<CompileJob>,
     /// Times of the steps with frames.
     pub times: Vec<(Time, u8)>,
 }
@@ -61,6 +64,7 @@ impl Repeater {
             registry,
             notifications: Vec::new(),
             counts: Arc::default(),
+            job: None,
             times: Vec::new(),
         }
     }
@@ -126,6 +130,17 @@ impl PacketSwitch for Repeater {
     }
 
     fn rest(&mut self) {}
+
+    fn take_compile_job(&mut self) -> Option<CompileJob> {
+        self.job.take()
+    }
+
+    fn install(&mut self, code: CompiledCode) -> Takeover {
+        match code.into_inner::<String>() {
+            Some(name) if name == self.program.arch => Takeover::Compiled,
+            _ => Takeover::OtherProgram,
+        }
+    }
 }
 
 impl SwitchControl for Repeater {

@@ -10,10 +10,10 @@ use super::traced::{packet, router};
 use crate::{Config, Executor, Path, PathReason, Switch};
 
 /// A reproducible generator.
-struct Random(SplitMix64);
+pub struct Random(pub SplitMix64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
 
@@ -34,7 +34,11 @@ pub struct Pair {
 
 impl Pair {
     fn new(make: impl Fn() -> Switch) -> Pair {
-        Pair { handed: make(), lent: make(), in_place: 0, offered: 0 }
+        Pair::of(make(), make())
+    }
+
+    pub fn of(handed: Switch, lent: Switch) -> Pair {
+        Pair { handed, lent, in_place: 0, offered: 0 }
     }
 
     pub fn both(&mut self, mut change: impl FnMut(&mut Switch)) {
@@ -81,19 +85,20 @@ impl Pair {
 
 /// The parameters of a test.
 #[derive(Clone, Copy)]
-struct Setting {
-    executor: Executor,
-    max_work: u32,
+pub struct Setting {
+    /// [`Executor::Auto`] stands for machine code that is installed later.
+    pub executor: Executor,
+    pub max_work: u32,
     /// Whether egress reads the packet's length, which ingress may change.
-    reads_length: bool,
+    pub reads_length: bool,
     /// Whether a queue has a rate, so packets may have to wait.
-    is_paced: bool,
+    pub is_paced: bool,
     /// Whether the packet as received can be requested, so each must be copied before it runs.
-    keeps_originals: bool,
+    pub keeps_originals: bool,
 }
 
 impl Setting {
-    const USUAL: Setting =
+    pub const USUAL: Setting =
         Setting { executor: Executor::Jit, max_work: 4096, reads_length: true, is_paced: true, keeps_originals: true };
 }
 
@@ -124,11 +129,12 @@ fn without_originals(mut program: ir::Program) -> ir::Program {
 }
 
 /// Returns a switch with the probe and all settings.
-fn probe(setting: Setting) -> Switch {
+pub fn probe(setting: Setting) -> Switch {
     let program = if setting.reads_length { program() } else { without_length() };
     let program = if setting.keeps_originals { program } else { without_originals(program) };
     let config = Config { executor: setting.executor, max_work: setting.max_work, ..Config::with_ports(6) };
-    let mut switch = Switch::new(Arc::new(program), config).expect("the probe fits the switch");
+    let make = if setting.executor == Executor::Auto { Switch::deferred } else { Switch::new };
+    let mut switch = make(Arc::new(program), config).expect("the probe fits the switch");
     let replicas = |ports: &[u32]| ports.iter().map(|port| Replica::new(*port, 7)).collect();
     switch.set_multicast_group(1, Some(MulticastGroup { replicas: replicas(&[1, 2, 3]) }));
     switch.set_multicast_group(2, Some(MulticastGroup { replicas: Vec::new() }));
@@ -174,22 +180,30 @@ fn any_frame(random: &mut Random) -> Vec<u8> {
     data
 }
 
+/// Number of batches of a story.
+pub const BATCHES: usize = 60;
+
 fn story(seed: u64, setting: Setting) -> usize {
     let mut pair = Pair::new(|| probe(setting));
-    let mut random = Random(SplitMix64::new(seed));
+    run_story(&mut pair, &mut Random(SplitMix64::new(seed)), &mut |_, _| ());
+    pair.in_place
+}
+
+/// Sends random batches, and calls `between` before each with its number.
+pub fn run_story(pair: &mut Pair, random: &mut Random, between: &mut dyn FnMut(&mut Pair, usize)) {
     let mut now = 0;
-    for _ in 0..60 {
+    for number in 0..BATCHES {
+        between(pair, number);
         now += random.below(30);
         if random.below(10) == 0 {
             let (port, up) = (PortId(random.below(7) as u32), random.below(3) > 0);
             pair.both(|switch| _ = switch.set_port_up(port, up));
         }
         let most = if random.below(8) == 0 { 80 } else { 9 };
-        let frames: Vec<Vec<u8>> = (0..random.below(most)).map(|_| any_frame(&mut random)).collect();
+        let frames: Vec<Vec<u8>> = (0..random.below(most)).map(|_| any_frame(random)).collect();
         let (port, room) = (random.below(7) as u32, random.one_of(&[0, 8, 64]));
         pair.send(Time::from_us(now), port, &frames, room);
     }
-    pair.in_place
 }
 
 #[test]
