@@ -8,7 +8,8 @@
 //!
 //! A header's *place* is the address of its bytes: its *home* in the frame before extraction, inside the packet
 //! afterwards. Fields are big-endian and packed as on the wire, so the same code accesses both; a varbit field
-//! follows the fixed fields at the next byte. The scratch words are for slots that code does not hold in registers. Beyond the end of a stack, reads go to the zeros and writes to the sink.
+//! follows the fixed fields at the next byte. The scratch words are for slots that code does not hold in registers.
+//! Beyond the end of a stack, reads go to the zeros and writes to the sink.
 
 use ir::{Expr, HeaderId, HeaderRef, HeaderType, Program, SlotId};
 

@@ -9,11 +9,11 @@ use crate::walk::{self, Use};
 
 /// A set of slots.
 #[derive(Clone, Debug, Default)]
-struct Slots(Vec<u64>);
+struct SlotBits(Vec<u64>);
 
-impl Slots {
-    fn new(program: &Program) -> Slots {
-        Slots(vec![0; program.slots.len().div_ceil(64)])
+impl SlotBits {
+    fn new(program: &Program) -> SlotBits {
+        SlotBits(vec![0; program.slots.len().div_ceil(64)])
     }
 
     fn insert(&mut self, slot: SlotId) {
@@ -32,7 +32,7 @@ impl Slots {
     }
 
     /// Adds the slots of `others` that are not in `written`. Returns whether this set has changed.
-    fn add_unless_written(&mut self, others: &Slots, written: &Slots) -> bool {
+    fn add_unless_written(&mut self, others: &SlotBits, written: &SlotBits) -> bool {
         let mut new = 0;
         for ((word, other), written) in self.0.iter_mut().zip(&others.0).zip(&written.0) {
             new |= other & !written & !*word;
@@ -45,7 +45,7 @@ impl Slots {
 /// Returns the slots that steps may read before they write them. A slot that is read only after some of the paths have
 /// written it is among them.
 pub(crate) fn read_first(program: &Program, steps: &[Step]) -> BTreeSet<SlotId> {
-    let mut live = Slots::new(program);
+    let mut live = SlotBits::new(program);
     for step in steps.iter().rev() {
         match step {
             Step::Run(body) => live = before_body(program, *body, &live),
@@ -67,11 +67,11 @@ pub(crate) fn read_first(program: &Program, steps: &[Step]) -> BTreeSet<SlotId> 
 
 /// Returns the slots that are read before they are written from the start of a body on; `after` are those from its end
 /// on.
-fn before_body(program: &Program, id: BodyId, after: &Slots) -> Slots {
+fn before_body(program: &Program, id: BodyId, after: &SlotBits) -> SlotBits {
     let body = &program.bodies[id];
     let (mut read, mut written) = (Vec::new(), Vec::new());
     for block in body.blocks.values() {
-        let (mut first, mut kills) = (Slots::new(program), Slots::new(program));
+        let (mut first, mut kills) = (SlotBits::new(program), SlotBits::new(program));
         let mut visit = |used: Use<'_>| match used {
             Use::Read(slot) if !kills.has(slot) => first.insert(slot),
             Use::Write(slot) => kills.insert(slot),
@@ -114,7 +114,7 @@ fn before_body(program: &Program, id: BodyId, after: &Slots) -> Slots {
         }
     }
     if let Some(first) = read.first() {
-        start.add_unless_written(first, &Slots::new(program));
+        start.add_unless_written(first, &SlotBits::new(program));
     }
     start
 }

@@ -344,9 +344,8 @@ impl NativeProgram {
     /// Runs a unit on a packet that this program has created.
     ///
     /// # Panics
-    /// Panics if there is no such unit or it [runs on batches only](crate::Unit::is_batched_only), the packet belongs to
-    /// another program, or the unit is not fresh and none has
-    /// run since the packet was reset.
+    /// Panics if there is no such unit or it [runs on batches only](crate::Unit::is_batched_only), the packet belongs
+    /// to another program, or the unit is not fresh and none has run since the packet was reset.
     #[inline]
     pub fn run(&self, unit: usize, packet: &mut Packet, objects: &mut Objects, now: Now) -> UnitOutcome {
         objects.advance_clock(now.ns);

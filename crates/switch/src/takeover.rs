@@ -5,7 +5,7 @@
 //!   driver:        └──> another thread: job.run(is_cancelled) ──> code ┘ between two batches
 //! ```
 //!
-//! A switch starts no thread. Whoever drives it takes the job, runs it where it pleases, and gives the result back.
+//! A switch starts no thread. Its driver takes the job, runs it in a thread of its own, and gives the result back.
 
 use std::any::Any;
 use std::fmt;

@@ -346,9 +346,9 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(on);
     }
 
-    /// Whether addresses and varbit widths of headers are in the frame: as variables, those of many headers would be live in the whole
-    /// function, and allocating registers would take most of the compile time. A scout must not change the frame, and
-    /// uses few of them.
+    /// Whether addresses and varbit widths of headers are in the frame: as variables, those of many headers would be
+    /// live in the whole function, and allocating registers would take most of the compile time. A scout must not
+    /// change the frame, and uses few of them.
     pub(super) fn has_places_in_frame(&self) -> bool {
         self.state.headers.len() > MAX_PLACE_VARIABLES && self.scouting.is_none()
     }
@@ -358,8 +358,8 @@ impl Emit<'_, '_> {
         self.frame_store(self.layout.header(header).place, home);
     }
 
-    /// Puts the addresses that are in the frame back to the headers' homes, and their widths to 0: all of them, or those
-    /// that a packet may have changed.
+    /// Puts the addresses that are in the frame back to the headers' homes, and their widths to 0: all of them, or
+    /// those that a packet may have changed.
     pub(super) fn restore_places(&mut self, all: bool) {
         if !self.has_places_in_frame() {
             return;
