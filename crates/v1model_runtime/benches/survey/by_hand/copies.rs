@@ -71,6 +71,12 @@ fn set_source(header: &mut [u8; ETHERNET], mac: u64) {
     header[6..12].copy_from_slice(&mac.to_be_bytes()[2..]);
 }
 
+fn increment_source(bytes: &mut [u8]) {
+    if let Some(header) = header(bytes) {
+        set_source(header, mac(&header[6..]).wrapping_add(1));
+    }
+}
+
 /// Makes a frame of its own from a frame in place.
 fn copy(bytes: &[u8], port: u32) -> Frame {
     Frame { port: PortId(port), data: bytes.to_vec() }
@@ -120,6 +126,14 @@ impl Copies {
 impl ByHand for Copies {
     fn run(&mut self, port: PortId, frames: &mut [Slot], left: &mut Vec<Egress>) {
         self.counters.receive(port, frames);
+        if self.work == Work::Recirculate {
+            // A packet is complete before it comes again: its header is written, and parsed once more.
+            for frame in &mut *frames {
+                let (room, start) = frame.headroom();
+                increment_source(&mut room[start..]);
+                self.counters.queue(2);
+            }
+        }
         for (index, frame) in frames.iter_mut().enumerate() {
             let (room, start) = frame.headroom();
             let bytes = &mut room[start..];
@@ -135,21 +149,13 @@ impl ByHand for Copies {
                 Work::CloneFromEgress => {
                     header(bytes).into_iter().for_each(|header| set_source(header, 0x0200_0000_0001))
                 }
-                Work::Recirculate => {
-                    for turn in 0..2 {
-                        if turn == 0 {
-                            self.counters.queue(2);
-                        }
-                        let next = |header: &mut [u8; ETHERNET]| set_source(header, mac(&header[6..]).wrapping_add(1));
-                        header(bytes).into_iter().for_each(next);
-                    }
-                }
+                Work::Recirculate => increment_source(bytes),
                 Work::Resubmit => {
                     let Some(header) = header(bytes) else { continue };
                     let original = *header;
                     set_source(header, mac(&header[6..]).wrapping_add(1));
                     *header = std::hint::black_box(original);
-                    set_source(header, mac(&header[6..]).wrapping_add(1));
+                    increment_source(bytes);
                 }
             }
             self.counters.send(2, bytes.len());
