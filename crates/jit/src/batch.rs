@@ -11,6 +11,7 @@ use crate::layout::word;
 use crate::native::{BatchLoop, NativeProgram, UnitOutcome, outcome};
 use crate::packet::{DeferredRequest, Packet, out};
 use crate::scout::{self, BATCH, ERROR, PrefetchState, RESULTS, Row, Rows, SPECIAL, STEP};
+use crate::waiting::WaitingRequests;
 
 /// Packets that a fresh unit processes one after the other.
 ///
@@ -57,6 +58,8 @@ impl NativeProgram {
         packet.reset_inputs(Vec::new(), 0);
         packet.given.clear();
         packet.deferred.clear();
+        packet.waiting.requests.clear();
+        packet.waiting.preserved.clear();
         let (mut rows, mut prefetch) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.prefetch));
         rows.resize(BATCH, Row::default());
         prefetch.resize(code.prefetch.words, 0);
@@ -209,6 +212,32 @@ impl<'a> Batch<'a> {
     pub fn reuse_deferred(&mut self, mut requests: Vec<DeferredRequest>) {
         requests.clear();
         self.packet.deferred = requests;
+    }
+
+    /// Takes the requests that packets set aside since the last call, in the order of the packets. Those of a packet at
+    /// which the batch stopped are among them.
+    pub fn take_waiting(&mut self) -> WaitingRequests {
+        std::mem::take(&mut self.packet.waiting)
+    }
+
+    /// Takes back the memory of requests that were taken.
+    pub fn reuse_waiting(&mut self, mut waiting: WaitingRequests) {
+        waiting.requests.clear();
+        waiting.preserved.clear();
+        self.packet.waiting = waiting;
+    }
+
+    /// Returns the buffer of a packet that has run, and the offset at which the incoming packet began.
+    ///
+    /// # Panics
+    /// Panics if the packet has not run, or the batch stopped at it.
+    pub fn buffer(&mut self, number: usize) -> (&mut [u8], usize) {
+        assert!(number < self.done - usize::from(self.stopped), "the packet has run");
+        let (base, start) = (self.rows[number].buffer, self.finished(number).input_start());
+        // SAFETY: the row is that of a packet of this batch, so the buffer is borrowed exclusively for as long as the
+        // batch lives, and no code runs on it again.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(base as *mut u8, self.finished(number).room()) };
+        (buffer, start)
     }
 
     /// Runs the key-prefetch pass and the bulk lookups for the packets that have not run yet.

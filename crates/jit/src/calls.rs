@@ -13,6 +13,7 @@ use ir::{
 
 use crate::layout::{FrameLayout, word};
 use crate::packet::{DeferredRequest, Packet, PacketTemplate, out};
+use crate::waiting::{WaitingRequest, WaitingRequests};
 
 /// The context that a run lends to the runtime functions.
 pub(crate) struct Host<'a> {
@@ -22,6 +23,7 @@ pub(crate) struct Host<'a> {
     /// The packet's request list, which is read by others between runs.
     pub requests: *mut Vec<(Requested, LocId)>,
     pub deferred: *mut Vec<DeferredRequest>,
+    pub waiting: *mut WaitingRequests,
     pub colours: *mut Vec<Colour>,
     pub emitted: *mut BitString,
     pub replaced: *mut Vec<u8>,
@@ -51,6 +53,7 @@ impl<'a> Host<'a> {
                 objects,
                 requests: &raw mut (*packet).requests,
                 deferred: &raw mut (*packet).deferred,
+                waiting: &raw mut (*packet).waiting,
                 colours: &raw mut (*packet).colours,
                 emitted: &raw mut (*packet).emitted,
                 replaced: &raw mut (*packet).replaced,
@@ -70,6 +73,31 @@ pub(crate) mod deferred {
     pub const PACKET: u32 = 48;
     pub const MOST: u8 = 0x3f;
     pub const FLAG: u64 = 1 << 63;
+}
+
+/// The last argument of `set_aside`: the step, the packet's index in the batch, and flags. And its results.
+pub(crate) mod waiting {
+    use crate::MayWait;
+
+    /// Bit position of the packet's index, which has 6 bits.
+    pub const PACKET: u32 = 16;
+    pub const MOST: u8 = 0x3f;
+    pub const CLONES: u64 = 1 << 32;
+    pub const PASSES: u64 = 1 << 33;
+    pub const RESUBMISSION_ENDS: u64 = 1 << 34;
+
+    /// The packet continues.
+    pub const GOES_ON: u64 = 0;
+    /// There is a request that may not wait.
+    pub const STOPS: u64 = 1;
+    /// The packet ends here.
+    pub const ENDS: u64 = 2;
+
+    pub fn flags(may_wait: MayWait) -> u64 {
+        let MayWait { clones, passes, resubmission_ends } = may_wait;
+        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+        flag(clones, CLONES) | flag(passes, PASSES) | flag(resubmission_ends, RESUBMISSION_ENDS)
+    }
 }
 
 /// Leaves an atomic section that the run did not end, so that no other worker waits for it.
@@ -310,6 +338,33 @@ mod functions {
                 at = unsafe { at.add(width.div_ceil(64) as usize) };
             }
             unsafe { push_request(frame, Requested::Digest(id, values), loc) };
+        }
+
+        /// Sets the requests of a packet aside, with the slots that field lists preserve, if all of them may wait.
+        fn set_aside(frame: *mut u64, preserved: *const u64, place: u64) -> u64 {
+            let host = unsafe { host(frame) };
+            let (requests, waiting) = unsafe { (&mut *host.requests, &mut *host.waiting) };
+            let may_wait = |request: &Requested| match request {
+                Requested::Clone { .. } => place & waiting::CLONES != 0,
+                Requested::Resubmit(_) | Requested::Recirculate(_) => place & waiting::PASSES != 0,
+                _ => false,
+            };
+            if !requests.iter().all(|(request, _)| may_wait(request)) {
+                return waiting::STOPS;
+            }
+            let is_resubmitted = requests.iter().any(|(request, _)| matches!(request, Requested::Resubmit(_)));
+            let (first, end) = host.layout.inputs;
+            let preserved = unsafe { std::slice::from_raw_parts(preserved, (end - first) as usize) };
+            let words = waiting.preserved.len();
+            waiting.preserved.extend_from_slice(preserved);
+            let packet = usize::from((place >> waiting::PACKET) as u8 & waiting::MOST);
+            let step = usize::from(place as u16);
+            waiting.requests.extend(requests.drain(..).map(|(request, loc)| {
+                WaitingRequest { packet, step, request, loc, preserved: words }
+            }));
+            unsafe { frame.add(word::REQUESTS).write(0) };
+            let ends = is_resubmitted && place & waiting::RESUBMISSION_ENDS != 0;
+            if ends { waiting::ENDS } else { waiting::GOES_ON }
         }
 
         /// Extracts a header whose memory layout differs from the wire into its home.

@@ -51,14 +51,16 @@ mod probe;
 mod scout;
 #[cfg(test)]
 mod text;
+mod waiting;
 mod walk;
 
 pub use batch::{Batch, FinishedPacket, Progress};
-pub use in_place::InPlacePacket;
+pub use in_place::{Checkpoint, InPlacePacket};
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
-pub use packet::{DeferredRequest, Packet};
+pub use packet::{DeferredRequest, Packet, SlotSet};
 pub use probe::{Probe, ProbedPart};
-pub use walk::{instructions, reads, writes};
+pub use waiting::{PreservedSlots, WaitingOfPacket, WaitingRequests};
+pub use walk::{instructions, reads, requests, writes};
 
 use ir::{BodyId, SlotId};
 
@@ -112,6 +114,20 @@ pub enum Step {
     /// Ends the unit if the packet has pending requests (clone, resubmit, digest and the like). In a batch, digests and
     /// truncations are [deferred](Batch::take_deferred) and do not end it.
     StopIfRequested,
+    /// Ends the unit like [`Step::StopIfRequested`], but in a batch, requests that may wait are
+    /// [set aside](Batch::take_waiting) if there are no others.
+    StopUnlessWaiting(MayWait),
+}
+
+/// Requests that the caller can act on when other packets of the batch have run already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MayWait {
+    /// Whether clones may wait.
+    pub clones: bool,
+    /// Whether resubmissions and recirculations may wait.
+    pub passes: bool,
+    /// Whether a resubmission ends the unit, as a stop at this step of a packet that is done.
+    pub resubmission_ends: bool,
 }
 
 /// A list of steps that becomes one function of machine code.

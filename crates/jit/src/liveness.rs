@@ -59,7 +59,7 @@ pub(crate) fn read_first(program: &Program, steps: &[Step]) -> BTreeSet<SlotId> 
             | Step::TimeTo(slot)
             | Step::Set(slot, _) => live.remove(*slot),
             Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => live.insert(*slot),
-            Step::Measure | Step::StopIfRequested => {}
+            Step::Measure | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}
         }
     }
     program.slots.keys().filter(|slot| live.has(*slot)).collect()

@@ -17,7 +17,7 @@ use crate::calls::{self, Host};
 use crate::emit::lookup::{self, LookupFunction, LookupFunctions};
 use crate::emit::{Emit, ProgramFacts, UnitState, cold_calls};
 use crate::layout::{FrameLayout, word};
-use crate::packet::{Packet, PacketTemplate};
+use crate::packet::{Packet, PacketTemplate, SlotSet};
 use crate::scout::{PrefetchLayout, RESULTS, Row};
 use crate::{Plan, Probe, Unsupported, code};
 
@@ -334,6 +334,11 @@ impl NativeProgram {
     /// Creates a packet in the state before the parser.
     pub fn packet(&self, data: Vec<u8>) -> Packet {
         Packet::new(&self.template, data)
+    }
+
+    /// Returns slots as a set for [`Packet::clear_slots`].
+    pub fn slot_set(&self, slots: &[SlotId]) -> SlotSet {
+        SlotSet::new(&self.template.layout, slots)
     }
 
     /// Returns the compiled program.

@@ -4,14 +4,16 @@
 //! [`crate::layout`]). It is not an Ethernet frame. A *unit* is a sequence of bodies compiled to one function; a
 //! *fresh* unit is the first to run on a packet.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bits::Bits;
 use engine::{BitString, Colour, HeaderState, Requested};
 use ir::{FieldListItem, HeaderId, LocId, Program, SlotId};
 
-use crate::layout::{FrameLayout, Valid, word};
+use crate::layout::{FrameLayout, SlotLayout, Valid, word};
 use crate::scout::{PrefetchState, Row};
+use crate::waiting::WaitingRequests;
 
 /// Values of [`word::OUT`] other than the address of the first byte to send.
 pub(crate) mod out {
@@ -29,6 +31,31 @@ pub(crate) struct PacketTemplate {
     pub no_error: u64,
     /// Headers that field lists preserve, which a fresh unit loads from the frame.
     pub preserved_headers: Vec<HeaderId>,
+}
+
+/// Slots of one compiled program, in the ranges of words that they take in a frame.
+#[derive(Clone, Debug, Default)]
+pub struct SlotSet {
+    words: Vec<Range<usize>>,
+}
+
+impl SlotSet {
+    pub(crate) fn new(layout: &FrameLayout, slots: &[SlotId]) -> SlotSet {
+        let words = |slot: &SlotId| {
+            let SlotLayout { word, width, .. } = layout.slots[slot.as_u32() as usize];
+            word as usize..(word + width.div_ceil(64).max(1)) as usize
+        };
+        let mut all: Vec<Range<usize>> = slots.iter().map(words).collect();
+        all.sort_by_key(|words| words.start);
+        let mut joined: Vec<Range<usize>> = Vec::new();
+        for words in all {
+            match joined.last_mut().filter(|before| before.end >= words.start) {
+                Some(before) => before.end = before.end.max(words.end),
+                None => joined.push(words),
+            }
+        }
+        SlotSet { words: joined }
+    }
 }
 
 /// A digest or truncation that a packet of a batch requested. It does not stop the batch.
@@ -59,6 +86,8 @@ pub struct Packet {
     pub(crate) requests: Vec<(Requested, LocId)>,
     /// Requests of the packets of a batch that do not stop it.
     pub(crate) deferred: Vec<DeferredRequest>,
+    /// Requests of the packets of a batch that were set aside.
+    pub(crate) waiting: WaitingRequests,
     pub(crate) colours: Vec<Colour>,
     pub(crate) emitted: BitString,
     pub(crate) replaced: Vec<u8>,
@@ -98,6 +127,7 @@ impl Packet {
             start: 0,
             requests: Vec::new(),
             deferred: Vec::new(),
+            waiting: WaitingRequests::default(),
             colours: vec![Colour::Green; template.program.meters.len()],
             emitted: BitString::new(),
             replaced: Vec::new(),
@@ -401,15 +431,11 @@ impl Packet {
         self.keep_from(other, other.buffer(), items);
     }
 
-    /// Sets slots to 0.
-    pub fn clear_slots(&mut self, slots: &[SlotId]) {
-        for slot in slots {
-            let layout = self.template.layout.slots[slot.as_u32() as usize];
-            let at = layout.word as usize;
-            match layout.width {
-                0..=64 => self.frame[at] = 0,
-                width => self.frame[at..at + width.div_ceil(64) as usize].fill(0),
-            }
+    /// Sets slots of the same program to 0.
+    #[inline]
+    pub fn clear_slots(&mut self, slots: &SlotSet) {
+        for words in &slots.words {
+            self.frame[words.clone()].fill(0);
         }
     }
 
@@ -436,16 +462,28 @@ impl Packet {
 
     /// Returns the outgoing packet, once the unit with the deparser has run.
     pub fn finish(&self) -> Vec<u8> {
-        if let Some(start) = self.out_start() {
-            return self.data[start..].to_vec();
+        self.output_in(&self.data, self.start)
+    }
+
+    /// Copies the outgoing packet of a packet that lies in this buffer from `start` on.
+    pub(crate) fn output_in(&self, buffer: &[u8], start: usize) -> Vec<u8> {
+        match self.frame[word::OUT] {
+            out::EMITTED => {
+                let payload = &buffer[start..][self.cursor_bits().div_ceil(8)..];
+                [self.emitted.as_bytes(), payload].concat()
+            }
+            out::REPLACED => self.replaced.clone(),
+            at => buffer[(at - buffer.as_ptr() as u64) as usize..].to_vec(),
         }
-        if self.frame[word::OUT] == out::REPLACED {
-            return self.replaced.clone();
+    }
+
+    /// Returns the length in bytes of the outgoing packet of an incoming one of `length` bytes, if it does not lie in
+    /// the buffer of that.
+    pub(crate) fn moved_output_length(&self, length: usize) -> usize {
+        match self.frame[word::OUT] {
+            out::REPLACED => self.replaced.len(),
+            _ => self.emitted.as_bytes().len() + length - self.cursor_bits().div_ceil(8),
         }
-        let mut whole = Vec::with_capacity(self.emitted.as_bytes().len() + self.payload().len());
-        whole.extend_from_slice(self.emitted.as_bytes());
-        whole.extend_from_slice(self.payload());
-        whole
     }
 
     /// Returns the outgoing packet, moved out where that saves a copy. This may move the packet's buffer out,

@@ -320,7 +320,12 @@ impl PrefetchLayout {
                 | Step::Set(slot, _) => {
                     written.slots.insert(*slot);
                 }
-                Step::Measure | Step::StopUnless(..) | Step::DropIf(..) | Step::Keep(..) | Step::StopIfRequested => {}
+                Step::Measure
+                | Step::StopUnless(..)
+                | Step::DropIf(..)
+                | Step::Keep(..)
+                | Step::StopIfRequested
+                | Step::StopUnlessWaiting(_) => {}
             }
         }
         program.tables[id].keys.iter().all(|key| written.leaves(&key.expr))

@@ -274,6 +274,13 @@ pub fn writes(program: &Program, id: BodyId, slot: SlotId) -> bool {
     mentions(program, id, |used| matches!(used, Use::Write(written) if written == slot))
 }
 
+/// Whether a body, including the actions of the tables it applies, can make a request that `is_meant` accepts.
+pub fn requests(program: &Program, id: BodyId, is_meant: impl Fn(&Request) -> bool) -> bool {
+    let is_request = |op: &Op| matches!(op, Op::Request(request) if is_meant(request));
+    let mut blocks = bodies(program, id).into_iter().flat_map(|body| program.bodies[body].blocks.values());
+    blocks.any(|block| block.instrs.iter().any(|instr| is_request(&instr.op)))
+}
+
 fn mentions(program: &Program, id: BodyId, is_meant: impl Fn(Use<'_>) -> bool) -> bool {
     let mut found = false;
     whole_body(program, id, &mut |used| found |= is_meant(used));

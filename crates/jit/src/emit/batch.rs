@@ -15,10 +15,11 @@ use ir::SlotId;
 use super::Emit;
 use super::facts::Facts;
 use super::words::Word;
+use crate::calls::waiting;
 use crate::layout::word;
 use crate::packet::out;
 use crate::scout::{ERROR, Row, SPECIAL, STEP};
-use crate::{Step, code};
+use crate::{MayWait, Step, code};
 
 /// Distance between rows in bytes.
 pub(super) const ROW: i64 = size_of::<Row>() as i64;
@@ -114,6 +115,41 @@ impl Emit<'_, '_> {
         self.facts = known;
         self.b.switch_to_block(on);
         matches!(condition, Word::Value(_))
+    }
+
+    /// Stops at this step if the packet has requests, unless they may wait: then they are set aside with the slots that
+    /// field lists preserve.
+    pub(super) fn stop_unless_waiting(&mut self, lane: Lane, asked: Value, may_wait: MayWait) {
+        let (has_requests, on) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(asked, has_requests, &[], on, &[]);
+        self.cold_block(has_requests, |emit| {
+            let first = emit.layout.inputs.0;
+            let room = emit.scratch_words((emit.layout.inputs.1 - first) as usize);
+            for slot in &emit.program_facts.kept_slots {
+                let value = emit.slot(*slot);
+                emit.put_words(&value, room, (emit.layout.slot(*slot) - first) as usize);
+            }
+            let number = emit.lane_number(lane);
+            let number = emit.w_shl(Word::Value(number), waiting::PACKET);
+            let place = emit.w_or(number, Word::Const(waiting::flags(may_wait) | emit.step as u64));
+            let place = emit.value(place);
+            let verdict = emit.call("set_aside", &[emit.frame, room, place]).expect("the function returns a word");
+            let (ends, stops) = (emit.b.create_block(), emit.b.create_block());
+            let goes_on = emit.b.ins().icmp_imm_u(IntCC::Equal, verdict, waiting::GOES_ON as i64);
+            let other = emit.b.create_block();
+            emit.b.ins().brif(goes_on, on, &[], other, &[]);
+            emit.b.switch_to_block(other);
+            let is_stop = emit.b.ins().icmp_imm_u(IntCC::Equal, verdict, waiting::STOPS as i64);
+            emit.b.ins().brif(is_stop, stops, &[], ends, &[]);
+            emit.b.switch_to_block(stops);
+            emit.end_unit(code::STOPPED, 0);
+            emit.b.switch_to_block(ends);
+            emit.set_ending(code::STOPPED | (emit.step as u64) << STEP);
+            let nothing = emit.number(out::EMITTED);
+            emit.b.def_var(lane.out, nothing);
+            emit.end_packet(lane);
+        });
+        self.b.switch_to_block(on);
     }
 
     /// Ends the packet without storing its state, unless it has requests, and continues with the next one.

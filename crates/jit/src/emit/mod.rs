@@ -342,10 +342,16 @@ impl<'a, 'f> Emit<'a, 'f> {
             }
             Step::Keep(index, slot) => self.keep_result(*index, *slot),
             // No request can be pending here.
-            Step::StopIfRequested if self.state.fresh && !self.state.makes_requests => self.probe_body(None),
-            Step::StopIfRequested => {
+            Step::StopIfRequested | Step::StopUnlessWaiting(_) if self.state.fresh && !self.state.makes_requests => {
+                self.probe_body(None);
+            }
+            Step::StopIfRequested | Step::StopUnlessWaiting(_) => {
                 self.probe_body(None);
                 let asked = self.frame_load(word::REQUESTS as u32);
+                if let (Step::StopUnlessWaiting(may_wait), Some(lane)) = (step, self.lane) {
+                    self.stop_unless_waiting(lane, asked, *may_wait);
+                    return true;
+                }
                 return self.stop_if(Word::Value(asked));
             }
         }

@@ -92,7 +92,7 @@ impl UsedItems {
                 | Step::TimeTo(slot)
                 | Step::Set(slot, _) => _ = written.insert(*slot),
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => _ = slots.insert(*slot),
-                Step::Measure | Step::StopIfRequested => {}
+                Step::Measure | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}
             }
         }
         slots.extend(written.iter().copied());

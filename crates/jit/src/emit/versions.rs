@@ -157,7 +157,8 @@ impl Versions {
                 | Step::Measure
                 | Step::PresentLengthTo(_)
                 | Step::Set(..)
-                | Step::StopIfRequested => {}
+                | Step::StopIfRequested
+                | Step::StopUnlessWaiting(_) => {}
             }
             versions.read_from[index] = read.clone();
         }

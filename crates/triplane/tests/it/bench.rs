@@ -80,9 +80,9 @@ fn the_path_of_the_packets_is_reported() {
     );
     let wire = std::fs::read_to_string(support::root().join("examples/wire/wire.p4")).expect("the example can be read");
     let directory = Directory::new();
-    let (before, after) = wire.split_once("{ sm.egress_spec").expect("ingress chooses the port");
-    let resubmit = "if (sm.instance_type == 0) { resubmit_preserving_field_list(0); }";
-    let split = directory.write("split.p4", format!("{before}{{ {resubmit} sm.egress_spec{after}"));
+    let egress = "inout standard_metadata_t sm) { apply {";
+    let (before, after) = wire.split_once(&format!("{egress}}}")).expect("egress is empty");
+    let split = directory.write("split.p4", format!("{before}{egress} clone(CloneType.E2E, 1); }}{after}"));
     let text = command(&["bench", &split, "--packets", "700", "--traffic", "udp"]).ok().stdout;
     assert!(text.contains("100.0 %  one at a time, in place\n"), "{text}");
     assert!(text.contains("because the program called resubmit:\n"), "{text}");

@@ -51,7 +51,11 @@ impl Switch {
         let reason = if lent.has_requests() { PathReason::Requested } else { PathReason::Multicast };
         let asked = self.asked_in_place(lent, (1, reason), came, output);
         if let Some((session, keep)) = asked.clone {
-            self.clone_original(lent, session, keep, came);
+            let at_once = self.copies_pass_at_once(came);
+            self.clone_original(session, keep, came, |state, kept| lent.keep_for(state, kept));
+            if at_once {
+                self.run_pending(output);
+            }
         }
         if let Some(keep) = asked.resubmit {
             return Err(self.resubmit_in_place(lent, keep, came, output));
@@ -88,12 +92,7 @@ impl Switch {
         }
         let leaving = self.pass_queue(lent, port, came.at);
         // Copies that were made before this packet run first; what they cause runs after it.
-        for _ in 0..self.work.len() {
-            if let Some(work) = self.work.pop_front() {
-                self.run_work(work, output.made, &mut ());
-            }
-        }
-        output.flush();
+        self.run_pending(output);
         match self.work_left.checked_sub(1) {
             Some(left) => {
                 self.work_left = left;
@@ -104,6 +103,16 @@ impl Switch {
                 Err(PassResult::Gone)
             }
         }
+    }
+
+    /// Runs the passes that are pending now, but not those that they cause.
+    pub(super) fn run_pending(&mut self, output: &mut PacketOutput<'_>) {
+        for _ in 0..self.work.len() {
+            if let Some(work) = self.work.pop_front() {
+                self.run_work(work, output.made, &mut ());
+            }
+        }
+        output.flush();
     }
 
     /// Sends copies to all replicas of a group but the last, which is the packet itself.
@@ -123,6 +132,9 @@ impl Switch {
         };
         self.registry.add(self.stats.replicated, 1);
         self.registry.add(self.stats.replicas, others.len() as u64 + 1);
+        if let (true, Some(replicas)) = (self.copies_pass_at_once(came), replicas) {
+            return self.replicate_at_once(lent, replicas, came, output);
+        }
         let rid_slot = self.layout.standard.egress_rid;
         for replica in others {
             if self.is_work_used_up() {
@@ -196,7 +208,7 @@ impl Switch {
     }
 
     /// Sends a deparsed packet, which may stay in place for another pass, through the pipeline again.
-    fn recirculate_in_place(
+    pub(super) fn recirculate_in_place(
         &mut self,
         lent: &mut InPlacePacket<'_>,
         keep: Option<u32>,
@@ -228,7 +240,13 @@ impl Switch {
     }
 
     /// Clones the packet as it came to a mirror session: see [`Switch::clone_as_it_came`].
-    fn clone_original(&mut self, lent: &InPlacePacket<'_>, session: u32, keep: Option<u32>, came: ReceivedPacket<'_>) {
+    pub(super) fn clone_original(
+        &mut self,
+        session: u32,
+        keep: Option<u32>,
+        came: ReceivedPacket<'_>,
+        keep_for: impl FnOnce(&mut jit::Packet, &[FieldListItem]),
+    ) {
         self.registry.add(self.stats.ingress_clones, 1);
         if !self.may_clone((came.passes, 0), session, &mut ()) {
             return;
@@ -239,7 +257,7 @@ impl Switch {
         if let Err(failure) = self.parse(&mut copy, came.at, &mut ()) {
             return self.drop_failed(copy, failure, &mut ());
         }
-        self.send_clone(lent, copy, keep, (session, Instance::IngressClone), came);
+        self.send_clone(copy, keep, keep_for, (session, Instance::IngressClone), came);
     }
 
     /// Clones the packet with its present headers to a mirror session: see [`Switch::clone_as_it_is`].
@@ -257,28 +275,29 @@ impl Switch {
         }
         let mut copy = self.detached(lent, came, output);
         copy.passes += 1;
-        self.send_clone(lent, copy, keep, (session, Instance::EgressClone), came);
+        let keep_for = |state: &mut jit::Packet, kept: &[FieldListItem]| lent.keep_for(state, kept);
+        self.send_clone(copy, keep, keep_for, (session, Instance::EgressClone), came);
     }
 
     /// Sends a clone to its session with the metadata of a field list only.
     fn send_clone(
         &mut self,
-        lent: &InPlacePacket<'_>,
         mut copy: Box<Packet>,
         keep: Option<u32>,
+        keep_for: impl FnOnce(&mut jit::Packet, &[FieldListItem]),
         (session, instance): (u32, Instance),
         came: ReceivedPacket<'_>,
     ) {
         self.clear_metadata(&mut copy);
         if let State::Compiled(state) = &mut copy.state {
-            lent.keep_for(state, self.field_list(keep));
+            keep_for(state, self.field_list(keep));
         }
         copy.state.set(self.layout.standard.instance_type, instance as u64);
         self.mirror(copy, session, came.at, &mut ());
     }
 
     /// Makes an owned packet with the state of the packet in place.
-    fn detached(
+    pub(super) fn detached(
         &mut self,
         lent: &InPlacePacket<'_>,
         came: ReceivedPacket<'_>,

@@ -17,11 +17,14 @@ use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, result, unit};
 use super::tally::BatchTally;
 use super::together::FrameGroup;
+use super::waiting;
 
 /// Scratch state that is reused for each packet.
 #[derive(Debug)]
 pub(super) struct InPlace {
     pub packet: jit::Packet,
+    /// The same for further passes of packets of a batch.
+    pub again: jit::Packet,
     /// The packets as received, one after the other, for programs that may request them, and the end of each.
     pub originals: Vec<u8>,
     pub ends: Vec<usize>,
@@ -31,8 +34,8 @@ pub(super) struct InPlace {
 
 impl InPlace {
     pub fn new(machine: &Machine) -> InPlace {
-        let packet = machine.compiled.packet(Vec::new());
-        InPlace { packet, originals: Vec::new(), ends: Vec::new(), made: Vec::new() }
+        let packet = || machine.compiled.packet(Vec::new());
+        InPlace { packet: packet(), again: packet(), originals: Vec::new(), ends: Vec::new(), made: Vec::new() }
     }
 }
 
@@ -103,11 +106,12 @@ impl Switch {
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = Some(machine.egress_begins).filter(|_| self.queues.are_all_open());
         let alone = whole.filter(|_| !machine.is_whole_batched_only);
+        let together = direct && !(machine.requests_wait && self.config.max_work < waiting::MIN_WORK);
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = BatchTally::default();
         let mut number = 0;
         while number < batch.len() {
-            if let (true, Some(whole)) = (direct, whole) {
+            if let (true, Some(whole)) = (together, whole) {
                 let frames = &mut batch[number..];
                 let is_odd = |frame: &mut L| {
                     let (room, start) = frame.headroom();
@@ -265,11 +269,16 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> PassResult {
+        let outcome = self.run_egress(lent, leaving);
+        self.ends_with_egress(lent, outcome, leaving, came, output)
+    }
+
+    /// Runs the unit for egress and, unless an action is requested or the packet is dropped, the deparser.
+    pub(super) fn run_egress(&mut self, lent: &mut InPlacePacket<'_>, leaving: Leaving) -> UnitOutcome {
         let length = if self.reads_length() { lent.length() + lent.header_bytes() } else { 0 };
         let length = length.saturating_sub(lent.measured_bytes());
         self.prepare(lent, length, leaving);
-        let outcome = lent.run(unit::EGRESS, &mut self.objects, Now { ns: came.at.as_ns() });
-        self.ends_with_egress(lent, outcome, leaving, came, output)
+        lent.run(unit::EGRESS, &mut self.objects, Now { ns: leaving.at.as_ns() })
     }
 
     pub(super) fn priority(&self, lent: &InPlacePacket<'_>) -> usize {

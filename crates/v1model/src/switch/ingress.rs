@@ -277,7 +277,11 @@ impl Switch {
                     state.set_slot_to(*slot, 0);
                 }
             }
-            State::Compiled(state) => state.clear_slots(&self.layout.metadata),
+            State::Compiled(state) => {
+                if let Some(machine) = &self.machine {
+                    state.clear_slots(&machine.metadata);
+                }
+            }
         }
     }
 
@@ -294,11 +298,14 @@ impl Switch {
 
     /// Sends a clone to all destinations of its session.
     pub(super) fn mirror<R: Recorder>(&mut self, mut packet: Box<Packet>, session: u32, now: Time, recorder: &mut R) {
-        let mirrors = Arc::clone(&self.mirrors);
+        let Some(found) = self.mirrors.get(session) else { return self.recycle(packet) };
+        packet.max_bytes = found.max_bytes.unwrap_or(u32::MAX);
+        packet.class_of_service = found.class_of_service;
+        if let ([replica], None) = (found.replicas.as_slice(), found.group) {
+            return self.send_clone_to(replica.choose(|port| self.ports.is_up(port)), packet, now, recorder);
+        }
+        let (mirrors, groups) = (Arc::clone(&self.mirrors), Arc::clone(&self.groups));
         let Some(session) = mirrors.get(session) else { return self.recycle(packet) };
-        packet.max_bytes = session.max_bytes.unwrap_or(u32::MAX);
-        packet.class_of_service = session.class_of_service;
-        let groups = Arc::clone(&self.groups);
         let group = session.group.and_then(|group| groups.get(group));
         let group = group.map_or(&[][..], |group| group.replicas.as_slice());
         let replicas = || session.replicas.iter().chain(group);
@@ -306,15 +313,19 @@ impl Switch {
         match replicas().next() {
             None => self.drop_packet(packet, DropReason::NoGroup, recorder),
             Some(replica) if copies == 1 => {
-                let chosen = replica.choose(|port| self.ports.is_up(port));
-                packet.state.set(self.layout.standard.egress_rid, u64::from(chosen.rid));
-                self.enqueue(packet, chosen.port, now, recorder);
+                self.send_clone_to(replica.choose(|port| self.ports.is_up(port)), packet, now, recorder);
             }
             Some(_) => {
                 recorder.end(packet.pass, || PassOutcome::Replicated { group: None, copies });
                 self.replicate(packet, (replicas(), copies), now, recorder);
             }
         }
+    }
+
+    /// Sends a clone to the only destination of its session.
+    fn send_clone_to<R: Recorder>(&mut self, chosen: Backup, mut packet: Box<Packet>, now: Time, recorder: &mut R) {
+        packet.state.set(self.layout.standard.egress_rid, u64::from(chosen.rid));
+        self.enqueue(packet, chosen.port, now, recorder);
     }
 
     pub(super) fn resubmit<R: Recorder>(

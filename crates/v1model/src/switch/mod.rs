@@ -24,6 +24,7 @@
 mod actions;
 mod bare;
 mod config;
+mod copies;
 mod egress;
 mod idle;
 mod image;
@@ -40,6 +41,7 @@ mod tally;
 mod together;
 mod trace;
 mod values;
+mod waiting;
 mod workers;
 
 use std::collections::VecDeque;
@@ -96,6 +98,8 @@ pub struct Switch {
     /// Packets for reuse.
     #[expect(clippy::vec_box, reason = "a packet moves from queue to queue by its address, not by its bytes")]
     spare: Vec<Box<Packet>>,
+    /// The state after ingress of a packet in place while its copies pass egress, for reuse.
+    checkpoint: jit::Checkpoint,
     /// The trace that is being recorded; packets remember the one they belong to.
     trace_number: u64,
     /// Whether the switch is alone, an owner or a worker.
@@ -170,6 +174,7 @@ impl Switch {
             work: VecDeque::new(),
             work_left: 0,
             spare: Vec::new(),
+            checkpoint: jit::Checkpoint::default(),
             trace_number: 0,
             role: workers::WorkerRole::default(),
             program,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use engine::{PacketState, Requested};
-use ir::{FieldListItem, LocId, Op, Program, Request, SlotId};
-use jit::{InPlacePacket, NativeProgram, Plan, Probe, Speed, Step, Unit, Unsupported};
+use ir::{BodyId, FieldListItem, LocId, Op, Program, Request, SlotId};
+use jit::{InPlacePacket, MayWait, NativeProgram, Plan, Probe, SlotSet, Speed, Step, Unit, Unsupported};
 
 use super::layout::Layout;
 
@@ -182,6 +182,12 @@ pub(super) struct Machine {
     /// Whether [`unit::WHOLE`] runs on batches only. Packets that run alone pass [`unit::INGRESS`] and then
     /// [`unit::EGRESS`], which is a little slower and saves compile time.
     pub is_whole_batched_only: bool,
+    /// Whether no pass through egress requests another pass, so that copies may pass one by one.
+    pub copies_end: bool,
+    /// Whether packets of a batch can set requests aside.
+    pub requests_wait: bool,
+    /// [`Layout::metadata`] in the frames of the machine code.
+    pub metadata: SlotSet,
 }
 
 /// Number of instructions of the whole pipeline from which there is no code that runs it on a packet outside a batch.
@@ -193,19 +199,30 @@ fn writes_early(program: &Program, layout: &Layout, slot: SlotId) -> bool {
     [blocks.parser, blocks.verify_checksum, blocks.ingress].iter().any(|body| jit::writes(program, *body, slot))
 }
 
+/// Returns the blocks behind the queues.
+fn behind(layout: &Layout) -> [BodyId; 3] {
+    let blocks = layout.blocks;
+    [blocks.egress, blocks.compute_checksum, blocks.deparser]
+}
+
 /// Whether egress, or a packet that egress sends through the pipeline again, reads the length of the packet, which
 /// changes with the headers that ingress adds and removes.
 fn reads_length(program: &Program, layout: &Layout, length: SlotId) -> bool {
-    let blocks = layout.blocks;
-    let behind = [blocks.egress, blocks.compute_checksum, blocks.deparser];
     let is_kept = |kept: &FieldListItem| matches!(kept, FieldListItem::Slot(kept) if *kept == length);
-    behind.iter().any(|body| jit::reads(program, *body, length)) || program.field_lists.values().flatten().any(is_kept)
+    behind(layout).iter().any(|body| jit::reads(program, *body, length))
+        || program.field_lists.values().flatten().any(is_kept)
+}
+
+/// Returns the step that stops a packet of a batch with requests, unless these may wait.
+fn stop(may_wait: MayWait) -> Step {
+    let MayWait { clones, passes, .. } = may_wait;
+    if clones || passes { Step::StopUnlessWaiting(may_wait) } else { Step::StopIfRequested }
 }
 
 /// Returns the switch's work between ingress and egress for a packet that continues at once.
-fn between(program: &Program, layout: &Layout, drop_port: u32) -> Vec<Step> {
+fn between(program: &Program, layout: &Layout, drop_port: u32, may_wait: MayWait) -> Vec<Step> {
     let standard = layout.standard;
-    let mut steps = vec![Step::StopIfRequested];
+    let mut steps = vec![stop(may_wait)];
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
     steps.push(Step::DropIf(standard.egress_spec, u64::from(drop_port)));
     steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
@@ -223,6 +240,34 @@ fn between(program: &Program, layout: &Layout, drop_port: u32) -> Vec<Step> {
     let set = |time| clock.map_or(Step::TimeTo(time), |clock| Step::Copy(time, clock));
     steps.extend(times.into_iter().flatten().map(set));
     steps
+}
+
+/// Whether packets have the same results in any order: no state that packets change can be read, and no random number
+/// is drawn.
+fn is_order_free(program: &Program) -> bool {
+    let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
+    let has_order = |op: &Op| match op {
+        Op::RegisterRead(..) | Op::RegisterWrite(..) | Op::MeterExecute(..) | Op::DirectMeterRead(..) => true,
+        Op::Random(..) | Op::BeginAtomic | Op::EndAtomic => true,
+        _ => false,
+    };
+    !instrs.any(|instr| has_order(&instr.op)) && program.tables.values().all(|table| table.meter.is_none())
+}
+
+/// Returns the requests that may wait until all packets of a batch have run: after ingress, and after egress.
+fn waiting(program: &Program, layout: &Layout, keeps_original: bool, copies_end: bool) -> [MayWait; 2] {
+    let lists = || program.field_lists.values().flatten();
+    let kept = |item: &FieldListItem| if let FieldListItem::Slot(slot) = item { Some(*slot) } else { None };
+    let has_requests = keeps_original || !copies_end;
+    if !has_requests || !is_order_free(program) || lists().any(|item| kept(item).is_none()) {
+        return [MayWait::default(); 2];
+    }
+    // The values of field lists are those at the end of egress, unless the packet as received is requested.
+    let blocks = [layout.blocks.compute_checksum, layout.blocks.deparser];
+    let changes = |slot| blocks.iter().any(|body| jit::writes(program, *body, slot));
+    let recirculates = !keeps_original && !lists().filter_map(kept).any(changes);
+    let after_ingress = MayWait { clones: copies_end, passes: true, resubmission_ends: true };
+    [after_ingress, MayWait { clones: false, passes: recirculates, resubmission_ends: false }]
 }
 
 impl Machine {
@@ -252,16 +297,20 @@ impl Machine {
         ingress.extend(parse.clone());
         ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
-        let mut egress = vec![
-            Step::Run(blocks.egress),
-            Step::StopIfRequested,
-            Step::DropIf(standard.egress_spec, u64::from(drop_port)),
-        ];
-        egress.extend(deparse.clone());
+        let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
+        let keeps_original =
+            instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
+        let asks_for_pass = |request: &Request| matches!(request, Request::Clone { .. } | Request::Recirculate(_));
+        let copies_end = !behind(layout).iter().any(|body| jit::requests(program, *body, asks_for_pass));
+        let waiting = waiting(program, layout, keeps_original, copies_end);
+        let egress = |stop| {
+            let drop = Step::DropIf(standard.egress_spec, u64::from(drop_port));
+            [vec![Step::Run(blocks.egress), stop, drop], deparse.clone()].concat()
+        };
         let mut whole = ingress.clone();
-        whole.extend(between(program, layout, drop_port));
+        whole.extend(between(program, layout, drop_port, waiting[0]));
         let egress_begins = whole.len();
-        whole.extend(egress.clone());
+        whole.extend(egress(stop(waiting[1])));
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
@@ -275,7 +324,7 @@ impl Machine {
         let plan = Plan {
             units: vec![
                 unit(ingress, true, &[unit::EGRESS]),
-                unit(egress, false, &[unit::DEPARSE, unit::EGRESS]),
+                unit(egress(Step::StopIfRequested), false, &[unit::DEPARSE, unit::EGRESS]),
                 unit(deparse, false, &[]),
                 unit(parse, true, &[unit::EGRESS]),
                 whole,
@@ -284,14 +333,22 @@ impl Machine {
             given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
             deparser: Some(blocks.deparser),
         };
-        let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
-        let keeps_original =
-            instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
         let compiled = match probe {
             Some(probe) => NativeProgram::probed(program, &plan, speed, probe)?,
             None => NativeProgram::cancellable(program, &plan, speed, is_cancelled)?,
         };
         let reads_length = standard.packet_length.is_some_and(|slot| reads_length(program, layout, slot));
-        Ok(Machine { compiled, keeps_original, egress_begins, reads_length, is_whole_batched_only })
+        let requests_wait = waiting != [MayWait::default(); 2];
+        let metadata = compiled.slot_set(&layout.metadata);
+        Ok(Machine {
+            compiled,
+            keeps_original,
+            egress_begins,
+            reads_length,
+            is_whole_batched_only,
+            copies_end,
+            requests_wait,
+            metadata,
+        })
     }
 }

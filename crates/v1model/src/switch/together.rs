@@ -3,8 +3,8 @@
 use std::vec::Drain;
 
 use engine::{Now, Requested};
-use jit::{DeferredRequest, UnitOutcome};
-use switch::{DropReason, Egress, FrameMut, PRIORITIES, PortId};
+use jit::{DeferredRequest, UnitOutcome, WaitingOfPacket};
+use switch::{DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId};
 
 use super::Switch;
 use super::in_place::{InPlace, PacketOutput, PassResult, ReceivedPacket};
@@ -24,8 +24,37 @@ pub(super) struct FrameGroup<'l> {
     pub output: &'l mut Vec<Egress>,
 }
 
+/// Memory for what packets of a batch cause, and the packets as received.
+pub(super) struct PassMemory<'m> {
+    pub made: &'m mut Vec<Frame>,
+    pub again: &'m mut jit::Packet,
+    pub originals: &'m [u8],
+    /// The end of each packet in `originals`, if they are kept.
+    pub ends: &'m [usize],
+}
+
+impl<'m> PassMemory<'m> {
+    /// Returns a packet as received, if it is kept.
+    pub fn original(&self, number: usize) -> &'m [u8] {
+        let begin = number.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
+        self.ends.get(number).map_or(&[][..], |end| &self.originals[begin..*end])
+    }
+}
+
+/// Copies a packet that a batch has done.
+pub(super) fn output_copy(batch: &jit::Batch<'_>, number: usize) -> Vec<u8> {
+    batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer")
+}
+
+/// Forgets what a packet requested and does not get.
+fn skip_deferred(deferred: &mut Drain<'_, DeferredRequest>, number: usize) {
+    while deferred.as_slice().first().is_some_and(|next| next.packet == number) {
+        deferred.next();
+    }
+}
+
 /// Frames that moved in their buffers.
-struct MovedFrames {
+pub(super) struct MovedFrames {
     /// New starts, and one more; 0 for all others.
     starts: [usize; jit::BATCH],
     is_any: bool,
@@ -34,8 +63,15 @@ struct MovedFrames {
 }
 
 impl MovedFrames {
+    /// Truncates a frame, unless `max_bytes` is the maximum.
+    pub fn cut(&mut self, number: usize, max_bytes: u32) {
+        if max_bytes < u32::MAX {
+            self.cuts.push((number, max_bytes as usize));
+        }
+    }
+
     #[inline(always)]
-    fn set(&mut self, number: usize, start: usize) {
+    pub fn set(&mut self, number: usize, start: usize) {
         self.starts[number] = start + 1;
         self.is_any = true;
     }
@@ -61,7 +97,7 @@ impl Switch {
         lent: &mut InPlace,
         group: &mut FrameGroup<'_>,
     ) {
-        let InPlace { packet, originals, ends, made } = lent;
+        let InPlace { packet, again, originals, ends, made } = lent;
         originals.clear();
         ends.clear();
         let (standard, came) = (self.layout.standard, group.came);
@@ -94,50 +130,87 @@ impl Switch {
             self.prefetch_counters(ports);
             let mut list = batch.take_deferred();
             let mut deferred = list.drain(..);
-            for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
-                let copy =
-                    || batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer");
-                let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
-                self.finish(number, ended, (copy, max_bytes), group, &mut moved);
+            let waiting = batch.take_waiting();
+            let mut memory = PassMemory { made, again, originals, ends };
+            if waiting.is_empty() {
+                for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
+                    let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
+                    self.finish(number, ended, (|| output_copy(&batch, number), max_bytes), group, &mut moved);
+                }
+            } else {
+                for number in done.clone() {
+                    let ran = (&mut batch, waiting.of(number), &mut deferred);
+                    self.finish_waiting(machine, number, ran, &mut memory, group, &mut moved);
+                }
             }
             if stopped {
-                let outcome = batch.finished(done.end).outcome();
-                // A packet that fails in ingress requests nothing; in egress, what ingress requested remains.
-                let until = match outcome {
-                    UnitOutcome::Failed(step, _) if step < group.whole => 0,
-                    UnitOutcome::Failed(..) => group.whole,
-                    _ => usize::MAX,
-                };
-                let max_bytes = self.carry_out_deferred(&mut deferred, done.end, until, came);
-                let mut lent = batch.stopped();
-                self.count_parser_error(lent.parser_error());
-                let begin = done.end.checked_sub(1).map_or(0, |before| ends.get(before).copied().unwrap_or(0));
-                let original = ends.get(done.end).map_or(&[][..], |end| &originals[begin..*end]);
-                let came = ReceivedPacket { original, ..came };
-                let mut output = PacketOutput::new(group.output, made, group.first + done.end);
-                output.max_bytes = max_bytes;
-                let result = self.after_whole(&mut lent, outcome, group.whole, came, &mut output);
-                let left = self.complete(&mut lent, result, came, &mut output);
-                self.count_path(output.path, PathReason::Stopped);
-                let max_bytes = output.max_bytes;
-                if let Some(start) = left {
-                    moved.set(done.end, start);
-                    if max_bytes < u32::MAX {
-                        moved.cuts.push((done.end, max_bytes as usize));
-                    }
-                }
+                let requests = (waiting.of(done.end), &mut deferred);
+                self.finish_stopped(&mut batch, done.end, requests, &mut memory, group, &mut moved);
             }
             drop(deferred);
             batch.reuse_deferred(list);
+            batch.reuse_waiting(waiting);
         }
         drop(batch);
         moved.apply(frames);
     }
 
+    /// Finishes the packet at which a batch stopped, with what it requested on the way.
+    fn finish_stopped(
+        &mut self,
+        batch: &mut jit::Batch<'_>,
+        number: usize,
+        (requests, deferred): (WaitingOfPacket<'_>, &mut Drain<'_, DeferredRequest>),
+        memory: &mut PassMemory<'_>,
+        group: &mut FrameGroup<'_>,
+        moved: &mut MovedFrames,
+    ) {
+        let (whole, outcome) = (group.whole, batch.finished(number).outcome());
+        let came = ReceivedPacket { original: memory.original(number), ..group.came };
+        let mut lent = batch.stopped();
+        self.count_parser_error(lent.parser_error());
+        let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
+        let result = match outcome {
+            // A packet that fails in ingress requests nothing; in egress, what ingress requested remains.
+            UnitOutcome::Failed(step, _) if step < whole => {
+                self.after_whole(&mut lent, outcome, whole, came, &mut output)
+            }
+            UnitOutcome::Stopped(step) if step < whole => {
+                output.max_bytes = self.carry_out_deferred(deferred, number, usize::MAX, came);
+                lent.return_requests(requests.all());
+                self.after_whole(&mut lent, outcome, whole, came, &mut output)
+            }
+            _ => {
+                output.max_bytes = self.carry_out_deferred(deferred, number, whole, came);
+                if let Some((session, keep, kept)) = requests.clone_before(whole) {
+                    self.clone_waiting((session, keep, kept), came, &mut output);
+                }
+                if !matches!(outcome, UnitOutcome::Failed(..)) {
+                    let max_bytes = self.carry_out_deferred(deferred, number, usize::MAX, came);
+                    output.max_bytes = output.max_bytes.min(max_bytes);
+                }
+                match (outcome, requests.recirculation_from(whole)) {
+                    (UnitOutcome::Done(_), Some((keep, _))) => {
+                        self.recirculate_moved(&mut lent, keep, came, &mut output)
+                    }
+                    _ => self.after_whole(&mut lent, outcome, whole, came, &mut output),
+                }
+            }
+        };
+        let left = self.complete(&mut lent, result, came, &mut output);
+        self.count_path(output.path, PathReason::Stopped);
+        let max_bytes = output.max_bytes;
+        skip_deferred(deferred, number);
+        if let Some(start) = left {
+            moved.set(number, start);
+            moved.cut(number, max_bytes);
+        }
+    }
+
     /// Sends the digests that a packet requested before step `until`. Returns the length to which it is truncated.
-    /// `deferred` has what it and later packets requested, in order.
+    /// `deferred` has what it and later packets requested, in order; what was carried out is removed.
     #[inline(always)]
-    fn carry_out_deferred(
+    pub(super) fn carry_out_deferred(
         &mut self,
         deferred: &mut Drain<'_, DeferredRequest>,
         number: usize,
@@ -145,10 +218,10 @@ impl Switch {
         came: ReceivedPacket<'_>,
     ) -> u32 {
         let mut max_bytes = u32::MAX;
-        while deferred.as_slice().first().is_some_and(|next| next.packet == number) {
-            let Some(DeferredRequest { step, request, .. }) = deferred.next() else { break };
+        let is_next = |next: &DeferredRequest| next.packet == number && next.step < until;
+        while deferred.as_slice().first().is_some_and(is_next) {
+            let Some(DeferredRequest { request, .. }) = deferred.next() else { break };
             match request {
-                _ if step >= until => {}
                 Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
                 Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),
                 _ => unreachable!("only digests and truncations are deferred"),
@@ -159,7 +232,7 @@ impl Switch {
 
     /// Counts a packet that ran with others, and sends it.
     #[inline(always)]
-    fn finish(
+    pub(super) fn finish(
         &mut self,
         number: usize,
         ended: jit::FinishedPacket<'_>,
@@ -188,7 +261,7 @@ impl Switch {
                     moved.set(number, start);
                 }
                 if length > max_bytes as usize {
-                    moved.cuts.push((number, max_bytes as usize));
+                    moved.cut(number, max_bytes);
                 }
                 group.output.push(Egress::InPlace { index: group.first + number, port });
             }

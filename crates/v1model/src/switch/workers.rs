@@ -86,6 +86,7 @@ impl Switch {
             work: VecDeque::new(),
             work_left: 0,
             spare: Vec::new(),
+            checkpoint: jit::Checkpoint::default(),
             trace_number: 0,
             role: self.role.clone(),
         }

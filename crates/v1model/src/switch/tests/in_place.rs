@@ -89,17 +89,27 @@ pub struct Setting {
     /// [`Executor::Auto`] stands for machine code that is installed later.
     pub executor: Executor,
     pub max_work: u32,
+    pub max_passes: u16,
     /// Whether egress reads the packet's length, which ingress may change.
     pub reads_length: bool,
     /// Whether a queue has a rate, so packets may have to wait.
     pub is_paced: bool,
     /// Whether the packet as received can be requested, so each must be copied before it runs.
     pub keeps_originals: bool,
+    /// Whether egress requests clones and recirculations, so copies may cause others.
+    pub asks_in_egress: bool,
 }
 
 impl Setting {
-    pub const USUAL: Setting =
-        Setting { executor: Executor::Jit, max_work: 4096, reads_length: true, is_paced: true, keeps_originals: true };
+    pub const USUAL: Setting = Setting {
+        executor: Executor::Jit,
+        max_work: 4096,
+        max_passes: 64,
+        reads_length: true,
+        is_paced: true,
+        keeps_originals: true,
+        asks_in_egress: true,
+    };
 }
 
 /// Returns the probe with a report that says 0 for the length.
@@ -128,12 +138,24 @@ fn without_originals(mut program: ir::Program) -> ir::Program {
     program
 }
 
+/// Removes what makes a pass through egress cause another pass.
+fn without_egress_requests(mut program: ir::Program) -> ir::Program {
+    let egress = program.blocks["egress"];
+    for block in program.bodies[egress].blocks.values_mut() {
+        let asks = |op: &ir::Op| matches!(op, ir::Op::Request(ir::Request::Clone { .. } | ir::Request::Recirculate(_)));
+        block.instrs.retain(|instr| !asks(&instr.op));
+    }
+    program
+}
+
 /// Returns a switch with the probe and all settings.
 pub fn probe(setting: Setting) -> Switch {
     let program = if setting.reads_length { program() } else { without_length() };
     let program = if setting.keeps_originals { program } else { without_originals(program) };
-    let config = Config { executor: setting.executor, max_work: setting.max_work, ..Config::with_ports(6) };
-    let make = if setting.executor == Executor::Auto { Switch::deferred } else { Switch::new };
+    let program = if setting.asks_in_egress { program } else { without_egress_requests(program) };
+    let Setting { executor, max_work, max_passes, .. } = setting;
+    let config = Config { executor, max_work, max_passes, ..Config::with_ports(6) };
+    let make = if executor == Executor::Auto { Switch::deferred } else { Switch::new };
     let mut switch = make(Arc::new(program), config).expect("the probe fits the switch");
     let replicas = |ports: &[u32]| ports.iter().map(|port| Replica::new(*port, 7)).collect();
     switch.set_multicast_group(1, Some(MulticastGroup { replicas: replicas(&[1, 2, 3]) }));
@@ -209,9 +231,11 @@ pub fn run_story(pair: &mut Pair, random: &mut Random, between: &mut dyn FnMut(&
 #[test]
 fn whatever_a_program_asks_for_comes_to_the_same() {
     for (reads_length, is_paced) in [(true, true), (true, false), (false, true), (false, false)] {
-        let setting = Setting { reads_length, is_paced, ..Setting::USUAL };
-        let in_place: usize = (0..20).map(|seed| story(seed, setting)).sum();
-        assert!(in_place > 200, "only {in_place} frames left in place");
+        for asks_in_egress in [true, false] {
+            let setting = Setting { reads_length, is_paced, asks_in_egress, ..Setting::USUAL };
+            let in_place: usize = (0..10).map(|seed| story(seed, setting)).sum();
+            assert!(in_place > 100, "only {in_place} frames left in place");
+        }
     }
 }
 
@@ -222,8 +246,11 @@ fn frames_that_run_together_come_to_the_same() {
         let setting = Setting { reads_length, keeps_originals, is_paced: false, ..Setting::USUAL };
         let machine = probe(setting).machine.expect("there is machine code");
         assert_eq!(machine.keeps_original, keeps_originals);
-        let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
-        assert!(in_place > 500, "only {in_place} frames left in place");
+        for asks_in_egress in [true, false] {
+            let setting = Setting { asks_in_egress, ..setting };
+            let in_place: usize = (100..115).map(|seed| story(seed, setting)).sum();
+            assert!(in_place > 250, "only {in_place} frames left in place");
+        }
     }
     // If a queue does, each runs by itself.
     story(130, Setting { is_paced: true, ..Setting::USUAL });
@@ -288,7 +315,11 @@ fn batches_go_on_where_a_program_overwrites_what_the_switch_counts_by() {
 /// Returns the paths of frames with one operation each, which both ways into the switch treat alike, and the number of
 /// those that left in place.
 fn paths_of(op: Do, arg: u16, keeps_originals: bool) -> (usize, Vec<(Path, Option<PathReason>)>) {
-    let mut pair = Pair::new(|| probe(Setting { keeps_originals, is_paced: false, ..Setting::USUAL }));
+    paths_with(op, arg, Setting { keeps_originals, is_paced: false, ..Setting::USUAL })
+}
+
+fn paths_with(op: Do, arg: u16, setting: Setting) -> (usize, Vec<(Path, Option<PathReason>)>) {
+    let mut pair = Pair::new(|| probe(setting));
     let frames: Vec<Vec<u8>> = (0..40).map(|length| frame(op, 2, arg, length)).collect();
     pair.send(Time::from_us(7), 1, &frames, 64);
     (pair.in_place, paths(&pair.lent))
@@ -328,16 +359,77 @@ fn a_packet_stays_in_place_while_its_copies_leave() {
     for op in [Do::CloneIngress, Do::CloneEgress] {
         assert_eq!(paths_of(op, 1, true), (40, single(PathReason::Cloned)), "{op:?}");
     }
-    assert_eq!(paths_of(Do::ResubmitOnce, 1, true), (40, single(PathReason::Resubmitted)));
-    assert_eq!(paths_of(Do::Recirculate, 1, false), (40, single(PathReason::Recirculated)));
+    let ends = Setting { asks_in_egress: false, is_paced: false, ..Setting::USUAL };
+    assert_eq!(paths_with(Do::Multicast, 1, ends), (40, single(PathReason::Multicast)));
+}
+
+#[test]
+fn clones_and_further_passes_wait_for_their_batch() {
+    let batched = || vec![(Path::Batched, None)];
+    let ends = Setting { asks_in_egress: false, is_paced: false, ..Setting::USUAL };
+    // Sessions with one destination, with three, and one that does not exist.
+    for session in 1..4 {
+        assert_eq!(paths_with(Do::CloneIngress, session, ends), (40, batched()));
+    }
+    for op in [Do::ResubmitOnce, Do::ResubmitAlways] {
+        let (in_place, paths) = paths_of(op, 1, true);
+        assert_eq!((in_place, paths), (if matches!(op, Do::ResubmitOnce) { 40 } else { 0 }, batched()), "{op:?}");
+    }
+    assert_eq!(paths_of(Do::Recirculate, 1, false), (40, batched()));
+    assert_eq!(paths_of(Do::RecirculateAlways, 1, false).1, batched());
+}
+
+#[test]
+fn requests_wait_only_if_packets_do_not_see_each_other() {
+    let mut program = without_egress_requests(program());
+    assert!(compiled(program.clone()).machine.expect("there is machine code").requests_wait);
+    let slot = program.slot_named("meta.lost").expect("the probe has metadata");
+    let number = || ir::Expr::Const(bits::Bits::new(3, 16));
+    insert(&mut program, "egress", "start", ir::Op::Random(ir::LValue::Slot(slot), number(), number()));
+    assert!(!compiled(program).machine.expect("there is machine code").requests_wait);
+}
+
+/// Returns a switch with several groups, sessions of one and of several destinations, and truncated clones.
+pub fn kinds_of_copies(asks_in_egress: bool) -> Switch {
+    let mut switch = probe(Setting { asks_in_egress, is_paced: false, ..Setting::USUAL });
+    for group in 3..9 {
+        let ports = (0..group).map(|member| (group + member) % 6);
+        switch.set_multicast_group(group, Some(MulticastGroup::of_ports(ports)));
+        let session = MirrorSession { max_bytes: Some(4 * group), ..MirrorSession::to_group(group) };
+        switch.set_mirror_session(group, Some(session));
+    }
+    switch
+}
+
+/// Returns one of many frames that ask for all operations, of all groups and sessions.
+pub fn any_copy(number: u16) -> Vec<u8> {
+    frame(OPS[usize::from(number) * 7 % 16], number % 5, 1 + number % 9, usize::from(number % 60))
+}
+
+#[test]
+fn packets_of_all_kinds_leave_in_order() {
+    for asks_in_egress in [true, false] {
+        let mut pair = Pair::new(|| kinds_of_copies(asks_in_egress));
+        for time in 0..5 {
+            let frames: Vec<Vec<u8>> = (0..64).map(|number| any_copy(64 * time + number)).collect();
+            pair.send(Time::from_us(time.into()), 1, &frames, 64);
+        }
+        assert!(pair.in_place > 50, "only {} frames left in place", pair.in_place);
+    }
 }
 
 #[test]
 fn limits_on_work_hold_in_place() {
     for max_work in 0..5 {
-        for reads_length in [true, false] {
-            let setting = Setting { max_work, reads_length, is_paced: false, ..Setting::USUAL };
+        for (reads_length, asks_in_egress) in [(true, true), (true, false), (false, true), (false, false)] {
+            let setting = Setting { max_work, reads_length, asks_in_egress, is_paced: false, ..Setting::USUAL };
             story(u64::from(max_work) + 1000, setting);
+        }
+    }
+    for max_passes in 0..4 {
+        for (keeps_originals, asks_in_egress) in [(true, true), (true, false), (false, true)] {
+            let setting = Setting { max_passes, keeps_originals, asks_in_egress, is_paced: false, ..Setting::USUAL };
+            story(u64::from(max_passes) + 2000, setting);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Several workers have the same results as one.
 
-use ::switch::{Device, Frame, MulticastGroup, PortId, Registry, Time};
+use ::switch::{Device, Egress, Frame, HeadroomBuf, MulticastGroup, PortId, Registry, Time};
 use bits::Bits;
 use engine::{ActionCall, ActionSpec, TableEntry};
 use ir::KeyValue;
 
+use super::in_place::{any_copy, kinds_of_copies};
 use super::probe::{Do, frame};
 use super::story::probe;
 use super::traced::{packet, router};
@@ -78,6 +79,35 @@ fn workers_forward_flows_in_order_and_count_what_one_would() {
         assert_eq!(counted(owner.registry()), counted(alone.registry()));
         assert_eq!(owner.drop_sites(), alone.drop_sites());
         assert_eq!(owner.summary(), alone.summary());
+    }
+}
+
+#[test]
+fn copies_of_workers_are_those_of_one_switch() {
+    for count in [1, 2] {
+        for asks_in_egress in [true, false] {
+            let make = || kinds_of_copies(asks_in_egress);
+            let (mut owner, mut alone) = (make(), make());
+            let mut workers = owner.workers(count);
+            for time in 0..20 {
+                for worker in &mut workers {
+                    let frames: Vec<Vec<u8>> = (0..40).map(|number| any_copy(time * 40 + number)).collect();
+                    let mut input = frames.iter().map(|data| Frame::new(1, data.clone())).collect();
+                    let mut expected = Vec::new();
+                    alone.step(Time::from_us(time.into()), &mut input, &mut expected);
+                    let mut batch: Vec<HeadroomBuf> = frames.iter().map(|data| HeadroomBuf::new(data, 64)).collect();
+                    let mut left = Vec::new();
+                    worker.step_in_place(Time::from_us(time.into()), PortId(1), &mut batch, &mut left);
+                    let left = left.into_iter().map(|egress| match egress {
+                        Egress::Owned(frame) => frame,
+                        Egress::InPlace { index, port } => Frame { port, data: batch[index].bytes().to_vec() },
+                    });
+                    assert_eq!(left.collect::<Vec<_>>(), expected);
+                    assert_eq!(worker.take_notifications(), alone.take_notifications());
+                }
+            }
+            assert_eq!(counted(owner.registry()), counted(alone.registry()));
+        }
     }
 }
 

@@ -1,0 +1,174 @@
+//! Acts on requests that packets of a batch set aside: clones of packets as received, and further passes.
+//!
+//! Such a packet does not stop its batch. When all packets have run, what each caused is carried out in the order of the
+//! packets: its clone passes egress, then the packet leaves, or makes its next passes in its own buffer. The order of
+//! the frames that leave, of notifications and of counts is that of packets that run one after the other. Only the code
+//! of later packets has run already, so requests wait only in programs whose packets do not see each other: see
+//! [`super::state`].
+
+use std::vec::Drain;
+
+use jit::{DeferredRequest, InPlacePacket, PreservedSlots, UnitOutcome, WaitingOfPacket};
+use switch::{DropReason, MAX_REPLICAS, PRIORITIES, PortId};
+
+use super::Switch;
+use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
+use super::packet::{Instance, Work};
+use super::paths::{Path, PathReason};
+use super::state::{Machine, Slots, State, result};
+use super::together::{FrameGroup, MovedFrames, PassMemory, output_copy};
+
+/// Minimum of [`crate::Config::max_work`] with which requests may wait: a packet is then never refused for the copies of
+/// its clone, which go to the replicas of a session and of a group.
+pub(super) const MIN_WORK: u32 = 2 * MAX_REPLICAS as u32 + 4;
+
+/// A further pass of a packet of a batch.
+struct NextPass<'w> {
+    instance: Instance,
+    keep: Option<u32>,
+    kept: PreservedSlots<'w>,
+    /// Offset in its buffer at which the packet begins.
+    start: usize,
+    /// The packet as received.
+    original: &'w [u8],
+}
+
+impl Switch {
+    /// Finishes a packet that ran with others, of which some set requests aside.
+    pub(super) fn finish_waiting(
+        &mut self,
+        machine: &Machine,
+        number: usize,
+        (batch, requests, deferred): (&mut jit::Batch<'_>, WaitingOfPacket<'_>, &mut Drain<'_, DeferredRequest>),
+        memory: &mut PassMemory<'_>,
+        group: &mut FrameGroup<'_>,
+        moved: &mut MovedFrames,
+    ) {
+        let came = ReceivedPacket { original: memory.original(number), ..group.came };
+        let max_bytes = self.carry_out_deferred(deferred, number, group.whole, came);
+        if let Some(clone) = requests.clone_before(group.whole) {
+            let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
+            self.clone_waiting(clone, came, &mut output);
+        } else {
+            self.work_left = self.config.max_work - 1;
+        }
+        let ended = batch.finished(number);
+        if let Some((keep, kept)) = requests.resubmission_before(group.whole) {
+            group.tally.parser_errors += u64::from(self.is_parser_error(ended.parser_error()));
+            if self.config.max_passes == 0 {
+                return self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+            }
+            self.registry.add(self.stats.resubmitted, 1);
+            let (start, original) = (ended.input_start(), came.original);
+            batch.buffer(number).0[start..].copy_from_slice(original);
+            let pass = NextPass { instance: Instance::Resubmitted, keep, kept, start, original };
+            return self.pass_again(machine, (batch, number), pass, memory, group, moved);
+        }
+        let max_bytes = max_bytes.min(self.carry_out_deferred(deferred, number, usize::MAX, came));
+        match (ended.outcome(), requests.recirculation_from(group.whole)) {
+            (UnitOutcome::Done(_), Some((keep, kept))) => {
+                self.recirculate_waiting(machine, (batch, number, max_bytes), (keep, kept), memory, group, moved);
+            }
+            _ => self.finish(number, ended, (|| output_copy(batch, number), max_bytes), group, moved),
+        }
+    }
+
+    /// Clones a packet as received, and lets the clone pass egress at once. From then on, passes are counted.
+    pub(super) fn clone_waiting(
+        &mut self,
+        (session, keep, kept): (u32, Option<u32>, PreservedSlots<'_>),
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) {
+        output.path = Some((Path::Single, PathReason::Requested));
+        self.work_left = self.config.max_work - 1;
+        self.clone_original(session, keep, came, |state, items| state.keep_preserved(kept, items));
+        self.run_pending(output);
+    }
+
+    /// Sends a packet that was deparsed in its buffer through the pipeline again.
+    fn recirculate_waiting(
+        &mut self,
+        machine: &Machine,
+        (batch, number, max_bytes): (&mut jit::Batch<'_>, usize, u32),
+        (keep, kept): (Option<u32>, PreservedSlots<'_>),
+        memory: &mut PassMemory<'_>,
+        group: &mut FrameGroup<'_>,
+        moved: &mut MovedFrames,
+    ) {
+        let standard = self.layout.standard;
+        let ended = batch.finished(number);
+        group.tally.parser_errors += u64::from(self.is_parser_error(ended.parser_error()));
+        let port = PortId(ended.result(result::EGRESS_PORT) as u32);
+        let priority = standard.priority.map_or(0, |_| ended.result(result::PRIORITY) as usize).min(PRIORITIES - 1);
+        self.tally_queued(group.tally, port, priority);
+        self.work_left -= 1;
+        if self.config.max_passes == 0 {
+            return self.drops.count(&mut self.registry, DropReason::LoopLimit, 0);
+        }
+        let most = self.config.max_frame.min(max_bytes as usize);
+        let Some(start) = ended.output_start().filter(|start| ended.room() - start <= most) else {
+            let mut data = output_copy(batch, number);
+            data.truncate(max_bytes as usize);
+            if data.len() > self.config.max_frame {
+                return self.drops.count(&mut self.registry, DropReason::TooLong, 0);
+            }
+            self.registry.add(self.stats.recirculated, 1);
+            let mut packet = self.packet(data, group.came.by, &mut ());
+            packet.passes = 1;
+            if let State::Compiled(state) = &mut packet.state {
+                state.keep_preserved(kept, self.field_list(keep));
+            }
+            packet.state.set(standard.instance_type, Instance::Recirculated as u64);
+            self.work.push_back(Work::Ingress(packet, group.came.at));
+            self.drive(group.came.at, memory.made, &mut ());
+            return PacketOutput::new(group.output, memory.made, number).flush();
+        };
+        self.registry.add(self.stats.recirculated, 1);
+        let pass = NextPass { instance: Instance::Recirculated, keep, kept, start, original: &[] };
+        self.pass_again(machine, (batch, number), pass, memory, group, moved);
+    }
+
+    /// Sends a packet through the pipeline again that could not be deparsed in its buffer.
+    pub(super) fn recirculate_moved(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        keep: Option<u32>,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        output.path = Some((Path::Single, PathReason::Requested));
+        self.work_left = self.config.max_work - 2;
+        let port = PortId(lent.result(result::EGRESS_PORT) as u32);
+        let has_priority = self.layout.standard.priority.is_some();
+        let priority = if has_priority { lent.result(result::PRIORITY) as usize } else { 0 };
+        self.ports.count_enqueue(&mut self.registry, port, priority.min(PRIORITIES - 1), true, 0);
+        self.recirculate_in_place(lent, keep, came, output)
+    }
+
+    /// Runs the further passes of a packet in its buffer.
+    fn pass_again(
+        &mut self,
+        machine: &Machine,
+        (batch, number): (&mut jit::Batch<'_>, usize),
+        pass: NextPass<'_>,
+        memory: &mut PassMemory<'_>,
+        group: &mut FrameGroup<'_>,
+        moved: &mut MovedFrames,
+    ) {
+        let NextPass { instance, keep, kept, start, original } = pass;
+        let came = ReceivedPacket { original, ..group.came };
+        let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
+        output.path = Some((Path::Single, PathReason::Requested));
+        let left = machine.compiled.in_place(memory.again, batch.buffer(number).0, start, |lent| {
+            lent.keep_preserved(kept, self.field_list(keep));
+            lent.set(self.layout.standard.instance_type, instance as u64);
+            self.complete(lent, PassResult::Again, came, &mut output)
+        });
+        let max_bytes = output.max_bytes;
+        if let Some(start) = left {
+            moved.set(number, start);
+            moved.cut(number, max_bytes);
+        }
+    }
+}
