@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ports::{Port, PortError, PortStats};
 use switch::{PacketSwitch, PortId};
 
+use crate::compile::{CompileHook, TakeoverCallback};
 use crate::hook::{Hook, HookList};
 use crate::limit::RunLimit;
 use crate::pool::WorkerPool;
@@ -50,6 +51,8 @@ pub struct RunConfig<S> {
     pub sinks: Vec<Arc<dyn NotificationSink>>,
     /// Called at once when a port can be used no longer. The other ports go on.
     pub on_port_loss: PortLossCallback,
+    /// Called in a live run when a program that was interpreted until then has been compiled.
+    pub on_takeover: TakeoverCallback,
     /// Maximum duration of a live run.
     pub limit: Option<Duration>,
 }
@@ -64,6 +67,7 @@ impl<S: PacketSwitch> RunConfig<S> {
             hooks: Vec::new(),
             sinks: Vec::new(),
             on_port_loss: Box::new(|_, _| ()),
+            on_takeover: Box::new(|_, _| ()),
             limit: None,
         }
     }
@@ -72,9 +76,12 @@ impl<S: PacketSwitch> RunConfig<S> {
     /// down; the others go on.
     ///
     /// # Errors
-    /// If the process can open no more descriptors for the wakers of its workers.
+    /// If the process can open no more descriptors for the wakers of its threads.
     pub fn run_live(self, stop: &AtomicBool) -> io::Result<RunReport<S>> {
-        let mut hooks = HookList::new(self.hooks);
+        let mut hooks = self.hooks;
+        // It comes after the hook that may replace the program.
+        hooks.push(Box::new(CompileHook::new(self.on_takeover)?));
+        let mut hooks = HookList::new(hooks);
         let start = Instant::now();
         if self.workers == 1 {
             let mut worker = Worker::new(self.switch, single_drivers(self.ports));

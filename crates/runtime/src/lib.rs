@@ -9,8 +9,8 @@
 //!
 //! The central type is [`Worker`]: a switch and its ports in one thread. [`WorkerPool`] runs several; they share ports
 //! whose driver only one of them has. A [`Hook`] is polled between two batches and has the switch to itself during its
-//! turn: P4Runtime and metrics are hooks. A loop of another crate, such as that of a lab's switch between its shaped
-//! links, uses [`PortSet`] and [`HookList`] too.
+//! turn: P4Runtime, metrics and the compilation of a program that runs already ([`CompileHook`]) are hooks. A loop of
+//! another crate, such as that of a lab's switch between its shaped links, uses [`PortSet`] and [`HookList`] too.
 //!
 //! **Invariants.** Packets and hooks never run at the same time on the same switch. With several workers, none runs
 //! packets while a hook replaces the program. The loop does not sleep while a hook is due, nor past a hook's deadline.
@@ -20,6 +20,7 @@
 //! prints nothing and opens no device. `docs/design/runtime.md` has the reasons.
 
 mod clock;
+mod compile;
 mod config;
 mod flow;
 mod gate;
@@ -37,6 +38,7 @@ mod waker;
 mod worker;
 
 pub use clock::Clock;
+pub use compile::{CompileHook, TakeoverCallback};
 pub use config::{PortDrivers, PortReport, RunConfig, RunReport};
 pub use flow::flow_hash;
 pub use gate::{QuiescenceFlag, QuiescenceGate, RunningGuard};

@@ -1,5 +1,6 @@
 //! The integration tests of `runtime`, in one binary, so that their dependencies are linked once.
 
+mod compile;
 mod hooks;
 mod offline;
 mod pool;

@@ -41,7 +41,7 @@ pub struct Repeater {
     notifications: Vec<Notification>,
     pub counts: Arc<Counts>,
     /// The compilation of its program, if it has one. Its code is the name of a program.
-    pub job: Option<CompileJob>,
+    job: Option<CompileJob>,
     /// Times of the steps with frames.
     pub times: Vec<(Time, u8)>,
 }
@@ -67,6 +67,11 @@ impl Repeater {
             job: None,
             times: Vec::new(),
         }
+    }
+
+    /// A repeater that runs while its program is compiled.
+    pub fn with_job(program: Arc<Program>, job: CompileJob) -> Repeater {
+        Repeater { job: Some(job), ..Repeater::new(program) }
     }
 
     fn forward(&mut self, now: Time, port: PortId, bytes: &[u8]) -> PortId {
