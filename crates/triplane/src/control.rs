@@ -153,12 +153,10 @@ pub fn serve(
         policy: users.map(|users| users.policy),
         ..Settings::new(ARCHITECTURE, config.ports.iter().map(|port| port.0), config.cpu_port.map(|port| port.0))
     };
-    let builder_output = *output;
+    // A commit does not wait for machine code: the run compiles the program while the interpreter forwards.
     let builder = p4runtime_server::switch_builder(move |program| {
         config.check_ports(&program)?;
-        let switch = Switch::new(program, config.clone())?;
-        builder_output.note_if_interpreted(switch.why_interpreted());
-        Ok::<_, v1model::LoadError>(switch)
+        Switch::deferred(program, config.clone())
     });
     let channels = RunChannels::new(builder.clone()).context("cannot create a socket pair")?;
     let server = Server::new(settings);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use ::privileges::KeptAccess;
@@ -9,7 +10,7 @@ use anyhow::{Context, anyhow};
 use p4runtime_server::{BoundServer, Listening, Pipeline};
 use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
 use runtime::{PortDrivers, RunConfig, RunReport};
-use switch::PortId;
+use switch::{PortId, Takeover};
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::{RunArgs, RunProfile};
@@ -43,6 +44,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     apply_entries(args.entries.as_deref(), loader, is_restored, &mut switch, output)?;
     let workers = count_workers(args, &specs, output);
     let ports = open_ports(args, &specs, workers, output)?;
+    if is_offline {
+        compile(&mut switch, output);
+    }
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
     let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
@@ -105,7 +109,8 @@ fn check_offline(args: &RunArgs, is_offline: bool) -> Result<(), Failure> {
     }
 }
 
-/// Builds the switch. Its ports are checked against the program unless a controller is to send another one.
+/// Builds the switch, without machine code yet. Its ports are checked against the program unless a controller is to
+/// send another one.
 fn build_switch(
     args: &RunArgs,
     specs: &[PortSpec],
@@ -125,10 +130,18 @@ fn build_switch(
         check_drop_port(&args.profile, &program, output)?;
         config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let built = progress::with_compile_progress(|| Switch::new(program, config));
-    let switch = built.map_err(|error| Failure::Input(error.to_string()))?;
+    // The switch that waits for a program is compiled at once, which nobody wants to hear of.
+    let built = if is_checked { Switch::deferred(program, config) } else { Switch::new(program, config) };
+    built.map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Compiles the program before the first packet, for captures: they are not processed in real time.
+fn compile(switch: &mut Switch, output: &Output) {
+    if let Some(job) = switch.take_compile_job() {
+        let code = progress::with_compile_progress(|| job.run(&AtomicBool::new(false)));
+        switch.install(code);
+    }
     output.note_if_interpreted(switch.why_interpreted());
-    Ok(switch)
 }
 
 /// Checks the drop port that a command line of BMv2 asks for. BMv2 drops at port 511 whatever the width of the ports.
@@ -285,11 +298,20 @@ fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<Ru
     let stop = signals::stop_on_signals()?;
     let names: Vec<_> = config.ports.iter().map(|port| format!("{}={}", port.id, port.drivers[0].name())).collect();
     output.note(&format!("{what} on {}; press Ctrl-C to stop", names.join(", ")));
-    let loss_output = *output;
+    let live_output = *output;
     let on_port_loss = Box::new(move |id: PortId, error: &PortError| {
-        loss_output.note(&format!("port {id} was lost, the others continue: {error}"));
+        live_output.note(&format!("port {id} was lost, the others continue: {error}"));
     });
-    Ok(v1model_runtime::run_live(RunConfig { on_port_loss, ..config }, &stop).context("cannot create a socket pair")?)
+    let on_takeover = Box::new(move |takeover: &Takeover, elapsed: Duration| match takeover {
+        Takeover::Compiled => {
+            let ms = elapsed.as_millis();
+            live_output.note(&format!("machine code has taken over from the interpreter after {ms} ms"));
+        }
+        Takeover::Interpreted(why) => live_output.note_if_interpreted(Some(why)),
+        Takeover::OtherProgram => {}
+    });
+    let config = RunConfig { on_port_loss, on_takeover, ..config };
+    Ok(v1model_runtime::run_live(config, &stop).context("cannot create a socket pair")?)
 }
 
 fn note_dropped_messages(p4runtime: Option<&Listening>, output: &Output) {
