@@ -246,11 +246,10 @@ fn between(program: &Program, layout: &Layout, drop_port: u32, may_wait: MayWait
 /// is drawn.
 fn is_order_free(program: &Program) -> bool {
     let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
-    let has_order = |op: &Op| match op {
-        Op::RegisterRead(..) | Op::RegisterWrite(..) | Op::MeterExecute(..) | Op::DirectMeterRead(..) => true,
-        Op::Random(..) | Op::BeginAtomic | Op::EndAtomic => true,
-        _ => false,
+    let keeps_state = |op: &Op| {
+        matches!(op, Op::RegisterRead(..) | Op::RegisterWrite(..) | Op::MeterExecute(..) | Op::DirectMeterRead(..))
     };
+    let has_order = |op: &Op| keeps_state(op) || matches!(op, Op::Random(..) | Op::BeginAtomic | Op::EndAtomic);
     !instrs.any(|instr| has_order(&instr.op)) && program.tables.values().all(|table| table.meter.is_none())
 }
 
