@@ -85,7 +85,7 @@ fn the_path_of_the_packets_is_reported() {
     let split = directory.write("split.p4", format!("{before}{egress} clone(CloneType.E2E, 1); }}{after}"));
     let text = command(&["bench", &split, "--packets", "700", "--traffic", "udp"]).ok().stdout;
     assert!(text.contains("100.0 %  one at a time, in place\n"), "{text}");
-    assert!(text.contains("because the program called resubmit:\n"), "{text}");
+    assert!(text.contains("because the program called clone:\n"), "{text}");
 }
 
 /// A program that forwards the packets that its rules match and drops the rest.
