@@ -34,7 +34,7 @@ pub(crate) struct Applier<'a> {
     full: BTreeMap<Container, Overflow>,
 }
 
-/// Number of entries of a file from which on a table is told to expect them.
+/// Minimum number of entries of a file for which a table prepares itself.
 const MANY: usize = 1024;
 
 /// An object of the program that holds a limited number of entries.

@@ -240,7 +240,8 @@ impl PrefetchLayout {
         let is_repeated = prefetched.len() > self.tables.len();
         let inline = self.tables.iter().filter(|prefetched| prefetched.has_inline_lookup()).count();
         let is_searched_inline = inline * 4 >= self.tables.len() * 3;
-        self.has_scout = !self.tables.is_empty() && !(is_large && is_repeated && is_searched_inline);
+        let is_too_large = is_large && is_repeated && is_searched_inline;
+        self.has_scout = !self.tables.is_empty() && !is_too_large;
     }
 
     fn add(&mut self, program: &Program, unit: &Unit, id: TableId, step: usize, fields: &Fields) {

@@ -121,8 +121,8 @@ impl EntityKey {
         of.key() == key
     }
 
-    /// Returns the key that a stored entry has now, if its key has numbers of translated strings: they are assigned anew
-    /// at each start. `None` for any other entity.
+    /// Returns the key that a stored entry has now, if its key has numbers of translated strings. They are assigned
+    /// anew at each start. `None` for any other entity.
     pub(crate) fn renumbered(schema: &Schema, update: &v1::Update) -> Option<Vec<u8>> {
         let Some(Entity::TableEntry(entry)) = update.entity.as_ref()?.entity.as_ref() else { return None };
         if entry.is_default_action || !has_translated_key(schema, entry.table_id) {

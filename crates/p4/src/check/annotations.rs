@@ -132,7 +132,7 @@ impl Checker<'_> {
 impl Checker<'_> {
     /// Checks the names in `@length(...)`, an expression over the fields before the annotated one.
     pub(super) fn length_names(&mut self, fields: &[ast::Field]) {
-        let lengths = |field: &'_ ast::Field| field.annotations.iter().any(|annotation| is_length(annotation));
+        let lengths = |field: &'_ ast::Field| field.annotations.iter().any(is_length);
         if !fields.iter().any(lengths) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Restoring stored contents of which some rows are damaged.
+//! Restoring stored contents with damaged rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,9 @@
 //! Acts on requests that packets of a batch set aside: clones of packets as received, and further passes.
 //!
-//! Such a packet does not stop its batch. When all packets have run, what each caused is carried out in the order of the
-//! packets: its clone passes egress, then the packet leaves, or makes its next passes in its own buffer. The order of
-//! the frames that leave, of notifications and of counts is that of packets that run one after the other. Only the code
-//! of later packets has run already, so requests wait only in programs whose packets do not see each other: see
-//! [`super::state`].
+//! Such a packet does not stop its batch. When all packets have run, the requests are carried out in the order of the
+//! packets: a clone passes egress, then its packet leaves, or makes its next passes in its own buffer. Frames,
+//! notifications and counts have the order of packets that run one after the other. Only the code of later packets has
+//! run already, so requests wait only in programs whose packets do not see each other: see [`super::state`].
 
 use std::vec::Drain;
 
@@ -18,8 +17,8 @@ use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, State, result};
 use super::together::{FrameGroup, MovedFrames, PassMemory, output_copy};
 
-/// Minimum of [`crate::Config::max_work`] with which requests may wait: a packet is then never refused for the copies of
-/// its clone, which go to the replicas of a session and of a group.
+/// Minimum of [`crate::Config::max_work`] with which requests may wait: a packet is then never refused for the copies
+/// of its clone, which go to the replicas of a session and of a group.
 pub(super) const MIN_WORK: u32 = 2 * MAX_REPLICAS as u32 + 4;
 
 /// A further pass of a packet of a batch.
@@ -34,7 +33,7 @@ struct NextPass<'w> {
 }
 
 impl Switch {
-    /// Finishes a packet that ran with others, of which some set requests aside.
+    /// Finishes a packet of a batch in which packets set requests aside.
     pub(super) fn finish_waiting(
         &mut self,
         machine: &Machine,
