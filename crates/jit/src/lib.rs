@@ -39,9 +39,11 @@
 //! the generated code and the functions which that code calls.
 
 mod batch;
+mod bit_set;
 mod calls;
 mod chain;
 mod emit;
+mod generate;
 mod in_place;
 mod layout;
 mod liveness;
@@ -60,7 +62,7 @@ pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{DeferredRequest, Packet, SlotSet};
 pub use probe::{Probe, ProbedPart};
 pub use waiting::{PreservedSlots, WaitingOfPacket, WaitingRequests};
-pub use walk::{instructions, reads, requests, writes};
+pub use walk::{reads, requests, writes};
 
 use ir::{BodyId, SlotId};
 

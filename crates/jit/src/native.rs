@@ -7,19 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{AbiParam, Signature, types};
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
 use ir::{FieldListItem, LocId, Program, SlotId, TableId};
 
 use crate::calls::{self, Host};
-use crate::emit::lookup::{self, LookupFunction, LookupFunctions};
-use crate::emit::{Emit, ProgramFacts, UnitState, cold_calls};
+use crate::emit::ProgramFacts;
+use crate::generate::{BatchFunctions, ProgramSource, UnitFunctions};
 use crate::layout::{FrameLayout, word};
 use crate::packet::{Packet, PacketTemplate, SlotSet};
 use crate::scout::{PrefetchLayout, RESULTS, Row};
-use crate::{Plan, Probe, Unsupported, code};
+use crate::{Plan, Probe, Step, Unsupported, code, walk};
 
 /// Optimisation goal of the code generator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +28,16 @@ pub enum Speed {
     /// Fast code.
     #[default]
     Run,
+}
+
+/// Number of instructions and blocks from which the compile time of steps matters more than registers.
+const LARGE: usize = 1500;
+
+impl Speed {
+    /// Whether code of steps is generated in the way that saves compile time: this is the goal, or there is much of it.
+    pub fn saves_compile_time(self, program: &Program, steps: &[Step]) -> bool {
+        self == Speed::Compile || walk::instructions(program, steps) > LARGE
+    }
 }
 
 /// The way in which a unit ended.
@@ -48,11 +57,6 @@ pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
 pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, *mut Row, *mut Row) -> *mut Row;
 /// Scout of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, and the number of packets.
 pub(crate) type ScoutCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, usize) -> u64;
-
-/// Makes a function of a unit: from its name, the number of its parameters, the layout of the prefetch memory, the
-/// lookups that it can call, and the generation of its code.
-type Make<'m> = dyn FnMut(&str, usize, &PrefetchLayout, &LookupFunctions, &dyn Fn(Emit<'_, '_>)) -> Result<FuncId, Unsupported>
-    + 'm;
 
 /// The code that runs a fresh unit on batches.
 #[derive(Debug)]
@@ -137,7 +141,7 @@ fn module(speed: Speed) -> Result<JITModule, Unsupported> {
 }
 
 /// Declares the functions of [`calls`].
-fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsupported> {
+pub(crate) fn declare(module: &mut JITModule) -> Result<HashMap<&'static str, FuncId>, Unsupported> {
     let mut ids = HashMap::new();
     for call in calls::all() {
         let mut signature: Signature = module.make_signature();
@@ -219,97 +223,27 @@ impl NativeProgram {
         let results = plan.units.iter().filter_map(|unit| unit.results.as_ref());
         assert!(results.map(Vec::len).all(|count| count <= RESULTS), "there is room for the results");
         assert!(plan.units.iter().all(|unit| unit.steps.len() < 1 << 16), "there is room for the number of a step");
-        let has_scratch = plan.units.iter().any(|unit| UnitState::is_large(program, &unit.steps, speed));
+        let has_scratch = plan.units.iter().any(|unit| speed.saves_compile_time(program, &unit.steps));
         let layout = FrameLayout::new(program, &plan.given, &kept(program), has_scratch)?;
         let program_facts = ProgramFacts::new(program, &layout, plan);
         let mut module = module(speed)?;
-        let (mut units, mut loops) = (Vec::new(), Vec::new());
         // From here on, an error must free the code generated so far.
-        let result = (|| {
-            let mut ids = declare(&mut module)?;
-            let mut names = Vec::new();
-            let mut context = module.make_context();
-            let mut builder = FunctionBuilderContext::new();
-            cold_calls::make(&mut module, &mut context, &mut builder, &mut ids)?;
-            let (alone, none) = (PrefetchLayout::default(), LookupFunctions::new());
-            for (index, unit) in plan.units.iter().enumerate() {
-                let is_large = UnitState::is_large(program, &unit.steps, speed);
-                let state = UnitState::new(program, &program_facts, plan, index, is_large);
-                let mut make = |name: &str,
-                                params: usize,
-                                prefetch: &PrefetchLayout,
-                                lookups: &LookupFunctions,
-                                generate: &dyn Fn(Emit<'_, '_>)| {
-                    if is_cancelled.load(Ordering::Relaxed) {
-                        return Err(Unsupported::Cancelled);
-                    }
-                    let id = function(&mut module, &mut context, format!("{name}{index}"), params)?;
-                    let b = FunctionBuilder::new(&mut context.func, &mut builder);
-                    let emit = Emit::new(
-                        b,
-                        program,
-                        &layout,
-                        &program_facts,
-                        &state,
-                        &unit.steps,
-                        prefetch,
-                        lookups,
-                        &mut module,
-                        &ids,
-                    );
-                    generate(emit);
-                    define(&mut module, id, &mut context)?;
-                    Ok::<FuncId, Unsupported>(id)
-                };
-                let mut id = None;
-                if !unit.is_batched_only {
-                    id = Some(make("unit", 1, &alone, &none, &|emit| emit.with_probe(probe).unit(index))?);
-                }
-                let mut batched = None;
-                if unit.fresh && unit.results.is_some() {
-                    // Measurements need each lookup attributed to its own table, so probed code has no scout.
-                    let prefetch = PrefetchLayout::new(program, &layout, unit, probe.is_none(), is_large);
-                    let repeated = lookup::repeated(program, &unit.steps, &prefetch);
-                    let lookups = |make: &mut Make<'_>, name: &str, scout: Option<bool>| {
-                        let functions = repeated.iter().map(|(table, first)| {
-                            let name = format!("{name}_lookup{}_", table.as_u32());
-                            let params = lookup::params(&prefetch, *table);
-                            let id = make(&name, params, &prefetch, &none, &|emit| emit.lookup(*table, scout))?;
-                            Ok((*table, LookupFunction::new(id, *first)))
-                        });
-                        functions.collect::<Result<LookupFunctions, Unsupported>>()
-                    };
-                    let functions = lookups(&mut make, "batch", None)?;
-                    let id = make("batch", 5, &prefetch, &functions, &|emit| emit.with_probe(probe).batch(index))?;
-                    let (mut scout, mut follow) = (None, None);
-                    if prefetch.has_scout {
-                        let functions = lookups(&mut make, "scout", Some(false))?;
-                        scout = Some(make("scout", 4, &prefetch, &functions, &|emit| emit.scout(false))?);
-                    }
-                    if prefetch.rounds > 0 {
-                        let functions = lookups(&mut make, "follow", Some(true))?;
-                        follow = Some(make("follow", 4, &prefetch, &functions, &|emit| emit.scout(true))?);
-                    }
-                    batched = Some((id, [scout, follow], prefetch));
-                }
-                names.push((id, batched));
-            }
-            module.finalize_definitions().map_err(machine)?;
-            for (id, batched) in names {
+        let source = ProgramSource { program, plan, layout: &layout, facts: &program_facts, speed, probe };
+        let (mut units, mut loops) = (Vec::new(), Vec::new());
+        let result = source.generate(&mut module, is_cancelled).map(|functions| {
+            for UnitFunctions { single, batch } in functions {
                 let address = |id| module.get_finalized_function(id);
-                // SAFETY: the address is that of a function with this signature, which `make` has just compiled.
-                units.push(id.map(|id| unsafe { std::mem::transmute::<*const u8, Code>(address(id)) }));
-                loops.push(batched.map(|(id, scouts, prefetch)| {
+                // SAFETY: the address is that of a function with this signature, which `generate` has just compiled.
+                units.push(single.map(|id| unsafe { std::mem::transmute::<*const u8, Code>(address(id)) }));
+                loops.push(batch.map(|BatchFunctions { code, scout, follow, prefetch }| {
                     // SAFETY: as above.
-                    let code = unsafe { std::mem::transmute::<*const u8, BatchCode>(address(id)) };
+                    let code = unsafe { std::mem::transmute::<*const u8, BatchCode>(address(code)) };
                     // SAFETY: as above.
-                    let scout = |id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) };
-                    let [scout, follow] = scouts.map(|id: Option<FuncId>| id.map(scout));
-                    BatchLoop { code, scout, follow, prefetch }
+                    let to_scout = |id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) };
+                    BatchLoop { code, scout: scout.map(to_scout), follow: follow.map(to_scout), prefetch }
                 }));
             }
-            Ok(())
-        })();
+        });
         let template = Arc::new(PacketTemplate {
             program: program.clone(),
             no_error: program_facts.no_error,
@@ -434,7 +368,12 @@ fn rare_outcome(ending: u64, step: usize, blame: u32) -> UnitOutcome {
 }
 
 /// Declares a function with this many word parameters, whose code is built in the context.
-fn function(module: &mut JITModule, context: &mut Context, name: String, params: usize) -> Result<FuncId, Unsupported> {
+pub(crate) fn function(
+    module: &mut JITModule,
+    context: &mut Context,
+    name: String,
+    params: usize,
+) -> Result<FuncId, Unsupported> {
     let mut signature = module.make_signature();
     signature.params.extend((0..params).map(|_| AbiParam::new(types::I64)));
     signature.returns.push(AbiParam::new(types::I64));

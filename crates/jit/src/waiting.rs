@@ -41,18 +41,25 @@ impl WaitingRequests {
     pub fn of(&self, packet: usize) -> WaitingOfPacket<'_> {
         let begin = self.requests.partition_point(|request| request.packet < packet);
         let count = self.requests[begin..].iter().take_while(|request| request.packet == packet).count();
-        WaitingOfPacket { requests: &self.requests[begin..begin + count], preserved: &self.preserved }
+        WaitingOfPacket { packet, requests: &self.requests[begin..begin + count], preserved: &self.preserved }
     }
 }
 
 /// The requests that one packet of a batch set aside. Of each kind, the last counts.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitingOfPacket<'w> {
+    packet: usize,
     requests: &'w [WaitingRequest],
     preserved: &'w [u64],
 }
 
 impl<'w> WaitingOfPacket<'w> {
+    /// Returns the index of the packet in its batch.
+    #[inline]
+    pub fn packet(&self) -> usize {
+        self.packet
+    }
+
     /// Returns all requests with their places in the source.
     pub fn all(&self) -> impl Iterator<Item = (Requested, LocId)> {
         self.requests.iter().map(|waiting| (waiting.request.clone(), waiting.loc))

@@ -230,7 +230,7 @@ pub(crate) fn bodies_of_steps<'p>(program: &'p Program, steps: &'p [Step]) -> im
 
 /// Returns the number of instructions and blocks that steps run, with those of the actions of each table that they
 /// apply: a measure for the amount of code.
-pub fn instructions(program: &Program, steps: &[Step]) -> usize {
+pub(crate) fn instructions(program: &Program, steps: &[Step]) -> usize {
     let blocks = bodies_of_steps(program, steps).flat_map(|body| program.bodies[body].blocks.values());
     blocks.map(|block| block.instrs.len() + 1).sum()
 }

@@ -15,15 +15,12 @@ use super::value::{Num, words_of};
 use super::words::Word;
 use crate::layout::{Valid, word};
 use crate::walk::{self, Use};
-use crate::{Plan, Speed, Step, liveness};
+use crate::{Plan, Step, liveness};
 
 /// Maximum width in bits of slots that are variables; wider slots stay in the frame.
 const MAX_VARIABLE_BITS: u32 = 256;
 /// Maximum number of headers of a unit whose addresses are variables.
 const MAX_PLACE_VARIABLES: usize = 32;
-
-/// Number of instructions from which a unit is large.
-const LARGE_UNIT: usize = 1500;
 
 /// The place of a slot while a unit runs.
 #[derive(Clone, Debug)]
@@ -160,11 +157,6 @@ impl UnitState {
             seen_slots,
             seen_headers,
         }
-    }
-
-    /// Whether the compile time of steps matters more than registers: they have much code, or it was asked for.
-    pub fn is_large(program: &Program, steps: &[Step], speed: Speed) -> bool {
-        speed == Speed::Compile || walk::instructions(program, steps) > LARGE_UNIT
     }
 }
 

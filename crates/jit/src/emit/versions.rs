@@ -14,6 +14,7 @@ use ir::{BlockId, Body, BodyId, HeaderRef, Op, Program, SlotId};
 
 use super::Emit;
 use super::facts::Facts;
+use crate::bit_set::BitSet;
 use crate::walk::{self, Use, slots_of};
 use crate::{Step, code};
 
@@ -52,34 +53,6 @@ pub(super) struct ReturnSite {
     pub action: usize,
 }
 
-/// A set of tracked slots, by their numbers.
-#[derive(Clone, Debug, Default)]
-struct SlotSet(Vec<u64>);
-
-impl SlotSet {
-    fn new(slots: usize) -> SlotSet {
-        SlotSet(vec![0; slots.div_ceil(64)])
-    }
-
-    fn insert(&mut self, number: usize) {
-        self.0[number / 64] |= 1 << (number % 64);
-    }
-
-    fn has(&self, number: usize) -> bool {
-        self.0[number / 64] >> (number % 64) & 1 == 1
-    }
-
-    /// Adds another set. Returns whether this one has changed.
-    fn add_all(&mut self, other: &SlotSet) -> bool {
-        let mut new = 0;
-        for (word, other) in self.0.iter_mut().zip(&other.0) {
-            new |= other & !*word;
-            *word |= other;
-        }
-        new != 0
-    }
-}
-
 #[derive(Debug)]
 struct Version {
     known: Facts,
@@ -99,9 +72,9 @@ pub(super) struct Versions {
     /// Slots that conditions anywhere in the unit depend on, numbered: only their values are facts.
     tracked: BTreeMap<SlotId, usize>,
     /// Those of them that are read in each step or a later one.
-    read_from: Vec<SlotSet>,
+    read_from: Vec<BitSet>,
     /// Those of them that are read in each block of a body, or in that body after it.
-    read_in: HashMap<BodyId, Vec<SlotSet>>,
+    read_in: HashMap<BodyId, Vec<BitSet>>,
     /// Index of the last step that runs a body.
     last_run: Option<usize>,
 }
@@ -143,7 +116,7 @@ impl Versions {
         }
         branched.retain(|slot| (1..=64).contains(&program.slots[*slot].width));
         versions.tracked = branched.into_iter().enumerate().map(|(number, slot)| (slot, number)).collect();
-        let mut read = SlotSet::new(versions.tracked.len());
+        let mut read = BitSet::new(versions.tracked.len());
         versions.read_from = vec![read.clone(); steps.len() + 1];
         for (index, step) in steps.iter().enumerate().rev() {
             match step {
@@ -166,7 +139,7 @@ impl Versions {
     }
 
     /// Adds a slot that is read to a set, if it is tracked.
-    fn add_read(&self, used: Use<'_>, into: &mut SlotSet) {
+    fn add_read(&self, used: Use<'_>, into: &mut BitSet) {
         if let Use::Read(slot) = used
             && let Some(number) = self.tracked.get(&slot)
         {
@@ -179,10 +152,10 @@ impl Versions {
     }
 
     /// Returns, for each block of a body, the tracked slots that are read in it or in that body after it.
-    fn read_in_body(&self, program: &Program, id: BodyId) -> Vec<SlotSet> {
+    fn read_in_body(&self, program: &Program, id: BodyId) -> Vec<BitSet> {
         let body = &program.bodies[id];
         let own = |block: &ir::Block| {
-            let mut read = SlotSet::new(self.tracked.len());
+            let mut read = BitSet::new(self.tracked.len());
             let mut tables = BTreeSet::new();
             walk::block(program, block, &mut |used| match used {
                 Use::Apply(table) => _ = tables.insert(table),
@@ -194,7 +167,7 @@ impl Versions {
             }
             read
         };
-        let mut read: Vec<SlotSet> = body.blocks.values().map(own).collect();
+        let mut read: Vec<BitSet> = body.blocks.values().map(own).collect();
         // Most blocks come before their successors, so one round and one that changes nothing suffice.
         let mut has_changed = true;
         while std::mem::take(&mut has_changed) {
@@ -235,8 +208,8 @@ impl Versions {
         known.slots.retain(|slot, _| {
             self.tracked.get(slot).is_some_and(|number| {
                 let in_block =
-                    |(body, block): &(BodyId, BlockId)| self.read_in[body][block.as_u32() as usize].has(*number);
-                blocks.iter().any(in_block) || self.read_from[after + 1].has(*number)
+                    |(body, block): &(BodyId, BlockId)| self.read_in[body][block.as_u32() as usize].contains(*number);
+                blocks.iter().any(in_block) || self.read_from[after + 1].contains(*number)
             })
         });
     }

@@ -190,9 +190,6 @@ pub(super) struct Machine {
     pub metadata: SlotSet,
 }
 
-/// Number of instructions of the whole pipeline from which there is no code that runs it on a packet outside a batch.
-const LARGE_UNIT: usize = 1500;
-
 /// Whether the parser or ingress writes to a slot.
 fn writes_early(program: &Program, layout: &Layout, slot: SlotId) -> bool {
     let blocks = layout.blocks;
@@ -313,7 +310,7 @@ impl Machine {
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
-        let is_whole_batched_only = speed == Speed::Compile || jit::instructions(program, &whole) > LARGE_UNIT;
+        let is_whole_batched_only = speed.saves_compile_time(program, &whole);
         let whole = Unit {
             results: Some(results),
             is_batched_only: is_whole_batched_only,
