@@ -26,14 +26,14 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> RequestedActions {
-        let is_first = output.path.is_none();
+        let is_first = !std::mem::replace(&mut output.counts_passes, true);
         if is_first {
             self.work_left = self.config.max_work - used;
         }
         let mut requests = lent.take_requests();
         let asked = self.carry_out(&mut requests, &mut output.max_bytes, came.at);
         lent.reuse_requests(requests);
-        if is_first {
+        if output.path.is_none() {
             output.path = Some((Path::Single, asked.path_reason().unwrap_or(reason)));
         }
         asked
@@ -81,12 +81,12 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> Result<Leaving, PassResult> {
-        if output.path.is_none() {
+        if !output.counts_passes {
             self.work_left = self.config.max_work - 1;
         }
         if !self.queues.is_open(port, self.priority(lent)) {
             let packet = self.detached(lent, came, output);
-            output.is_copied(reason);
+            output.record_copy(reason);
             self.enqueue(packet, port, came.at, &mut ());
             return Err(PassResult::Gone);
         }
@@ -163,7 +163,7 @@ impl Switch {
     ) -> PassResult {
         if !self.stays_for_another_pass(keep, came) {
             let packet = self.detached(lent, came, output);
-            output.is_copied(PathReason::Resubmitted);
+            output.record_copy(PathReason::Resubmitted);
             self.resubmit(packet, keep, came.at, &mut ());
             return PassResult::Gone;
         }
@@ -193,7 +193,7 @@ impl Switch {
         let goes_on = asked.recirculate.filter(|keep| keeps_original || !self.stays_for_another_pass(*keep, came));
         if goes_on.is_some() {
             let packet = self.detached(lent, came, output);
-            output.is_copied(PathReason::Recirculated);
+            output.record_copy(PathReason::Recirculated);
             self.deparse(packet, leaving, goes_on, output.made, &mut ());
             return PassResult::Gone;
         }
@@ -220,7 +220,7 @@ impl Switch {
             let mut data = lent.output_copy();
             data.truncate(output.max_bytes as usize);
             let packet = self.detached(lent, came, output);
-            output.is_copied(PathReason::Recirculated);
+            output.record_copy(PathReason::Recirculated);
             self.recirculate(packet, data, keep, came.at, &mut ());
             return PassResult::Gone;
         };

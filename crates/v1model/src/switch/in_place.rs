@@ -69,16 +69,17 @@ pub(super) struct PacketOutput<'o> {
     pub made: &'o mut Vec<Frame>,
     /// Index of its frame in the batch.
     pub index: usize,
-    /// The path that it took, and the reason, if it needed more than parser to deparser. From then on,
-    /// [`Switch::work_left`] counts the passes that it may still cause.
+    /// The path that it took, and the reason, if it needed more than parser to deparser.
     pub path: Option<(Path, PathReason)>,
+    /// Whether [`Switch::work_left`] counts the passes that it may still cause.
+    pub counts_passes: bool,
     /// Length to which it is truncated.
     pub max_bytes: u32,
 }
 
 impl<'o> PacketOutput<'o> {
     pub fn new(output: &'o mut Vec<Egress>, made: &'o mut Vec<Frame>, index: usize) -> Self {
-        PacketOutput { output, made, index, path: None, max_bytes: u32::MAX }
+        PacketOutput { output, made, index, path: None, counts_passes: false, max_bytes: u32::MAX }
     }
 
     /// Moves the copies that have left to the output.
@@ -87,7 +88,8 @@ impl<'o> PacketOutput<'o> {
     }
 
     /// Records that the packet was copied.
-    pub fn is_copied(&mut self, reason: PathReason) {
+    pub fn record_copy(&mut self, reason: PathReason) {
+        self.counts_passes = true;
         self.path = Some((Path::Copied, self.path.map_or(reason, |(_, reason)| reason)));
     }
 }
@@ -199,7 +201,7 @@ impl Switch {
             self.work_left -= 1;
             result = self.pass(lent, came, output);
         }
-        if output.path.is_some() {
+        if output.counts_passes {
             self.drive(came.at, output.made, &mut ());
             output.flush();
         }
@@ -247,7 +249,7 @@ impl Switch {
                 }
             }
             _ => {
-                if output.path.is_some() {
+                if output.counts_passes {
                     // The unit runs only if egress may run, too.
                     self.work_left -= 1;
                 }
@@ -314,7 +316,7 @@ impl Switch {
             return Err(self.dropped_by_program(lent, DropReason::IngressProgram));
         }
         lent.set(standard.instance_type, Instance::Normal as u64);
-        if output.path.is_some() || !self.queues.is_open(PortId(port), self.priority(lent)) {
+        if output.counts_passes || !self.queues.is_open(PortId(port), self.priority(lent)) {
             return self.enqueue_in_place(lent, PortId(port), PathReason::Queued, came, output);
         }
         Ok(self.pass_queue(lent, PortId(port), came.at))
@@ -380,7 +382,7 @@ impl Switch {
             }
             None if to_controller => self.hand_up(data, leaving.at),
             None => {
-                output.is_copied(PathReason::Moved);
+                output.record_copy(PathReason::Moved);
                 output.output.push(Egress::Owned(Frame { port, data }));
             }
         }

@@ -278,9 +278,8 @@ impl Switch {
                 }
             }
             State::Compiled(state) => {
-                if let Some(machine) = &self.machine {
-                    state.clear_slots(&machine.metadata);
-                }
+                let machine = self.machine.as_ref().expect("the packet runs machine code");
+                state.clear_slots(&machine.metadata);
             }
         }
     }

@@ -25,15 +25,18 @@ pub(super) struct FrameGroup<'l> {
 }
 
 /// Memory for what packets of a batch cause, and the packets as received.
-pub(super) struct PassMemory<'m> {
+pub(super) struct GroupMemory<'m> {
+    /// Copies that leave, in order, until they are moved to the output.
     pub made: &'m mut Vec<Frame>,
+    /// The state of a packet during its further passes.
     pub again: &'m mut jit::Packet,
+    pub moved: &'m mut MovedFrames,
     pub originals: &'m [u8],
     /// The end of each packet in `originals`, if they are kept.
     pub ends: &'m [usize],
 }
 
-impl<'m> PassMemory<'m> {
+impl<'m> GroupMemory<'m> {
     /// Returns a packet as received, if it is kept.
     pub fn original(&self, number: usize) -> &'m [u8] {
         let begin = number.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
@@ -131,21 +134,18 @@ impl Switch {
             let mut list = batch.take_deferred();
             let mut deferred = list.drain(..);
             let waiting = batch.take_waiting();
-            let mut memory = PassMemory { made, again, originals, ends };
             if waiting.is_empty() {
                 for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                     let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
                     self.finish(number, ended, (|| output_copy(&batch, number), max_bytes), group, &mut moved);
                 }
-            } else {
-                for number in done.clone() {
-                    let ran = (&mut batch, waiting.of(number), &mut deferred);
-                    self.finish_waiting(machine, number, ran, &mut memory, group, &mut moved);
-                }
+            }
+            let mut memory = GroupMemory { made, again, moved: &mut moved, originals, ends };
+            for number in done.clone().filter(|_| !waiting.is_empty()) {
+                self.finish_waiting(machine, &mut batch, waiting.of(number), &mut deferred, &mut memory, group);
             }
             if stopped {
-                let requests = (waiting.of(done.end), &mut deferred);
-                self.finish_stopped(&mut batch, done.end, requests, &mut memory, group, &mut moved);
+                self.finish_stopped(&mut batch, waiting.of(done.end), &mut deferred, &mut memory, group);
             }
             drop(deferred);
             batch.reuse_deferred(list);
@@ -159,12 +159,12 @@ impl Switch {
     fn finish_stopped(
         &mut self,
         batch: &mut jit::Batch<'_>,
-        number: usize,
-        (requests, deferred): (WaitingOfPacket<'_>, &mut Drain<'_, DeferredRequest>),
-        memory: &mut PassMemory<'_>,
+        requests: WaitingOfPacket<'_>,
+        deferred: &mut Drain<'_, DeferredRequest>,
+        memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
-        moved: &mut MovedFrames,
     ) {
+        let number = requests.packet();
         let (whole, outcome) = (group.whole, batch.finished(number).outcome());
         let came = ReceivedPacket { original: memory.original(number), ..group.came };
         let mut lent = batch.stopped();
@@ -202,8 +202,8 @@ impl Switch {
         let max_bytes = output.max_bytes;
         skip_deferred(deferred, number);
         if let Some(start) = left {
-            moved.set(number, start);
-            moved.cut(number, max_bytes);
+            memory.moved.set(number, start);
+            memory.moved.cut(number, max_bytes);
         }
     }
 

@@ -8,14 +8,14 @@
 use std::vec::Drain;
 
 use jit::{DeferredRequest, InPlacePacket, PreservedSlots, UnitOutcome, WaitingOfPacket};
-use switch::{DropReason, MAX_REPLICAS, PRIORITIES, PortId};
+use switch::{DropReason, Egress, MAX_REPLICAS, PRIORITIES, PortId};
 
 use super::Switch;
 use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
 use super::packet::{Instance, Work};
 use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, State, result};
-use super::together::{FrameGroup, MovedFrames, PassMemory, output_copy};
+use super::together::{FrameGroup, GroupMemory, output_copy};
 
 /// Minimum of [`crate::Config::max_work`] with which requests may wait: a packet is then never refused for the copies
 /// of its clone, which go to the replicas of a session and of a group.
@@ -23,6 +23,8 @@ pub(super) const MIN_WORK: u32 = 2 * MAX_REPLICAS as u32 + 4;
 
 /// A further pass of a packet of a batch.
 struct NextPass<'w> {
+    /// Index of the packet in the batch.
+    number: usize,
     instance: Instance,
     keep: Option<u32>,
     kept: PreservedSlots<'w>,
@@ -32,17 +34,29 @@ struct NextPass<'w> {
     original: &'w [u8],
 }
 
+/// The recirculation of a packet of a batch.
+struct Recirculation<'w> {
+    /// Index of the packet in the batch.
+    number: usize,
+    keep: Option<u32>,
+    kept: PreservedSlots<'w>,
+    /// Length to which the packet is truncated.
+    max_bytes: u32,
+}
+
 impl Switch {
-    /// Finishes a packet of a batch in which packets set requests aside.
+    /// Finishes a packet of a batch in which packets set requests aside. `deferred` has what it and later packets
+    /// requested, in order.
     pub(super) fn finish_waiting(
         &mut self,
         machine: &Machine,
-        number: usize,
-        (batch, requests, deferred): (&mut jit::Batch<'_>, WaitingOfPacket<'_>, &mut Drain<'_, DeferredRequest>),
-        memory: &mut PassMemory<'_>,
+        batch: &mut jit::Batch<'_>,
+        requests: WaitingOfPacket<'_>,
+        deferred: &mut Drain<'_, DeferredRequest>,
+        memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
-        moved: &mut MovedFrames,
     ) {
+        let number = requests.packet();
         let came = ReceivedPacket { original: memory.original(number), ..group.came };
         let max_bytes = self.carry_out_deferred(deferred, number, group.whole, came);
         if let Some(clone) = requests.clone_before(group.whole) {
@@ -60,15 +74,16 @@ impl Switch {
             self.registry.add(self.stats.resubmitted, 1);
             let (start, original) = (ended.input_start(), came.original);
             batch.buffer(number).0[start..].copy_from_slice(original);
-            let pass = NextPass { instance: Instance::Resubmitted, keep, kept, start, original };
-            return self.pass_again(machine, (batch, number), pass, memory, group, moved);
+            let pass = NextPass { number, instance: Instance::Resubmitted, keep, kept, start, original };
+            return self.pass_again(machine, batch, pass, memory, group);
         }
         let max_bytes = max_bytes.min(self.carry_out_deferred(deferred, number, usize::MAX, came));
         match (ended.outcome(), requests.recirculation_from(group.whole)) {
             (UnitOutcome::Done(_), Some((keep, kept))) => {
-                self.recirculate_waiting(machine, (batch, number, max_bytes), (keep, kept), memory, group, moved);
+                let recirculation = Recirculation { number, keep, kept, max_bytes };
+                self.recirculate_waiting(machine, batch, recirculation, memory, group);
             }
-            _ => self.finish(number, ended, (|| output_copy(batch, number), max_bytes), group, moved),
+            _ => self.finish(number, ended, (|| output_copy(batch, number), max_bytes), group, memory.moved),
         }
     }
 
@@ -79,7 +94,7 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) {
-        output.path = Some((Path::Single, PathReason::Requested));
+        output.counts_passes = true;
         self.work_left = self.config.max_work - 1;
         self.clone_original(session, keep, came, |state, items| state.keep_preserved(kept, items));
         self.run_pending(output);
@@ -89,12 +104,12 @@ impl Switch {
     fn recirculate_waiting(
         &mut self,
         machine: &Machine,
-        (batch, number, max_bytes): (&mut jit::Batch<'_>, usize, u32),
-        (keep, kept): (Option<u32>, PreservedSlots<'_>),
-        memory: &mut PassMemory<'_>,
+        batch: &mut jit::Batch<'_>,
+        recirculation: Recirculation<'_>,
+        memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
-        moved: &mut MovedFrames,
     ) {
+        let Recirculation { number, keep, kept, max_bytes } = recirculation;
         let standard = self.layout.standard;
         let ended = batch.finished(number);
         group.tally.parser_errors += u64::from(self.is_parser_error(ended.parser_error()));
@@ -109,23 +124,34 @@ impl Switch {
         let Some(start) = ended.output_start().filter(|start| ended.room() - start <= most) else {
             let mut data = output_copy(batch, number);
             data.truncate(max_bytes as usize);
-            if data.len() > self.config.max_frame {
-                return self.drops.count(&mut self.registry, DropReason::TooLong, 0);
-            }
-            self.registry.add(self.stats.recirculated, 1);
-            let mut packet = self.packet(data, group.came.by, &mut ());
-            packet.passes = 1;
-            if let State::Compiled(state) = &mut packet.state {
-                state.keep_preserved(kept, self.field_list(keep));
-            }
-            packet.state.set(standard.instance_type, Instance::Recirculated as u64);
-            self.work.push_back(Work::Ingress(packet, group.came.at));
-            self.drive(group.came.at, memory.made, &mut ());
-            return PacketOutput::new(group.output, memory.made, number).flush();
+            return self.recirculate_copy(data, (keep, kept), memory, group);
         };
         self.registry.add(self.stats.recirculated, 1);
-        let pass = NextPass { instance: Instance::Recirculated, keep, kept, start, original: &[] };
-        self.pass_again(machine, (batch, number), pass, memory, group, moved);
+        let pass = NextPass { number, instance: Instance::Recirculated, keep, kept, start, original: &[] };
+        self.pass_again(machine, batch, pass, memory, group);
+    }
+
+    /// Sends a copy of a packet that cannot stay in its buffer through the pipeline again.
+    fn recirculate_copy(
+        &mut self,
+        data: Vec<u8>,
+        (keep, kept): (Option<u32>, PreservedSlots<'_>),
+        memory: &mut GroupMemory<'_>,
+        group: &mut FrameGroup<'_>,
+    ) {
+        if data.len() > self.config.max_frame {
+            return self.drops.count(&mut self.registry, DropReason::TooLong, 0);
+        }
+        self.registry.add(self.stats.recirculated, 1);
+        let mut packet = self.packet(data, group.came.by, &mut ());
+        packet.passes = 1;
+        if let State::Compiled(state) = &mut packet.state {
+            state.keep_preserved(kept, self.field_list(keep));
+        }
+        packet.state.set(self.layout.standard.instance_type, Instance::Recirculated as u64);
+        self.work.push_back(Work::Ingress(packet, group.came.at));
+        self.drive(group.came.at, memory.made, &mut ());
+        group.output.extend(memory.made.drain(..).map(Egress::Owned));
     }
 
     /// Sends a packet through the pipeline again that could not be deparsed in its buffer.
@@ -136,7 +162,8 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> PassResult {
-        output.path = Some((Path::Single, PathReason::Requested));
+        output.path = Some((Path::Single, PathReason::Moved));
+        output.counts_passes = true;
         self.work_left = self.config.max_work - 2;
         let port = PortId(lent.result(result::EGRESS_PORT) as u32);
         let has_priority = self.layout.standard.priority.is_some();
@@ -149,16 +176,15 @@ impl Switch {
     fn pass_again(
         &mut self,
         machine: &Machine,
-        (batch, number): (&mut jit::Batch<'_>, usize),
+        batch: &mut jit::Batch<'_>,
         pass: NextPass<'_>,
-        memory: &mut PassMemory<'_>,
+        memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
-        moved: &mut MovedFrames,
     ) {
-        let NextPass { instance, keep, kept, start, original } = pass;
+        let NextPass { number, instance, keep, kept, start, original } = pass;
         let came = ReceivedPacket { original, ..group.came };
         let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
-        output.path = Some((Path::Single, PathReason::Requested));
+        output.counts_passes = true;
         let left = machine.compiled.in_place(memory.again, batch.buffer(number).0, start, |lent| {
             lent.keep_preserved(kept, self.field_list(keep));
             lent.set(self.layout.standard.instance_type, instance as u64);
@@ -166,8 +192,8 @@ impl Switch {
         });
         let max_bytes = output.max_bytes;
         if let Some(start) = left {
-            moved.set(number, start);
-            moved.cut(number, max_bytes);
+            memory.moved.set(number, start);
+            memory.moved.cut(number, max_bytes);
         }
     }
 }

@@ -233,8 +233,8 @@ fn whatever_a_program_asks_for_comes_to_the_same() {
     for (reads_length, is_paced) in [(true, true), (true, false), (false, true), (false, false)] {
         for asks_in_egress in [true, false] {
             let setting = Setting { reads_length, is_paced, asks_in_egress, ..Setting::USUAL };
-            let in_place: usize = (0..10).map(|seed| story(seed, setting)).sum();
-            assert!(in_place > 100, "only {in_place} frames left in place");
+            let in_place: usize = (0..20).map(|seed| story(seed, setting)).sum();
+            assert!(in_place > 200, "only {in_place} frames left in place");
         }
     }
 }
@@ -248,8 +248,8 @@ fn frames_that_run_together_come_to_the_same() {
         assert_eq!(machine.keeps_original, keeps_originals);
         for asks_in_egress in [true, false] {
             let setting = Setting { asks_in_egress, ..setting };
-            let in_place: usize = (100..115).map(|seed| story(seed, setting)).sum();
-            assert!(in_place > 250, "only {in_place} frames left in place");
+            let in_place: usize = (100..130).map(|seed| story(seed, setting)).sum();
+            assert!(in_place > 500, "only {in_place} frames left in place");
         }
     }
     // If a queue does, each runs by itself.
@@ -377,6 +377,17 @@ fn clones_and_further_passes_wait_for_their_batch() {
     }
     assert_eq!(paths_of(Do::Recirculate, 1, false), (40, batched()));
     assert_eq!(paths_of(Do::RecirculateAlways, 1, false).1, batched());
+}
+
+#[test]
+fn a_packet_whose_requests_wait_is_copied_for_want_of_room_only() {
+    let ends = Setting { asks_in_egress: false, is_paced: false, ..Setting::USUAL };
+    for op in [Do::Unicast, Do::CloneIngress] {
+        let mut pair = Pair::new(|| probe(ends));
+        let frames: Vec<Vec<u8>> = (0..40).map(|length| frame(op, 2, 1, length)).collect();
+        pair.send(Time::from_us(7), 1, &frames, 0);
+        assert_eq!(paths(&pair.lent), [(Path::Copied, Some(PathReason::Moved))], "{op:?}");
+    }
 }
 
 #[test]
