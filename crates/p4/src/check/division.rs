@@ -20,7 +20,7 @@ use super::fold;
 use crate::ast::{BinaryOp, Direction};
 use crate::typed::{
     ActionId, Arg, Block, Builtin, Call, Callee, Control, Expr, ExprKind, InstanceId, Local, Param, Parser, Program,
-    Stmt, StmtKind, TableId, Transition, Type, Value, VarId,
+    Stmt, StmtKind, StmtPart, TableId, Transition, Type, Value, VarId,
 };
 
 /// Maximum number of expressions that are examined for a program. Divisions after that are accepted.
@@ -212,17 +212,6 @@ impl<'p> ProgramFacts<'p> {
     fn stmt(&mut self, stmt: &'p Stmt) {
         match &stmt.kind {
             StmtKind::Var(var, init) => self.declare(*var, init.as_ref()),
-            StmtKind::Assign { lhs, op, rhs } => {
-                self.expr(lhs);
-                self.expr(rhs);
-                let value = match op {
-                    None => WrittenValue::Of(rhs),
-                    Some(BinaryOp::Div | BinaryOp::Mod) => WrittenValue::Late,
-                    Some(_) => WrittenValue::Unknown,
-                };
-                self.write(lhs, value);
-            }
-            StmtKind::Call(call) => self.call(call),
             StmtKind::If(condition, then, otherwise) => {
                 self.expr(condition);
                 let known = match value_of(condition) {
@@ -232,31 +221,20 @@ impl<'p> ProgramFacts<'p> {
                 self.branch(then, known != Some(false));
                 otherwise.iter().for_each(|otherwise| self.branch(otherwise, known != Some(true)));
             }
-            StmtKind::Switch { subject, cases, default } => {
-                self.expr(subject);
-                cases.iter().map(|(_, block)| block).chain(default).for_each(|block| self.block(block));
-            }
-            StmtKind::SwitchAction { apply, cases, default, .. } => {
-                self.call(apply);
-                cases.iter().map(|(_, block)| block).chain(default).for_each(|block| self.block(block));
-            }
-            StmtKind::For { init, condition, update, body } => {
-                init.iter().chain(update).for_each(|stmt| self.stmt(stmt));
-                self.expr(condition);
-                self.stmt(body);
-            }
-            StmtKind::ForRange { low, high, body, .. } => {
-                self.expr(low);
-                self.expr(high);
-                self.stmt(body);
-            }
-            StmtKind::ForEach { items, body, .. } => {
-                self.expr(items);
-                self.stmt(body);
-            }
-            StmtKind::Block(block) => self.block(block),
-            StmtKind::Return(Some(e)) => self.expr(e),
-            StmtKind::Return(None) | StmtKind::Exit | StmtKind::Break | StmtKind::Continue | StmtKind::Empty => {}
+            _ => stmt.for_each_part(&mut |part| match part {
+                StmtPart::Expr(e) => self.expr(e),
+                StmtPart::Call(call) => self.call(call),
+                StmtPart::Stmt(stmt) => self.stmt(stmt),
+                StmtPart::Block(block) => self.block(block),
+            }),
+        }
+        if let StmtKind::Assign { lhs, op, rhs } = &stmt.kind {
+            let value = match op {
+                None => WrittenValue::Of(rhs),
+                Some(BinaryOp::Div | BinaryOp::Mod) => WrittenValue::Late,
+                Some(_) => WrittenValue::Unknown,
+            };
+            self.write(lhs, value);
         }
     }
 

@@ -5,7 +5,7 @@ use diagnostics::{Diagnostic, Span};
 use super::{Warnings, compare, cover, exhaustive};
 use crate::ast::BinaryOp;
 use crate::typed::{
-    AnnotationBody, Annotations, Arg, Block, Call, Callee, Expr, ExprKind, Keyset, Local, Program, Stmt, StmtKind,
+    AnnotationBody, Annotations, Arg, Block, Call, Callee, Expr, ExprKind, Keyset, Local, Program, Stmt, StmtPart,
     Transition,
 };
 
@@ -69,50 +69,12 @@ impl Walk<'_, '_, '_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
-        match &stmt.kind {
-            StmtKind::Var(_, init) => init.iter().for_each(|init| self.expr(init)),
-            StmtKind::Assign { lhs, rhs, .. } => {
-                self.expr(lhs);
-                self.expr(rhs);
-            }
-            StmtKind::Call(call) => self.call(call),
-            StmtKind::If(condition, then, otherwise) => {
-                self.expr(condition);
-                self.stmt(then);
-                otherwise.iter().for_each(|otherwise| self.stmt(otherwise));
-            }
-            StmtKind::Switch { subject, cases, default } => {
-                self.expr(subject);
-                for block in cases.iter().map(|(_, block)| block).chain(default) {
-                    self.block(block);
-                }
-            }
-            StmtKind::SwitchAction { apply, cases, default, .. } => {
-                self.call(apply);
-                for block in cases.iter().map(|(_, block)| block).chain(default) {
-                    self.block(block);
-                }
-            }
-            StmtKind::For { init, condition, update, body } => {
-                for stmt in init.iter().chain(update) {
-                    self.stmt(stmt);
-                }
-                self.expr(condition);
-                self.stmt(body);
-            }
-            StmtKind::ForRange { low, high, body, .. } => {
-                self.expr(low);
-                self.expr(high);
-                self.stmt(body);
-            }
-            StmtKind::ForEach { items, body, .. } => {
-                self.expr(items);
-                self.stmt(body);
-            }
-            StmtKind::Block(block) => self.block(block),
-            StmtKind::Return(Some(e)) => self.expr(e),
-            StmtKind::Return(None) | StmtKind::Exit | StmtKind::Break | StmtKind::Continue | StmtKind::Empty => {}
-        }
+        stmt.for_each_part(&mut |part| match part {
+            StmtPart::Expr(e) => self.expr(e),
+            StmtPart::Call(call) => self.call(call),
+            StmtPart::Stmt(stmt) => self.stmt(stmt),
+            StmtPart::Block(block) => self.block(block),
+        });
     }
 
     fn expr(&mut self, e: &Expr) {

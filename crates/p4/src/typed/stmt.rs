@@ -25,6 +25,59 @@ pub struct Stmt {
     pub span: Span,
 }
 
+/// A direct part of a statement.
+#[derive(Clone, Copy, Debug)]
+pub enum StmtPart<'p> {
+    /// An expression, evaluated or assigned to.
+    Expr(&'p Expr),
+    /// A call.
+    Call(&'p Call),
+    /// A statement.
+    Stmt(&'p Stmt),
+    /// A block.
+    Block(&'p Block),
+}
+
+impl Stmt {
+    /// Visits the direct parts in the order of the source.
+    pub fn for_each_part<'p>(&'p self, visit: &mut dyn FnMut(StmtPart<'p>)) {
+        use StmtPart as Part;
+        match &self.kind {
+            StmtKind::Var(_, init) => init.iter().for_each(|init| visit(Part::Expr(init))),
+            StmtKind::Assign { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|e| visit(Part::Expr(e))),
+            StmtKind::Call(call) => visit(Part::Call(call)),
+            StmtKind::If(condition, then, otherwise) => {
+                visit(Part::Expr(condition));
+                [Some(then), otherwise.as_ref()].into_iter().flatten().for_each(|stmt| visit(Part::Stmt(stmt)));
+            }
+            StmtKind::Switch { subject, cases, default } => {
+                visit(Part::Expr(subject));
+                cases.iter().map(|(_, block)| block).chain(default).for_each(|block| visit(Part::Block(block)));
+            }
+            StmtKind::SwitchAction { apply, cases, default, .. } => {
+                visit(Part::Call(apply));
+                cases.iter().map(|(_, block)| block).chain(default).for_each(|block| visit(Part::Block(block)));
+            }
+            StmtKind::For { init, condition, update, body } => {
+                init.iter().chain(update).for_each(|stmt| visit(Part::Stmt(stmt)));
+                visit(Part::Expr(condition));
+                visit(Part::Stmt(body));
+            }
+            StmtKind::ForRange { low, high, body, .. } => {
+                [low, high].into_iter().for_each(|e| visit(Part::Expr(e)));
+                visit(Part::Stmt(body));
+            }
+            StmtKind::ForEach { items, body, .. } => {
+                visit(Part::Expr(items));
+                visit(Part::Stmt(body));
+            }
+            StmtKind::Block(block) => visit(Part::Block(block)),
+            StmtKind::Return(value) => value.iter().for_each(|value| visit(Part::Expr(value))),
+            StmtKind::Exit | StmtKind::Break | StmtKind::Continue | StmtKind::Empty => {}
+        }
+    }
+}
+
 /// The kinds of statement.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
