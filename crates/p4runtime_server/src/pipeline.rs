@@ -40,15 +40,7 @@ impl Pipeline {
     /// Returns the names in P4Info of what clients read and write: everything but actions, packet headers, and counters
     /// and meters of entries, which belong to their tables.
     pub fn object_names(&self) -> Vec<&str> {
-        let info = &self.schema.info;
-        let all = (info.tables.iter().map(|it| &it.preamble))
-            .chain(info.action_profiles.iter().map(|it| &it.preamble))
-            .chain(info.counters.iter().map(|it| &it.preamble))
-            .chain(info.meters.iter().map(|it| &it.preamble))
-            .chain(info.registers.iter().map(|it| &it.preamble))
-            .chain(info.digests.iter().map(|it| &it.preamble))
-            .chain(info.value_sets.iter().map(|it| &it.preamble));
-        all.flatten().map(|preamble| preamble.name.as_str()).collect()
+        self.schema.readable_names().collect()
     }
 
     /// Replaces the config, cookie included, as if the pipeline had been sent with it.

@@ -14,14 +14,20 @@ use super::{
 
 /// Returns all preambles.
 pub(super) fn preambles(info: &P4Info) -> impl Iterator<Item = &config::Preamble> {
+    let others = (info.actions.iter().map(|it| &it.preamble))
+        .chain(info.direct_counters.iter().map(|it| &it.preamble))
+        .chain(info.direct_meters.iter().map(|it| &it.preamble))
+        .chain(info.controller_packet_metadata.iter().map(|it| &it.preamble));
+    readable_preambles(info).chain(others.flatten())
+}
+
+/// Returns the preambles of what clients read and write: everything but actions, packet headers, and counters and
+/// meters of entries, which belong to their tables.
+pub(super) fn readable_preambles(info: &P4Info) -> impl Iterator<Item = &config::Preamble> {
     let all = (info.tables.iter().map(|it| &it.preamble))
-        .chain(info.actions.iter().map(|it| &it.preamble))
         .chain(info.action_profiles.iter().map(|it| &it.preamble))
         .chain(info.counters.iter().map(|it| &it.preamble))
-        .chain(info.direct_counters.iter().map(|it| &it.preamble))
         .chain(info.meters.iter().map(|it| &it.preamble))
-        .chain(info.direct_meters.iter().map(|it| &it.preamble))
-        .chain(info.controller_packet_metadata.iter().map(|it| &it.preamble))
         .chain(info.value_sets.iter().map(|it| &it.preamble))
         .chain(info.registers.iter().map(|it| &it.preamble))
         .chain(info.digests.iter().map(|it| &it.preamble));

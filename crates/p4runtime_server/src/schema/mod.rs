@@ -239,6 +239,11 @@ impl Schema {
         bind::preambles(&self.info).map(|preamble| (preamble.id, preamble.name.as_str()))
     }
 
+    /// Returns the names in P4Info of what clients read and write.
+    pub(crate) fn readable_names(&self) -> impl Iterator<Item = &str> {
+        bind::readable_preambles(&self.info).map(|preamble| preamble.name.as_str())
+    }
+
     /// Returns an action's name for messages.
     pub fn action_name(&self, id: u32) -> String {
         self.actions.get(&id).map_or_else(|| format!("{id:#010x}"), |action| action.name.clone())
