@@ -58,6 +58,9 @@ pub enum LabError {
         /// Names of all hosts.
         hosts: Vec<String>,
     },
+    /// A program that was to run on a host is not installed on this machine.
+    #[error("`{0}` is not installed; the hosts of a lab run the programs of this machine")]
+    NotInstalled(String),
     /// The daemon refused a request, or a process was started for a switch that does not exist.
     #[error(transparent)]
     Refused(#[from] RequestError),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,11 @@ pub fn exec_in_host(lab: &RunDirectory, host: &str, command: &[String]) -> Resul
         .env("TRIPLANE_HOST", host)
         .env(LAB_TOKEN_VARIABLE, lab.token())
         .exec();
-    Err(failed_to(format!("run `{}`", words[0]))(error))
+    let program = words[0].clone();
+    Err(match error.kind() {
+        io::ErrorKind::NotFound => LabError::NotInstalled(program),
+        _ => failed_to(format!("run `{program}`"))(error),
+    })
 }
 
 /// Terminates every process in the namespaces of these hosts.

@@ -275,15 +275,7 @@ fn choose(args: &NameArgs) -> Result<RunDirectory, Failure> {
 
 /// Runs `triplane lab exec` and `triplane lab shell`: replaces this process with the command on a host.
 pub fn exec(lab: &NameArgs, host: &str, command: &[String]) -> Result<(), Failure> {
-    let Err(error) = lab_live::exec_in_host(&choose(lab)?, host, command);
-    match (&error, command.first()) {
-        (LabError::System { action, source }, Some(program))
-            if source.kind() == std::io::ErrorKind::NotFound && *action == format!("run `{program}`") =>
-        {
-            Err(anyhow!("`{program}` is not installed; the hosts of a lab run the programs of this machine").into())
-        }
-        _ => Err(error.into()),
-    }
+    match lab_live::exec_in_host(&choose(lab)?, host, command)? {}
 }
 
 /// Runs `triplane lab status`.
