@@ -130,7 +130,7 @@ fn build_switch(
         check_drop_port(&args.profile, &program, output)?;
         config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    // The switch that waits for a program is compiled at once, which nobody wants to hear of.
+    // The placeholder is compiled at once: it is small, and no line should report its takeover.
     let built = if is_checked { Switch::deferred(program, config) } else { Switch::new(program, config) };
     built.map_err(|error| Failure::Input(error.to_string()))
 }

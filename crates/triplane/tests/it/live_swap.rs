@@ -227,6 +227,7 @@ fn another_program_under_traffic_loses_nothing() {
     command.args(["run", &path, "--port", "1=p1", "--port", "2=p2", "--workers", "2", "--p4runtime", "--json"]);
     let mut switch = Running::start(&mut command);
     switch.wait_for("press Ctrl-C to stop");
+    switch.wait_for("machine code has taken over from the interpreter after");
 
     let (is_over, is_complete, so_far) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     let (is_ready, ready) = std::sync::mpsc::channel();
@@ -260,6 +261,8 @@ fn another_program_under_traffic_loses_nothing() {
     assert!(arrived.by_program.iter().all(|count| *count > 0), "each program ran: {:?}", arrived.by_program);
     assert_eq!(counts, arrived.counts.map(i64::from), "counters go on");
     assert_eq!(seen, arrived.counts, "registers go on");
+    // The interpreter runs each program until its machine code takes over, under traffic.
+    switch.wait_for("machine code has taken over from the interpreter after");
     switch.signal("INT");
     let done = switch.wait().ok();
     let summary = done.json();

@@ -146,7 +146,7 @@ fn damaged_json_is_refused_or_makes_sense() {
     let (json, binary) = (whole.emit_json().unwrap(), whole.emit().unwrap());
     assert_eq!(ProgramFile::parse(&json).as_ref(), Ok(whole));
     let (mut taken, mut refused) = (0, 0);
-    for round in 0..600 {
+    for round in 0..1600 {
         let mut changed = if round % 2 == 0 { json.clone() } else { binary.clone() };
         for _ in 0..=rng.below(3) {
             let at = rng.below(changed.len() as u64) as usize;
@@ -175,7 +175,7 @@ fn damaged_json_is_refused_or_makes_sense() {
             }
         }
     }
-    assert!(taken > 2 && refused > 300, "both happen: {taken} taken, {refused} refused");
+    assert!(taken > 10 && refused > 300, "both happen: {taken} taken, {refused} refused");
 }
 
 /// Nesting without an end, members that occur twice or are of other types, and texts of many megabytes.
