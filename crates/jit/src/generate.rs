@@ -1,6 +1,7 @@
 //! Generates the functions of a program's units.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cranelift_codegen::Context;
@@ -16,8 +17,9 @@ use crate::native::{declare, define, function, machine};
 use crate::scout::PrefetchLayout;
 use crate::{Plan, Probe, Speed, Unit, Unsupported};
 
-/// Number of parameters of the function for single packets, of the batch loop and of a scout.
+/// Number of parameters of the function for single packets, of that for copies, of the batch loop and of a scout.
 const SINGLE_PARAMS: usize = 1;
+const COPY_PARAMS: usize = 2;
 const BATCH_PARAMS: usize = 5;
 const SCOUT_PARAMS: usize = 4;
 
@@ -37,6 +39,8 @@ pub(crate) struct UnitFunctions {
     pub single: Option<FuncId>,
     /// For batches, if the unit runs on them.
     pub batch: Option<BatchFunctions>,
+    /// For copies, if the unit runs on them, with the words of the frame that it may change.
+    pub copy: Option<(FuncId, Vec<Range<usize>>)>,
 }
 
 /// The functions that run a unit on batches.
@@ -91,13 +95,26 @@ impl FunctionGenerator<'_> {
         let of = UnitSource { index, unit, state: UnitState::new(program, facts, plan, index, is_large) };
         let (alone, none) = (PrefetchLayout::default(), LookupFunctions::new());
         let mut single = None;
-        if !unit.is_batched_only {
+        if !unit.is_batched_only && !unit.runs_on_copies {
             let generate = |emit: Emit<'_, '_>| emit.with_probe(probe).unit(index);
             single = Some(self.function(&of, "unit", SINGLE_PARAMS, &alone, &none, &generate)?);
         }
         let is_batched = unit.fresh && unit.results.is_some();
         let batch = is_batched.then(|| self.batch(&of)).transpose()?;
-        Ok(UnitFunctions { single, batch })
+        // Measurements need the time of each part, which code for copies does not tell.
+        let runs_on_copies = unit.runs_on_copies && probe.is_none();
+        let copy = runs_on_copies.then(|| self.copy(&of)).transpose()?.flatten();
+        Ok(UnitFunctions { single, batch, copy })
+    }
+
+    /// Generates the function that runs a unit on copies, if that is possible.
+    fn copy(&mut self, of: &UnitSource<'_>) -> Result<Option<(FuncId, Vec<Range<usize>>)>, Unsupported> {
+        let ProgramSource { program, layout, facts, .. } = *self.source;
+        let Some(words) = of.state.words_changed_by_copies(program, layout, facts) else { return Ok(None) };
+        let results = of.unit.results.clone().unwrap_or_default();
+        let (alone, none) = (PrefetchLayout { results, ..PrefetchLayout::default() }, LookupFunctions::new());
+        let code = self.function(of, "copy", COPY_PARAMS, &alone, &none, &|emit| emit.copy(of.index))?;
+        Ok(Some((code, words)))
     }
 
     /// Generates the functions that run a unit on batches.

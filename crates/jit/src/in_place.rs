@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use engine::{Colour, Now, Objects, Requested};
+use engine::{Now, Objects, Requested};
 use ir::{FieldListItem, LocId, SlotId};
 
 use crate::layout::word;
 use crate::native::{NativeProgram, UnitOutcome};
-use crate::packet::{Packet, PacketTemplate, out};
+use crate::packet::{Packet, PacketTemplate, SlotSet, out};
 use crate::waiting::PreservedSlots;
 
 /// A packet that lies in the caller's buffer for the duration of a few runs.
@@ -24,15 +24,6 @@ pub struct InPlacePacket<'a> {
     /// Whether another owner (a batch) removes the pointers into the buffer.
     pub(crate) stays: bool,
     pub(crate) _buffer: PhantomData<&'a mut [u8]>,
-}
-
-/// State to which a packet in place can [return](InPlacePacket::restore). Its memory is reused.
-#[derive(Debug, Default)]
-pub struct Checkpoint {
-    frame: Vec<u64>,
-    /// The bytes that parsers have extracted. Code writes to no others of the packet.
-    extracted: Vec<u8>,
-    colours: Vec<Colour>,
 }
 
 impl NativeProgram {
@@ -104,6 +95,12 @@ impl InPlacePacket<'_> {
         self.packet.set_slot_to(slot, value);
     }
 
+    /// Sets slots of the same program to 0.
+    #[inline]
+    pub fn clear_slots(&mut self, slots: &SlotSet) {
+        self.packet.clear_slots(slots);
+    }
+
     /// Returns the length of the incoming packet in bytes.
     #[inline]
     pub fn length(&self) -> usize {
@@ -161,8 +158,7 @@ impl InPlacePacket<'_> {
         self.packet.reuse_requests(requests);
     }
 
-    /// Takes the values of a field list from slots that were set aside. The packet has been reset, and no unit has run
-    /// since.
+    /// Takes the values of a field list from slots that were set aside.
     ///
     /// # Panics
     /// Panics if the field list has headers.
@@ -253,41 +249,6 @@ impl InPlacePacket<'_> {
             Some(start) => self.len - start,
             None => self.packet.moved_output_length(self.length()),
         }
-    }
-
-    /// Saves the state of a packet that has not been assembled since it was parsed.
-    ///
-    /// # Panics
-    /// Panics if the packet was assembled, or there are pending requests.
-    pub fn save(&self, checkpoint: &mut Checkpoint) {
-        assert!(self.primed && !self.packet.is_assembled() && !self.has_requests(), "the packet is between two units");
-        checkpoint.frame.clear();
-        checkpoint.frame.extend_from_slice(&self.packet.frame);
-        let extracted = self.packet.cursor_bits().div_ceil(8).min(self.length());
-        checkpoint.extracted.clear();
-        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now. The
-        // packet lies in it from `start` on.
-        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(self.start), extracted) };
-        checkpoint.extracted.extend_from_slice(bytes);
-        checkpoint.colours.clone_from(&self.packet.colours);
-    }
-
-    /// Returns to the state that was saved of this packet. Units that are not fresh may have run since.
-    ///
-    /// # Panics
-    /// Panics if the state is that of another packet.
-    pub fn restore(&mut self, checkpoint: &Checkpoint) {
-        let packet = &mut *self.packet;
-        assert!(checkpoint.extracted.len() <= self.len - self.start, "the state is that of this packet");
-        assert_eq!(checkpoint.frame[word::PACKET], self.base as u64 + self.start as u64);
-        packet.frame.copy_from_slice(&checkpoint.frame);
-        packet.requests.clear();
-        packet.colours.clone_from(&checkpoint.colours);
-        packet.emitted.clear();
-        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, the packet lies in it from
-        // `start` on, and no code runs on it now.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.base.add(self.start), checkpoint.extracted.len()) };
-        bytes.copy_from_slice(&checkpoint.extracted);
     }
 
     /// Copies all state and the bytes into a packet of the same program, for later processing. The previous contents of

@@ -42,6 +42,7 @@ mod batch;
 mod bit_set;
 mod calls;
 mod chain;
+mod copies;
 mod emit;
 mod generate;
 mod in_place;
@@ -57,7 +58,8 @@ mod waiting;
 mod walk;
 
 pub use batch::{Batch, FinishedPacket, Progress};
-pub use in_place::{Checkpoint, InPlacePacket};
+pub use copies::{CopyOrigin, FinishedCopy};
+pub use in_place::InPlacePacket;
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{DeferredRequest, Packet, SlotSet};
 pub use probe::{Probe, ProbedPart};
@@ -106,6 +108,9 @@ pub enum Step {
     DropIf(SlotId, u64),
     /// Copies the second slot to the first, zero-extended or truncated to its width.
     Copy(SlotId, SlotId),
+    /// Writes the input of a copy with this index to a slot, truncated to its width: see
+    /// [`InPlacePacket::run_on_copies`].
+    InputTo(usize, SlotId),
     /// Sets a slot to a number, truncated to its width.
     Set(SlotId, u64),
     /// Writes the time of the run in microseconds to a slot, truncated to its width.
@@ -146,6 +151,8 @@ pub struct Unit {
     pub results: Option<Vec<SlotId>>,
     /// Whether the unit never runs on a packet outside a batch, so there is no code for that.
     pub is_batched_only: bool,
+    /// Whether the unit, which is not fresh, runs on [copies](InPlacePacket::run_on_copies) of a packet only.
+    pub runs_on_copies: bool,
 }
 
 /// The units in which an architecture runs a program.

@@ -28,6 +28,7 @@ pub(crate) fn read_first(program: &Program, steps: &[Step]) -> BTreeSet<SlotId> 
             | Step::LengthTo(slot)
             | Step::PresentLengthTo(slot)
             | Step::TimeTo(slot)
+            | Step::InputTo(_, slot)
             | Step::Set(slot, _) => live.remove(number(*slot)),
             Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => live.insert(number(*slot)),
             Step::Measure | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}

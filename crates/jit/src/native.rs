@@ -1,6 +1,7 @@
 //! Compiles programs to machine code, and runs them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,6 +53,8 @@ pub enum UnitOutcome {
 }
 
 pub(crate) type Code = unsafe extern "C" fn(*mut u64) -> u64;
+/// Code for copies of a unit. Arguments: the frame and the row of the copy.
+pub(crate) type CopyCode = unsafe extern "C" fn(*mut u64, *mut Row) -> u64;
 /// Batch loop of a unit. Arguments: the frame, the rows and the prefetch memory of a batch, the row of the first packet
 /// and the row after the last. Returns the row at which it stopped, or the row after the last packet.
 pub(crate) type BatchCode = unsafe extern "C" fn(*mut u64, *mut Row, *mut u64, *mut Row, *mut Row) -> *mut Row;
@@ -69,6 +72,14 @@ pub(crate) struct BatchLoop {
     pub prefetch: PrefetchLayout,
 }
 
+/// The code that runs a unit on copies of a packet.
+#[derive(Debug)]
+pub(crate) struct CopyUnit {
+    pub code: CopyCode,
+    /// Words of the frame that the code may change and read.
+    pub words: Vec<Range<usize>>,
+}
+
 /// Maximum size in bytes of a table, records included, that stays in near caches regardless of other data. Looking up
 /// packet by packet in such a table is cheaper than a key-prefetch pass.
 const NEAR_BYTES: usize = 1 << 20;
@@ -81,6 +92,8 @@ pub struct NativeProgram {
     units: Vec<Option<Code>>,
     /// Batch loops, by unit.
     loops: Vec<Option<BatchLoop>>,
+    /// Code for copies, by unit.
+    copies: Vec<Option<CopyUnit>>,
     /// Whether each unit is fresh.
     fresh: Vec<bool>,
     template: Arc<PacketTemplate>,
@@ -229,9 +242,9 @@ impl NativeProgram {
         let mut module = module(speed)?;
         // From here on, an error must free the code generated so far.
         let source = ProgramSource { program, plan, layout: &layout, facts: &program_facts, speed, probe };
-        let (mut units, mut loops) = (Vec::new(), Vec::new());
+        let (mut units, mut loops, mut copies) = (Vec::new(), Vec::new(), Vec::new());
         let result = source.generate(&mut module, is_cancelled).map(|functions| {
-            for UnitFunctions { single, batch } in functions {
+            for UnitFunctions { single, batch, copy } in functions {
                 let address = |id| module.get_finalized_function(id);
                 // SAFETY: the address is that of a function with this signature, which `generate` has just compiled.
                 units.push(single.map(|id| unsafe { std::mem::transmute::<*const u8, Code>(address(id)) }));
@@ -242,6 +255,11 @@ impl NativeProgram {
                     let to_scout = |id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) };
                     BatchLoop { code, scout: scout.map(to_scout), follow: follow.map(to_scout), prefetch }
                 }));
+                copies.push(copy.map(|(code, words)| {
+                    // SAFETY: as above.
+                    let code = unsafe { std::mem::transmute::<*const u8, CopyCode>(address(code)) };
+                    CopyUnit { code, words }
+                }));
             }
         });
         let template = Arc::new(PacketTemplate {
@@ -251,7 +269,7 @@ impl NativeProgram {
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = NativeProgram { units, loops, fresh, template, near_bytes: NEAR_BYTES, module: Some(module) };
+        let compiled = NativeProgram { units, loops, copies, fresh, template, near_bytes: NEAR_BYTES, module: Some(module) };
         result.map(|()| compiled)
     }
 
@@ -334,6 +352,11 @@ impl NativeProgram {
 
     pub(crate) fn is_fresh(&self, unit: usize) -> bool {
         self.fresh[unit]
+    }
+
+    /// Returns the code for copies of a unit, if it runs on them.
+    pub(crate) fn copy_unit(&self, unit: usize) -> Option<&CopyUnit> {
+        self.copies[unit].as_ref()
     }
 
     /// Returns the batch code of a unit, if it can run on batches.

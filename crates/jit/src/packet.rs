@@ -45,17 +45,21 @@ impl SlotSet {
             let SlotLayout { word, width, .. } = layout.slots[slot.as_u32() as usize];
             word as usize..(word + width.div_ceil(64).max(1)) as usize
         };
-        let mut all: Vec<Range<usize>> = slots.iter().map(words).collect();
-        all.sort_by_key(|words| words.start);
-        let mut joined: Vec<Range<usize>> = Vec::new();
-        for words in all {
-            match joined.last_mut().filter(|before| before.end >= words.start) {
-                Some(before) => before.end = before.end.max(words.end),
-                None => joined.push(words),
-            }
-        }
-        SlotSet { words: joined }
+        SlotSet { words: joined(slots.iter().map(words).collect()) }
     }
+}
+
+/// Sorts ranges, and joins those that touch.
+pub(crate) fn joined(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut().filter(|before| before.end >= range.start) {
+            Some(before) => before.end = before.end.max(range.end),
+            None => joined.push(range),
+        }
+    }
+    joined
 }
 
 /// A digest or truncation that a packet of a batch requested. It does not stop the batch.

@@ -318,6 +318,7 @@ impl PrefetchLayout {
                 | Step::PresentLengthTo(slot)
                 | Step::Copy(slot, _)
                 | Step::TimeTo(slot)
+                | Step::InputTo(_, slot)
                 | Step::Set(slot, _) => {
                     written.slots.insert(*slot);
                 }

@@ -81,6 +81,30 @@ impl Emit<'_, '_> {
         self.seal();
     }
 
+    /// Generates the function that runs the unit on a copy of the packet: a function of the frame and the copy's row. It
+    /// changes nothing in the frame that another copy reads, except homes of headers.
+    pub(crate) fn copy(mut self, number: usize) {
+        let entry = self.b.current_block().expect("a function begins with a block");
+        let row = self.b.block_params(entry)[1];
+        let next = self.b.create_block();
+        let lane = Lane { rows: row, prefetch: row, row, out: self.b.declare_var(types::I64), next };
+        self.lane = Some(lane);
+        self.packet = self.frame_load(word::PACKET as u32);
+        self.length = self.frame_load(word::LENGTH as u32);
+        let nothing = self.number(out::EMITTED);
+        self.b.def_var(lane.out, nothing);
+        self.all_steps(number);
+        let finish = self.finish;
+        self.b.switch_to_block(finish);
+        self.facts = Facts::default();
+        self.fill_row(lane);
+        self.b.ins().jump(next, &[]);
+        self.b.switch_to_block(next);
+        let zero = self.number(0);
+        self.b.ins().return_(&[zero]);
+        self.seal();
+    }
+
     /// Ends the packet after its last step. Assembling the outgoing packet needs the complete state.
     pub(super) fn end_steps(&mut self, lane: Lane) {
         let deparses = |step: &Step| matches!(step, Step::Run(body) if self.program_facts.deparser == Some(*body));
@@ -161,8 +185,10 @@ impl Emit<'_, '_> {
             self.b.switch_to_block(on);
         }
         self.fill_row(lane);
-        self.clear_own_homes();
-        self.restore_places(false);
+        if self.state.fresh {
+            self.clear_own_homes();
+            self.restore_places(false);
+        }
         self.b.ins().jump(lane.next, &[]);
     }
 
@@ -192,6 +218,11 @@ impl Emit<'_, '_> {
             Some(lane) => self.row_store(lane, offset_of!(Row, results) + index * 8, result),
             None => self.frame_store((word::RESULTS + index) as u32, result),
         }
+    }
+
+    /// Returns an input of a copy, which is where a result will be.
+    pub(super) fn input(&mut self, lane: Lane, index: usize) -> Value {
+        self.row_load(lane, offset_of!(Row, results) + index * 8)
     }
 
     /// Returns the index of the packet in the batch.

@@ -341,6 +341,11 @@ impl<'a, 'f> Emit<'a, 'f> {
                 self.set_number(*slot, Word::Value(now));
             }
             Step::Keep(index, slot) => self.keep_result(*index, *slot),
+            Step::InputTo(index, slot) => {
+                let lane = self.lane.expect("only copies have inputs");
+                let input = self.input(lane, *index);
+                self.set_number(*slot, Word::Value(input));
+            }
             // No request can be pending here.
             Step::StopIfRequested | Step::StopUnlessWaiting(_) if self.state.fresh && !self.state.makes_requests => {
                 self.probe_body(None);

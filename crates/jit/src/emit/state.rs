@@ -1,6 +1,7 @@
 //! The interface of a unit to the frame (loads on entry, stores on exit), and its state in between.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -13,7 +14,8 @@ use super::header::ResolvedHeader;
 use super::program_facts::ProgramFacts;
 use super::value::{Num, words_of};
 use super::words::Word;
-use crate::layout::{Valid, word};
+use crate::layout::{FrameLayout, HeaderLayout, Valid, word};
+use crate::packet::joined;
 use crate::walk::{self, Use};
 use crate::{Plan, Step, liveness};
 
@@ -87,6 +89,7 @@ impl UsedItems {
                 | Step::LengthTo(slot)
                 | Step::PresentLengthTo(slot)
                 | Step::TimeTo(slot)
+                | Step::InputTo(_, slot)
                 | Step::Set(slot, _) => _ = written.insert(*slot),
                 Step::StopUnless(slot, _) | Step::DropIf(slot, _) | Step::Keep(_, slot) => _ = slots.insert(*slot),
                 Step::Measure | Step::StopIfRequested | Step::StopUnlessWaiting(_) => {}
@@ -157,6 +160,43 @@ impl UnitState {
             seen_slots,
             seen_headers,
         }
+    }
+}
+
+impl UnitState {
+    /// Returns the words of the frame that a run on a copy may change and another copy may read; `None` if the unit
+    /// cannot run on copies.
+    pub(crate) fn words_changed_by_copies(
+        &self,
+        program: &Program,
+        layout: &FrameLayout,
+        program_facts: &ProgramFacts,
+    ) -> Option<Vec<Range<usize>>> {
+        if self.fresh || self.makes_requests || program_facts.deparser.is_none() {
+            return None;
+        }
+        let mut words = Vec::new();
+        for slot in self.written.iter().filter(|slot| !is_variable(program, **slot)) {
+            let begin = layout.slot(*slot) as usize;
+            words.push(begin..begin + words_of(program.slots[*slot].width));
+        }
+        for header in &self.headers {
+            let HeaderLayout { home, place, width, valid } = *layout.header(*header);
+            let is_written = self.written_headers.contains(header);
+            if is_written {
+                let begin = home as usize / 8;
+                words.push(begin..begin + layout.ty(program, *header).home_bytes as usize / 8);
+            }
+            let in_frame = [Some(place), width].into_iter().flatten();
+            match valid {
+                Valid::Word(valid) => words.extend(in_frame.chain([valid]).map(|at| at as usize..at as usize + 1)),
+                Valid::Bit { .. } if is_written && self.headers.len() > MAX_PLACE_VARIABLES => {
+                    words.extend(in_frame.map(|at| at as usize..at as usize + 1));
+                }
+                Valid::Bit { .. } => {}
+            }
+        }
+        Some(joined(words))
     }
 }
 

@@ -133,7 +133,7 @@ impl Switch {
         self.registry.add(self.stats.replicated, 1);
         self.registry.add(self.stats.replicas, others.len() as u64 + 1);
         if let (true, Some(replicas)) = (self.copies_pass_at_once(came), replicas) {
-            return self.replicate_at_once(lent, replicas, came, output);
+            return Err(self.replicate_at_once(lent, replicas, came, output));
         }
         let rid_slot = self.layout.standard.egress_rid;
         for replica in others {

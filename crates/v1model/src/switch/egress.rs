@@ -1,11 +1,25 @@
 //! Runs egress and deparser, and the actions at their end.
 
 use switch::trace::{PassKind, PassOutcome, Recorder};
-use switch::{DropReason, Frame, Notification, PortId, Time};
+use switch::{DropReason, Frame, Notification, PortId, Ports, Time};
 
 use super::Switch;
 use super::packet::{Instance, Leaving, Packet, Work};
 use super::state::{Slots, State, unit};
+
+/// Returns the reason why a packet of this length cannot leave by a port, if there is one.
+#[inline]
+pub(super) fn obstacle(ports: &Ports, max_frame: usize, port: PortId, length: usize) -> Option<DropReason> {
+    if !ports.contains(port) {
+        Some(DropReason::NoEgressPort)
+    } else if !ports.is_up(port) {
+        Some(DropReason::EgressPortDown)
+    } else if length > max_frame {
+        Some(DropReason::TooLong)
+    } else {
+        None
+    }
+}
 
 impl Switch {
     /// Runs egress, checksum computation and deparser, and the actions after them.
@@ -160,15 +174,7 @@ impl Switch {
 
     /// Returns the reason why a packet of this length cannot leave by a port, if there is one.
     pub(super) fn obstacle(&self, port: PortId, length: usize) -> Option<DropReason> {
-        if !self.ports.contains(port) {
-            Some(DropReason::NoEgressPort)
-        } else if !self.ports.is_up(port) {
-            Some(DropReason::EgressPortDown)
-        } else if length > self.config.max_frame {
-            Some(DropReason::TooLong)
-        } else {
-            None
-        }
+        obstacle(&self.ports, self.config.max_frame, port, length)
     }
 
     /// Sends a packet to a port or to the control plane.

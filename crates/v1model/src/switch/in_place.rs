@@ -58,6 +58,8 @@ pub(super) struct ReceivedPacket<'a> {
     pub original: &'a [u8],
     /// The step at which egress begins, if one unit can run everything outside a batch.
     pub whole: Option<usize>,
+    /// Whether all queues are open, so that no copy waits.
+    pub queues_open: bool,
     /// Number of times that it was resubmitted or recirculated.
     pub passes: u16,
 }
@@ -108,6 +110,14 @@ impl Switch {
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = Some(machine.egress_begins).filter(|_| self.queues.are_all_open());
         let alone = whole.filter(|_| !machine.is_whole_batched_only);
+        let received = ReceivedPacket {
+            at: now,
+            by: port,
+            original: &[],
+            whole: alone,
+            queues_open: whole.is_some(),
+            passes: 0,
+        };
         let together = direct && !(machine.requests_wait && self.config.max_work < waiting::MIN_WORK);
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = BatchTally::default();
@@ -122,8 +132,7 @@ impl Switch {
                 let most = frames.len().min(jit::BATCH);
                 let count = frames[..most].iter_mut().position(is_odd).unwrap_or(most);
                 if count > 0 {
-                    let came = ReceivedPacket { at: now, by: port, original: &[], whole: alone, passes: 0 };
-                    let mut group = FrameGroup { first: number, whole, came, tally: &mut tally, output };
+                    let mut group = FrameGroup { first: number, whole, came: received, tally: &mut tally, output };
                     self.run_together(&machine, &mut frames[..count], &mut lent, &mut group);
                     number += count;
                     continue;
@@ -148,7 +157,7 @@ impl Switch {
                 lent.originals.extend_from_slice(&room[start..]);
             }
             let InPlace { packet, originals, made, .. } = &mut *lent;
-            let came = ReceivedPacket { at: now, by: port, original: originals, whole: alone, passes: 0 };
+            let came = ReceivedPacket { original: originals, ..received };
             let mut packet_output = PacketOutput::new(output, made, number);
             let work = |lent: &mut InPlacePacket<'_>| {
                 let result = self.pass(lent, came, &mut packet_output);
@@ -277,10 +286,16 @@ impl Switch {
 
     /// Runs the unit for egress and, unless an action is requested or the packet is dropped, the deparser.
     pub(super) fn run_egress(&mut self, lent: &mut InPlacePacket<'_>, leaving: Leaving) -> UnitOutcome {
-        let length = if self.reads_length() { lent.length() + lent.header_bytes() } else { 0 };
-        let length = length.saturating_sub(lent.measured_bytes());
+        let length = self.length_in_egress(lent);
         self.prepare(lent, length, leaving);
         lent.run(unit::EGRESS, &mut self.objects, Now { ns: leaving.at.as_ns() })
+    }
+
+    /// Returns the length in bytes that a packet has in egress, with the headers that ingress added or removed; 0 if no
+    /// machine code reads it.
+    pub(super) fn length_in_egress(&self, lent: &InPlacePacket<'_>) -> usize {
+        let length = if self.reads_length() { lent.length() + lent.header_bytes() } else { 0 };
+        length.saturating_sub(lent.measured_bytes())
     }
 
     pub(super) fn priority(&self, lent: &InPlacePacket<'_>) -> usize {

@@ -99,7 +99,7 @@ pub struct Switch {
     #[expect(clippy::vec_box, reason = "a packet moves from queue to queue by its address, not by its bytes")]
     spare: Vec<Box<Packet>>,
     /// The state after ingress of a packet in place while its copies pass egress, for reuse.
-    checkpoint: jit::Checkpoint,
+    copy_origin: jit::CopyOrigin,
     /// The trace that is being recorded; packets remember the one they belong to.
     trace_number: u64,
     /// Whether the switch is alone, an owner or a worker.
@@ -174,7 +174,7 @@ impl Switch {
             work: VecDeque::new(),
             work_left: 0,
             spare: Vec::new(),
-            checkpoint: jit::Checkpoint::default(),
+            copy_origin: jit::CopyOrigin::default(),
             trace_number: 0,
             role: workers::WorkerRole::default(),
             program,

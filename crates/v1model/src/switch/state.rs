@@ -158,6 +158,8 @@ pub(super) mod unit {
     pub const PARSE: usize = 3;
     /// The whole pipeline of a packet, if no action is requested, it leaves by one port, and no queue delays it.
     pub const WHOLE: usize = 4;
+    /// [`EGRESS`] of copies that pass one by one. It has no code in programs that make no such copies.
+    pub const COPY: usize = 5;
 }
 
 /// Indices of the results that batches keep for packets of the unit for the whole pipeline.
@@ -182,8 +184,8 @@ pub(super) struct Machine {
     /// Whether [`unit::WHOLE`] runs on batches only. Packets that run alone pass [`unit::INGRESS`] and then
     /// [`unit::EGRESS`], which is a little slower and saves compile time.
     pub is_whole_batched_only: bool,
-    /// Whether no pass through egress requests another pass, so that copies may pass one by one.
-    pub copies_end: bool,
+    /// Whether copies pass egress one by one, in the buffer of their packet: none of them requests another pass.
+    pub copies_pass: bool,
     /// Whether packets of a batch can set requests aside.
     pub requests_wait: bool,
     /// [`Layout::metadata`] in the frames of the machine code.
@@ -236,6 +238,25 @@ fn between(program: &Program, layout: &Layout, drop_port: u32, may_wait: MayWait
     let clock = standard.ingress_global_timestamp.filter(|clock| !writes_early(program, layout, *clock));
     let set = |time| clock.map_or(Step::TimeTo(time), |clock| Step::Copy(time, clock));
     steps.extend(times.into_iter().flatten().map(set));
+    steps
+}
+
+/// Indices of the inputs of [`unit::COPY`].
+pub(super) mod input {
+    pub const EGRESS_PORT: usize = 0;
+    pub const EGRESS_RID: usize = 1;
+}
+
+/// Returns the switch's work for a copy that passes an open queue, except its length and the kind of instance.
+fn for_copies(layout: &Layout, drop_port: u32) -> Vec<Step> {
+    let standard = layout.standard;
+    let mut steps = vec![Step::InputTo(input::EGRESS_PORT, standard.egress_port)];
+    steps.extend(standard.egress_rid.map(|slot| Step::InputTo(input::EGRESS_RID, slot)));
+    steps.push(Step::Set(standard.egress_spec, u64::from(drop_port == 0)));
+    let zero = [standard.enq_qdepth, standard.deq_qdepth, standard.deq_timedelta, standard.drop_site];
+    steps.extend(zero.into_iter().flatten().map(|slot| Step::Set(slot, 0)));
+    let times = [standard.egress_global_timestamp, standard.enq_timestamp];
+    steps.extend(times.into_iter().flatten().map(Step::TimeTo));
     steps
 }
 
@@ -308,27 +329,39 @@ impl Machine {
         let egress_begins = whole.len();
         whole.extend(egress(stop(waiting[1])));
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
+        let is_multicast = standard.mcast_grp.is_some_and(|group| writes_early(program, layout, group));
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
         let is_whole_batched_only = speed.saves_compile_time(program, &whole);
+        let copy = Unit {
+            results: Some(results.clone()),
+            runs_on_copies: true,
+            ..unit([for_copies(layout, drop_port), egress(Step::StopIfRequested)].concat(), false, &[])
+        };
         let whole = Unit {
             results: Some(results),
             is_batched_only: is_whole_batched_only,
-            ..unit(whole, true, &[unit::EGRESS, unit::DEPARSE])
+            ..unit(whole, true, &[unit::EGRESS, unit::DEPARSE, unit::COPY])
         };
         let given = [standard.ingress_global_timestamp, standard.instance_type];
-        let plan = Plan {
+        let mut plan = Plan {
             units: vec![
-                unit(ingress, true, &[unit::EGRESS]),
+                unit(ingress, true, &[unit::EGRESS, unit::COPY]),
                 unit(egress(Step::StopIfRequested), false, &[unit::DEPARSE, unit::EGRESS]),
                 unit(deparse, false, &[]),
-                unit(parse, true, &[unit::EGRESS]),
+                unit(parse, true, &[unit::EGRESS, unit::COPY]),
                 whole,
             ],
             visible: Some(standard.all()),
             given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
             deparser: Some(blocks.deparser),
         };
+        if copies_end && (keeps_original || is_multicast) {
+            plan.units.push(copy);
+        } else {
+            plan.units.iter_mut().for_each(|unit| unit.next.retain(|next| *next != unit::COPY));
+        }
+        let has_copies = plan.units.len() > unit::COPY;
         let compiled = match probe {
             Some(probe) => NativeProgram::probed(program, &plan, speed, probe)?,
             None => NativeProgram::cancellable(program, &plan, speed, is_cancelled)?,
@@ -336,13 +369,14 @@ impl Machine {
         let reads_length = standard.packet_length.is_some_and(|slot| reads_length(program, layout, slot));
         let requests_wait = waiting != [MayWait::default(); 2];
         let metadata = compiled.slot_set(&layout.metadata);
+        let copies_pass = has_copies && compiled.runs_on_copies(unit::COPY);
         Ok(Machine {
             compiled,
             keeps_original,
             egress_begins,
             reads_length,
             is_whole_batched_only,
-            copies_end,
+            copies_pass,
             requests_wait,
             metadata,
         })

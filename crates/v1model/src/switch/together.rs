@@ -24,24 +24,35 @@ pub(super) struct FrameGroup<'l> {
     pub output: &'l mut Vec<Egress>,
 }
 
-/// Memory for what packets of a batch cause, and the packets as received.
+/// Memory for what packets of a batch cause.
 pub(super) struct GroupMemory<'m> {
     /// Copies that leave, in order, until they are moved to the output.
     pub made: &'m mut Vec<Frame>,
     /// The state of a packet during its further passes.
     pub again: &'m mut jit::Packet,
     pub moved: &'m mut MovedFrames,
-    pub originals: &'m [u8],
-    /// The end of each packet in `originals`, if they are kept.
-    pub ends: &'m [usize],
 }
 
-impl<'m> GroupMemory<'m> {
-    /// Returns a packet as received, if it is kept.
-    pub fn original(&self, number: usize) -> &'m [u8] {
+/// The packets of a batch as received, if they are kept.
+pub(super) struct Originals<'m> {
+    bytes: &'m mut [u8],
+    /// The end of each packet in `bytes`.
+    ends: &'m [usize],
+}
+
+impl Originals<'_> {
+    /// Returns a packet; no bytes if it is not kept.
+    pub fn of(&mut self, number: usize) -> &mut [u8] {
         let begin = number.checked_sub(1).map_or(0, |before| self.ends.get(before).copied().unwrap_or(0));
-        self.ends.get(number).map_or(&[][..], |end| &self.originals[begin..*end])
+        self.ends.get(number).map_or(&mut [][..], |end| &mut self.bytes[begin..*end])
     }
+}
+
+/// A packet of a batch with the requests that it set aside.
+pub(super) struct WaitingPacket<'m> {
+    pub requests: WaitingOfPacket<'m>,
+    /// The packet as received, if it is kept.
+    pub original: &'m mut [u8],
 }
 
 /// Copies a packet that a batch has done.
@@ -140,12 +151,15 @@ impl Switch {
                     self.finish(number, ended, (|| output_copy(&batch, number), max_bytes), group, &mut moved);
                 }
             }
-            let mut memory = GroupMemory { made, again, moved: &mut moved, originals, ends };
+            let mut memory = GroupMemory { made, again, moved: &mut moved };
+            let mut originals = Originals { bytes: originals, ends };
             for number in done.clone().filter(|_| !waiting.is_empty()) {
-                self.finish_waiting(machine, &mut batch, waiting.of(number), &mut deferred, &mut memory, group);
+                let packet = WaitingPacket { requests: waiting.of(number), original: originals.of(number) };
+                self.finish_waiting(machine, &mut batch, packet, &mut deferred, &mut memory, group);
             }
             if stopped {
-                self.finish_stopped(&mut batch, waiting.of(done.end), &mut deferred, &mut memory, group);
+                let packet = WaitingPacket { requests: waiting.of(done.end), original: originals.of(done.end) };
+                self.finish_stopped(&mut batch, packet, &mut deferred, &mut memory, group);
             }
             drop(deferred);
             batch.reuse_deferred(list);
@@ -159,14 +173,14 @@ impl Switch {
     fn finish_stopped(
         &mut self,
         batch: &mut jit::Batch<'_>,
-        requests: WaitingOfPacket<'_>,
+        WaitingPacket { requests, original }: WaitingPacket<'_>,
         deferred: &mut Drain<'_, DeferredRequest>,
         memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
     ) {
         let number = requests.packet();
         let (whole, outcome) = (group.whole, batch.finished(number).outcome());
-        let came = ReceivedPacket { original: memory.original(number), ..group.came };
+        let came = ReceivedPacket { original, ..group.came };
         let mut lent = batch.stopped();
         self.count_parser_error(lent.parser_error());
         let mut output = PacketOutput::new(group.output, memory.made, group.first + number);

@@ -7,15 +7,16 @@
 
 use std::vec::Drain;
 
-use jit::{DeferredRequest, InPlacePacket, PreservedSlots, UnitOutcome, WaitingOfPacket};
+use jit::{DeferredRequest, InPlacePacket, PreservedSlots, UnitOutcome};
 use switch::{DropReason, Egress, MAX_REPLICAS, PRIORITIES, PortId};
 
 use super::Switch;
+use super::copies::CloneInPlace;
 use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
 use super::packet::{Instance, Work};
 use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, State, result};
-use super::together::{FrameGroup, GroupMemory, output_copy};
+use super::together::{FrameGroup, GroupMemory, WaitingPacket, output_copy};
 
 /// Minimum of [`crate::Config::max_work`] with which requests may wait: a packet is then never refused for the copies
 /// of its clone, which go to the replicas of a session and of a group.
@@ -51,20 +52,26 @@ impl Switch {
         &mut self,
         machine: &Machine,
         batch: &mut jit::Batch<'_>,
-        requests: WaitingOfPacket<'_>,
+        WaitingPacket { requests, original }: WaitingPacket<'_>,
         deferred: &mut Drain<'_, DeferredRequest>,
         memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
     ) {
         let number = requests.packet();
-        let came = ReceivedPacket { original: memory.original(number), ..group.came };
-        let max_bytes = self.carry_out_deferred(deferred, number, group.whole, came);
-        if let Some(clone) = requests.clone_before(group.whole) {
+        let max_bytes = self.carry_out_deferred(deferred, number, group.whole, group.came);
+        if let Some((session, keep, kept)) = requests.clone_before(group.whole) {
             let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
-            self.clone_waiting(clone, came, &mut output);
+            if machine.copies_pass && requests.resubmission_before(group.whole).is_none() {
+                let clone = CloneInPlace { session, keep, kept, original: &mut *original };
+                self.clone_in_place(machine, clone, memory.again, group.came, &mut output);
+            } else {
+                let came = ReceivedPacket { original, ..group.came };
+                self.clone_waiting((session, keep, kept), came, &mut output);
+            }
         } else {
             self.work_left = self.config.max_work - 1;
         }
+        let came = ReceivedPacket { original, ..group.came };
         let ended = batch.finished(number);
         if let Some((keep, kept)) = requests.resubmission_before(group.whole) {
             group.tally.parser_errors += u64::from(self.is_parser_error(ended.parser_error()));

@@ -86,7 +86,7 @@ impl Switch {
             work: VecDeque::new(),
             work_left: 0,
             spare: Vec::new(),
-            checkpoint: jit::Checkpoint::default(),
+            copy_origin: jit::CopyOrigin::default(),
             trace_number: 0,
             role: self.role.clone(),
         }
