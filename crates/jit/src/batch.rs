@@ -58,8 +58,7 @@ impl NativeProgram {
         packet.reset_inputs(Vec::new(), 0);
         packet.given.clear();
         packet.deferred.clear();
-        packet.waiting.requests.clear();
-        packet.waiting.preserved.clear();
+        packet.waiting.clear();
         let (mut rows, mut prefetch) = (std::mem::take(&mut packet.rows), std::mem::take(&mut packet.prefetch));
         rows.resize(BATCH, Row::default());
         prefetch.resize(code.prefetch.words, 0);
@@ -202,29 +201,24 @@ impl<'a> Batch<'a> {
         Progress { done: first..self.done - usize::from(self.stopped), stopped: self.stopped }
     }
 
-    /// Takes the digests and truncations that packets requested since the last call, in the order of the packets. Those
-    /// of a packet at which the batch stopped are among them.
-    pub fn take_deferred(&mut self) -> Vec<DeferredRequest> {
-        std::mem::take(&mut self.packet.deferred)
+    /// Exchanges the digests and truncations that packets requested since the last call, in the order of the packets,
+    /// for an empty list. Those of a packet at which the batch stopped are among them.
+    #[inline]
+    pub fn take_deferred(&mut self, into: &mut Vec<DeferredRequest>) {
+        into.clear();
+        if !self.packet.deferred.is_empty() {
+            std::mem::swap(&mut self.packet.deferred, into);
+        }
     }
 
-    /// Takes back the memory of requests that were taken.
-    pub fn reuse_deferred(&mut self, mut requests: Vec<DeferredRequest>) {
-        requests.clear();
-        self.packet.deferred = requests;
-    }
-
-    /// Takes the requests that packets set aside since the last call, in the order of the packets. Those of a packet at
-    /// which the batch stopped are among them.
-    pub fn take_waiting(&mut self) -> WaitingRequests {
-        std::mem::take(&mut self.packet.waiting)
-    }
-
-    /// Takes back the memory of requests that were taken.
-    pub fn reuse_waiting(&mut self, mut waiting: WaitingRequests) {
-        waiting.requests.clear();
-        waiting.preserved.clear();
-        self.packet.waiting = waiting;
+    /// Exchanges the requests that packets set aside since the last call, in the order of the packets, for an empty
+    /// list. Those of a packet at which the batch stopped are among them.
+    #[inline]
+    pub fn take_waiting(&mut self, into: &mut WaitingRequests) {
+        into.clear();
+        if !self.packet.waiting.is_empty() {
+            std::mem::swap(&mut self.packet.waiting, into);
+        }
     }
 
     /// Returns the buffer of a packet that has run, and the offset at which the incoming packet began.

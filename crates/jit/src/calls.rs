@@ -100,10 +100,16 @@ pub(crate) mod waiting {
     }
 }
 
-/// Leaves an atomic section that the run did not end, so that no other worker waits for it.
+impl Host<'_> {
+    /// Leaves an atomic section that a run did not end, so that no other worker waits for it.
+    pub fn end_atomics(&mut self) {
+        self.objects.end_all_atomics();
+    }
+}
+
 impl Drop for Host<'_> {
     fn drop(&mut self) {
-        self.objects.end_all_atomics();
+        self.end_atomics();
     }
 }
 

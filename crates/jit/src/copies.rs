@@ -7,12 +7,12 @@
 use engine::{Colour, Now, Objects};
 
 use crate::calls::Host;
+use crate::code;
 use crate::in_place::InPlacePacket;
 use crate::layout::word;
 use crate::native::{CopyUnit, NativeProgram, UnitOutcome, outcome};
 use crate::packet::{Packet, out};
 use crate::scout::{RESULTS, Row, STEP};
-use crate::code;
 
 /// The state of a packet from which copies begin, as far as they may change it. Its memory is reused.
 #[derive(Debug, Default)]
@@ -117,31 +117,30 @@ impl InPlacePacket<'_> {
         for words in &unit.words {
             origin.words.extend_from_slice(&packet.frame[words.clone()]);
         }
-        origin.colours.clone_from(&packet.colours);
+        if !packet.colours.is_empty() {
+            origin.colours.clone_from(&packet.colours);
+        }
         let mut row = Row { buffer: base as u64, ..Row::default() };
         packet.frame[word::BUFFER] = base as u64;
         packet.frame[word::NOW_US] = now.ns / 1000;
+        // SAFETY: the packet is borrowed exclusively, and while code runs, only its frame is otherwise used.
+        let mut host = unsafe { Host::new(compiled.template(), packet, objects, now.ns) };
+        packet.frame[word::HOST] = &raw mut host as u64;
         for (number, input) in inputs.enumerate() {
             if number > 0 {
                 restore(packet, unit, extracted(), origin);
             }
             row.results = input;
-            // SAFETY: the packet is borrowed exclusively, and only its frame is used until the host is dropped.
-            let mut host = unsafe { Host::new(compiled.template(), packet, objects, now.ns) };
-            packet.frame[word::HOST] = &raw mut host as u64;
             // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame,
             // to its row, to the packet within the length in the frame, and to the objects that the host lends. All of
             // it outlives the call and is borrowed exclusively here.
             unsafe { (unit.code)(packet.frame.as_mut_ptr(), &raw mut row) };
-            if row.ended & 0xff == code::RETURN {
-                // The copy has ended all its atomic sections.
-                std::mem::forget(host);
-            } else {
-                drop(host);
+            let ending = row.ended & 0xff;
+            if ending != code::RETURN {
+                host.end_atomics();
             }
-            let outcome = outcome(row.ended & 0xff, usize::from((row.ended >> STEP) as u16), || {
-                packet.frame[word::BLAME] as u32
-            });
+            let step = usize::from((row.ended >> STEP) as u16);
+            let outcome = outcome(ending, step, || packet.frame[word::BLAME] as u32);
             // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
             let buffer = unsafe { std::slice::from_raw_parts(base, len) };
             finished(number, FinishedCopy { outcome, row: &row, replaced: &packet.replaced, buffer });

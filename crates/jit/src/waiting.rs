@@ -36,6 +36,11 @@ impl WaitingRequests {
         self.requests.is_empty()
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.requests.clear();
+        self.preserved.clear();
+    }
+
     /// Returns the requests of a packet.
     #[inline]
     pub fn of(&self, packet: usize) -> WaitingOfPacket<'_> {

@@ -30,9 +30,12 @@ impl Switch {
         if is_first {
             self.work_left = self.config.max_work - used;
         }
-        let mut requests = lent.take_requests();
-        let asked = self.carry_out(&mut requests, &mut output.max_bytes, came.at);
-        lent.reuse_requests(requests);
+        let mut asked = RequestedActions::default();
+        if lent.has_requests() {
+            let mut requests = lent.take_requests();
+            asked = self.carry_out(&mut requests, &mut output.max_bytes, came.at);
+            lent.reuse_requests(requests);
+        }
         if output.path.is_none() {
             output.path = Some((Path::Single, asked.path_reason().unwrap_or(reason)));
         }

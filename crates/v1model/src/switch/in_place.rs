@@ -7,7 +7,7 @@
 //! slow path like any other packet of the switch. So do its clones and replicas. The two paths differ only in time.
 
 use engine::Now;
-use jit::{InPlacePacket, UnitOutcome};
+use jit::{DeferredRequest, InPlacePacket, UnitOutcome, WaitingRequests};
 use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Time};
 
 use super::Switch;
@@ -30,12 +30,23 @@ pub(super) struct InPlace {
     pub ends: Vec<usize>,
     /// Frames that left on the slow path.
     pub made: Vec<Frame>,
+    /// What packets of a batch requested.
+    pub deferred: Vec<DeferredRequest>,
+    pub waiting: WaitingRequests,
 }
 
 impl InPlace {
     pub fn new(machine: &Machine) -> InPlace {
         let packet = || machine.compiled.packet(Vec::new());
-        InPlace { packet: packet(), again: packet(), originals: Vec::new(), ends: Vec::new(), made: Vec::new() }
+        InPlace {
+            packet: packet(),
+            again: packet(),
+            originals: Vec::new(),
+            ends: Vec::new(),
+            made: Vec::new(),
+            deferred: Vec::new(),
+            waiting: WaitingRequests::default(),
+        }
     }
 }
 

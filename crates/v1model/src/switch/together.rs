@@ -1,7 +1,5 @@
 //! Processes batches: up to 32 packets run together, in place, and leave together.
 
-use std::vec::Drain;
-
 use engine::{Now, Requested};
 use jit::{DeferredRequest, UnitOutcome, WaitingOfPacket};
 use switch::{DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId};
@@ -60,10 +58,27 @@ pub(super) fn output_copy(batch: &jit::Batch<'_>, number: usize) -> Vec<u8> {
     batch.output_copy(number).expect("a batch goes on only behind what leaves from its buffer")
 }
 
-/// Forgets what a packet requested and does not get.
-fn skip_deferred(deferred: &mut Drain<'_, DeferredRequest>, number: usize) {
-    while deferred.as_slice().first().is_some_and(|next| next.packet == number) {
-        deferred.next();
+/// Digests and truncations of packets of a batch that have not been carried out.
+pub(super) struct Deferred<'d> {
+    rest: &'d mut [DeferredRequest],
+}
+
+impl Deferred<'_> {
+    /// Removes and returns the next request, if it is one of a packet, made before step `until`.
+    #[inline(always)]
+    fn next(&mut self, number: usize, until: usize) -> Option<Requested> {
+        let next = self.rest.first()?;
+        if next.packet != number || next.step >= until {
+            return None;
+        }
+        let (next, rest) = std::mem::take(&mut self.rest).split_first_mut()?;
+        self.rest = rest;
+        Some(std::mem::replace(&mut next.request, Requested::Truncate(0)))
+    }
+
+    /// Forgets what a packet requested and does not get.
+    fn skip(&mut self, number: usize) {
+        while self.next(number, usize::MAX).is_some() {}
     }
 }
 
@@ -111,7 +126,7 @@ impl Switch {
         lent: &mut InPlace,
         group: &mut FrameGroup<'_>,
     ) {
-        let InPlace { packet, again, originals, ends, made } = lent;
+        let InPlace { packet, again, originals, ends, made, deferred: list, waiting } = lent;
         originals.clear();
         ends.clear();
         let (standard, came) = (self.layout.standard, group.came);
@@ -139,31 +154,31 @@ impl Switch {
         while next < batch.len() {
             let jit::Progress { done, stopped } = batch.run(&mut self.objects, now);
             next = done.end + usize::from(stopped);
-            self.paths.add(Path::Batched, None, done.len() as u64);
-            let ports = batch.finished_all(done.clone()).map(|ended| PortId(ended.result(result::EGRESS_PORT) as u32));
-            self.prefetch_counters(ports);
-            let mut list = batch.take_deferred();
-            let mut deferred = list.drain(..);
-            let waiting = batch.take_waiting();
+            batch.take_deferred(list);
+            batch.take_waiting(waiting);
+            let mut deferred = Deferred { rest: list };
+            let mut memory = GroupMemory { made, again, moved: &mut moved };
+            let mut originals = Originals { bytes: originals, ends };
+            if !done.is_empty() {
+                self.paths.add(Path::Batched, None, done.len() as u64);
+                let ended = batch.finished_all(done.clone());
+                self.prefetch_counters(ended.map(|ended| PortId(ended.result(result::EGRESS_PORT) as u32)));
+            }
             if waiting.is_empty() {
                 for (number, ended) in done.clone().zip(batch.finished_all(done.clone())) {
                     let max_bytes = self.carry_out_deferred(&mut deferred, number, usize::MAX, came);
-                    self.finish(number, ended, (|| output_copy(&batch, number), max_bytes), group, &mut moved);
+                    self.finish(number, ended, (|| output_copy(&batch, number), max_bytes), group, memory.moved);
                 }
-            }
-            let mut memory = GroupMemory { made, again, moved: &mut moved };
-            let mut originals = Originals { bytes: originals, ends };
-            for number in done.clone().filter(|_| !waiting.is_empty()) {
-                let packet = WaitingPacket { requests: waiting.of(number), original: originals.of(number) };
-                self.finish_waiting(machine, &mut batch, packet, &mut deferred, &mut memory, group);
+            } else {
+                for number in done.clone() {
+                    let packet = WaitingPacket { requests: waiting.of(number), original: originals.of(number) };
+                    self.finish_waiting(machine, &mut batch, packet, &mut deferred, &mut memory, group);
+                }
             }
             if stopped {
                 let packet = WaitingPacket { requests: waiting.of(done.end), original: originals.of(done.end) };
                 self.finish_stopped(&mut batch, packet, &mut deferred, &mut memory, group);
             }
-            drop(deferred);
-            batch.reuse_deferred(list);
-            batch.reuse_waiting(waiting);
         }
         drop(batch);
         moved.apply(frames);
@@ -174,7 +189,7 @@ impl Switch {
         &mut self,
         batch: &mut jit::Batch<'_>,
         WaitingPacket { requests, original }: WaitingPacket<'_>,
-        deferred: &mut Drain<'_, DeferredRequest>,
+        deferred: &mut Deferred<'_>,
         memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
     ) {
@@ -214,7 +229,7 @@ impl Switch {
         let left = self.complete(&mut lent, result, came, &mut output);
         self.count_path(output.path, PathReason::Stopped);
         let max_bytes = output.max_bytes;
-        skip_deferred(deferred, number);
+        deferred.skip(number);
         if let Some(start) = left {
             memory.moved.set(number, start);
             memory.moved.cut(number, max_bytes);
@@ -226,15 +241,13 @@ impl Switch {
     #[inline(always)]
     pub(super) fn carry_out_deferred(
         &mut self,
-        deferred: &mut Drain<'_, DeferredRequest>,
+        deferred: &mut Deferred<'_>,
         number: usize,
         until: usize,
         came: ReceivedPacket<'_>,
     ) -> u32 {
         let mut max_bytes = u32::MAX;
-        let is_next = |next: &DeferredRequest| next.packet == number && next.step < until;
-        while deferred.as_slice().first().is_some_and(is_next) {
-            let Some(DeferredRequest { request, .. }) = deferred.next() else { break };
+        while let Some(request) = deferred.next(number, until) {
             match request {
                 Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
                 Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),

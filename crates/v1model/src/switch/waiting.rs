@@ -5,9 +5,7 @@
 //! notifications and counts have the order of packets that run one after the other. Only the code of later packets has
 //! run already, so requests wait only in programs whose packets do not see each other: see [`super::state`].
 
-use std::vec::Drain;
-
-use jit::{DeferredRequest, InPlacePacket, PreservedSlots, UnitOutcome};
+use jit::{InPlacePacket, PreservedSlots, UnitOutcome};
 use switch::{DropReason, Egress, MAX_REPLICAS, PRIORITIES, PortId};
 
 use super::Switch;
@@ -16,7 +14,7 @@ use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
 use super::packet::{Instance, Work};
 use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, State, result};
-use super::together::{FrameGroup, GroupMemory, WaitingPacket, output_copy};
+use super::together::{Deferred, FrameGroup, GroupMemory, WaitingPacket, output_copy};
 
 /// Minimum of [`crate::Config::max_work`] with which requests may wait: a packet is then never refused for the copies
 /// of its clone, which go to the replicas of a session and of a group.
@@ -53,7 +51,7 @@ impl Switch {
         machine: &Machine,
         batch: &mut jit::Batch<'_>,
         WaitingPacket { requests, original }: WaitingPacket<'_>,
-        deferred: &mut Drain<'_, DeferredRequest>,
+        deferred: &mut Deferred<'_>,
         memory: &mut GroupMemory<'_>,
         group: &mut FrameGroup<'_>,
     ) {

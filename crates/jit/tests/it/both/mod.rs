@@ -399,7 +399,9 @@ pub fn run_batches(
                     assert_eq!(leaves, start.is_some(), "packet {number} leaves from where it lies, or is dropped");
                     seen.push((first + number, ends, start, batch.output_copy(number), Vec::new()));
                 }
-                for deferred in batch.take_deferred() {
+                let mut deferred = Vec::new();
+                batch.take_deferred(&mut deferred);
+                for deferred in deferred {
                     let all = later.entry(first + deferred.packet).or_default();
                     all.push((deferred.request, deferred.loc));
                 }
