@@ -42,10 +42,8 @@ impl NativeProgram {
     ) -> R {
         assert!(std::sync::Arc::ptr_eq(self.template(), packet.template()), "the packet was made by this program");
         let length = buffer.len().checked_sub(start).expect("the packet begins within its buffer");
-        packet.reset_inputs(Vec::new(), 0);
         let (base, len) = (buffer.as_mut_ptr(), buffer.len());
-        packet.frame[word::PACKET] = base as u64 + start as u64;
-        packet.frame[word::LENGTH] = length as u64;
+        packet.reset_for(base as u64 + start as u64, length);
         work(&mut InPlacePacket {
             compiled: self,
             packet,
@@ -64,7 +62,7 @@ impl Drop for InPlacePacket<'_> {
     #[inline]
     fn drop(&mut self) {
         if !self.stays {
-            self.packet.take_data();
+            self.packet.leave_buffer();
         }
     }
 }
@@ -199,7 +197,7 @@ impl InPlacePacket<'_> {
         for item in kept {
             packet.kept.extend_from_slice(&packet.frame[words(&packet.template, item)]);
         }
-        packet.reset_inputs(Vec::new(), 0);
+        packet.reset_for(self.base as u64 + start as u64, length);
         let mut next = 0;
         for item in kept {
             let words = words(&packet.template, item);
@@ -207,8 +205,6 @@ impl InPlacePacket<'_> {
             packet.frame[words].copy_from_slice(&packet.kept[next..next + count]);
             next += count;
         }
-        packet.frame[word::PACKET] = self.base as u64 + start as u64;
-        packet.frame[word::LENGTH] = length as u64;
         (self.start, self.primed) = (start, false);
     }
 

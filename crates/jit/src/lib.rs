@@ -63,7 +63,7 @@ pub use in_place::InPlacePacket;
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{DeferredRequest, Packet, SlotSet};
 pub use probe::{Probe, ProbedPart};
-pub use waiting::{PreservedSlots, WaitingOfPacket, WaitingRequests};
+pub use waiting::{PreservedSlots, RequestsByPacket, WaitingOfPacket, WaitingRequests};
 pub use walk::{reads, requests, writes};
 
 use ir::{BodyId, SlotId};

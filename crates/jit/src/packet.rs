@@ -179,17 +179,25 @@ impl Packet {
     /// Panics if `start` is beyond the data.
     #[inline]
     pub fn reset_inputs(&mut self, data: Vec<u8>, start: usize) -> Vec<u8> {
-        self.primed = false;
         let old = std::mem::replace(&mut self.data, data);
         let packet = &mut self.data[start..];
+        let (first, length) = (packet.as_mut_ptr() as u64, packet.len());
+        self.start = start;
+        self.reset_for(first, length);
+        old
+    }
+
+    /// Resets like [`Packet::reset_inputs`], for a packet in a buffer of the caller: it has this address and length.
+    #[inline]
+    pub(crate) fn reset_for(&mut self, first: u64, length: usize) {
+        self.primed = false;
         let control: &mut [u64; word::COUNT] = self.frame.first_chunk_mut().expect("frames begin with control words");
-        control[word::PACKET] = packet.as_mut_ptr() as u64;
-        control[word::LENGTH] = packet.len() as u64;
+        control[word::PACKET] = first;
+        control[word::LENGTH] = length as u64;
         control[word::CURSOR] = 0;
         control[word::ERROR] = self.template.no_error;
         control[word::OUT] = out::EMITTED;
         control[word::REQUESTS] = 0;
-        self.start = start;
         if !self.requests.is_empty() {
             self.requests.clear();
         }
@@ -205,7 +213,6 @@ impl Packet {
         if !template.preserved_headers.is_empty() {
             self.clear_preserved_headers();
         }
-        old
     }
 
     /// Clears requests, emitted bytes and meter colours of the previous packet, and the headers that field lists
@@ -503,12 +510,18 @@ impl Packet {
     /// Takes the buffer back with its current contents. The packet must be reset before it can be used again.
     #[inline]
     pub fn take_data(&mut self) -> Vec<u8> {
+        self.leave_buffer();
+        self.start = 0;
+        std::mem::take(&mut self.data)
+    }
+
+    /// Removes what points into the buffer in which the packet lay.
+    #[inline]
+    pub(crate) fn leave_buffer(&mut self) {
         self.primed = false;
         self.frame[word::OUT] = out::EMITTED;
         self.frame[word::LENGTH] = 0;
         self.frame[word::CURSOR] = 0;
-        self.start = 0;
-        std::mem::take(&mut self.data)
     }
 
     /// Returns the outgoing packet if it lies in one piece.

@@ -41,12 +41,28 @@ impl WaitingRequests {
         self.preserved.clear();
     }
 
-    /// Returns the requests of a packet.
+    /// Returns the requests, from which those of each packet are taken in turn.
     #[inline]
-    pub fn of(&self, packet: usize) -> WaitingOfPacket<'_> {
-        let begin = self.requests.partition_point(|request| request.packet < packet);
-        let count = self.requests[begin..].iter().take_while(|request| request.packet == packet).count();
-        WaitingOfPacket { packet, requests: &self.requests[begin..begin + count], preserved: &self.preserved }
+    pub fn by_packet(&self) -> RequestsByPacket<'_> {
+        RequestsByPacket { requests: &self.requests, preserved: &self.preserved }
+    }
+}
+
+/// Requests that have not been taken yet.
+#[derive(Debug)]
+pub struct RequestsByPacket<'w> {
+    requests: &'w [WaitingRequest],
+    preserved: &'w [u64],
+}
+
+impl<'w> RequestsByPacket<'w> {
+    /// Takes the requests of a packet; those of earlier ones have been taken.
+    #[inline]
+    pub fn take(&mut self, packet: usize) -> WaitingOfPacket<'w> {
+        let count = self.requests.iter().take_while(|request| request.packet == packet).count();
+        let (requests, others) = self.requests.split_at(count);
+        self.requests = others;
+        WaitingOfPacket { packet, requests, preserved: self.preserved }
     }
 }
 

@@ -126,18 +126,17 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> Result<Leaving, PassResult> {
+        if self.copies_pass_at_once(came) {
+            return Err(self.multicast_at_once(lent, group, came, output));
+        }
         let groups = Arc::clone(&self.groups);
         let replicas = groups.get(group).map(|group| group.replicas.as_slice());
         let Some((last, others)) = replicas.and_then(<[_]>::split_last) else {
-            let reason = if replicas.is_some() { DropReason::EmptyGroup } else { DropReason::NoGroup };
-            self.drops.count(&mut self.registry, reason, 0);
+            self.drop_without_replicas(replicas.is_some());
             return Err(PassResult::Gone);
         };
         self.registry.add(self.stats.replicated, 1);
         self.registry.add(self.stats.replicas, others.len() as u64 + 1);
-        if let (true, Some(replicas)) = (self.copies_pass_at_once(came), replicas) {
-            return Err(self.replicate_at_once(lent, replicas, came, output));
-        }
         let rid_slot = self.layout.standard.egress_rid;
         for replica in others {
             if self.is_work_used_up() {

@@ -5,12 +5,9 @@
 //! nothing delays them and no pass through egress requests another one. Then the order of all passes is that of a queue
 //! of pending passes, which the other copies take.
 
-use std::cell::Cell;
-use std::sync::Arc;
-
 use engine::Now;
 use jit::{InPlacePacket, PreservedSlots, UnitOutcome};
-use switch::{Backup, DropReason, Egress, Frame, PRIORITIES, PortId, Replica};
+use switch::{Backup, DropReason, Egress, Frame, PRIORITIES, PortId};
 
 use super::Switch;
 use super::egress::obstacle;
@@ -35,25 +32,54 @@ impl Switch {
         ends && came.queues_open && self.work.is_empty()
     }
 
-    /// Sends a packet to replicas: copies, and at last the packet itself.
-    pub(super) fn replicate_at_once(
+    /// Sends a packet to the replicas of a group: copies, and at last the packet itself.
+    pub(super) fn multicast_at_once(
         &mut self,
         lent: &mut InPlacePacket<'_>,
-        replicas: &[Replica],
+        group: u32,
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> PassResult {
-        let passing = replicas.len().min(self.work_left as usize);
-        let refused = (replicas.len() - passing) as u64;
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        let found = self.groups.get(group);
+        for replica in found.into_iter().flat_map(|group| &group.replicas) {
+            chosen.push(replica.choose(|port| self.ports.is_up(port)));
+        }
+        let has_group = found.is_some();
+        let result = if chosen.is_empty() {
+            self.drop_without_replicas(has_group);
+            PassResult::Gone
+        } else {
+            self.registry.add(self.stats.replicated, 1);
+            self.registry.add(self.stats.replicas, chosen.len() as u64);
+            self.replicate_at_once(lent, &chosen, came, output)
+        };
+        self.chosen = chosen;
+        result
+    }
+
+    /// Counts the drop of a packet whose group has no replicas, or does not exist.
+    pub(super) fn drop_without_replicas(&mut self, has_group: bool) {
+        let reason = if has_group { DropReason::EmptyGroup } else { DropReason::NoGroup };
+        self.drops.count(&mut self.registry, reason, 0);
+    }
+
+    fn replicate_at_once(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        chosen: &[Backup],
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> PassResult {
+        let passing = chosen.len().min(self.work_left as usize);
+        let refused = (chosen.len() - passing) as u64;
         if refused > 0 {
             self.drops.count_many(&mut self.registry, DropReason::LoopLimit, 0, refused);
         }
-        if passing == 0 {
-            return PassResult::Gone;
-        }
+        let Some(others) = passing.checked_sub(1) else { return PassResult::Gone };
         self.work_left -= passing as u32;
-        let others = passing - 1;
-        match self.pass_copies(lent, (replicas[..passing].iter(), others), None, came, output) {
+        match self.pass_copies(lent, (&chosen[..passing], others), None, came, output) {
             Some(port) => self.leave_in_place(lent, Leaving { port, at: came.at, depth: 0 }, output),
             None => PassResult::Gone,
         }
@@ -64,7 +90,7 @@ impl Switch {
     pub(super) fn clone_in_place(
         &mut self,
         machine: &Machine,
-        CloneInPlace { session, keep, kept, original }: CloneInPlace<'_>,
+        clone: CloneInPlace<'_>,
         again: &mut jit::Packet,
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
@@ -72,47 +98,51 @@ impl Switch {
         output.counts_passes = true;
         self.work_left = self.config.max_work - 1;
         self.registry.add(self.stats.ingress_clones, 1);
-        if !self.may_clone((came.passes, 0), session, &mut ()) {
+        if !self.may_clone((came.passes, 0), clone.session, &mut ()) {
             return;
         }
-        let (mirrors, groups) = (Arc::clone(&self.mirrors), Arc::clone(&self.groups));
-        let Some(session) = mirrors.get(session) else { return };
-        let group = session.group.and_then(|group| groups.get(group)).map_or(&[][..], |group| &group.replicas);
-        let copies = session.replicas.len() + group.len();
+        let Some(session) = self.mirrors.get(clone.session) else { return };
+        let class = Some(session.class_of_service).filter(|class| *class != 0);
         let mut output = PacketOutput::new(output.output, output.made, output.index);
         output.max_bytes = session.max_bytes.unwrap_or(u32::MAX);
-        machine.compiled.in_place(again, original, 0, |lent| {
+        let group = session.group.and_then(|group| self.groups.get(group));
+        let group = group.map_or(&[][..], |group| &group.replicas);
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        for replica in session.replicas.iter().chain(group) {
+            chosen.push(replica.choose(|port| self.ports.is_up(port)));
+        }
+        machine.compiled.in_place(again, clone.original, 0, |lent| {
             let standard = self.layout.standard;
             lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
-            let now = Now { ns: came.at.as_ns() };
-            let outcome = lent.run(unit::PARSE, &mut self.objects, now);
+            let outcome = lent.run(unit::PARSE, &mut self.objects, Now { ns: came.at.as_ns() });
             self.count_parser_error(lent.parser_error());
             if self.failed(outcome, true).is_err() {
                 return;
             }
             lent.clear_slots(&machine.metadata);
-            lent.keep_preserved(kept, self.field_list(keep));
+            lent.keep_preserved(clone.kept, self.field_list(clone.keep));
             lent.set(standard.instance_type, Instance::IngressClone as u64);
-            if copies == 0 {
-                return self.drops.count(&mut self.registry, DropReason::NoGroup, 0);
+            match chosen.len() {
+                0 => return self.drops.count(&mut self.registry, DropReason::NoGroup, 0),
+                1 => {}
+                copies => {
+                    self.registry.add(self.stats.replicated, 1);
+                    self.registry.add(self.stats.replicas, copies as u64);
+                }
             }
-            if copies > 1 {
-                self.registry.add(self.stats.replicated, 1);
-                self.registry.add(self.stats.replicas, copies as u64);
-            }
-            self.work_left -= copies as u32;
-            let class = Some(session.class_of_service).filter(|class| *class != 0);
-            let replicas = session.replicas.iter().chain(group);
-            self.pass_copies(lent, (replicas, copies), class, came, &mut output);
+            self.work_left -= chosen.len() as u32;
+            self.pass_copies(lent, (&chosen, chosen.len()), class, came, &mut output);
         });
+        self.chosen = chosen;
     }
 
     /// Lets copies of a packet pass egress, and sends the first `sent` of them. Returns the port of the copy behind
     /// these, if it passes egress: the packet has become that copy. `class` is the queue that a mirror session chose.
-    fn pass_copies<'r>(
+    fn pass_copies(
         &mut self,
         lent: &mut InPlacePacket<'_>,
-        (replicas, sent): (impl Iterator<Item = &'r Replica>, usize),
+        (chosen, sent): (&[Backup], usize),
         class: Option<u8>,
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
@@ -125,18 +155,15 @@ impl Switch {
         let (max_bytes, max_frame) = (output.max_bytes as usize, self.config.max_frame);
         let has_site = self.layout.standard.drop_site.is_some();
         let Switch { objects, ports, registry, drops, copy_origin, .. } = self;
-        let chosen = Cell::new(PortId(0));
         let (mut for_controller, mut last) = (Vec::new(), None);
-        let inputs = replicas.map(|replica| {
-            let Backup { port, rid } = replica.choose(|port| ports.is_up(port));
-            chosen.set(port);
+        let inputs = chosen.iter().map(|Backup { port, rid }| {
             let mut inputs = [0; jit::RESULTS];
-            (inputs[input::EGRESS_PORT], inputs[input::EGRESS_RID]) = (u64::from(port.0), u64::from(rid));
+            (inputs[input::EGRESS_PORT], inputs[input::EGRESS_RID]) = (u64::from(port.0), u64::from(*rid));
             inputs
         });
         let now = Now { ns: came.at.as_ns() };
         lent.run_on_copies(unit::COPY, copy_origin, objects, now, inputs, |number, copy| {
-            let port = chosen.get();
+            let port = chosen[number].port;
             let mut count = |sent| ports.count_passed(registry, (port, priority), 1, sent);
             let ending = match copy.outcome() {
                 UnitOutcome::Done(ending) | UnitOutcome::Failed(_, ending) => ending,

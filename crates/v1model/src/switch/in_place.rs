@@ -97,7 +97,9 @@ impl<'o> PacketOutput<'o> {
 
     /// Moves the copies that have left to the output.
     pub fn flush(&mut self) {
-        self.output.extend(self.made.drain(..).map(Egress::Owned));
+        if !self.made.is_empty() {
+            self.output.extend(self.made.drain(..).map(Egress::Owned));
+        }
     }
 
     /// Records that the packet was copied.
@@ -222,7 +224,9 @@ impl Switch {
             result = self.pass(lent, came, output);
         }
         if output.counts_passes {
-            self.drive(came.at, output.made, &mut ());
+            if !self.work.is_empty() || !came.queues_open {
+                self.drive(came.at, output.made, &mut ());
+            }
             output.flush();
         }
         if let PassResult::Left(start) = result { Some(start) } else { None }

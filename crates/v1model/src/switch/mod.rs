@@ -100,6 +100,8 @@ pub struct Switch {
     spare: Vec<Box<Packet>>,
     /// The state after ingress of a packet in place while its copies pass egress, for reuse.
     copy_origin: jit::CopyOrigin,
+    /// The ports and replica ids of these copies, for reuse.
+    chosen: Vec<switch::Backup>,
     /// The trace that is being recorded; packets remember the one they belong to.
     trace_number: u64,
     /// Whether the switch is alone, an owner or a worker.
@@ -175,6 +177,7 @@ impl Switch {
             work_left: 0,
             spare: Vec::new(),
             copy_origin: jit::CopyOrigin::default(),
+            chosen: Vec::new(),
             trace_number: 0,
             role: workers::WorkerRole::default(),
             program,

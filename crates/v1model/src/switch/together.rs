@@ -159,6 +159,7 @@ impl Switch {
             let mut deferred = Deferred { rest: list };
             let mut memory = GroupMemory { made, again, moved: &mut moved };
             let mut originals = Originals { bytes: originals, ends };
+            let mut requests = waiting.by_packet();
             if !done.is_empty() {
                 self.paths.add(Path::Batched, None, done.len() as u64);
                 let ended = batch.finished_all(done.clone());
@@ -171,12 +172,12 @@ impl Switch {
                 }
             } else {
                 for number in done.clone() {
-                    let packet = WaitingPacket { requests: waiting.of(number), original: originals.of(number) };
+                    let packet = WaitingPacket { requests: requests.take(number), original: originals.of(number) };
                     self.finish_waiting(machine, &mut batch, packet, &mut deferred, &mut memory, group);
                 }
             }
             if stopped {
-                let packet = WaitingPacket { requests: waiting.of(done.end), original: originals.of(done.end) };
+                let packet = WaitingPacket { requests: requests.take(done.end), original: originals.of(done.end) };
                 self.finish_stopped(&mut batch, packet, &mut deferred, &mut memory, group);
             }
         }

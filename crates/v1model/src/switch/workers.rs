@@ -87,6 +87,7 @@ impl Switch {
             work_left: 0,
             spare: Vec::new(),
             copy_origin: jit::CopyOrigin::default(),
+            chosen: Vec::new(),
             trace_number: 0,
             role: self.role.clone(),
         }
