@@ -87,6 +87,12 @@ impl InPlacePacket<'_> {
         self.packet.slot_word(slot)
     }
 
+    /// Returns the words of a slot, the least significant first.
+    #[inline]
+    pub fn slot_words(&self, slot: SlotId) -> &[u64] {
+        self.packet.slot_words(slot)
+    }
+
     /// Sets a slot to a number, truncated to the slot's width.
     #[inline]
     pub fn set_slot_to(&mut self, slot: SlotId, value: u64) {

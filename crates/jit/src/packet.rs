@@ -275,6 +275,14 @@ impl Packet {
         if layout.width == 0 { 0 } else { self.frame[layout.word as usize] }
     }
 
+    /// Returns the words of a slot, the least significant first.
+    #[inline]
+    pub fn slot_words(&self, slot: SlotId) -> &[u64] {
+        let layout = self.template.layout.slots[slot.as_u32() as usize];
+        let at = layout.word as usize;
+        &self.frame[at..at + layout.width.div_ceil(64) as usize]
+    }
+
     /// Sets a slot; the value is truncated or zero-extended to the slot's width.
     pub fn set_slot(&mut self, slot: SlotId, value: &Bits) {
         let width = self.template.program.slots[slot].width;

@@ -333,6 +333,7 @@ impl Report {
                     format!("was dropped {sentence}{place}{body}{port}")
                 }
                 PassOutcome::Replicated { copies, .. } => format!("was copied {copies} times"),
+                PassOutcome::ReplicatedToPorts { ports } => format!("was copied {} times", ports.len()),
                 PassOutcome::Resubmitted => "was resubmitted".to_owned(),
                 PassOutcome::Recirculated { .. } => "was recirculated".to_owned(),
                 PassOutcome::Queued { port, .. } => format!("waited in a queue of port {port}"),

@@ -17,6 +17,12 @@ pub(crate) const STANDARD_METADATA: &str = "standard_metadata";
 /// The slot with the place in the source that dropped a packet ([`ir::LocId`] as a number), 32 bits.
 pub const DROP_SITE: &str = "$drop_site";
 
+/// The slot with the ports to replicate to, by bit; 0 without `replicate_to_ports`.
+pub const REPLICAS: &str = "$replicas";
+
+/// Width of [`REPLICAS`] in bits: the number of ports that a packet can be replicated to.
+pub const REPLICA_PORTS: u32 = 512;
+
 /// The v1model architecture for the compiler.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct V1Model;
@@ -120,6 +126,7 @@ impl ArchitectureLowering for V1Model {
                 lower_packet::again(cx, call, ir::Request::Recirculate);
             }
             "truncate" => lower_packet::truncate(cx, call),
+            "replicate_to_ports" => lower_packet::replicate_to_ports(cx, call),
             "digest" => lower_packet::digest(cx, call),
             "log_msg" => lower_packet::log_msg(cx, call),
             "assert" | "assume" => lower_packet::assert(cx, call),

@@ -8,12 +8,20 @@ use lower::{Block, BlockParam, ExternArg, ExternCall, Lowering, Store, Val};
 use p4::lex::TokenKind;
 use p4::typed::{Annotation, AnnotationBody, Type, Value};
 
-use crate::description::{DROP_SITE, part, standard_field};
+use crate::description::{DROP_SITE, REPLICA_PORTS, REPLICAS, part, standard_field};
 use crate::switch::drop_port_of;
 
 /// Returns the scalar value of an argument.
 pub(crate) fn scalar(cx: &Lowering<'_>, arg: &ExternArg) -> Expr {
     cx.bits(arg.val.clone(), &arg.ty)
+}
+
+/// Returns the slot with the place in the source that dropped a packet.
+fn drop_site(cx: &mut Lowering<'_>) -> ir::SlotId {
+    match cx.ir.slot_named(DROP_SITE) {
+        Some(slot) => slot,
+        None => cx.packet_slot(DROP_SITE, 32),
+    }
 }
 
 /// ```text
@@ -37,10 +45,7 @@ pub(crate) fn mark_to_drop(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
             cx.assign(&store, Val::Bits(lower::fold::constant(value.into(), width)), &ty);
         }
     }
-    let site = match cx.ir.slot_named(DROP_SITE) {
-        Some(slot) => slot,
-        None => cx.packet_slot(DROP_SITE, 32),
-    };
+    let site = drop_site(cx);
     let here = cx.here();
     cx.set(LValue::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
 }
@@ -187,6 +192,52 @@ pub(crate) fn truncate(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
     let [length] = &call.args[..] else { return };
     let length = scalar(cx, length);
     cx.emit(Op::Request(Request::Truncate(length)));
+}
+
+/// ```text
+/// replicate_to_ports(p)  $replicas = p
+///                        sm.mcast_grp = 0
+///                        sm.egress_spec = p == 0 ? 511 : 0      // all ones of its width, or any other port
+///                        $drop_site = the number of this place
+/// ```
+pub(crate) fn replicate_to_ports(cx: &mut Lowering<'_>, call: &mut ExternCall<'_>) {
+    let [ports] = &call.args[..] else { return };
+    let width = match &ports.ty {
+        Type::Bit(_) => cx.scalar_width(&ports.ty).unwrap_or(0),
+        _ => 0,
+    };
+    if width == 0 || width > REPLICA_PORTS {
+        let message = format!("the ports must be a `bit<W>` of 1 to {REPLICA_PORTS} bits");
+        cx.unsupported(call.span, message);
+        return;
+    }
+    let ports = scalar(cx, ports);
+    let slot = match cx.ir.slot_named(REPLICAS) {
+        Some(slot) => slot,
+        None => cx.packet_slot(REPLICAS, REPLICA_PORTS),
+    };
+    cx.set(LValue::Slot(slot), lower::fold::resize(ports, width, REPLICA_PORTS));
+    for field in ["egress_spec", "mcast_grp"] {
+        let Some((store, ty)) = standard_field(cx, field) else { continue };
+        let width = cx.scalar_width(&ty).unwrap_or(0);
+        let (none, other) = if field == "egress_spec" {
+            let drops = drop_port_of(width);
+            (drops, u32::from(drops == 0))
+        } else {
+            (0, 0)
+        };
+        let number = |value: u32| lower::fold::constant(value.into(), width);
+        let has_none = Expr::Binary(
+            ir::BinaryOp::Eq,
+            Box::new(Expr::Slot(slot)),
+            Box::new(lower::fold::constant(0, REPLICA_PORTS)),
+        );
+        let value = lower::fold::choose(has_none, number(none), number(other));
+        cx.assign(&store, Val::Bits(value), &ty);
+    }
+    let site = drop_site(cx);
+    let here = cx.here();
+    cx.set(LValue::Slot(site), lower::fold::constant(u128::from(here.as_u32()), 32));
 }
 
 /// `digest(receiver, data)`: one message type for each type of data.

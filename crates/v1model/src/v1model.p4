@@ -212,6 +212,11 @@ extern void recirculate_preserving_field_list(bit<8> index);
 extern void clone3<T>(in CloneType type, in bit<32> session, in T data);
 extern void clone_preserving_field_list(in CloneType type, in bit<32> session, bit<8> index);
 
+/* Not in other v1models: sends a copy of the packet to each port whose bit of `ports` is set, in place of egress_spec
+   and mcast_grp. `ports` is a bit<W> of at most 512 bits, bit 0 for port 0. The copies have egress_rid 0. With no bit
+   set, and after a later mark_to_drop, the packet is dropped. */
+extern void replicate_to_ports<W>(in W ports);
+
 /* Only the first so many bytes of the packet leave. */
 extern void truncate(in bit<32> length);
 

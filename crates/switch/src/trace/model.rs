@@ -101,8 +101,13 @@ pub enum PassOutcome {
     Replicated {
         /// The multicast group; `None` for the copies of a mirror session.
         group: Option<u32>,
-        /// Number of bits.
+        /// Number of copies.
         copies: usize,
+    },
+    /// The packet was replaced by a copy for each of these ports.
+    ReplicatedToPorts {
+        /// The ports, in the order of the copies.
+        ports: Vec<u32>,
     },
     /// The packet starts again as it was received.
     Resubmitted,

@@ -224,6 +224,11 @@ fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
             let by = group.map_or("the mirror session".to_string(), |group| format!("multicast group {group}"));
             page.line(0, &format!("replicated by {by}, {copies} {}", plural(*copies, "copy", "copies")), None);
         }
+        PassOutcome::ReplicatedToPorts { ports } => {
+            let numbers: Vec<String> = ports.iter().map(u32::to_string).collect();
+            let ports = plural(ports.len(), "port", "ports");
+            page.line(0, &format!("replicated to {ports} {}", numbers.join(", ")), None);
+        }
         PassOutcome::Resubmitted => page.line(0, "resubmitted", None),
         PassOutcome::Recirculated { bytes } => page.line(0, &format!("recirculated, {bytes} bytes"), None),
         PassOutcome::Queued { port, priority, depth } => {

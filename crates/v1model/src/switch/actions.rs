@@ -3,8 +3,6 @@
 //! The packet itself stays in place as long as it can; only its copies are allocated. The order is that of
 //! [`super::ingress`] and [`super::egress`]: copies that were made before a packet leave before it.
 
-use std::sync::Arc;
-
 use engine::Now;
 use ir::FieldListItem;
 use jit::InPlacePacket;
@@ -64,12 +62,19 @@ impl Switch {
             return Err(self.resubmit_in_place(lent, keep, came, output));
         }
         if group != 0 {
-            lent.set(standard.instance_type, Instance::Replicated as u64);
             return self.multicast_in_place(lent, group, came, output);
         }
         let port = lent.number(standard.egress_spec) as u32;
         if port == self.layout.drop_port {
             return Err(self.dropped_by_program(lent, DropReason::IngressProgram));
+        }
+        if let Some(slot) = standard.replicas {
+            let mut chosen = self.taken_choice();
+            lent.ports(slot, &mut chosen);
+            if !chosen.is_empty() {
+                return self.replicate_in_place(lent, chosen, came, output);
+            }
+            self.chosen = chosen;
         }
         lent.set(standard.instance_type, Instance::Normal as u64);
         self.enqueue_in_place(lent, PortId(port), reason, came, output)
@@ -126,33 +131,70 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> Result<Leaving, PassResult> {
-        if self.copies_pass_at_once(came) {
-            return Err(self.multicast_at_once(lent, group, came, output));
+        let mut chosen = self.taken_choice();
+        let found = self.groups.get(group);
+        for replica in found.into_iter().flat_map(|group| &group.replicas) {
+            chosen.push(replica.choose(|port| self.ports.is_up(port)));
         }
-        let groups = Arc::clone(&self.groups);
-        let replicas = groups.get(group).map(|group| group.replicas.as_slice());
-        let Some((last, others)) = replicas.and_then(<[_]>::split_last) else {
-            self.drop_without_replicas(replicas.is_some());
+        if chosen.is_empty() {
+            let reason = if found.is_some() { DropReason::EmptyGroup } else { DropReason::NoGroup };
+            self.drops.count(&mut self.registry, reason, 0);
+            self.chosen = chosen;
             return Err(PassResult::Gone);
-        };
+        }
+        self.replicate_in_place(lent, chosen, came, output)
+    }
+
+    /// Returns the empty list of ports and replica ids of copies, whose memory is reused.
+    pub(super) fn taken_choice(&mut self) -> Vec<Backup> {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        chosen
+    }
+
+    /// Sends copies to all these ports but the last, which gets the packet itself.
+    fn replicate_in_place(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        chosen: Vec<Backup>,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> Result<Leaving, PassResult> {
+        lent.set(self.layout.standard.instance_type, Instance::Replicated as u64);
         self.registry.add(self.stats.replicated, 1);
-        self.registry.add(self.stats.replicas, others.len() as u64 + 1);
+        self.registry.add(self.stats.replicas, chosen.len() as u64);
+        let result = if self.copies_pass_at_once(came) {
+            Err(self.replicate_at_once(lent, &chosen, came, output))
+        } else {
+            self.replicate_by_queues(lent, &chosen, came, output)
+        };
+        self.chosen = chosen;
+        result
+    }
+
+    /// Sends copies to the queues of all these ports but the last, whose queue gets the packet itself.
+    fn replicate_by_queues(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        chosen: &[Backup],
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> Result<Leaving, PassResult> {
         let rid_slot = self.layout.standard.egress_rid;
-        for replica in others {
+        let Some((last, others)) = chosen.split_last() else { return Err(PassResult::Gone) };
+        for Backup { port, rid } in others {
             if self.is_work_used_up() {
                 continue;
             }
-            let Backup { port, rid } = replica.choose(|port| self.ports.is_up(port));
-            lent.set(rid_slot, u64::from(rid));
+            lent.set(rid_slot, u64::from(*rid));
             let copy = self.detached(lent, came, output);
-            self.enqueue(copy, port, came.at, &mut ());
+            self.enqueue(copy, *port, came.at, &mut ());
         }
         if self.is_work_used_up() {
             return Err(PassResult::Gone);
         }
-        let Backup { port, rid } = last.choose(|port| self.ports.is_up(port));
-        lent.set(rid_slot, u64::from(rid));
-        self.enqueue_in_place(lent, port, PathReason::Multicast, came, output)
+        lent.set(rid_slot, u64::from(last.rid));
+        self.enqueue_in_place(lent, last.port, PathReason::Multicast, came, output)
     }
 
     /// Sends a packet through the pipeline again, as it came.

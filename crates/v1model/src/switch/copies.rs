@@ -32,40 +32,8 @@ impl Switch {
         ends && came.queues_open && self.work.is_empty()
     }
 
-    /// Sends a packet to the replicas of a group: copies, and at last the packet itself.
-    pub(super) fn multicast_at_once(
-        &mut self,
-        lent: &mut InPlacePacket<'_>,
-        group: u32,
-        came: ReceivedPacket<'_>,
-        output: &mut PacketOutput<'_>,
-    ) -> PassResult {
-        let mut chosen = std::mem::take(&mut self.chosen);
-        chosen.clear();
-        let found = self.groups.get(group);
-        for replica in found.into_iter().flat_map(|group| &group.replicas) {
-            chosen.push(replica.choose(|port| self.ports.is_up(port)));
-        }
-        let has_group = found.is_some();
-        let result = if chosen.is_empty() {
-            self.drop_without_replicas(has_group);
-            PassResult::Gone
-        } else {
-            self.registry.add(self.stats.replicated, 1);
-            self.registry.add(self.stats.replicas, chosen.len() as u64);
-            self.replicate_at_once(lent, &chosen, came, output)
-        };
-        self.chosen = chosen;
-        result
-    }
-
-    /// Counts the drop of a packet whose group has no replicas, or does not exist.
-    pub(super) fn drop_without_replicas(&mut self, has_group: bool) {
-        let reason = if has_group { DropReason::EmptyGroup } else { DropReason::NoGroup };
-        self.drops.count(&mut self.registry, reason, 0);
-    }
-
-    fn replicate_at_once(
+    /// Sends a packet to these ports: copies, and at last the packet itself.
+    pub(super) fn replicate_at_once(
         &mut self,
         lent: &mut InPlacePacket<'_>,
         chosen: &[Backup],

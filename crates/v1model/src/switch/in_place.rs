@@ -109,6 +109,11 @@ impl<'o> PacketOutput<'o> {
     }
 }
 
+/// Whether all words are 0.
+fn is_zero(words: &[u64]) -> bool {
+    words.iter().all(|word| *word == 0)
+}
+
 impl Switch {
     /// Processes frames that arrived on a port, in order, like [`Device::step`], but in place. Appends what leaves
     /// now to `output`, in the order in which it leaves: frames of the batch, changed in place, and others. Frames of
@@ -339,7 +344,8 @@ impl Switch {
         let standard = self.layout.standard;
         let group = standard.mcast_grp.map_or(0, |slot| lent.number(slot) as u32);
         let port = lent.number(standard.egress_spec) as u32;
-        if lent.has_requests() || group != 0 {
+        let has_copies = group != 0 || standard.replicas.is_some_and(|slot| !is_zero(lent.slot_words(slot)));
+        if lent.has_requests() || has_copies {
             return self.act_after_ingress(lent, group, came, output);
         }
         if port == self.layout.drop_port {

@@ -163,6 +163,16 @@ impl Switch {
         if port == self.layout.drop_port {
             return self.drop_by_program(packet, DropReason::IngressProgram, recorder);
         }
+        if let Some(slot) = standard.replicas {
+            let mut chosen = Vec::new();
+            packet.state.ports(slot, &mut chosen);
+            if !chosen.is_empty() {
+                packet.state.set(standard.instance_type, Instance::Replicated as u64);
+                let ports = || chosen.iter().map(|chosen| chosen.port.0).collect();
+                recorder.end(packet.pass, || PassOutcome::ReplicatedToPorts { ports: ports() });
+                return self.replicate(packet, chosen.iter().copied(), now, recorder);
+            }
+        }
         packet.state.set(standard.instance_type, Instance::Normal as u64);
         self.enqueue(packet, PortId(port), now, recorder);
     }
@@ -316,7 +326,8 @@ impl Switch {
             }
             Some(_) => {
                 recorder.end(packet.pass, || PassOutcome::Replicated { group: None, copies });
-                self.replicate(packet, (replicas(), copies), now, recorder);
+                let chosen: Vec<Backup> = replicas().map(|replica| self.choose(replica)).collect();
+                self.replicate(packet, chosen.into_iter(), now, recorder);
             }
         }
     }
@@ -357,24 +368,29 @@ impl Switch {
             return self.drop_packet(packet, DropReason::EmptyGroup, recorder);
         }
         recorder.end(packet.pass, || PassOutcome::Replicated { group: Some(group), copies: replicas.len() });
-        self.replicate(packet, (replicas.iter(), replicas.len()), now, recorder);
+        let chosen: Vec<Backup> = replicas.iter().map(|replica| self.choose(replica)).collect();
+        self.replicate(packet, chosen.into_iter(), now, recorder);
     }
 
-    /// Sends a copy of a packet to every replica, given with their number.
-    fn replicate<'r, R: Recorder>(
+    /// Returns the port and the replica id that a replica uses now.
+    fn choose(&self, replica: &Replica) -> Backup {
+        replica.choose(|port| self.ports.is_up(port))
+    }
+
+    /// Sends a copy of a packet to every one of these ports.
+    fn replicate<R: Recorder>(
         &mut self,
         packet: Box<Packet>,
-        (replicas, copies): (impl Iterator<Item = &'r Replica>, usize),
+        chosen: impl ExactSizeIterator<Item = Backup>,
         now: Time,
         recorder: &mut R,
     ) {
         self.registry.add(self.stats.replicated, 1);
-        self.registry.add(self.stats.replicas, copies as u64);
-        for replica in replicas {
+        self.registry.add(self.stats.replicas, chosen.len() as u64);
+        for Backup { port, rid } in chosen {
             if self.is_work_used_up() {
                 continue;
             }
-            let Backup { port, rid } = replica.choose(|port| self.ports.is_up(port));
             let mut copy = self.copied(&packet, PassKind::Replica { rid }, recorder);
             copy.state.set(self.layout.standard.egress_rid, u64::from(rid));
             self.enqueue(copy, port, now, recorder);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use ir::{BodyId, Expr, LValue, LocId, Op, Program, SlotId, SlotKind};
 
 use super::config::drop_port_of;
+use crate::description::{DROP_SITE, REPLICAS};
 
 /// An error from building a switch for a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +68,8 @@ pub(super) struct Standard {
     pub parser_error: Option<SlotId>,
     pub priority: Option<SlotId>,
     pub drop_site: Option<SlotId>,
+    /// The ports of `replicate_to_ports`, by bit.
+    pub replicas: Option<SlotId>,
 }
 
 impl Standard {
@@ -86,6 +89,7 @@ impl Standard {
             self.parser_error,
             self.priority,
             self.drop_site,
+            self.replicas,
         ];
         [self.ingress_port, self.egress_spec, self.egress_port]
             .into_iter()
@@ -142,7 +146,8 @@ impl Layout {
             egress_rid: field("egress_rid"),
             parser_error: field("parser_error"),
             priority: field("priority"),
-            drop_site: by_name.get("$drop_site").copied(),
+            drop_site: by_name.get(DROP_SITE).copied(),
+            replicas: by_name.get(REPLICAS).copied(),
         };
         let port_width = program.slots[standard.egress_spec].width;
         if port_width > 32 {
@@ -166,7 +171,7 @@ impl Layout {
 /// `$drop_site`, assertions, and the ends of blocks, where a program that does not terminate is stopped.
 pub(super) fn drop_places(program: &Program) -> HashMap<u32, (diagnostics::SourcePosition, String)> {
     let mut places = HashMap::new();
-    let site = program.slot_named("$drop_site");
+    let site = program.slot_named(DROP_SITE);
     let mut add = |number: u32, body: &ir::Body| {
         if let Some(place) = program.locs.get(LocId::from_u32(number)).filter(|_| number != 0) {
             places.entry(number).or_insert_with(|| (place.clone(), body.name.clone()));

@@ -7,6 +7,8 @@ use engine::{PacketState, Requested};
 use ir::{BodyId, FieldListItem, LocId, Op, Program, Request, SlotId};
 use jit::{InPlacePacket, MayWait, NativeProgram, Plan, Probe, SlotSet, Speed, Step, Unit, Unsupported};
 
+use switch::{Backup, PortId};
+
 use super::layout::Layout;
 
 /// A packet's state. Traced packets are interpreted, whatever executor the others use.
@@ -21,6 +23,8 @@ pub(super) trait Slots {
     /// Returns the low 64 bits of a slot.
     fn number(&self, slot: SlotId) -> u64;
     fn set_slot_to(&mut self, slot: SlotId, value: u64);
+    /// Appends the numbers of the bits of a slot that are set, in ascending order.
+    fn ports(&self, slot: SlotId, into: &mut Vec<Backup>);
 
     /// Sets a slot if the program has it.
     #[inline]
@@ -40,6 +44,16 @@ impl Slots for State {
         }
     }
 
+    fn ports(&self, slot: SlotId, into: &mut Vec<Backup>) {
+        match self {
+            State::Interpreted(state) => {
+                let ports = state.slot(slot);
+                add_ports((0..ports.width().div_ceil(64) as usize).map(|index| ports.word(index)), into);
+            }
+            State::Compiled(packet) => add_ports(packet.slot_words(slot).iter().copied(), into),
+        }
+    }
+
     #[inline]
     fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         match self {
@@ -55,9 +69,24 @@ impl Slots for InPlacePacket<'_> {
         self.slot_word(slot)
     }
 
+    fn ports(&self, slot: SlotId, into: &mut Vec<Backup>) {
+        add_ports(self.slot_words(slot).iter().copied(), into);
+    }
+
     #[inline]
     fn set_slot_to(&mut self, slot: SlotId, value: u64) {
         InPlacePacket::set_slot_to(self, slot, value);
+    }
+}
+
+/// Appends the ports whose bits are set in words, the least significant first. Their copies have replica id 0.
+fn add_ports(words: impl Iterator<Item = u64>, into: &mut Vec<Backup>) {
+    for (word, first) in words.zip((0..).step_by(64)) {
+        let mut left = word;
+        while left != 0 {
+            into.push(Backup { port: PortId(first + left.trailing_zeros()), rid: 0 });
+            left &= left - 1;
+        }
     }
 }
 
@@ -224,6 +253,7 @@ fn between(program: &Program, layout: &Layout, drop_port: u32, may_wait: MayWait
     let mut steps = vec![stop(may_wait)];
     steps.extend(standard.mcast_grp.map(|slot| Step::StopUnless(slot, 0)));
     steps.push(Step::DropIf(standard.egress_spec, u64::from(drop_port)));
+    steps.extend(standard.replicas.map(|slot| Step::StopUnless(slot, 0)));
     steps.push(Step::Copy(standard.egress_port, standard.egress_spec));
     // The switch counts by what ingress chose; egress may write to these slots.
     steps.push(Step::Keep(result::EGRESS_PORT, standard.egress_port));
@@ -329,7 +359,8 @@ impl Machine {
         let egress_begins = whole.len();
         whole.extend(egress(stop(waiting[1])));
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
-        let is_multicast = standard.mcast_grp.is_some_and(|group| writes_early(program, layout, group));
+        let is_multicast = standard.replicas.is_some()
+            || standard.mcast_grp.is_some_and(|group| writes_early(program, layout, group));
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
         let is_whole_batched_only = speed.saves_compile_time(program, &whole);

@@ -1,5 +1,6 @@
 //! The integration tests of `v1model`, in one binary, so that their dependencies are linked once.
 
+mod copies;
 mod declarations;
 mod stories;
 mod workers;

@@ -188,7 +188,7 @@ fn random_frame(rng: &mut SplitMix64) -> Frame {
 #[test]
 fn random_frames_are_all_accounted_for_and_traces_change_nothing() {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/stories");
-    for name in ["router", "copies", "queues", "learn", "limits"] {
+    for name in ["router", "copies", "replicas", "queues", "learn", "limits"] {
         let program = Arc::new(compile(&directory.join(format!("{name}.p4"))));
         for seed in 1..=4u64 {
             let (mut stepped, mut traced) = (busy(&program, seed), busy(&program, seed));
@@ -218,6 +218,11 @@ fn router() {
 #[test]
 fn copies() {
     story("copies");
+}
+
+#[test]
+fn replicas() {
+    story("replicas");
 }
 
 #[test]

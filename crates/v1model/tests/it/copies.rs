@@ -1,0 +1,108 @@
+//! Copies of a packet pass egress in its buffer as they do each in a buffer of its own, in both executors.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use compiler::Source;
+use rng::SplitMix64;
+use switch::{
+    Device, DropSite, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup, Notification, PortId, Replica, Time,
+};
+use v1model::{Config, Executor, Switch, V1Model};
+
+/// A variant of the program.
+struct Variant {
+    /// Number of further headers.
+    headers: usize,
+    /// The expression that egress reports as length.
+    length: &'static str,
+}
+
+/// Compiles a variant of `testdata/copies_differ.p4`.
+fn compile(variant: &Variant) -> Arc<ir::Program> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/copies_differ.p4");
+    let text = std::fs::read_to_string(path).expect("the program can be read");
+    let (mut declared, mut emitted) = (String::new(), String::new());
+    for number in 0..variant.headers {
+        writeln!(declared, "more_h more{number};").expect("strings take all text");
+        writeln!(emitted, "packet.emit(hdr.more{number});").expect("strings take all text");
+    }
+    let text = text.replace("    MORE\n", &declared).replace("EMITS", &emitted).replace("LENGTH", variant.length);
+    Arc::new(compiler::expect_program(&Source::new("copies_differ.p4", &text), &V1Model).ir)
+}
+
+/// Returns a switch with a group of five replicas and two sessions.
+fn switch(program: &Arc<ir::Program>, executor: Executor) -> Switch {
+    let config = Config { executor, cpu_port: Some(PortId(5)), ..Config::with_ports(5) };
+    let mut switch = Switch::new(program.clone(), config).expect("the program fits the switch");
+    let replicas = [(1, 1), (2, 2), (3, 3), (5, 4), (2, 5)].map(|(port, rid)| Replica::new(port, rid));
+    switch.set_multicast_group(1, Some(MulticastGroup { replicas: replicas.to_vec() }));
+    switch.set_mirror_session(1, Some(MirrorSession::to_port(4)));
+    let all = MirrorSession { replicas: vec![Replica::new(3, 6)], ..MirrorSession::to_group(1) };
+    switch.set_mirror_session(2, Some(all.truncated(20)));
+    switch
+}
+
+/// Returns a frame that asks for random copies.
+fn frame(rng: &mut SplitMix64) -> Vec<u8> {
+    let mut byte = || rng.below(256) as u8;
+    let ways = [0x01, 0x01, 0x02, 0x04, 0x05, 0x06, 0x09, 0x12, 0x13, 0x21, 0x00, 0x40, 0x40, 0x41, 0x42, 0x48, 0xc0];
+    let mut data = vec![ways[byte() as usize % ways.len()], byte(), byte(), byte(), byte() & 0x83];
+    let length = byte() % 60;
+    data.extend((0..length).map(|_| byte()));
+    data
+}
+
+/// Returns everything else that can be observed of a switch.
+fn observed(switch: &mut Switch) -> (String, Vec<DropSite>, Vec<Notification>) {
+    (switch.values_json().to_string(), switch.drop_sites(), switch.take_notifications())
+}
+
+fn copies_in_place_are_those_of_other_paths(variant: &Variant) {
+    let program = compile(variant);
+    let mut interpreted = switch(&program, Executor::Interpreter);
+    let [mut copied, mut in_place] = [(); 2].map(|()| switch(&program, Executor::Jit));
+    let mut rng = SplitMix64::new(variant.headers as u64 + 1);
+    let mut copies = 0;
+    for sent in 0..400 {
+        let now = Time::from_us(sent as u64 * 10);
+        let frames: Vec<Vec<u8>> = (0..1 + rng.below(32)).map(|_| frame(&mut rng)).collect();
+        let step = |switch: &mut Switch| {
+            let mut output = Vec::new();
+            switch.step(now, &mut frames.iter().map(|data| Frame::new(1, data.clone())).collect(), &mut output);
+            output
+        };
+        let expected = step(&mut interpreted);
+        assert_eq!(step(&mut copied), expected, "batch {sent}");
+        let room = [0, 4, 256][sent % 3];
+        let mut batch: Vec<HeadroomBuf> = frames.iter().map(|data| HeadroomBuf::new(data, room)).collect();
+        let mut left = Vec::new();
+        in_place.step_in_place(now, PortId(1), &mut batch, &mut left);
+        copies += left.iter().filter(|left| matches!(left, Egress::Owned(_))).count();
+        let left = left.into_iter().map(|left| match left {
+            Egress::Owned(frame) => frame,
+            Egress::InPlace { index, port } => Frame { port, data: batch[index].bytes().to_vec() },
+        });
+        assert_eq!(left.collect::<Vec<_>>(), expected, "batch {sent}, with {room} bytes of room");
+        let expected = observed(&mut interpreted);
+        assert_eq!(observed(&mut copied), expected, "batch {sent}");
+        assert_eq!(observed(&mut in_place), expected, "batch {sent}");
+    }
+    assert!(copies > 5_000, "{copies} copies were made");
+}
+
+#[test]
+fn copies_of_few_headers_are_those_of_other_paths() {
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "0" });
+}
+
+#[test]
+fn copies_that_read_their_length_are_those_of_other_paths() {
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 1, length: "standard.packet_length" });
+}
+
+#[test]
+fn copies_of_many_headers_are_those_of_other_paths() {
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0" });
+}
