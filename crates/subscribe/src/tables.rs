@@ -53,6 +53,8 @@ pub struct TargetCapabilities {
     pub has_ranges: bool,
     /// Largest multicast group number. Groups are numbered from 1.
     pub max_group: u32,
+    /// Whether several ports need a multicast group; otherwise entries name the ports themselves.
+    pub needs_groups: bool,
     /// Whether a message may update each counter only once; rules that need more are refused.
     pub one_update: bool,
     /// Whether entries that lead to a [plain](Delivery::is_plain) leaf contain its delivery themselves, so the
@@ -68,6 +70,7 @@ impl Default for TargetCapabilities {
             exact_beside: true,
             has_ranges: true,
             max_group: 0xffff,
+            needs_groups: true,
             one_update: false,
             carries: false,
         }

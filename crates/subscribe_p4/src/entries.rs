@@ -13,7 +13,7 @@ use crate::groups;
 use crate::rule_format::RuleFormat;
 use crate::state_entries;
 use crate::write::{
-    EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, codes_table, do_table, match_kind_name, part_name, to_code,
+    CONTROLLER, EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table, match_kind_name, part_name, to_code,
     validity,
 };
 
@@ -29,6 +29,9 @@ pub enum Matched {
     /// Value and mask.
     Ternary(u128, u128),
 }
+
+/// Width in bits of the parameters that hold a bitmap of ports; the last may be narrower.
+pub(crate) const BITMAP_PART: u32 = 128;
 
 /// Names of an action's parameters, their widths in bits, and their values.
 pub type Params = Vec<(String, u32, u128)>;
@@ -80,6 +83,8 @@ pub struct Installer<'a> {
     cpu_port: u32,
     /// Whether entries that lead to plain leaves contain the delivery themselves.
     carries: bool,
+    /// Width of bitmaps of ports, in programs that have them.
+    bitmap: Option<u32>,
     /// Delivery of each leaf.
     leaves: BTreeMap<StateId, Delivery>,
     /// Groups that include the controller's port, by their other ports, with the number of leaves that use them.
@@ -128,18 +133,24 @@ impl UpdatePlan {
     }
 }
 
-/// There are more distinct port sets that include the controller than group numbers for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyGroups;
-
-impl std::fmt::Display for TooManyGroups {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let most = groups::WITH_CONTROLLER.len();
-        write!(f, "the rules deliver to more than {most} different sets of ports together with the controller")
-    }
+/// The reason why a program cannot deliver what rules say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryError {
+    /// There are more distinct port sets that include the controller than group numbers for them.
+    #[error(
+        "the rules deliver to more than {} different sets of ports together with the controller",
+        groups::WITH_CONTROLLER.len()
+    )]
+    TooManyGroups,
+    /// A port has no bit in the program's bitmaps.
+    #[error("the rules deliver to port {port}; the program has ports 0 to {max}")]
+    Port {
+        /// The port.
+        port: u32,
+        /// The largest port of the program.
+        max: u32,
+    },
 }
-
-impl std::error::Error for TooManyGroups {}
 
 impl<'a> Installer<'a> {
     /// Creates an installer for a program generated with these arguments. Packets for the controller go to `cpu_port`.
@@ -157,6 +168,7 @@ impl<'a> Installer<'a> {
             stages,
             cpu_port,
             carries: options.target.carries,
+            bitmap: options.bitmap,
             leaves: BTreeMap::new(),
             with_controller: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -196,20 +208,20 @@ impl<'a> Installer<'a> {
     /// Returns the writes that install these tables in a program without entries, in a valid order.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; the installer is then unusable.
-    pub fn install(&mut self, tables: &Tables) -> Result<Vec<Update>, TooManyGroups> {
+    /// [`DeliveryError`]; the installer is then unusable.
+    pub fn install(&mut self, tables: &Tables) -> Result<Vec<Update>, DeliveryError> {
         self.install_in(tables, Vec::new()).map(UpdatePlan::all)
     }
 
     /// Returns the same writes as a plan: no message is delivered before its transition.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; the installer is then unusable.
-    pub fn install_steps(&mut self, tables: &Tables) -> Result<UpdatePlan, TooManyGroups> {
+    /// [`DeliveryError`]; the installer is then unusable.
+    pub fn install_steps(&mut self, tables: &Tables) -> Result<UpdatePlan, DeliveryError> {
         self.install_in(tables, vec![0])
     }
 
-    fn install_in(&mut self, tables: &Tables, kept: Vec<StateId>) -> Result<UpdatePlan, TooManyGroups> {
+    fn install_in(&mut self, tables: &Tables, kept: Vec<StateId>) -> Result<UpdatePlan, DeliveryError> {
         let mut updates = Vec::new();
         if self.format.messages.is_some() {
             updates.push(Update::Insert(Entity::Session(REST_SESSION.into(), self.cpu_port)));
@@ -246,8 +258,8 @@ impl<'a> Installer<'a> {
     /// Returns the writes of a change for a target that applies all of them atomically, in a valid order.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; the installer is then unusable.
-    pub fn change(&mut self, change: &TableChange) -> Result<Vec<Update>, TooManyGroups> {
+    /// [`DeliveryError`]; the installer is then unusable.
+    pub fn change(&mut self, change: &TableChange) -> Result<Vec<Update>, DeliveryError> {
         self.steps(change).map(UpdatePlan::all)
     }
 
@@ -256,8 +268,8 @@ impl<'a> Installer<'a> {
     /// phase and before the cleanup.
     ///
     /// # Errors
-    /// [`TooManyGroups`]; the installer is then unusable.
-    pub fn steps(&mut self, change: &TableChange) -> Result<UpdatePlan, TooManyGroups> {
+    /// [`DeliveryError`]; the installer is then unusable.
+    pub fn steps(&mut self, change: &TableChange) -> Result<UpdatePlan, DeliveryError> {
         assert!(!self.per_message_consistent || change.new_codes.is_empty(), "codes change together or not at all");
         let everyone: Vec<u32> = self.ports.keys().copied().collect();
         let is_kept = |state: StateId| change.kept.binary_search(&state).is_ok();
@@ -325,7 +337,7 @@ impl<'a> Installer<'a> {
         leaf: &Leaf,
         updates: &mut Vec<Update>,
         old_groups: &mut Vec<Update>,
-    ) -> Result<(), TooManyGroups> {
+    ) -> Result<(), DeliveryError> {
         let before = self.leaves.remove(&leaf.state).unwrap_or_default();
         let state = vec![("state".to_owned(), 32, Matched::Exact(leaf.state.into()))];
         // The new group must exist before the leaf, the old one until after it.
@@ -397,11 +409,41 @@ impl<'a> Installer<'a> {
         delivery: &Delivery,
         comes: bool,
         updates: &mut Vec<Update>,
-    ) -> Result<Option<(String, Params)>, TooManyGroups> {
+    ) -> Result<Option<(String, Params)>, DeliveryError> {
+        if let Some(bits) = self.bitmap {
+            return self.bitmap_of(delivery, bits);
+        }
         Ok(match (&delivery.ports[..], delivery.to_controller) {
             (_, false) => to_ports(delivery),
             ([], true) => Some(to_port(self.cpu_port)),
             (ports, true) => Some(to_group(self.controller_group(ports, comes, updates)?)),
+        })
+    }
+
+    /// Returns the action of a delivery in a program with bitmaps of this width.
+    fn bitmap_of(&self, delivery: &Delivery, bits: u32) -> Result<Option<(String, Params)>, DeliveryError> {
+        // The highest bit is the controller's. Of 512 bits, it is that of port 510 itself.
+        let high = (bits - 1).min(CONTROLLER);
+        if let Some(port) = delivery.ports.iter().find(|port| **port >= high && **port != self.cpu_port) {
+            return Err(DeliveryError::Port { port: *port, max: high - 1 });
+        }
+        let bit = |port: u32| if port == self.cpu_port { high } else { port };
+        let ports = delivery.ports.iter().map(|port| bit(*port));
+        let mut all: Vec<u32> = ports.chain(delivery.to_controller.then_some(high)).collect();
+        all.sort_unstable();
+        all.dedup();
+        let params = bitmap_params(bits).zip((0..).step_by(BITMAP_PART as usize)).map(|((name, width), first)| {
+            let own = all.iter().filter(|bit| (first..first + width).contains(*bit));
+            (name, width, own.fold(0, |value, bit| value | 1 << (bit - first)))
+        });
+        let one = |port: u32| if port == high { self.cpu_port } else { port };
+        Ok(match all[..] {
+            [] => None,
+            [only] => {
+                let port = ("port".to_owned(), 9, one(only).into());
+                Some(("Subscriptions.to_port".to_owned(), std::iter::once(port).chain(params).collect()))
+            }
+            _ => Some(("Subscriptions.to_ports".to_owned(), params.collect())),
         })
     }
 
@@ -410,7 +452,7 @@ impl<'a> Installer<'a> {
         ports: &[u32],
         comes: bool,
         updates: &mut Vec<Update>,
-    ) -> Result<u32, TooManyGroups> {
+    ) -> Result<u32, DeliveryError> {
         if let Some((id, uses)) = self.with_controller.get_mut(ports) {
             let id = *id;
             *uses = if comes { *uses + 1 } else { *uses - 1 };
@@ -422,7 +464,7 @@ impl<'a> Installer<'a> {
             return Ok(id);
         }
         assert!(comes, "a group that goes was there");
-        let id = self.known.remove(ports).or_else(|| self.free.pop_last()).ok_or(TooManyGroups)?;
+        let id = self.known.remove(ports).or_else(|| self.free.pop_last()).ok_or(DeliveryError::TooManyGroups)?;
         self.with_controller.insert(ports.to_vec(), (id, 1));
         let mut all = ports.to_vec();
         if !all.contains(&self.cpu_port) {
@@ -512,7 +554,12 @@ impl<'a> Installer<'a> {
         };
         let carried = self.leaves.get(&entry.next).filter(|delivery| self.carries && delivery.is_plain());
         let to_state = || ("Subscriptions.to_state".to_owned(), vec![("state".to_owned(), 32, entry.next.into())]);
-        let (action, params) = carried.and_then(to_ports).unwrap_or_else(to_state);
+        let delivered = carried.and_then(|delivery| match self.bitmap {
+            // Its leaf has been checked.
+            Some(bits) => self.bitmap_of(delivery, bits).ok().flatten(),
+            None => to_ports(delivery),
+        });
+        let (action, params) = delivered.unwrap_or_else(to_state);
         ProgramEntry { table: format!("Subscriptions.{table}"), keys, priority, action, params }
     }
 }

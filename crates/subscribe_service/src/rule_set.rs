@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use subscribe::{ColumnLayout, Limits, Loader, MessageFormat, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
-use subscribe_p4::entries::{Installer, TooManyGroups, UpdatePlan};
+use subscribe_p4::entries::{Installer, DeliveryError, UpdatePlan};
 
 mod attribution;
 mod compile_error;
@@ -150,15 +150,9 @@ pub enum RuleSetError {
     /// The rules cannot be compiled, or two have one name, as rendered diagnostics.
     #[error("{0}")]
     Diagnostics(String),
-    /// The rules need too many multicast groups.
-    #[error("{0}")]
-    Groups(TooManyGroups),
-}
-
-impl From<TooManyGroups> for RuleSetError {
-    fn from(error: TooManyGroups) -> RuleSetError {
-        RuleSetError::Groups(error)
-    }
+    /// The program cannot deliver what the rules say.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
 }
 
 fn subscriptions(program: &SubscriptionProgram, layout: &ColumnLayout, writes: UpdateMode) -> Subscriptions {

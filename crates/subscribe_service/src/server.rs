@@ -70,7 +70,7 @@ impl From<ChangeError> for Status {
             ChangeError::Mistakes(_)
             | ChangeError::NoRules
             | ChangeError::Rules(
-                RuleSetError::TooManyRules { .. } | RuleSetError::Diagnostics(_) | RuleSetError::Groups(_),
+                RuleSetError::TooManyRules { .. } | RuleSetError::Diagnostics(_) | RuleSetError::Delivery(_),
             ) => Status::invalid_argument(text),
             ChangeError::TooManyRules { .. } | ChangeError::NotPersisted(_) => Status::resource_exhausted(text),
             ChangeError::NotFound(_) => Status::not_found(text),

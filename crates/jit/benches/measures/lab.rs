@@ -76,7 +76,7 @@ pub fn plan(program: &Program) -> Plan {
     ]);
     let results = Some(vec![needed("egress_port")]);
     Plan {
-        units: vec![Unit { steps, fresh: true, next: Vec::new(), results, is_batched_only: false }],
+        units: vec![Unit { steps, fresh: true, results, ..Unit::default() }],
         visible: Some(visible.into_iter().filter_map(slot).collect()),
         given: ["ingress_port", "ingress_global_timestamp"].into_iter().filter_map(slot).collect(),
         deparser: None,

@@ -12,11 +12,13 @@ pub(crate) struct Groups {
     free: BinaryHeap<Reverse<u32>>,
     next: u32,
     max: u32,
+    /// Whether several ports need a group.
+    are_needed: bool,
 }
 
 impl Groups {
-    pub fn new(max: u32) -> Groups {
-        Groups { by_ports: BTreeMap::new(), free: BinaryHeap::new(), next: 1, max }
+    pub fn new(max: u32, are_needed: bool) -> Groups {
+        Groups { by_ports: BTreeMap::new(), free: BinaryHeap::new(), next: 1, max, are_needed }
     }
 
     pub fn len(&self) -> usize {
@@ -31,8 +33,9 @@ impl Groups {
         self.by_ports.keys().map(|ports| ports.capacity() * 4 + 64).sum()
     }
 
+    /// Whether these ports have all they need.
     pub fn has(&self, ports: &[u32]) -> bool {
-        self.by_ports.contains_key(ports)
+        ports.len() < 2 || !self.are_needed || self.by_ports.contains_key(ports)
     }
 
     /// Returns the group of these ports; fewer than two ports need none.
@@ -42,7 +45,7 @@ impl Groups {
 
     /// Adds a reference to the group of these ports. A newly created group is pushed to `new`.
     pub fn acquire(&mut self, ports: &[u32], new: &mut Vec<PortGroup>) -> Option<u32> {
-        if ports.len() < 2 {
+        if ports.len() < 2 || !self.are_needed {
             return None;
         }
         if let Some((id, uses)) = self.by_ports.get_mut(ports) {

@@ -8,10 +8,10 @@ use subscribe::{Delivery, FieldId, Operand, StateId, Update, UpdateFunction, sta
 use super::keys::{exactly, intervals, is_nothing, param, value};
 use super::roles::Role;
 use super::{CONTROL, Finding, Meaning};
-use crate::entries::{Matched, ProgramEntry};
+use crate::entries::{BITMAP_PART, Matched, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{validity, with_field};
+use crate::write::{CONTROLLER, bitmap_params, validity, with_field};
 
 /// Decodes entries one after the other.
 pub(super) struct EntryDecoder<'a> {
@@ -164,6 +164,7 @@ impl EntryDecoder<'_> {
             "to_state" => return Some(RowResult::State(self.param(at, entry, "state")? as StateId)),
             "NoAction" => return Some(RowResult::Nothing),
             "to_port" => vec![self.param(at, entry, "port")? as u32],
+            "to_ports" => self.bitmap(at, entry)?,
             "to_group" => {
                 let group = self.param(at, entry, "group")? as u32;
                 match self.groups.get(&group) {
@@ -183,6 +184,20 @@ impl EntryDecoder<'_> {
             }
         };
         Some(if ports.is_empty() { RowResult::Nothing } else { RowResult::Ports(ports) })
+    }
+
+    /// Returns the ports whose bits are set in the parameters of an action.
+    fn bitmap(&mut self, at: usize, entry: &ProgramEntry) -> Option<Vec<u32>> {
+        let bits = entry.params.iter().map(|(_, width, _)| width).sum();
+        let mut ports = Vec::new();
+        for ((name, width), first) in bitmap_params(bits).zip((0..).step_by(BITMAP_PART as usize)) {
+            let value = self.param(at, entry, &name)?;
+            ports.extend((0..width).filter(|bit| value >> bit & 1 == 1).map(|bit| first + bit));
+        }
+        // The highest bit is the controller's.
+        let high = (bits - 1).min(CONTROLLER);
+        ports.iter_mut().filter(|port| **port == high).for_each(|port| *port = CONTROLLER);
+        Some(ports)
     }
 
     /// Extends the delivery of a state, if it is a leaf, or for state updates, a leaf with state.

@@ -3,7 +3,7 @@
 
 use super::message::{count_off, element, goes_alone, kinds, shorten, size};
 use super::text::Text;
-use super::{ProgramOptions, ROUND, numbers};
+use super::{ProgramOptions, ROUND, bitmap, numbers};
 use crate::format::{Messages, ProgramFormat};
 
 /// The `instance_type` of a clone from ingress (v1model, numbered as in BMv2).
@@ -39,6 +39,9 @@ pub(super) fn control(text: &mut Text, format: &ProgramFormat, options: &Program
             let Some(messages) = &format.messages else { return near(text, &own) };
             let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
             let copy = |text: &mut Text| {
+                if let Some(bits) = options.bitmap {
+                    bitmap::prune(text, bits, messages, options, parts.compute.is_some());
+                }
                 if let Some(sequence) = &messages.sequence {
                     numbers::number(text, messages, sequence, parts.compute.is_some());
                 }

@@ -7,7 +7,7 @@ use super::names::{valid_of_packet, value_of_packet};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{AROUND, EVERYONE, PASSES, ProgramInputs, REST_SESSION, ROUND, do_table, place};
-use super::{counters, numbers, state as memory};
+use super::{bitmap, counters, numbers, state as memory};
 use crate::format::{Bound, FormatField, HeaderId, Messages};
 
 pub(super) fn control(text: &mut Text, inputs: &ProgramInputs<'_>) {
@@ -41,18 +41,24 @@ fn declarations(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for header in &inputs.rules.headers {
         text.line(format!("bit<1> {} = 0;", validity(format, header)));
     }
-    text.line("bit<32> target = 0;    // a port with the highest bit set, or a multicast group");
+    match inputs.options.bitmap {
+        Some(bits) => bitmap::declare(text, bits),
+        None => {
+            text.line("bit<32> target = 0;    // a port with the highest bit set, or a multicast group");
+            text.line("");
+            text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
+            text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
+            text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
+        }
+    }
     if let Some(messages) = &format.messages {
         numbers::declare_arrivals(text, messages);
     }
-    text.line("");
-    text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
-    text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
-    text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
     counters::declare(text, inputs);
     memory::declare(text, inputs);
     stages::declare(text, inputs);
-    table(text, "leaf", &[STATE_KEY.to_owned()], "to_port; to_group;", inputs.options);
+    let actions = stages::delivery_actions(inputs.options);
+    table(text, "leaf", &[STATE_KEY.to_owned()], actions, inputs.options);
     for action in &format.actions {
         let bound = action.bound.iter().map(|bound| match bound {
             Bound::Headers => "hdr",
@@ -113,7 +119,7 @@ fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
 
 /// Writes code that sends the packet to `target`, or drops it. A group that earlier code of the format has chosen is
 /// reset.
-fn send(text: &mut Text, target: &str, is_chosen: bool) {
+fn send_to_group(text: &mut Text, target: &str, is_chosen: bool) {
     text.line(format!("if ({target} == 0) {{"));
     text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
     text.line(format!("}} else if ({target}[31:31] == 1) {{"));
@@ -170,7 +176,11 @@ fn one(text: &mut Text, inputs: &ProgramInputs<'_>) {
     memory::take_time(text, inputs);
     packet_fields(text, inputs);
     match_tables(text, inputs, false);
-    send(text, "target", inputs.format.parts.before.is_some());
+    let is_chosen = inputs.format.parts.before.is_some();
+    match inputs.options.bitmap {
+        Some(bits) => bitmap::send(text, bits, ("target", "only_port"), is_chosen),
+        None => send_to_group(text, "target", is_chosen),
+    }
     // Actions come last, so that an action can redirect the packet.
     act(text, inputs);
 }
@@ -210,8 +220,13 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     text.line("");
     text.line("bit<16> done = 0;      // messages that this pass processes, from the first on");
     text.line("bit<16> kept = 0;      // messages of this pass that are sent");
-    text.line("bit<32> run = 0;       // target of the current run of messages");
-    text.line("bit<1> full = 0;       // 1 if the next message has another target");
+    match inputs.options.bitmap {
+        Some(bits) => bitmap::begin(text, bits),
+        None => {
+            text.line("bit<32> run = 0;       // target of the current run of messages");
+            text.line("bit<1> full = 0;       // 1 if the next message has another target");
+        }
+    }
     text.line("bit<32> seen = 0;      // bytes of all messages in the stack");
     text.line("bit<32> removed = 0;   // bytes that are not sent");
     text.line("bit<32> size = 0;");
@@ -254,7 +269,11 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
             None => again(text),
         }
     });
-    send(text, "run", inputs.format.parts.before.is_some() || !inputs.format.actions.is_empty());
+    let is_chosen = inputs.format.parts.before.is_some() || !inputs.format.actions.is_empty();
+    match inputs.options.bitmap {
+        Some(bits) => bitmap::send(text, bits, ("all_ports", "one_port"), is_chosen),
+        None => send_to_group(text, "run", is_chosen),
+    }
     let has_compute = inputs.format.parts.compute.is_some();
     text.block("if (promised > before)", |text| {
         text.line("// Bytes after the stack are not sent: neither messages nor trailing bytes.");
@@ -268,17 +287,26 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
         }
         text.line("removed = removed + promised - before;");
     });
+    if inputs.options.bitmap.is_some() {
+        text.line("meta.subscription.kept = kept;");
+        return text.line("meta.subscription.removed = removed;");
+    }
     text.block("if (removed != 0)", |text| {
         assign(text, messages, has_compute, &messages.count, &format!("(bit<{}>)kept", messages.count.width));
         shorten(text, messages, has_compute);
     });
 }
 
+/// Returns the condition that no message before this point leaves.
+fn none_leaves(inputs: &ProgramInputs<'_>) -> &'static str {
+    if inputs.options.bitmap.is_some() { "all_ports == 0" } else { "run == 0" }
+}
+
 /// Writes code for a pass without subscribers: the packet itself is recirculated and nothing leaves.
 fn alone(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     let may = match messages.sequence {
-        Some(_) => format!("run == 0 && meta.subscription.passes < {PASSES}"),
-        None => "run == 0".to_owned(),
+        Some(_) => format!("{} && meta.subscription.passes < {PASSES}", none_leaves(inputs)),
+        None => none_leaves(inputs).to_owned(),
     };
     text.block(format!("if ({may})"), |text| {
         text.line("meta.subscription.around = 1;");
@@ -319,11 +347,18 @@ fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index
         text.line("seen = seen + size;");
         if !in_turn {
             if goes_alone(format) {
-                text.block("if (run != 0)", |text| take_out(text, messages, index))
+                text.block(format!("if (!({}))", none_leaves(inputs)), |text| take_out(text, messages, index))
             } else {
                 take_out(text, messages, index)
             }
             return;
+        }
+        if inputs.options.bitmap.is_some() {
+            match_tables(text, inputs, false);
+            act(text, inputs);
+            text.line("done = done + 1;");
+            let take_out = |text: &mut Text| take_out(text, messages, index);
+            return text.choice("target == 0", take_out, |text| bitmap::keep(text, index));
         }
         text.block("if (full == 0)", |text| {
             // The first message of a pass never waits.

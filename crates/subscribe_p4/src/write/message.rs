@@ -4,7 +4,7 @@ use crate::format::{MessageKind, Messages, Path, Piece, ProgramFormat, Size};
 
 use super::state::has_clock;
 use super::text::Text;
-use super::{ProgramOptions, ROUND, RuleFormat, numbers, place};
+use super::{ProgramOptions, ROUND, RuleFormat, bitmap, numbers, place};
 
 /// Returns the declaration of the metadata type that carries results from ingress to egress.
 pub(super) fn declaration(format: &ProgramFormat, rules: &RuleFormat, options: &ProgramOptions) -> String {
@@ -19,6 +19,9 @@ pub(super) fn declaration(format: &ProgramFormat, rules: &RuleFormat, options: &
                 text.line(
                     "bit<1> around;                      // 1 if the packet itself recirculates, since no message leaves",
                 );
+            }
+            if let Some(bits) = options.bitmap {
+                bitmap::carried(text, bits, messages, options);
             }
             if messages.sequence.is_some() {
                 text.line(format!(

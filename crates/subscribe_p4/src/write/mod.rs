@@ -1,5 +1,6 @@
 //! Generates the text of the program.
 
+mod bitmap;
 mod counters;
 mod egress;
 mod ingress;
@@ -17,6 +18,7 @@ use crate::format::{Messages, Path, ProgramFormat};
 use crate::groups;
 use text::Text;
 
+pub(crate) use bitmap::{CONTROLLER, params as bitmap_params};
 pub(crate) use counters::{update_table, with_field};
 pub(crate) use names::{METADATA, TOP_LEVEL, is_declared_by_generator, occurs_in_generated_text};
 pub(crate) use stages::{VALIDITY, codes_table, match_kind_name, part_name, to_code, validity};
@@ -36,6 +38,9 @@ const ROUND: u8 = 1;
 /// takes one.
 pub(crate) const PASSES: u8 = 64;
 
+/// Maximum width of a bitmap of ports: one bit for each of a switch's ports.
+const MAX_BITMAP: u32 = 512;
+
 /// Egress port of a packet that is only recirculated; any port works.
 const AROUND: u16 = 510;
 
@@ -49,6 +54,10 @@ pub struct ProgramOptions {
     pub messages_per_pass: Option<u32>,
     /// Size of each table, in entries.
     pub table_size: u32,
+    /// Width in bits of the bitmap of ports that an entry holds, a multiple of 64 up to 512; the highest bit stands for
+    /// the controller. Egress then removes from each copy what its port does not want. `None` for multicast groups, as
+    /// other targets need them.
+    pub bitmap: Option<u32>,
     /// Whether there is a table of port pairs between which nothing is forwarded (`split_horizon`), for switches that
     /// deliver to each other.
     pub split_horizon: bool,
@@ -63,11 +72,22 @@ impl Default for ProgramOptions {
             carries: true,
             ..TargetCapabilities::default()
         };
-        ProgramOptions { target, messages_per_pass: None, table_size: 1 << 20, split_horizon: false }
+        ProgramOptions { target, messages_per_pass: None, table_size: 1 << 20, bitmap: None, split_horizon: false }
     }
 }
 
 impl ProgramOptions {
+    /// Returns these options for a program that replicates to bitmaps of ports, of at least this number of ports.
+    #[must_use]
+    pub fn with_bitmaps(self, ports: u32) -> ProgramOptions {
+        let bits = (ports + 1).next_multiple_of(64).clamp(64, MAX_BITMAP);
+        ProgramOptions {
+            bitmap: Some(bits),
+            target: TargetCapabilities { needs_groups: false, ..self.target },
+            ..self
+        }
+    }
+
     fn per_pass(&self, messages: &Messages) -> u32 {
         self.messages_per_pass.unwrap_or(messages.max_messages).clamp(1, messages.max_messages)
     }
@@ -83,7 +103,10 @@ impl ProgramOptions {
 ///
 /// # Several messages
 ///
-/// Messages are matched in order. Messages without subscribers are removed. The others, up to the first with different
+/// With bitmaps of ports, a pass matches all messages of the stack and sends one copy to every port that wants any of
+/// them; egress removes the others from the copy. Only messages beyond the stack are recirculated.
+///
+/// With multicast groups, messages are matched in order. Messages without subscribers are removed. The others, up to the first with different
 /// subscribers, leave as one packet for their subscribers. The rest, from that message on or beyond the capacity of one
 /// pass, is recirculated as a packet of its own (a clone). Every subscriber thus receives exactly its messages, in
 /// order. A packet with n messages costs one pass, plus one for each change of subscribers among the messages with

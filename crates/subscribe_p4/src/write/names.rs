@@ -22,25 +22,25 @@ pub(crate) const METADATA: &str = "subscription";
 /// of the architecture that they use.
 const IN_CONTROLS: &str = "
     hdr meta standard_metadata
-    target to_state to_port to_group validity leaf
+    target only_port to_state to_port to_group to_ports validity leaf
     due_message lost_messages lost lose
     sessions turns turn ended due_turn numbered
     updates operand by_number counted count_for counts dividend divisor quotient
     split_horizon delivered opened
-    NoAction mark_to_drop truncate hash register V1Switch HashAlgorithm CloneType error
+    NoAction mark_to_drop replicate_to_ports truncate hash register V1Switch HashAlgorithm CloneType error
 ";
 
 /// Names of parameters, members and variables within these. No part of the format is called in their scope, but a macro
 /// would change them, too.
 const WITHIN: &str = "
-    packet state port group code function number index slots messages done keep passes around missed from now empty first next due
+    packet state port ports all_ports one_port group code function number index slots messages done keep passes around missed from now empty first next due
     kept run
     full seen removed size promised before sum given gap
     stream session is_over more mine at_port
 ";
 
 /// Prefixes of names that end with a number.
-const NUMBERED: [&str; 4] = ["place_", "to_place_", "cell_", "divide_"];
+const NUMBERED: [&str; 5] = ["place_", "to_place_", "cell_", "divide_", "ports_"];
 
 /// Whether some of these headers belong to messages and some do not.
 fn is_shared(format: &ProgramFormat, headers: impl Iterator<Item = HeaderId> + Clone) -> bool {

@@ -9,8 +9,15 @@ use crate::format::{HeaderId, ProgramFormat};
 /// The state as a table key.
 pub(super) const STATE_KEY: &str = "meta.subscription.state: exact @name(\"state\");";
 
-/// Actions of stage tables: to the next state, or directly to the destination.
-const STAGE_ACTIONS: &str = "to_state; to_port; to_group;";
+/// Returns the actions of the leaf table: to one port, or to several.
+pub(super) fn delivery_actions(options: &ProgramOptions) -> &'static str {
+    if options.bitmap.is_some() { "to_port; to_ports;" } else { "to_port; to_group;" }
+}
+
+/// Returns the actions of stage tables: to the next state, or directly to the destination.
+fn stage_actions(options: &ProgramOptions) -> String {
+    format!("to_state; {}", delivery_actions(options))
+}
 
 /// Name of the table that matches header validity, independent of the state.
 pub(crate) const VALIDITY: &str = "validity";
@@ -98,7 +105,7 @@ pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
         let StageKey::Column(key) = &stage.column else {
             let names = inputs.rules.headers.iter().map(|any| validity(inputs.format, any));
             let keys: Vec<String> = names.map(|name| format!("{name}: ternary @name(\"{name}\");")).collect();
-            table(text, VALIDITY, &keys, STAGE_ACTIONS, inputs.options);
+            table(text, VALIDITY, &keys, &stage_actions(inputs.options), inputs.options);
             continue;
         };
         let column = key.name(&inputs.rules.format);
@@ -109,10 +116,11 @@ pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
         let named = |part: &str| part_name(&column, part, number);
         let mut part = |part: &str| {
             let value = format!("{looked_up}: {part} @name(\"value\");");
-            table(text, &named(part), &[STATE_KEY.to_owned(), value], STAGE_ACTIONS, inputs.options);
+            let actions = stage_actions(inputs.options);
+            table(text, &named(part), &[STATE_KEY.to_owned(), value], &actions, inputs.options);
         };
         matching(stage).for_each(&mut part);
-        table(text, &named("rest"), &[STATE_KEY.to_owned()], STAGE_ACTIONS, inputs.options);
+        table(text, &named("rest"), &[STATE_KEY.to_owned()], &stage_actions(inputs.options), inputs.options);
     }
 }
 

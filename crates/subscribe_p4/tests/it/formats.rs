@@ -104,9 +104,9 @@ fn no_name_of_a_program_may_be_a_macro_of_the_format() {
     let mut tried = BTreeSet::new();
     for name in formats() {
         let text = data(&name);
-        for messages_per_pass in [None, Some(1)] {
-            let made =
-                program(&text, &ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() });
+        for (messages_per_pass, ports) in [(None, None), (Some(1), None), (None, Some(500))] {
+            let options = ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() };
+            let made = program(&text, &ports.map_or(options, |ports| options.with_bitmaps(ports)));
             let own = words(&text);
             let built_in = words(V1MODEL);
             let is_new = |word: &&String| {

@@ -126,7 +126,7 @@ impl Emitter {
             entry_point: EntryPoint { root: Ref::NOTHING, frontier: Vec::new() },
             nodes: HashMap::default(),
             states: StatePool::default(),
-            groups: Groups::new(options.target.max_group),
+            groups: Groups::new(options.target.max_group, options.target.needs_groups),
             codes: codes.collect(),
             update_mode: options.update_mode,
             one_update: options.target.one_update,
@@ -234,7 +234,7 @@ impl Emitter {
             if let Some(pair) = twice.filter(|_| self.one_update) {
                 return Err(EmitError::Updates(set, pair[0].counter));
             }
-            if delivery.ports.len() > 1 && !self.groups.has(&delivery.ports) {
+            if !self.groups.has(&delivery.ports) {
                 ports.insert(delivery.ports);
             }
         }

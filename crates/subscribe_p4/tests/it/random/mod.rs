@@ -66,6 +66,7 @@ struct Tally {
 fn round(read: &Read, seed: u64, tally: &mut Tally, change: impl FnOnce(String) -> String) -> Result<(), String> {
     let mut rng = SplitMix64::new(seed);
     let options = ProgramOptions { target: target(seed), ..ProgramOptions::default() };
+    let options = if seed % 4 < 2 { options } else { options.with_bitmaps(PORTS + 1 + 64 * (seed % 8) as u32) };
     // Codes change together with the entries that match them, which requires atomic writes.
     let writes =
         if has_codes(seed) || seed.is_multiple_of(2) { UpdateMode::Atomic } else { UpdateMode::PerMessageConsistent };

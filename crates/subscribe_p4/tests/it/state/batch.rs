@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use rng::SplitMix64;
 use subscribe::{Message, Subject};
+use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::Installer;
 
 use crate::state::switch::{Made, TestSwitch};
 use crate::state::{BOTH, PORTS, one, rules};
 
 const BATCH: &str = include_str!("../../../testdata/batch.p4");
+/// Number of messages in the header stack.
+const STACK: usize = 3;
 /// Number of bytes before the messages.
 const HEAD: usize = 3;
 
@@ -49,8 +52,10 @@ fn add(got: &mut Got, port: u32, packet: &[u8]) {
 #[test]
 fn messages_of_a_packet_count_one_after_the_other() {
     let mut delivered = 0;
-    for per_pass in [None, Some(1)] {
-        let made = Made::new(BATCH, PORTS, per_pass, |program| program);
+    let one = ProgramOptions { messages_per_pass: Some(1), ..ProgramOptions::default() };
+    let all = ProgramOptions::default();
+    for options in [all, one, all.with_bitmaps(PORTS), one.with_bitmaps(PORTS), all.with_bitmaps(500)] {
+        let made = Made::with(BATCH, PORTS, options, |program| program);
         let format = &made.rules.format;
         let field = |name: &str| match format.subject(name) {
             Ok(Subject::Field(id)) => id,
@@ -82,7 +87,13 @@ fn messages_of_a_packet_count_one_after_the_other() {
                     let length = HEAD + 2 * messages.len();
                     let packet = [&[0, length as u8, messages.len() as u8], messages.as_flattened()].concat();
                     let mut got = Got::new();
-                    switch.packet(micros, packet).iter().for_each(|(port, packet)| add(&mut got, *port, packet));
+                    let left = switch.packet(micros, packet);
+                    left.iter().for_each(|(port, packet)| add(&mut got, *port, packet));
+                    if made.options.bitmap.is_some() && made.options.messages_per_pass.is_none() {
+                        let passes = messages.len().div_ceil(STACK);
+                        let packets = |port: &u32| left.iter().filter(|(to, _)| to == port).count();
+                        assert!(got.keys().all(|port| packets(port) <= passes), "a packet a pass: {left:?}");
+                    }
                     assert_eq!(got, expected, "seed {seed}, {executor:?}, {messages:?}\n{}", text.join("\n"));
                     delivered += expected.values().map(Vec::len).sum::<usize>();
                 }

@@ -29,12 +29,17 @@ pub struct Made {
 impl Made {
     /// Generates a program for a switch with this number of ports and messages per pass; `change` modifies its text.
     pub fn new(text: &str, ports: u32, messages_per_pass: Option<u32>, change: impl FnOnce(String) -> String) -> Made {
+        let options = ProgramOptions { messages_per_pass, ..ProgramOptions::default() };
+        Made::with(text, ports, options, change)
+    }
+
+    /// Generates a program with these options.
+    pub fn with(text: &str, ports: u32, options: ProgramOptions, change: impl FnOnce(String) -> String) -> Made {
         let (typed, map) = checked("format.p4", text);
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics);
         let format = format.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
         let rules = subscribe_p4::rule_format(&format).expect("names differ");
-        let options = ProgramOptions { messages_per_pass, ..ProgramOptions::default() };
         let layout = ColumnLayout::sensible(&rules.format, &[]);
         let text = change(subscribe_p4::program(text, &format, &rules, &layout, &options));
         let source = Source::new("program.p4", &text);

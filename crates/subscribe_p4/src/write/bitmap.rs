@@ -1,0 +1,120 @@
+//! Generates the code of programs that replicate to bitmaps of ports, in which egress removes from each copy the messages
+//! that its port does not want.
+
+use super::message::{assign, element, kinds, shorten, size};
+use super::text::Text;
+use super::ProgramOptions;
+use crate::entries::BITMAP_PART;
+use crate::format::Messages;
+
+/// The port of a delivery to several ports.
+const SEVERAL: u32 = 0x1ff;
+/// The port of packets for the controller.
+pub(crate) const CONTROLLER: u32 = 510;
+
+/// Returns the parameters of an action that hold a bitmap of `bits`: names and widths, from the lowest bits on.
+pub(crate) fn params(bits: u32) -> impl Iterator<Item = (String, u32)> {
+    let part = move |first: u32| {
+        let name = if first == 0 { "ports".to_owned() } else { format!("ports_{first}") };
+        (name, (bits - first).min(BITMAP_PART))
+    };
+    (0..bits).step_by(BITMAP_PART as usize).map(part)
+}
+
+/// Writes the variables and the actions of deliveries.
+pub(super) fn declare(text: &mut Text, bits: u32) {
+    text.line(format!("bit<{bits}> target = 0;    // the ports of the message by bit, the highest for the controller"));
+    text.line(format!("bit<9> only_port = {SEVERAL};    // its port, if there is only one"));
+    let declared: Vec<String> = params(bits).map(|(name, width)| format!("bit<{width}> {name}")).collect();
+    let mut all: Vec<String> = params(bits).map(|(name, _)| name).collect();
+    all.reverse();
+    let (declared, all) = (declared.join(", "), all.join(" ++ "));
+    text.line("");
+    text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
+    text.line(format!("action to_port(bit<9> port, {declared}) {{ only_port = port; target = {all}; }}"));
+    text.line(format!("action to_ports({declared}) {{ only_port = {SEVERAL}; target = {all}; }}"));
+}
+
+/// Writes the metadata for egress: the ports of each message, and what ingress removed.
+pub(super) fn carried(text: &mut Text, bits: u32, messages: &Messages, options: &ProgramOptions) {
+    for index in 0..options.per_pass(messages) {
+        text.line(format!("bit<{bits}> ports_{index};"));
+    }
+    text.line("bit<16> kept;                       // messages in the packet; 0 if there is nothing to remove");
+    text.line("bit<32> removed;                    // bytes that ingress has removed");
+}
+
+/// Writes code that sends the packet to the ports of a bitmap, or to the only one. A group that earlier code of the
+/// format has chosen is reset.
+pub(super) fn send(text: &mut Text, bits: u32, (all, only): (&str, &str), is_chosen: bool) {
+    text.line(format!("if ({only} != {SEVERAL}) {{"));
+    text.indented(|text| {
+        text.line(format!("standard_metadata.egress_spec = {only};"));
+        if is_chosen {
+            text.line("standard_metadata.mcast_grp = 0;");
+        }
+    });
+    text.line("} else {");
+    let high = bits - 1;
+    let ports = match CONTROLLER.saturating_sub(high) {
+        // Every port has its bit.
+        0 => all.to_owned(),
+        gap => format!("{all}[{high}:{high}] ++ {gap}w0 ++ {all}[{}:0]", high - 1),
+    };
+    text.indented(|text| text.line(format!("replicate_to_ports({ports});")));
+    text.line("}");
+}
+
+/// Writes the variables of a pass over several messages.
+pub(super) fn begin(text: &mut Text, bits: u32) {
+    text.line(format!("bit<{bits}> all_ports = 0;    // ports of all messages"));
+    text.line(format!("bit<9> one_port = {SEVERAL};    // the port of all messages, if they have the same one"));
+}
+
+/// Writes code that keeps the message at `index` for its ports.
+pub(super) fn keep(text: &mut Text, index: u32) {
+    text.line(format!("meta.subscription.ports_{index} = target;"));
+    text.line("kept = kept + 1;");
+    text.line("if (all_ports == 0) {");
+    text.indented(|text| text.line("one_port = only_port;"));
+    text.line("} else if (target != all_ports) {");
+    text.indented(|text| text.line(format!("one_port = {SEVERAL};")));
+    text.line("}");
+    text.line("all_ports = all_ports | target;");
+}
+
+/// Writes the code of egress that removes from a copy the messages that its port does not want, and sets the counts and
+/// lengths of what remains.
+pub(super) fn prune(text: &mut Text, bits: u32, messages: &Messages, options: &ProgramOptions, has_compute: bool) {
+    text.block("if (meta.subscription.kept != 0)", |text| {
+        let high = bits - 1;
+        text.line(format!("bit<{bits}> mine = {bits}w1 << standard_metadata.egress_port;"));
+        if high < CONTROLLER {
+            text.block(format!("if (standard_metadata.egress_port == {CONTROLLER})"), |text| {
+                text.line(format!("mine = {bits}w1 << {high};"));
+            });
+        }
+        text.line("bit<16> kept = meta.subscription.kept;");
+        text.line("bit<32> removed = meta.subscription.removed;");
+        text.line("bit<32> size = 0;");
+        for index in 0..options.per_pass(messages) {
+            let is_unwanted = format!("meta.subscription.ports_{index} != 0 && meta.subscription.ports_{index} & mine == 0");
+            text.block(format!("if ({is_unwanted})"), |text| {
+                kinds(text, messages, index, |text, kind, _| {
+                    text.line(format!("size = {};", size(messages, kind, index)));
+                    text.line(format!("{}.setInvalid();", element(messages, kind, index)));
+                });
+                text.line("removed = removed + size;");
+                text.line("kept = kept - 1;");
+                text.block("if (meta.subscription.keep != 0)", |text| {
+                    text.line("meta.subscription.keep = meta.subscription.keep - size;");
+                });
+            });
+        }
+        text.block("if (removed != 0)", |text| {
+            let count = &messages.count;
+            assign(text, messages, has_compute, count, &format!("(bit<{}>)kept", count.width));
+            shorten(text, messages, has_compute);
+        });
+    });
+}
