@@ -3,7 +3,7 @@
 
 use super::message::{assign, element, kinds, shorten, size};
 use super::text::Text;
-use super::ProgramOptions;
+use super::{MAX_BITMAP, ProgramOptions};
 use crate::entries::BITMAP_PART;
 use crate::format::Messages;
 
@@ -12,13 +12,20 @@ const SEVERAL: u32 = 0x1ff;
 /// The port of packets for the controller.
 pub(crate) const CONTROLLER: u32 = 510;
 
-/// Returns the parameters of an action that hold a bitmap of `bits`: names and widths, from the lowest bits on.
+/// Returns the parameters of an action that hold a bitmap of `bits`: names and widths, from the lowest bits on. The
+/// names contain the first and the last port, so that entries of another width do not fit.
 pub(crate) fn params(bits: u32) -> impl Iterator<Item = (String, u32)> {
     let part = move |first: u32| {
-        let name = if first == 0 { "ports".to_owned() } else { format!("ports_{first}") };
-        (name, (bits - first).min(BITMAP_PART))
+        let width = (bits - first).min(BITMAP_PART);
+        (format!("ports_{first}_{}", first + width - 1), width)
     };
     (0..bits).step_by(BITMAP_PART as usize).map(part)
+}
+
+/// Returns the width of the bitmaps of a program or of entries, from the names of the parameters of actions.
+pub fn bitmap_of<'a>(params: impl Iterator<Item = &'a str>) -> Option<u32> {
+    let end = |name: &str| name.strip_prefix("ports_")?.split_once('_')?.1.parse::<u32>().ok()?.checked_add(1);
+    params.filter_map(end).max().filter(|bits| bits.is_multiple_of(64) && (64..=MAX_BITMAP).contains(bits))
 }
 
 /// Writes the variables and the actions of deliveries.

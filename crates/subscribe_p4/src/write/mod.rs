@@ -18,6 +18,7 @@ use crate::format::{Messages, Path, ProgramFormat};
 use crate::groups;
 use text::Text;
 
+pub use bitmap::bitmap_of;
 pub(crate) use bitmap::{CONTROLLER, params as bitmap_params};
 pub(crate) use counters::{update_table, with_field};
 pub(crate) use names::{METADATA, TOP_LEVEL, is_declared_by_generator, occurs_in_generated_text};
@@ -80,12 +81,14 @@ impl ProgramOptions {
     /// Returns these options for a program that replicates to bitmaps of ports, of at least this number of ports.
     #[must_use]
     pub fn with_bitmaps(self, ports: u32) -> ProgramOptions {
-        let bits = (ports + 1).next_multiple_of(64).clamp(64, MAX_BITMAP);
-        ProgramOptions {
-            bitmap: Some(bits),
-            target: TargetCapabilities { needs_groups: false, ..self.target },
-            ..self
-        }
+        self.with_bitmap_width(Some(ports.saturating_add(1).next_multiple_of(64).clamp(64, MAX_BITMAP)))
+    }
+
+    /// Returns these options for a program with bitmaps of this width, or without bitmaps.
+    #[must_use]
+    pub fn with_bitmap_width(self, bitmap: Option<u32>) -> ProgramOptions {
+        let target = TargetCapabilities { needs_groups: bitmap.is_none(), ..self.target };
+        ProgramOptions { bitmap, target, ..self }
     }
 
     fn per_pass(&self, messages: &Messages) -> u32 {

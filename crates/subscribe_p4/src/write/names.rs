@@ -40,7 +40,7 @@ const WITHIN: &str = "
 ";
 
 /// Prefixes of names that end with a number.
-const NUMBERED: [&str; 5] = ["place_", "to_place_", "cell_", "divide_", "ports_"];
+const NUMBERED: [&str; 4] = ["place_", "to_place_", "cell_", "divide_"];
 
 /// Whether some of these headers belong to messages and some do not.
 fn is_shared(format: &ProgramFormat, headers: impl Iterator<Item = HeaderId> + Clone) -> bool {
@@ -73,6 +73,7 @@ pub(crate) fn occurs_in_generated_text(name: &str, format: &ProgramFormat, rules
 pub(crate) fn is_declared_by_generator(name: &str, format: &ProgramFormat, rules: Option<&RuleFormat>) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_slots = name.strip_prefix("slot_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_bitmap = name.strip_prefix("ports_").is_some_and(|rest| is_number(&rest.replacen('_', "", 1)));
     let is_numbered = || NUMBERED.iter().any(|stem| name.strip_prefix(stem).is_some_and(is_number));
     // A table of a stage: the column, the part, the stage.
     let is_table = |of: &str| {
@@ -95,6 +96,7 @@ pub(crate) fn is_declared_by_generator(name: &str, format: &ProgramFormat, rules
     };
     is_among(IN_CONTROLS, name)
         || is_slots
+        || is_bitmap
         || is_numbered()
         || format.fields.iter().any(|field| is_fields(&field.name))
         || format.fields.iter().any(|field| value_of_packet(format, field).as_deref() == Some(name))

@@ -204,6 +204,12 @@ pub struct ShapeArgs {
     /// table is applied in one place only, as BMv2 requires. By default, the size of the format's header stack.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages_per_pass: Option<u32>,
+    /// Deliver to bitmaps of ports, numbered from 0, instead of multicast groups: each subscriber receives one packet
+    /// for each that came in, with exactly its messages, and rules may name any number of different sets of ports. Only
+    /// Triplane's switch takes such a program. Program and entries must agree.
+    #[arg(long, value_name = "PORTS", help_heading = "Target",
+          value_parser = clap::value_parser!(u32).range(1..=511))]
+    pub bitmaps: Option<u32>,
 }
 
 /// Encoding of value ranges in table entries.

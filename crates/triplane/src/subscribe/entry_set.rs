@@ -73,7 +73,9 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let mentioned = text.split('"').filter(|word| word.starts_with("Subscriptions."));
     let (layout, target) = read_back::reconstruct(mentioned, &loaded.rules, options(None).target).map_err(unfit)?;
     let has_pairs = text.contains("SubscriptionsEgress.split_horizon");
+    let bitmap = subscribe_p4::bitmap_of(text.split('"'));
     let options = subscribe_p4::ProgramOptions { target, split_horizon: has_pairs, ..options(None) };
+    let options = options.with_bitmap_width(bitmap);
     let mut made = loaded.made(&layout, &options);
     let program = made.compile();
     made.report(output)?;

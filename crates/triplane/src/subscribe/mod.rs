@@ -130,11 +130,12 @@ const MAX_DRAWN: usize = 2_000;
 /// Returns the options of programs: the defaults, with the user's choices.
 fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
     let default = subscribe_p4::ProgramOptions::default();
-    subscribe_p4::ProgramOptions {
+    let options = subscribe_p4::ProgramOptions {
         target: shape.map_or(default.target, ShapeArgs::target),
         messages_per_pass: shape.and_then(|shape| shape.messages_per_pass),
         ..default
-    }
+    };
+    shape.and_then(|shape| shape.bitmaps).map_or(options, |ports| options.with_bitmaps(ports))
 }
 
 /// Writes the text to the file, or prints it if there is none.
