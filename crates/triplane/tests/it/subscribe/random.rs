@@ -71,7 +71,8 @@ fn each_port_gets_just_the_messages_that_random_rules_ask_for() {
         let frames: Vec<Vec<u8>> = payloads.iter().map(|payload| frame(payload)).collect();
         let order: &[&str] = if rng.percent(50) { &["--order", "price,stock"] } else { &[] };
         let passes: &[&str] = if rng.percent(30) { &["--messages-per-pass", "3"] } else { &[] };
-        let shape = [TABLES[seed as usize % TABLES.len()], order, passes].concat();
+        let bitmaps: &[&str] = [&[][..], &["--bitmaps", "60"], &["--bitmaps", "300"]][rng.below(3) as usize];
+        let shape = [TABLES[seed as usize % TABLES.len()], order, passes, bitmaps].concat();
         let got = run_rules(FORMAT, &text, &shape, &frames, &PORTS);
         let all: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()).collect();
         for (port, frames) in PORTS.iter().zip(got) {
