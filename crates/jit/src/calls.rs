@@ -31,6 +31,7 @@ pub(crate) struct Host<'a> {
     pub covered: *mut BitString,
     /// Scratch memory for headers that are being moved.
     pub moved: *mut Vec<u8>,
+    pub saved: *mut Vec<u64>,
 }
 
 impl<'a> Host<'a> {
@@ -60,6 +61,7 @@ impl<'a> Host<'a> {
                 now_ns,
                 covered: &raw mut (*packet).covered,
                 moved: &raw mut (*packet).moved,
+                saved: &raw mut (*packet).saved,
             }
         }
     }
@@ -371,6 +373,17 @@ mod functions {
             unsafe { frame.add(word::REQUESTS).write(0) };
             let ends = is_resubmitted && place & waiting::RESUBMISSION_ENDS != 0;
             if ends { waiting::ENDS } else { waiting::GOES_ON }
+        }
+
+        /// Saves the frame, before the state of a copy that stopped is stored there.
+        fn save_frame(frame: *mut u64) {
+            let host = unsafe { host(frame) };
+            let words = host.layout.words;
+            unsafe {
+                let saved = &mut *host.saved;
+                saved.clear();
+                saved.extend_from_slice(std::slice::from_raw_parts(frame, words));
+            }
         }
 
         /// Extracts a header whose memory layout differs from the wire into its home.

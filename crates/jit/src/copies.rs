@@ -2,9 +2,10 @@
 //!
 //! A copy begins with the state that the packet has between two units, and its bytes are needed only when it leaves. So
 //! code for copies reads that state from the frame and stores hardly any of its own there: the bytes and the few words
-//! that it may change are put back before the next copy.
+//! that it may change are put back before the next copy. Only the state of a copy that stops with requests is stored, and
+//! the frame is saved before.
 
-use engine::{Colour, Now, Objects};
+use engine::{Colour, Now, Objects, Requested};
 
 use crate::calls::Host;
 use crate::code;
@@ -23,46 +24,21 @@ pub struct CopyOrigin {
     colours: Vec<Colour>,
 }
 
-/// A copy on which a unit has run.
+/// Copies of a packet, on which a unit runs one after the other.
 #[derive(Debug)]
-pub struct FinishedCopy<'c> {
-    outcome: UnitOutcome,
-    row: &'c Row,
-    replaced: &'c [u8],
-    /// The buffer of the packet.
-    buffer: &'c [u8],
-}
-
-impl FinishedCopy<'_> {
-    /// Returns the way in which the unit ended.
-    #[inline]
-    pub fn outcome(&self) -> UnitOutcome {
-        self.outcome
-    }
-
-    /// Returns the low 64 bits of a result, by the index of its slot in the unit's list.
-    ///
-    /// # Panics
-    /// Panics if the index is [`RESULTS`](crate::RESULTS) or more.
-    #[inline]
-    pub fn result(&self, result: usize) -> u64 {
-        self.row.results[result]
-    }
-
-    /// Returns the outgoing copy.
-    #[inline]
-    pub fn output(&self) -> &[u8] {
-        match self.row.out {
-            out::REPLACED => self.replaced,
-            out::EMITTED => &[],
-            at => &self.buffer[(at - self.row.buffer) as usize..],
-        }
-    }
+pub struct Copies<'c, 'p> {
+    lent: &'c mut InPlacePacket<'p>,
+    unit: &'c CopyUnit,
+    origin: &'c CopyOrigin,
+    now: Now,
+    row: Row,
+    /// Whether a copy has run since the packet was in the state from which copies begin.
+    has_run: bool,
 }
 
 impl NativeProgram {
-    /// Whether a unit runs on copies. Those that the plan marks do so, unless they can make requests or the deparser
-    /// does not assemble the packet in its buffer.
+    /// Whether a unit runs on copies. Those that the plan marks do so, unless the deparser does not assemble the packet
+    /// in its buffer.
     pub fn runs_on_copies(&self, unit: usize) -> bool {
         self.copy_unit(unit).is_some()
     }
@@ -94,8 +70,13 @@ fn copy_bytes(to: &mut [u8], from: &[u8]) {
 
 /// Returns to the state from which copies begin.
 #[inline]
-fn restore(packet: &mut Packet, unit: &CopyUnit, extracted: &mut [u8], origin: &CopyOrigin) {
-    copy_bytes(extracted, &origin.extracted);
+fn restore(lent: &mut InPlacePacket<'_>, unit: &CopyUnit, origin: &CopyOrigin) {
+    if lent.has_requests() {
+        leave_stopped(lent.packet);
+    }
+    copy_bytes(extracted(lent), &origin.extracted);
+    let packet = &mut *lent.packet;
+    packet.frame[word::OUT] = out::EMITTED;
     let mut saved = &origin.words[..];
     for words in &unit.words {
         let (first, others) = saved.split_at(words.len());
@@ -107,68 +88,133 @@ fn restore(packet: &mut Packet, unit: &CopyUnit, extracted: &mut [u8], origin: &
     }
 }
 
-impl InPlacePacket<'_> {
-    /// Runs a unit on copies of the packet, which has not been assembled since it was parsed: one copy for each element
-    /// of `inputs`, which are what [`Step::InputTo`](crate::Step::InputTo) reads. Calls `finished` with the index of
-    /// each copy once it has run. The packet is the last copy afterwards, but its slots are those of before.
+/// Removes what a copy that stopped with requests left behind: its requests, and its state in the frame.
+#[cold]
+fn leave_stopped(packet: &mut Packet) {
+    packet.requests.clear();
+    let saved = std::mem::take(&mut packet.saved);
+    packet.frame.copy_from_slice(&saved);
+    packet.frame[word::REQUESTS] = 0;
+    packet.saved = saved;
+}
+
+/// Returns the bytes of a packet that parsers have extracted.
+#[inline]
+fn extracted<'a>(lent: &'a mut InPlacePacket<'_>) -> &'a mut [u8] {
+    let bytes = lent.packet.cursor_bits().div_ceil(8).min(lent.len - lent.start);
+    // SAFETY: the buffer is borrowed exclusively for as long as `lent` lives, the packet lies in it from `start` on, and
+    // the reference is not used while code runs.
+    unsafe { std::slice::from_raw_parts_mut(lent.base.add(lent.start), bytes) }
+}
+
+impl<'p> InPlacePacket<'p> {
+    /// Prepares to run a unit on copies of the packet, which has not been assembled since it was parsed. The state from
+    /// which they begin is kept in `origin`. Afterwards, the packet is the copy that ran last, but its slots are those
+    /// of before.
     ///
     /// # Panics
     /// Panics if the packet was assembled, there are pending requests, or the unit does not run on copies.
     #[inline]
-    pub fn run_on_copies(
-        &mut self,
-        unit: usize,
-        origin: &mut CopyOrigin,
-        objects: &mut Objects,
-        now: Now,
-        inputs: impl Iterator<Item = [u64; RESULTS]>,
-        mut finished: impl FnMut(usize, FinishedCopy<'_>),
-    ) {
-        let compiled = self.compiled;
-        let unit = compiled.copy_unit(unit).expect("the unit runs on copies");
+    pub fn copies<'c>(&'c mut self, unit: usize, origin: &'c mut CopyOrigin, now: Now) -> Copies<'c, 'p>
+    where
+        'p: 'c,
+    {
+        let unit = self.compiled.copy_unit(unit).expect("the unit runs on copies");
         let is_between = self.primed && self.packet.frame[word::OUT] == out::EMITTED && !self.has_requests();
         assert!(is_between, "the packet is between two units");
-        objects.advance_clock(now.ns);
-        let bytes = self.packet.cursor_bits().div_ceil(8).min(self.len - self.start);
-        let (base, start, len) = (self.base, self.start, self.len);
-        // SAFETY: the buffer is borrowed exclusively for as long as this value lives, the packet lies in it from
-        // `start` on, and the reference is not used while code runs.
-        let extracted = || unsafe { std::slice::from_raw_parts_mut(base.add(start), bytes) };
-        let packet = &mut *self.packet;
         origin.extracted.clear();
-        origin.extracted.extend_from_slice(extracted());
+        origin.extracted.extend_from_slice(extracted(self));
         origin.words.clear();
         for words in &unit.words {
-            origin.words.extend_from_slice(&packet.frame[words.clone()]);
+            origin.words.extend_from_slice(&self.packet.frame[words.clone()]);
         }
-        if !packet.colours.is_empty() {
-            origin.colours.clone_from(&packet.colours);
+        if !self.packet.colours.is_empty() {
+            origin.colours.clone_from(&self.packet.colours);
         }
-        let mut row = Row { buffer: base as u64, ..Row::default() };
-        packet.frame[word::BUFFER] = base as u64;
-        packet.frame[word::NOW_US] = now.ns / 1000;
-        // SAFETY: the packet is borrowed exclusively, and while code runs, only its frame is otherwise used.
-        let mut host = unsafe { Host::new(compiled.template(), packet, objects, now.ns) };
-        packet.frame[word::HOST] = &raw mut host as u64;
-        for (number, input) in inputs.enumerate() {
-            if number > 0 {
-                restore(packet, unit, extracted(), origin);
+        self.packet.frame[word::BUFFER] = self.base as u64;
+        self.packet.frame[word::NOW_US] = now.ns / 1000;
+        let row = Row { buffer: self.base as u64, ..Row::default() };
+        Copies { lent: self, unit, origin, now, row, has_run: false }
+    }
+}
+
+impl Copies<'_, '_> {
+    /// Runs the unit on the next copy. `inputs` are what [`Step::InputTo`](crate::Step::InputTo) reads.
+    #[inline]
+    pub fn run(&mut self, objects: &mut Objects, inputs: [u64; RESULTS]) -> UnitOutcome {
+        let Copies { lent, unit, origin, .. } = self;
+        if std::mem::replace(&mut self.has_run, true) {
+            restore(lent, unit, origin);
+        }
+        objects.advance_clock(self.now.ns);
+        self.row.results = inputs;
+        let frame = lent.packet.frame.as_mut_ptr();
+        // SAFETY: the packet is borrowed exclusively, and only its frame is used while the host lives.
+        let mut host = unsafe { Host::new(lent.compiled.template(), lent.packet, objects, self.now.ns) };
+        // SAFETY: frames begin with control words. The code was generated for a validated program and frames of this
+        // layout. It writes to the frame, to its row, to the packet within the length in the frame, and to the objects
+        // that the host lends. All of it outlives the call and is borrowed exclusively here.
+        unsafe {
+            frame.add(word::HOST).write(&raw mut host as u64);
+            (unit.code)(frame, &raw mut self.row);
+        }
+        let ending = self.row.ended & 0xff;
+        if ending == code::RETURN {
+            // The copy has ended all its atomic sections.
+            std::mem::forget(host);
+        } else {
+            drop(host);
+        }
+        let step = usize::from((self.row.ended >> STEP) as u16);
+        let frame = &mut lent.packet.frame;
+        frame[word::OUT] = self.row.out;
+        outcome(ending, step, || frame[word::BLAME] as u32)
+    }
+
+    /// Returns the low 64 bits of a result of the last copy, by the index of its slot in the unit's list.
+    ///
+    /// # Panics
+    /// Panics if the index is [`RESULTS`](crate::RESULTS) or more.
+    #[inline]
+    pub fn result(&self, result: usize) -> u64 {
+        self.row.results[result]
+    }
+
+    /// Returns the outgoing copy that ran last; no bytes if it has not been assembled.
+    #[inline]
+    pub fn output(&self) -> &[u8] {
+        match self.row.out {
+            out::REPLACED => &self.lent.packet.replaced,
+            out::EMITTED => &[],
+            at => {
+                // SAFETY: the buffer is borrowed exclusively for as long as the packet is lent, and no code runs on it
+                // now.
+                let buffer = unsafe { std::slice::from_raw_parts(self.lent.base, self.lent.len) };
+                &buffer[(at - self.row.buffer) as usize..]
             }
-            row.results = input;
-            // SAFETY: the code was generated for a validated program and frames of this layout. It writes to the frame,
-            // to its row, to the packet within the length in the frame, and to the objects that the host lends. All of
-            // it outlives the call and is borrowed exclusively here.
-            unsafe { (unit.code)(packet.frame.as_mut_ptr(), &raw mut row) };
-            let ending = row.ended & 0xff;
-            if ending != code::RETURN {
-                host.end_atomics();
-            }
-            let step = usize::from((row.ended >> STEP) as u16);
-            let outcome = outcome(ending, step, || packet.frame[word::BLAME] as u32);
-            // SAFETY: the buffer is borrowed exclusively for as long as this value lives, and no code runs on it now.
-            let buffer = unsafe { std::slice::from_raw_parts(base, len) };
-            finished(number, FinishedCopy { outcome, row: &row, replaced: &packet.replaced, buffer });
         }
-        packet.frame[word::OUT] = row.out;
+    }
+
+    /// Takes the digests and truncations that the last copy requested, in order.
+    #[inline]
+    pub fn take_deferred(&mut self) -> impl Iterator<Item = Requested> {
+        self.lent.packet.deferred.drain(..).map(|deferred| deferred.request)
+    }
+
+    /// Returns the total size in bytes of all valid headers when the last unit measured it.
+    pub fn measured_bytes(&self) -> usize {
+        self.lent.measured_bytes()
+    }
+
+    /// Whether the last copy stopped with pending requests.
+    #[inline]
+    pub fn has_requests(&self) -> bool {
+        self.lent.has_requests()
+    }
+
+    /// Copies all state of a copy that stopped with pending requests into a packet of the same program, like
+    /// [`InPlacePacket::detach_into`].
+    pub fn detach_into(&self, copy: &mut Packet) {
+        self.lent.detach_into(copy);
     }
 }

@@ -58,7 +58,7 @@ mod waiting;
 mod walk;
 
 pub use batch::{Batch, FinishedPacket, Progress};
-pub use copies::{CopyOrigin, FinishedCopy};
+pub use copies::{Copies, CopyOrigin};
 pub use in_place::InPlacePacket;
 pub use native::{NativeProgram, Speed, UnitOutcome, verify_code};
 pub use packet::{DeferredRequest, Packet, SlotSet};
@@ -109,7 +109,7 @@ pub enum Step {
     /// Copies the second slot to the first, zero-extended or truncated to its width.
     Copy(SlotId, SlotId),
     /// Writes the input of a copy with this index to a slot, truncated to its width: see
-    /// [`InPlacePacket::run_on_copies`].
+    /// [`Copies::run`].
     InputTo(usize, SlotId),
     /// Sets a slot to a number, truncated to its width.
     Set(SlotId, u64),
@@ -151,7 +151,7 @@ pub struct Unit {
     pub results: Option<Vec<SlotId>>,
     /// Whether the unit never runs on a packet outside a batch, so there is no code for that.
     pub is_batched_only: bool,
-    /// Whether the unit, which is not fresh, runs on [copies](InPlacePacket::run_on_copies) of a packet only.
+    /// Whether the unit, which is not fresh, runs on [copies](InPlacePacket::copies) of a packet only.
     pub runs_on_copies: bool,
 }
 

@@ -106,6 +106,8 @@ pub struct Packet {
     pub(crate) given: Vec<u64>,
     /// Values of a field list while the packet is reset.
     pub(crate) kept: Vec<u64>,
+    /// The frame as it was before a copy stopped: see [`crate::copies`].
+    pub(crate) saved: Vec<u64>,
     /// Whether the whole frame belongs to this packet, so any unit may run: false between [`Packet::reset_inputs`]
     /// and the first fresh unit, and after the data was taken.
     pub(crate) primed: bool,
@@ -142,6 +144,7 @@ impl Packet {
             prepared: None,
             given: Vec::new(),
             kept: Vec::new(),
+            saved: Vec::new(),
             primed: false,
         };
         packet.reset(data, 0);

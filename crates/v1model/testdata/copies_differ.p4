@@ -1,6 +1,6 @@
 // Copies of one packet that differ: egress changes, adds and removes headers by the replica id. The bits of `todo` say
 // what it does, `way` how ingress makes the copies. MORE is a list of further headers, so that the unit for copies has
-// many of them.
+// many of them; tests put requests at the end of egress.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -103,6 +103,7 @@ control MainEgress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             hdr.command.way = hdr.command.way + (bit<8>) standard.instance_type;
             meta.lost = meta.lost + 1;
         }
+        ASKS
     }
 }
 

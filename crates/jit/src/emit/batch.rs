@@ -81,8 +81,9 @@ impl Emit<'_, '_> {
         self.seal();
     }
 
-    /// Generates the function that runs the unit on a copy of the packet: a function of the frame and the copy's row. It
-    /// changes nothing in the frame that another copy reads, except homes of headers.
+    /// Generates the function that runs the unit on a copy of the packet: a function of the frame and the copy's row.
+    /// The frame keeps the packet's state, as far as [`crate::copies`] does not put it back, unless the copy stops with
+    /// requests.
     pub(crate) fn copy(mut self, number: usize) {
         let entry = self.b.current_block().expect("a function begins with a block");
         let row = self.b.block_params(entry)[1];
@@ -98,7 +99,18 @@ impl Emit<'_, '_> {
         self.b.switch_to_block(finish);
         self.facts = Facts::default();
         self.fill_row(lane);
-        self.b.ins().jump(next, &[]);
+        if self.state.makes_requests {
+            let asked = self.frame_load(word::REQUESTS as u32);
+            let stopped = self.b.create_block();
+            self.b.ins().brif(asked, stopped, &[], next, &[]);
+            self.cold_block(stopped, |emit| {
+                emit.call("save_frame", &[emit.frame]);
+                emit.leave();
+                emit.b.ins().jump(next, &[]);
+            });
+        } else {
+            self.b.ins().jump(next, &[]);
+        }
         self.b.switch_to_block(next);
         let zero = self.number(0);
         self.b.ins().return_(&[zero]);

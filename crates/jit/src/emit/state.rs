@@ -172,7 +172,7 @@ impl UnitState {
         layout: &FrameLayout,
         program_facts: &ProgramFacts,
     ) -> Option<Vec<Range<usize>>> {
-        if self.fresh || self.makes_requests || program_facts.deparser.is_none() {
+        if self.fresh || program_facts.deparser.is_none() {
             return None;
         }
         let mut words = Vec::new();

@@ -52,7 +52,8 @@ impl Switch {
         let reason = if lent.has_requests() { PathReason::Requested } else { PathReason::Multicast };
         let asked = self.asked_in_place(lent, (1, reason), came, output);
         if let Some((session, keep)) = asked.clone {
-            let at_once = self.copies_pass_at_once(came);
+            let copies_end = self.machine.as_ref().is_some_and(|machine| machine.copies_end);
+            let at_once = copies_end && self.copies_pass_at_once(came);
             self.clone_original(session, keep, came, |state, kept| lent.keep_for(state, kept));
             if at_once {
                 self.run_pending(output);

@@ -2,11 +2,11 @@
 //!
 //! A copy needs its bytes only when it leaves. So it passes egress in the buffer of its packet, what leaves is copied,
 //! and the packet returns to its state after ingress: the headers that it had, but not the payload. Copies do so if
-//! nothing delays them and no pass through egress requests another one. Then the order of all passes is that of a queue
-//! of pending passes, which the other copies take.
+//! nothing delays them and no pass is pending. Then the order of all passes is that of a queue of pending passes, which the
+//! other copies take.
 
-use engine::Now;
-use jit::{InPlacePacket, PreservedSlots, UnitOutcome};
+use engine::{Now, Requested};
+use jit::{Copies, InPlacePacket, PreservedSlots, UnitOutcome};
 use switch::{Backup, DropReason, Egress, Frame, PRIORITIES, PortId};
 
 use super::Switch;
@@ -14,7 +14,7 @@ use super::egress::obstacle;
 use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
 use super::ingress::judge;
 use super::packet::{Instance, Leaving};
-use super::state::{Machine, Slots, input, result, unit};
+use super::state::{Machine, Slots, State, input, result, unit};
 
 /// A clone of a packet of a batch, which passes egress in the memory of the packet as received.
 pub(super) struct CloneInPlace<'c> {
@@ -100,6 +100,7 @@ impl Switch {
                 }
             }
             self.work_left -= chosen.len() as u32;
+            let came = ReceivedPacket { passes: came.passes + 1, ..came };
             self.pass_copies(lent, (&chosen, chosen.len()), class, came, &mut output);
         });
         self.chosen = chosen;
@@ -119,54 +120,87 @@ impl Switch {
         if let Some(slot) = self.layout.standard.packet_length.filter(|_| self.reads_length()) {
             lent.set_slot_to(slot, self.length_in_egress(lent) as u64);
         }
-        let cpu_port = self.config.cpu_port;
-        let (max_bytes, max_frame) = (output.max_bytes as usize, self.config.max_frame);
-        let has_site = self.layout.standard.drop_site.is_some();
-        let Switch { objects, ports, registry, drops, copy_origin, .. } = self;
-        let (mut for_controller, mut last) = (Vec::new(), None);
-        let inputs = chosen.iter().map(|Backup { port, rid }| {
+        let max_frame = self.config.max_frame;
+        let mut origin = std::mem::take(&mut self.copy_origin);
+        let mut copies = lent.copies(unit::COPY, &mut origin, Now { ns: came.at.as_ns() });
+        let mut last = None;
+        for (number, Backup { port, rid }) in chosen.iter().copied().enumerate() {
             let mut inputs = [0; jit::RESULTS];
-            (inputs[input::EGRESS_PORT], inputs[input::EGRESS_RID]) = (u64::from(port.0), u64::from(*rid));
-            inputs
-        });
-        let now = Now { ns: came.at.as_ns() };
-        lent.run_on_copies(unit::COPY, copy_origin, objects, now, inputs, |number, copy| {
-            let port = chosen[number].port;
-            let mut count = |sent| ports.count_passed(registry, (port, priority), 1, sent);
-            let ending = match copy.outcome() {
+            (inputs[input::EGRESS_PORT], inputs[input::EGRESS_RID]) = (u64::from(port.0), u64::from(rid));
+            let outcome = copies.run(&mut self.objects, inputs);
+            let mut max_bytes = output.max_bytes;
+            for request in copies.take_deferred() {
+                match request {
+                    Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
+                    Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),
+                    _ => unreachable!("only digests and truncations are deferred"),
+                }
+            }
+            let counted = |this: &mut Switch, sent| {
+                this.ports.count_passed(&mut this.registry, (port, priority), 1, sent);
+            };
+            let ending = match outcome {
                 UnitOutcome::Done(ending) | UnitOutcome::Failed(_, ending) => ending,
                 UnitOutcome::Stopped(_) => {
-                    count([0; 2]);
-                    let site = if has_site { copy.result(result::DROP_SITE) as u32 } else { 0 };
-                    return drops.count(registry, DropReason::EgressProgram, site);
+                    counted(self, [0; 2]);
+                    self.stopped_copy(&copies, (port, max_bytes), came, output);
+                    continue;
                 }
             };
             if let Err((reason, site)) = judge(ending, false) {
-                count([0; 2]);
-                return drops.count(registry, reason, site);
+                counted(self, [0; 2]);
+                self.drops.count(&mut self.registry, reason, site);
+                continue;
             }
             if number == sent {
-                count([0; 2]);
+                counted(self, [0; 2]);
+                output.max_bytes = max_bytes;
                 last = Some(port);
-                return;
+                continue;
             }
-            let bytes = copy.output();
-            let bytes = &bytes[..bytes.len().min(max_bytes)];
-            if let Some(reason) = obstacle(ports, max_frame, port, bytes.len()) {
-                count([0; 2]);
-                return drops.count(registry, reason, 0);
+            let bytes = copies.output();
+            let bytes = &bytes[..bytes.len().min(max_bytes as usize)];
+            if let Some(reason) = obstacle(&self.ports, max_frame, port, bytes.len()) {
+                counted(self, [0; 2]);
+                self.drops.count(&mut self.registry, reason, 0);
+                continue;
             }
-            count([1, bytes.len() as u64]);
+            counted(self, [1, bytes.len() as u64]);
             let data = bytes.to_vec();
-            if cpu_port == Some(port) {
-                for_controller.push(data);
+            if self.config.cpu_port == Some(port) {
+                self.hand_up(data, came.at);
             } else {
                 output.output.push(Egress::Owned(Frame { port, data }));
             }
-        });
-        for data in for_controller {
-            self.hand_up(data, came.at);
         }
+        self.copy_origin = origin;
         last
+    }
+
+    /// Drops a copy because egress said so, or lets one that has requests continue on its own.
+    #[cold]
+    fn stopped_copy(
+        &mut self,
+        copies: &Copies<'_, '_>,
+        (port, max_bytes): (PortId, u32),
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) {
+        if !copies.has_requests() {
+            let site = self.layout.standard.drop_site.map_or(0, |_| copies.result(result::DROP_SITE) as u32);
+            return self.drops.count(&mut self.registry, DropReason::EgressProgram, site);
+        }
+        let mut packet = self.spare_packet(false);
+        if let State::Compiled(state) = &mut packet.state {
+            copies.detach_into(state);
+        }
+        packet.original.clear();
+        packet.original.extend_from_slice(came.original);
+        (packet.ingress_port, packet.passes) = (came.by, came.passes);
+        (packet.max_bytes, packet.class_of_service, packet.parsed_bytes) = (max_bytes, 0, copies.measured_bytes());
+        (packet.trace, packet.pass) = (0, 0);
+        let leaving = Leaving { port, at: came.at, depth: 0 };
+        self.after_egress(packet, leaving, false, output.made, &mut ());
+        output.flush();
     }
 }

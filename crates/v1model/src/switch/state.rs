@@ -213,8 +213,10 @@ pub(super) struct Machine {
     /// Whether [`unit::WHOLE`] runs on batches only. Packets that run alone pass [`unit::INGRESS`] and then
     /// [`unit::EGRESS`], which is a little slower and saves compile time.
     pub is_whole_batched_only: bool,
-    /// Whether copies pass egress one by one, in the buffer of their packet: none of them requests another pass.
+    /// Whether copies pass egress one by one, in the buffer of their packet.
     pub copies_pass: bool,
+    /// Whether no pass through egress requests another pass.
+    pub copies_end: bool,
     /// Whether packets of a batch can set requests aside.
     pub requests_wait: bool,
     /// [`Layout::metadata`] in the frames of the machine code.
@@ -387,7 +389,7 @@ impl Machine {
             given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
             deparser: Some(blocks.deparser),
         };
-        if copies_end && (keeps_original || is_multicast) {
+        if keeps_original || is_multicast {
             plan.units.push(copy);
         } else {
             plan.units.iter_mut().for_each(|unit| unit.next.retain(|next| *next != unit::COPY));
@@ -408,6 +410,7 @@ impl Machine {
             reads_length,
             is_whole_batched_only,
             copies_pass,
+            copies_end,
             requests_wait,
             metadata,
         })

@@ -17,6 +17,8 @@ struct Variant {
     headers: usize,
     /// The expression that egress reports as length.
     length: &'static str,
+    /// What egress requests.
+    asks: &'static str,
 }
 
 /// Compiles a variant of `testdata/copies_differ.p4`.
@@ -29,6 +31,7 @@ fn compile(variant: &Variant) -> Arc<ir::Program> {
         writeln!(emitted, "packet.emit(hdr.more{number});").expect("strings take all text");
     }
     let text = text.replace("    MORE\n", &declared).replace("EMITS", &emitted).replace("LENGTH", variant.length);
+    let text = text.replace("ASKS", variant.asks);
     Arc::new(compiler::expect_program(&Source::new("copies_differ.p4", &text), &V1Model).ir)
 }
 
@@ -84,7 +87,11 @@ fn copies_in_place_are_those_of_other_paths(variant: &Variant) {
             Egress::Owned(frame) => frame,
             Egress::InPlace { index, port } => Frame { port, data: batch[index].bytes().to_vec() },
         });
-        assert_eq!(left.collect::<Vec<_>>(), expected, "batch {sent}, with {room} bytes of room");
+        let left: Vec<Frame> = left.collect();
+        let first = left.iter().zip(&expected).position(|(ours, theirs)| ours != theirs);
+        let differing = first.map(|at| (&left[at], &expected[at]));
+        assert_eq!(differing, None, "batch {sent}, frame {first:?}, with {room} bytes of room");
+        assert_eq!(left.len(), expected.len(), "batch {sent}, with {room} bytes of room");
         let expected = observed(&mut interpreted);
         assert_eq!(observed(&mut copied), expected, "batch {sent}");
         assert_eq!(observed(&mut in_place), expected, "batch {sent}");
@@ -94,15 +101,40 @@ fn copies_in_place_are_those_of_other_paths(variant: &Variant) {
 
 #[test]
 fn copies_of_few_headers_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "0" });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "0", asks: "" });
 }
 
 #[test]
 fn copies_that_read_their_length_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 1, length: "standard.packet_length" });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 1, length: "standard.packet_length", asks: "" });
 }
 
 #[test]
 fn copies_of_many_headers_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0" });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks: "" });
+}
+
+/// Requests by some of the copies: truncation, a digest, a clone, another pass.
+const REQUESTS: &str = "
+    if (hdr.command.todo[6:6] == 1 && standard.egress_rid == 2) { truncate(7); }
+    if (hdr.command.todo[1:1] == 1 && standard.egress_rid == 1) { digest(1, hdr.command); }
+    if (hdr.command.todo[4:4] == 1 && standard.egress_rid == 1 && standard.instance_type == 5) {
+        clone_preserving_field_list(CloneType.E2E, 2, 1);
+    }
+    if (hdr.command.todo[2:2] == 1 && standard.egress_rid >= 3 && standard.instance_type == 5) {
+        hdr.command.way = 0;
+        recirculate_preserving_field_list(1);
+    }
+";
+
+#[test]
+fn copies_that_request_something_are_those_of_other_paths() {
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "standard.packet_length", asks: REQUESTS });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks: REQUESTS });
+}
+
+#[test]
+fn copies_that_are_truncated_are_those_of_other_paths() {
+    let asks = "if (standard.egress_rid != 1) { truncate((bit<32>) hdr.command.value[4:0]); }";
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "0", asks });
 }
