@@ -60,9 +60,13 @@ pub(crate) fn find_mismatch(theirs: &P4Info, ours: &P4Info, is_of_format: bool) 
         return Some(ProgramDifference::OtherKind { table: table.to_owned() });
     }
     let difference = missing_table(theirs, ours, is_of_format);
+    let difference = difference.or_else(|| different_bitmaps(theirs, ours));
     let difference = difference.or_else(|| different_action(theirs, ours)).or_else(|| different_table(theirs, ours))?;
     Some(ProgramDifference::OtherRules { difference, is_of_format })
 }
+
+/// The action that delivers to one port.
+const TO_PORT: &str = "Subscriptions.to_port";
 
 const DIFFERENT: &str = "were generated from different formats, or by different versions of Triplane";
 
@@ -99,6 +103,25 @@ fn missing_table(theirs: &P4Info, ours: &P4Info, is_of_format: bool) -> Option<O
     let best = explained.iter().find(|of| is_of_format && is_order(of)).or(first).map(|(name, why)| why.describe(name));
     best.map(ObjectDifference::Options)
         .or_else(|| missing.first().map(|name| ObjectDifference::NoTable((*name).to_owned())))
+}
+
+/// Describes another way to deliver to several ports.
+fn different_bitmaps(theirs: &P4Info, ours: &P4Info) -> Option<ObjectDifference> {
+    let width = |info| {
+        let to_port = actions(info).get(TO_PORT).copied();
+        subscribe_p4::bitmap_of(to_port.iter().flat_map(|action| &action.params).map(|param| param.name.as_str()))
+    };
+    let describe = |width: Option<u32>| match width {
+        Some(bits) => format!("bitmaps of {bits} bits"),
+        None => "multicast groups".to_owned(),
+    };
+    let (theirs, ours) = (width(theirs), width(ours));
+    (theirs != ours).then(|| {
+        let (theirs, ours) = (describe(theirs), describe(ours));
+        ObjectDifference::Options(format!(
+            "were generated for different ways to deliver: the program has {theirs}, the rules {ours}"
+        ))
+    })
 }
 
 /// Describes a missing action, or one with other parameters.

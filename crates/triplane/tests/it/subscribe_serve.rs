@@ -16,12 +16,40 @@ use testing::port::reserved_address;
 
 #[test]
 fn every_message_is_delivered_by_the_old_rules_or_by_the_new_ones() {
-    deliveries("atomic changes", |address| address);
+    deliveries("atomic changes", |address| address, &[]);
+}
+
+#[test]
+fn so_it_is_by_a_program_with_bitmaps_of_ports() {
+    deliveries("atomic changes", |address| address, &["--bitmaps", "20"]);
+    deliveries("step-by-step changes", plain::plain, &["--bitmaps", "300"]);
+}
+
+#[test]
+fn programs_with_bitmaps_of_another_width_are_refused() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2, 3)\n");
+    let address = reserved_address();
+    let _rig = Rig::new(8, address);
+    let mut groups = Service::start(&rules, address, &[]);
+    groups.running.wait_for("program loaded");
+    drop(groups);
+    let mut bitmaps = Service::start(&rules, address, &["--keep-program", "--bitmaps", "63"]);
+    bitmaps.running.wait_for("the program has multicast groups, the rules bitmaps of 64 bits. Generate the program again");
+    drop(bitmaps);
+    let mut bitmaps = Service::start(&rules, address, &["--bitmaps", "63"]);
+    bitmaps.running.wait_for("program loaded");
+    let done = bitmaps.tell(&["add", "price > 5 : fwd(63)"]);
+    assert!(done.code == Some(1) && done.stderr.contains("port 63; the program has ports 0 to 62"), "{done:?}");
+    bitmaps.add("price > 5 : fwd(3)");
+    drop(bitmaps);
+    let mut wider = Service::start(&rules, address, &["--keep-program", "--bitmaps", "64"]);
+    wider.running.wait_for("the program has bitmaps of 64 bits, the rules bitmaps of 128 bits. Generate");
 }
 
 #[test]
 fn so_it_is_by_a_switch_that_takes_writes_in_any_order_and_one_after_the_other() {
-    deliveries("step-by-step changes", plain::plain);
+    deliveries("step-by-step changes", plain::plain, &[]);
 }
 
 #[test]
@@ -58,7 +86,7 @@ fn programs_of_another_order_are_refused_with_the_cause() {
     let done = other.tell(&["add", "price > 5 : fwd(3)"]);
     assert!(
         done.code == Some(3)
-            && done.stderr.contains("with the same `--order`, `--ranges` and `--exact-tables` as `serve`"),
+            && done.stderr.contains("with the same `--order`, `--ranges`, `--exact-tables` and `--bitmaps` as `serve`"),
         "{done:?}"
     );
     drop(other);
@@ -92,12 +120,12 @@ fn a_program_whose_order_suited_other_rules_stays_until_the_user_says_otherwise(
 }
 
 /// Rules come and go while a feed runs; each message goes to the ports of the rules before or after a change.
-fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr) {
+fn deliveries(how: &str, through: fn(SocketAddr) -> SocketAddr, shape: &[&str]) {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let address = reserved_address();
     let rig = Rig::new(8, address);
-    let mut service = Service::start(&rules, through(address), &[]);
+    let mut service = Service::start(&rules, through(address), shape);
     service.running.wait_for(how);
 
     let mut feed = Feed::new(spec());
