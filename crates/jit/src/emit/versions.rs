@@ -23,7 +23,7 @@ const MAX_VERSIONS: usize = 8;
 /// Maximum number of IR instructions in specialised versions; later code is shared.
 const BUDGET: usize = 3000;
 /// The same for large units, for which generic code is long enough to compile.
-const BUDGET_OF_LARGE: usize = BUDGET / 4;
+const BUDGET_OF_LARGE: usize = BUDGET / 2;
 /// Maximum size of a unit that is specialised: in larger ones, computing the relevant facts would take too long.
 const MAX_UNIT_SIZE: usize = 4 * BUDGET;
 
