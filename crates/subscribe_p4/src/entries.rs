@@ -13,8 +13,8 @@ use crate::groups;
 use crate::rule_format::RuleFormat;
 use crate::state_entries;
 use crate::write::{
-    CONTROLLER, EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table, match_kind_name, part_name, to_code,
-    validity,
+    CONTROLLER, EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table,
+    match_kind_name, part_name, to_code, validity,
 };
 
 /// Match of one key of a table entry.

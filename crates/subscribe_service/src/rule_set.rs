@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use subscribe::{ColumnLayout, Limits, Loader, MessageFormat, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
-use subscribe_p4::entries::{Installer, DeliveryError, UpdatePlan};
+use subscribe_p4::entries::{DeliveryError, Installer, UpdatePlan};
 
 mod attribution;
 mod compile_error;

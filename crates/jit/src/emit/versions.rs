@@ -125,7 +125,8 @@ impl Versions {
                     versions.add_read(Use::Read(*slot), &mut read);
                 }
                 Step::ErrorTo(_)
-                | Step::TimeTo(_) | Step::InputTo(..)
+                | Step::TimeTo(_)
+                | Step::InputTo(..)
                 | Step::LengthTo(_)
                 | Step::Measure
                 | Step::PresentLengthTo(_)

@@ -7,11 +7,11 @@
 //! for all datagrams. Switch and hand-written code alternate. Figures are medians. The pruned minimum is one packet for
 //! each datagram and subscriber that wants any of its messages, with exactly these messages.
 
+mod by_hand;
 #[path = "../../tests/it/support/checked.rs"]
 mod checked;
 #[path = "../../tests/it/support/entry.rs"]
 mod entry;
-mod by_hand;
 mod feed;
 mod program;
 

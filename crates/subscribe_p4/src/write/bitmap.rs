@@ -28,16 +28,18 @@ pub fn bitmap_of<'a>(params: impl Iterator<Item = &'a str>) -> Option<u32> {
     params.filter_map(end).max().filter(|bits| bits.is_multiple_of(64) && (64..=MAX_BITMAP).contains(bits))
 }
 
-/// Writes the variables and the actions of deliveries.
+/// Writes the variables of deliveries.
 pub(super) fn declare(text: &mut Text, bits: u32) {
     text.line(format!("bit<{bits}> target = 0;    // the ports of the message by bit, the highest for the controller"));
     text.line(format!("bit<9> only_port = {SEVERAL};    // its port, if there is only one"));
+}
+
+/// Writes the actions of deliveries.
+pub(super) fn declare_actions(text: &mut Text, bits: u32) {
     let declared: Vec<String> = params(bits).map(|(name, width)| format!("bit<{width}> {name}")).collect();
     let mut all: Vec<String> = params(bits).map(|(name, _)| name).collect();
     all.reverse();
     let (declared, all) = (declared.join(", "), all.join(" ++ "));
-    text.line("");
-    text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
     text.line(format!("action to_port(bit<9> port, {declared}) {{ only_port = port; target = {all}; }}"));
     text.line(format!("action to_ports({declared}) {{ only_port = {SEVERAL}; target = {all}; }}"));
 }
@@ -105,7 +107,8 @@ pub(super) fn prune(text: &mut Text, bits: u32, messages: &Messages, options: &P
         text.line("bit<32> removed = meta.subscription.removed;");
         text.line("bit<32> size = 0;");
         for index in 0..options.per_pass(messages) {
-            let is_unwanted = format!("meta.subscription.ports_{index} != 0 && meta.subscription.ports_{index} & mine == 0");
+            let is_unwanted =
+                format!("meta.subscription.ports_{index} != 0 && meta.subscription.ports_{index} & mine == 0");
             text.block(format!("if ({is_unwanted})"), |text| {
                 kinds(text, messages, index, |text, kind, _| {
                     text.line(format!("size = {};", size(messages, kind, index)));

@@ -43,16 +43,19 @@ fn declarations(text: &mut Text, inputs: &ProgramInputs<'_>) {
     }
     match inputs.options.bitmap {
         Some(bits) => bitmap::declare(text, bits),
-        None => {
-            text.line("bit<32> target = 0;    // a port with the highest bit set, or a multicast group");
-            text.line("");
-            text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
-            text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
-            text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
-        }
+        None => text.line("bit<32> target = 0;    // a port with the highest bit set, or a multicast group"),
     }
     if let Some(messages) = &format.messages {
         numbers::declare_arrivals(text, messages);
+    }
+    text.line("");
+    text.line("action to_state(bit<32> state) { meta.subscription.state = state; }");
+    match inputs.options.bitmap {
+        Some(bits) => bitmap::declare_actions(text, bits),
+        None => {
+            text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
+            text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
+        }
     }
     counters::declare(text, inputs);
     memory::declare(text, inputs);

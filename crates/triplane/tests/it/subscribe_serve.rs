@@ -35,7 +35,9 @@ fn programs_with_bitmaps_of_another_width_are_refused() {
     groups.running.wait_for("program loaded");
     drop(groups);
     let mut bitmaps = Service::start(&rules, address, &["--keep-program", "--bitmaps", "63"]);
-    bitmaps.running.wait_for("the program has multicast groups, the rules bitmaps of 64 bits. Generate the program again");
+    bitmaps
+        .running
+        .wait_for("the program has multicast groups, the rules bitmaps of 64 bits. Generate the program again");
     drop(bitmaps);
     let mut bitmaps = Service::start(&rules, address, &["--bitmaps", "63"]);
     bitmaps.running.wait_for("program loaded");

@@ -361,8 +361,8 @@ impl Machine {
         let egress_begins = whole.len();
         whole.extend(egress(stop(waiting[1])));
         let unit = |steps, fresh, next: &[usize]| Unit { steps, fresh, next: next.to_vec(), ..Unit::default() };
-        let is_multicast = standard.replicas.is_some()
-            || standard.mcast_grp.is_some_and(|group| writes_early(program, layout, group));
+        let is_multicast =
+            standard.replicas.is_some() || standard.mcast_grp.is_some_and(|group| writes_early(program, layout, group));
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
         let is_whole_batched_only = speed.saves_compile_time(program, &whole);
