@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use engine::{Colour, Now, Objects};
 use ir::SlotId;
 
-use crate::calls::Host;
+use crate::host::Host;
 use crate::in_place::InPlacePacket;
 use crate::layout::word;
 use crate::native::{BatchLoop, NativeProgram, UnitOutcome, outcome};

@@ -2,13 +2,13 @@
 //!
 //! A copy begins with the state that the packet has between two units, and its bytes are needed only when it leaves. So
 //! code for copies reads that state from the frame and stores hardly any of its own there: the bytes and the few words
-//! that it may change are put back before the next copy. Only the state of a copy that stops with requests is stored, and
-//! the frame is saved before.
+//! that it may change are put back before the next copy. Only the state of a copy that stops with requests is stored,
+//! and the frame is saved before.
 
 use engine::{Colour, Now, Objects, Requested};
 
-use crate::calls::Host;
 use crate::code;
+use crate::host::Host;
 use crate::in_place::InPlacePacket;
 use crate::layout::word;
 use crate::native::{CopyUnit, NativeProgram, UnitOutcome, outcome};
@@ -102,8 +102,8 @@ fn leave_stopped(packet: &mut Packet) {
 #[inline]
 fn extracted<'a>(lent: &'a mut InPlacePacket<'_>) -> &'a mut [u8] {
     let bytes = lent.packet.cursor_bits().div_ceil(8).min(lent.len - lent.start);
-    // SAFETY: the buffer is borrowed exclusively for as long as `lent` lives, the packet lies in it from `start` on, and
-    // the reference is not used while code runs.
+    // SAFETY: the buffer is borrowed exclusively for as long as `lent` lives, the packet lies in it from `start` on,
+    // and the reference is not used while code runs.
     unsafe { std::slice::from_raw_parts_mut(lent.base.add(lent.start), bytes) }
 }
 

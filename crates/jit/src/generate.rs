@@ -39,8 +39,15 @@ pub(crate) struct UnitFunctions {
     pub single: Option<FuncId>,
     /// For batches, if the unit runs on them.
     pub batch: Option<BatchFunctions>,
-    /// For copies, if the unit runs on them, with the words of the frame that it may change.
-    pub copy: Option<(FuncId, Vec<Range<usize>>)>,
+    /// For copies, if the unit runs on them.
+    pub copy: Option<CopyFunction>,
+}
+
+/// The function that runs a unit on copies.
+pub(crate) struct CopyFunction {
+    pub code: FuncId,
+    /// Words of the frame that the code may change and read.
+    pub words: Vec<Range<usize>>,
 }
 
 /// The functions that run a unit on batches.
@@ -108,13 +115,13 @@ impl FunctionGenerator<'_> {
     }
 
     /// Generates the function that runs a unit on copies, if that is possible.
-    fn copy(&mut self, of: &UnitSource<'_>) -> Result<Option<(FuncId, Vec<Range<usize>>)>, Unsupported> {
+    fn copy(&mut self, of: &UnitSource<'_>) -> Result<Option<CopyFunction>, Unsupported> {
         let ProgramSource { program, layout, facts, .. } = *self.source;
         let Some(words) = of.state.words_changed_by_copies(program, layout, facts) else { return Ok(None) };
         let results = of.unit.results.clone().unwrap_or_default();
         let (alone, none) = (PrefetchLayout { results, ..PrefetchLayout::default() }, LookupFunctions::new());
         let code = self.function(of, "copy", COPY_PARAMS, &alone, &none, &|emit| emit.copy(of.index))?;
-        Ok(Some((code, words)))
+        Ok(Some(CopyFunction { code, words }))
     }
 
     /// Generates the functions that run a unit on batches.

@@ -26,7 +26,7 @@ pub(crate) mod word {
     pub const CURSOR: usize = 2;
     /// The parser error.
     pub const ERROR: usize = 3;
-    /// Address of the [`crate::calls::Host`] while code runs.
+    /// Address of the [`crate::host::Host`] while code runs.
     pub const HOST: usize = 4;
     /// Index of the step that ended last.
     pub const STEP: usize = 5;

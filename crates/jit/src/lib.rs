@@ -45,6 +45,7 @@ mod chain;
 mod copies;
 mod emit;
 mod generate;
+mod host;
 mod in_place;
 mod layout;
 mod liveness;

@@ -13,9 +13,10 @@ use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use engine::{Ending, Now, Objects, RECORD_NO_ACTION};
 use ir::{FieldListItem, LocId, Program, SlotId, TableId};
 
-use crate::calls::{self, Host};
+use crate::calls;
 use crate::emit::ProgramFacts;
-use crate::generate::{BatchFunctions, ProgramSource, UnitFunctions};
+use crate::generate::{BatchFunctions, CopyFunction, ProgramSource, UnitFunctions};
+use crate::host::Host;
 use crate::layout::{FrameLayout, word};
 use crate::packet::{Packet, PacketTemplate, SlotSet};
 use crate::scout::{PrefetchLayout, RESULTS, Row};
@@ -255,7 +256,7 @@ impl NativeProgram {
                     let to_scout = |id| unsafe { std::mem::transmute::<*const u8, ScoutCode>(address(id)) };
                     BatchLoop { code, scout: scout.map(to_scout), follow: follow.map(to_scout), prefetch }
                 }));
-                copies.push(copy.map(|(code, words)| {
+                copies.push(copy.map(|CopyFunction { code, words }| {
                     // SAFETY: as above.
                     let code = unsafe { std::mem::transmute::<*const u8, CopyCode>(address(code)) };
                     CopyUnit { code, words }

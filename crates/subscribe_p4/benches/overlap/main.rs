@@ -1,5 +1,5 @@
-//! Benchmark of overlapping subscribers on one core: a feed of 12 new orders a datagram, of which each subscriber wants
-//! those of 20 stocks out of 40, at random.
+//! Benchmark of overlapping subscribers on one core: a feed of 12 new orders a datagram. Each subscriber wants those of
+//! 20 stocks out of 40, at random.
 //!
 //! `cargo bench -p subscribe_p4 --bench overlap`; numbers of subscribers as arguments. The generated program runs as
 //! machine code in the whole switch, with bitmaps of ports and with multicast groups; hand-written Rust has the same

@@ -1,5 +1,5 @@
-//! Generates the code of programs that replicate to bitmaps of ports, in which egress removes from each copy the messages
-//! that its port does not want.
+//! Generates the code of programs that replicate to bitmaps of ports. Egress removes from each copy the messages that
+//! its port does not want.
 
 use super::message::{assign, element, kinds, shorten, size};
 use super::text::Text;

@@ -109,12 +109,12 @@ impl ProgramOptions {
 /// With bitmaps of ports, a pass matches all messages of the stack and sends one copy to every port that wants any of
 /// them; egress removes the others from the copy. Only messages beyond the stack are recirculated.
 ///
-/// With multicast groups, messages are matched in order. Messages without subscribers are removed. The others, up to the first with different
-/// subscribers, leave as one packet for their subscribers. The rest, from that message on or beyond the capacity of one
-/// pass, is recirculated as a packet of its own (a clone). Every subscriber thus receives exactly its messages, in
-/// order. A packet with n messages costs one pass, plus one for each change of subscribers among the messages with
-/// subscribers. If a pass finds no subscribers, the packet itself is recirculated, unless the format's own parts may
-/// have changed it. Counts, lengths and checksums are those of the packets that leave.
+/// With multicast groups, messages are matched in order. Messages without subscribers are removed. The others, up to
+/// the first with different subscribers, leave as one packet for their subscribers. The rest, from that message on or
+/// beyond the capacity of one pass, is recirculated as a packet of its own (a clone). Every subscriber thus receives
+/// exactly its messages, in order. A packet with n messages costs one pass, plus one for each change of subscribers
+/// among the messages with subscribers. If a pass finds no subscribers, the packet itself is recirculated, unless the
+/// format's own parts may have changed it. Counts, lengths and checksums are those of the packets that leave.
 ///
 /// If messages are numbered, the messages to each port are renumbered from 1 without gaps, in a register. A gap then
 /// shows the subscriber that a packet to it was lost. A gap in the incoming numbers becomes a gap for every subscriber,

@@ -2,8 +2,8 @@
 //!
 //! A copy needs its bytes only when it leaves. So it passes egress in the buffer of its packet, what leaves is copied,
 //! and the packet returns to its state after ingress: the headers that it had, but not the payload. Copies do so if
-//! nothing delays them and no pass is pending. Then the order of all passes is that of a queue of pending passes, which the
-//! other copies take.
+//! nothing delays them and no pass is pending. Then the order of all passes is that of a queue of pending passes, which
+//! the other copies take.
 
 use engine::{Now, Requested};
 use jit::{Copies, InPlacePacket, PreservedSlots, UnitOutcome};
