@@ -13,7 +13,8 @@ use rng::SplitMix64;
 use testing::allocations::measure;
 use v1model::{Config, Switch};
 
-const SOURCE: &str = include_str!("memory.p4");
+/// The program.
+pub const SOURCE: &str = include_str!("memory.p4");
 
 /// A table and its entries.
 pub struct TableKind {
@@ -92,13 +93,13 @@ pub fn new_switch(compiled: &CompiledProgram) -> Switch {
 }
 
 /// Returns a table by its name.
-fn table_named(switch: &Switch, name: &str) -> TableId {
+pub fn table_named(switch: &Switch, name: &str) -> TableId {
     let mut tables = switch.program().tables.iter();
     tables.find(|(_, table)| table.name == name).map(|(id, _)| id).expect("the program has the table")
 }
 
 /// Inserts `count` different entries into a table.
-fn fill(switch: &mut Switch, kind: &TableKind, count: u64) {
+pub fn fill(switch: &mut Switch, kind: &TableKind, count: u64) {
     let table = table_named(switch, kind.table);
     let action = switch.program().tables[table].actions[0].action;
     let params = switch.program().actions[action].params.len();

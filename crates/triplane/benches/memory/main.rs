@@ -1,8 +1,10 @@
 //! Memory per table entry by kind of table, in the switch and in its P4Runtime server, and of loading an entries file.
 //!
 //! Run `cargo bench -p triplane --bench memory`. After `--`, `entries=N` sets the number of entries (100000 and
-//! 1000000), and `file` leaves out the kinds of tables. Bytes are those that are requested from the allocator.
+//! 1000000), and `file` leaves out the kinds of tables. Bytes are those that are requested from the allocator. With
+//! `bmv2=PATH`, a `simple_switch_grpc`, the same tables are measured there: see [`bmv2`].
 
+mod bmv2;
 mod fill;
 
 use std::fs::File;
@@ -34,13 +36,20 @@ fn main() {
 
 fn print_tables(compiled: &compiler::CompiledProgram, counts: &[u64]) {
     println!("bytes an entry");
-    println!("{:<26}{:>9} {:>8}{:>13}{:>12}{:>8}", "table", "entries", "switch", "second copy", "P4Runtime", "all");
+    let bmv2 = bmv2::Bmv2::of_arguments();
+    let last = if bmv2.is_some() { "  BMv2, resident" } else { "" };
+    println!("{:<26}{:>9} {:>8}{:>13}{:>12}{:>8}{last}", "table", "entries", "switch", "second copy", "P4Runtime", "all");
     for count in counts {
         for kind in &fill::KINDS {
             let memory = fill::measure_table(compiled, kind, *count);
             let (switch, second, mirror) = (memory.switch, memory.second_copy, memory.mirror);
             let all = switch + second + mirror;
-            println!("{:<26}{count:>9} {switch:>8.1}{second:>13.1}{mirror:>12.1}{all:>8.1}", kind.kind);
+            print!("{:<26}{count:>9} {switch:>8.1}{second:>13.1}{mirror:>12.1}{all:>8.1}", kind.kind);
+            match bmv2.as_ref().map(|bmv2| bmv2.bytes_an_entry(compiled, kind, *count)) {
+                None => println!(),
+                Some(Ok(bytes)) => println!("{bytes:>16.1}"),
+                Some(Err(sentence)) => println!("  {sentence}"),
+            }
         }
     }
     println!();
