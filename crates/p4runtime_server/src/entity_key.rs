@@ -241,3 +241,19 @@ fn replicated(entry: Replication) -> (Type, Entity) {
     let entry = v1::PacketReplicationEngineEntry { r#type: Some(entry) };
     (Type::Insert, Entity::PacketReplicationEngineEntry(entry))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::moved_rows;
+
+    #[test]
+    fn rows_that_exchange_their_keys_or_follow_each_other_are_all_kept() {
+        let key = |name: &str| name.as_bytes().to_vec();
+        let moved = |moves: &[[&str; 3]]| moved_rows(moves.iter().map(|row| row.map(key).into()).collect());
+        let exchanged = [(key("a"), Some(key("2"))), (key("b"), Some(key("1")))];
+        assert_eq!(moved(&[["a", "b", "1"], ["b", "a", "2"]]), exchanged.into());
+        let followed = [(key("a"), None), (key("b"), Some(key("1"))), (key("c"), Some(key("2")))];
+        assert_eq!(moved(&[["a", "b", "1"], ["b", "c", "2"]]), followed.clone().into());
+        assert_eq!(moved(&[["b", "c", "2"], ["a", "b", "1"]]), followed.into());
+    }
+}

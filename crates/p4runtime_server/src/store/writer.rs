@@ -105,3 +105,64 @@ fn run(mut store: Box<dyn Store>, mut todo: mpsc::Receiver<CommitJob>, lags: &At
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::{PipelineChanges, StoredRows, StoredState};
+    use super::*;
+
+    /// A store that fails while `is_full`, and remembers the keys of each commit.
+    #[derive(Clone, Default)]
+    struct FullStore {
+        is_full: Arc<AtomicBool>,
+        commits: Arc<Mutex<Vec<Vec<Vec<u8>>>>>,
+    }
+
+    impl Store for FullStore {
+        fn load(&self) -> Result<Option<StoredState>, StoreError> {
+            Ok(None)
+        }
+
+        fn visit(&self, _: StoredRows, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        fn commit(&mut self, changes: &StoreChanges) -> Result<(), StoreError> {
+            if self.is_full.load(Ordering::Relaxed) {
+                return Err(StoreError("no space left".to_owned()));
+            }
+            self.commits.lock().unwrap().push(changes.committed.values.keys().cloned().collect());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_write_is_refused_while_earlier_changes_cannot_be_stored() {
+        let store = FullStore::default();
+        let writer = StoreWriter::start(Box::new(store.clone())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let change = |key: u8| StoreChanges {
+            committed: PipelineChanges { values: [(vec![key], Some(vec![]))].into(), ..PipelineChanges::default() },
+            ..StoreChanges::default()
+        };
+        runtime.block_on(async {
+            writer.check().await.unwrap();
+            store.is_full.store(true, Ordering::Relaxed);
+            let refusal = writer.submit(change(1)).await.wait().await.unwrap_err();
+            assert_eq!(refusal.code, Code::Unavailable);
+            for _ in 0..2 {
+                let refusal = writer.check().await.unwrap_err();
+                assert_eq!(refusal.code, Code::Unavailable);
+                assert!(refusal.message.starts_with("this was not applied"), "{}", refusal.message);
+            }
+            store.is_full.store(false, Ordering::Relaxed);
+            writer.check().await.unwrap();
+            assert_eq!(*store.commits.lock().unwrap(), [[[1]]], "the check has stored the earlier change");
+            writer.check().await.unwrap();
+            writer.submit(change(2)).await.wait().await.unwrap();
+        });
+        assert_eq!(*store.commits.lock().unwrap(), [[[1]], [[2]]]);
+    }
+}
