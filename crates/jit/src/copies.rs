@@ -145,8 +145,9 @@ impl Copies<'_, '_> {
         let Copies { lent, unit, origin, .. } = self;
         if std::mem::replace(&mut self.has_run, true) {
             restore(lent, unit, origin);
+        } else {
+            objects.advance_clock(self.now.ns);
         }
-        objects.advance_clock(self.now.ns);
         self.row.results = inputs;
         let frame = lent.packet.frame.as_mut_ptr();
         // SAFETY: the packet is borrowed exclusively, and only its frame is used while the host lives.
@@ -193,6 +194,12 @@ impl Copies<'_, '_> {
                 &buffer[(at - self.row.buffer) as usize..]
             }
         }
+    }
+
+    /// Whether the last copy requested digests or truncations.
+    #[inline]
+    pub fn has_deferred(&self) -> bool {
+        !self.lent.packet.deferred.is_empty()
     }
 
     /// Takes the digests and truncations that the last copy requested, in order.

@@ -270,7 +270,8 @@ impl NativeProgram {
             layout,
         });
         let fresh = plan.units.iter().map(|unit| unit.fresh).collect();
-        let compiled = NativeProgram { units, loops, copies, fresh, template, near_bytes: NEAR_BYTES, module: Some(module) };
+        let compiled =
+            NativeProgram { units, loops, copies, fresh, template, near_bytes: NEAR_BYTES, module: Some(module) };
         result.map(|()| compiled)
     }
 

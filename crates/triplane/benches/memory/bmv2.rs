@@ -148,9 +148,10 @@ fn update(info: &P4Info, switch: &v1model::Switch, kind: &TableKind, entry: Tabl
     let ActionSpec::Direct(call) = &entry.action else { unreachable!("the tables have no profiles") };
     let name = &switch.program().actions[call.action].name;
     let action = info.actions.iter().find(|action| names::name(&action.preamble) == name).expect("P4Info has it");
-    let fields = table.match_fields.iter().zip(&entry.keys).filter_map(|(field, key)| {
-        Some(v1::FieldMatch { field_id: field.id, field_match_type: Some(matched(key)?) })
-    });
+    let fields =
+        table.match_fields.iter().zip(&entry.keys).filter_map(|(field, key)| {
+            Some(v1::FieldMatch { field_id: field.id, field_match_type: Some(matched(key)?) })
+        });
     let params = action.params.iter().zip(&call.args);
     let params = params.map(|(param, value)| table_param(param.id, value));
     let entry = v1::TableEntry {

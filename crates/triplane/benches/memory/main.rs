@@ -38,7 +38,10 @@ fn print_tables(compiled: &compiler::CompiledProgram, counts: &[u64]) {
     println!("bytes an entry");
     let bmv2 = bmv2::Bmv2::of_arguments();
     let last = if bmv2.is_some() { "  BMv2, resident" } else { "" };
-    println!("{:<26}{:>9} {:>8}{:>13}{:>12}{:>8}{last}", "table", "entries", "switch", "second copy", "P4Runtime", "all");
+    println!(
+        "{:<26}{:>9} {:>8}{:>13}{:>12}{:>8}{last}",
+        "table", "entries", "switch", "second copy", "P4Runtime", "all"
+    );
     for count in counts {
         for kind in &fill::KINDS {
             let memory = fill::measure_table(compiled, kind, *count);

@@ -129,11 +129,13 @@ impl Switch {
             (inputs[input::EGRESS_PORT], inputs[input::EGRESS_RID]) = (u64::from(port.0), u64::from(rid));
             let outcome = copies.run(&mut self.objects, inputs);
             let mut max_bytes = output.max_bytes;
-            for request in copies.take_deferred() {
-                match request {
-                    Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
-                    Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),
-                    _ => unreachable!("only digests and truncations are deferred"),
+            if copies.has_deferred() {
+                for request in copies.take_deferred() {
+                    match request {
+                        Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
+                        Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),
+                        _ => unreachable!("only digests and truncations are deferred"),
+                    }
                 }
             }
             let counted = |this: &mut Switch, sent| {

@@ -128,14 +128,8 @@ impl Switch {
         let direct = self.ports.is_up(port) && self.config.max_work >= 2;
         let whole = Some(machine.egress_begins).filter(|_| self.queues.are_all_open());
         let alone = whole.filter(|_| !machine.is_whole_batched_only);
-        let received = ReceivedPacket {
-            at: now,
-            by: port,
-            original: &[],
-            whole: alone,
-            queues_open: whole.is_some(),
-            passes: 0,
-        };
+        let received =
+            ReceivedPacket { at: now, by: port, original: &[], whole: alone, queues_open: whole.is_some(), passes: 0 };
         let together = direct && !(machine.requests_wait && self.config.max_work < waiting::MIN_WORK);
         let lengths = self.config.min_frame..=self.config.max_frame;
         let mut tally = BatchTally::default();
