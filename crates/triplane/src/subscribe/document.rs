@@ -1,43 +1,73 @@
 //! Writes entries in the format of `--entries` files.
 
+use std::collections::HashMap;
+use std::io::{self, Write};
+
 use serde_json::{Map, Value, json};
 use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
-/// Formats the entries that these updates write to an empty switch. No table entry and no session may be updated twice,
-/// and deletions are ignored; a later update of a group replaces an earlier one.
+/// Returns what [`write`] writes.
 pub fn text(updates: &[Update]) -> String {
-    let mut groups: Vec<(u32, Vec<u32>)> = Vec::new();
-    let (mut tables, mut sessions) = (Vec::new(), Vec::new());
-    for update in updates {
-        match update {
-            Update::Insert(Entity::Table(entry)) | Update::Modify(Entity::Table(entry)) => tables.push(table(entry)),
-            Update::Insert(Entity::Session(id, port)) | Update::Modify(Entity::Session(id, port)) => {
-                sessions.push(json!({ "clone_session_id": id, "replicas": [{ "egress_port": port, "instance": 1 }] }));
-            }
-            Update::Insert(Entity::Group(id, ports)) | Update::Modify(Entity::Group(id, ports)) => {
-                groups.retain(|(known, _)| known != id);
-                groups.push((*id, ports.clone()));
-            }
-            Update::Delete(_) => {}
+    let mut text = Vec::new();
+    write(updates, &mut text).expect("memory takes all bytes");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+/// Writes the entries that these updates write to an empty switch. No table entry and no session may be updated twice,
+/// and deletions are ignored; a later update of a group replaces an earlier one.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn write(updates: &[Update], out: &mut impl Write) -> io::Result<()> {
+    let written = || {
+        updates.iter().filter_map(|update| match update {
+            Update::Insert(entity) | Update::Modify(entity) => Some(entity),
+            Update::Delete(_) => None,
+        })
+    };
+    let mut last = HashMap::new();
+    for (number, entity) in written().enumerate() {
+        if let Entity::Group(id, _) = entity {
+            last.insert(*id, number);
         }
     }
     let replicas = |ports: &[u32]| -> Vec<Value> {
         ports.iter().map(|port| json!({ "egress_port": port, "instance": 1 })).collect()
     };
-    // Groups without ports are omitted: a missing group makes no copies either.
-    let groups = groups.iter().filter(|(_, ports)| !ports.is_empty());
-    let groups = groups.map(|(id, ports)| json!({ "multicast_group_id": id, "replicas": replicas(ports) }));
-    // One entry per line: long files stay readable and diffable.
-    let section = |name: &str, values: Vec<Value>| {
-        let lines: Vec<String> = values.iter().map(|value| format!("    {value}")).collect();
-        format!("  \"{name}\": [\n{}\n  ]", lines.join(",\n"))
-    };
-    let sections = [
-        section("multicast_group_entries", groups.collect()),
-        section("clone_session_entries", sessions),
-        section("table_entries", tables),
-    ];
-    format!("{{\n{}\n}}\n", sections.join(",\n"))
+    let groups = written().enumerate().filter_map(|(number, entity)| match entity {
+        // Groups without ports are omitted: a missing group makes no copies either.
+        Entity::Group(id, ports) if last[id] == number && !ports.is_empty() => {
+            Some(json!({ "multicast_group_id": id, "replicas": replicas(ports) }))
+        }
+        _ => None,
+    });
+    let sessions = written().filter_map(|entity| match entity {
+        Entity::Session(id, port) => Some(json!({ "clone_session_id": id, "replicas": replicas(&[*port]) })),
+        _ => None,
+    });
+    let tables = written().filter_map(|entity| match entity {
+        Entity::Table(entry) => Some(table(entry)),
+        _ => None,
+    });
+    out.write_all(b"{\n")?;
+    section(out, "multicast_group_entries", groups)?;
+    out.write_all(b",\n")?;
+    section(out, "clone_session_entries", sessions)?;
+    out.write_all(b",\n")?;
+    section(out, "table_entries", tables)?;
+    out.write_all(b"\n}\n")
+}
+
+/// Writes a list with one value per line: long files stay readable and diffable.
+fn section(out: &mut impl Write, name: &str, values: impl Iterator<Item = Value>) -> io::Result<()> {
+    write!(out, "  \"{name}\": [")?;
+    let mut before = "\n";
+    for value in values {
+        write!(out, "{before}    {value}")?;
+        before = ",\n";
+    }
+    // A list without values has an empty line.
+    out.write_all(if before == "\n" { b"\n\n  ]" } else { b"\n  ]" })
 }
 
 fn table(entry: &ProgramEntry) -> Value {

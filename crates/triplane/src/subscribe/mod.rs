@@ -14,6 +14,8 @@ mod order;
 mod packet;
 mod report;
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -97,7 +99,17 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     covered(&compiled, &loaded, MAX_COMPILED, output);
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
     let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
-    deliver(&document::text(&updates), args.output.as_deref(), output)?;
+    match &args.output {
+        None => output.print(&document::text(&updates))?,
+        Some(path) => {
+            let written = File::create(path).and_then(|file| {
+                let mut file = BufWriter::new(file);
+                document::write(&updates, &mut file)?;
+                file.flush()
+            });
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
     if let Some(path) = &args.program {
         deliver(&loaded.program(&options), Some(path), output)?;
     }
