@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
-/// Returns what [`write`] writes.
+/// Returns what [`write()`] writes.
 pub fn text(updates: &[Update]) -> String {
     let mut text = Vec::new();
     write(updates, &mut text).expect("memory takes all bytes");
