@@ -196,7 +196,7 @@ impl Copies<'_, '_> {
         }
     }
 
-    /// Whether the last copy requested digests or truncations.
+    /// Whether the last copy requested digests or truncations. Few do, and this costs less than to take none.
     #[inline]
     pub fn has_deferred(&self) -> bool {
         !self.lent.packet.deferred.is_empty()

@@ -46,15 +46,24 @@ fn symbol(number: u64) -> String {
 
 /// Returns one rule of the paper's workload: `stock == S and price > P : fwd(H)`, each uniformly distributed.
 pub fn paper_rule(rng: &mut SplitMix64) -> String {
-    let (stock, price, host) = (symbol(rng.below(SYMBOLS)), 1 + rng.below(THRESHOLDS), 1 + rng.below(HOSTS));
+    rule(rng, SYMBOLS)
+}
+
+fn rule(rng: &mut SplitMix64, symbols: u64) -> String {
+    let (stock, price, host) = (symbol(rng.below(symbols)), 1 + rng.below(THRESHOLDS), 1 + rng.below(HOSTS));
     format!("stock == {stock} and price > {price} : fwd({host})")
 }
 
 /// Returns the workload of the paper's compiler measurements (section 4): symbols, thresholds and hosts are uniformly
 /// distributed.
 pub fn paper(seed: u64, rules: usize) -> Workload {
+    with_symbols(seed, rules, SYMBOLS)
+}
+
+/// Returns the rules of [`paper`] with another number of symbols, up to 100,000.
+pub fn with_symbols(seed: u64, rules: usize, symbols: u64) -> Workload {
     let mut rng = SplitMix64::new(seed);
-    let text = lines((0..rules).map(|_| paper_rule(&mut rng)));
+    let text = lines((0..rules).map(|_| rule(&mut rng, symbols)));
     Workload { format: itch(), text }
 }
 

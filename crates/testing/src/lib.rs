@@ -3,6 +3,7 @@
 //! | module | for |
 //! |---|---|
 //! | [`allocations`] | the memory that a computation takes |
+//! | [`memory`] | the memory that a process takes |
 //! | [`skip`](mod@skip) | tests that need a privilege or a tool |
 //! | [`golden`] | expected texts in files, which `UPDATE_EXPECT=1` rewrites |
 //! | [`port`] | TCP ports that a test needs to know before a server listens on them |
@@ -15,6 +16,7 @@
 pub mod allocations;
 pub mod golden;
 pub mod lock;
+pub mod memory;
 pub mod port;
 pub mod seed;
 pub mod skip;

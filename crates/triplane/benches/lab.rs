@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use testing::memory::wait_and_measure;
+
 /// A network, its traffic, and the number of threads.
 struct Case {
     name: &'static str,
@@ -43,14 +45,7 @@ fn run(folder: &Path, case: &Case) -> (u64, Duration, u64) {
         .stderr(Stdio::inherit())
         .spawn()
         .expect("the command runs");
-    let status = format!("/proc/{}/status", child.id());
-    let mut most = 0;
-    while child.try_wait().expect("a child can be waited for").is_none() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
-        most = peak.map_or(most, |kib: u64| kib << 10).max(most);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let (_, most) = wait_and_measure(&mut child).expect("a child can be waited for");
     let took = began.elapsed();
     let text = std::fs::read_to_string(folder.join("results.json")).expect("results were written");
     let results: serde_json::Value = serde_json::from_str(&text).expect("as JSON");

@@ -1,7 +1,7 @@
 //! Prints results to standard output and everything else to standard error, and defines exit codes and [`Failure`].
 
 use std::fs::File;
-use std::io::{IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 use diagnostics::{Diagnostics, SourceMap};
@@ -174,8 +174,13 @@ impl Output {
 
     /// Prints what was asked for, if it is not text.
     pub fn print_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(bytes)?;
+        self.print_with(|out| out.write_all(bytes))
+    }
+
+    /// Prints what `write` writes, without keeping it in memory.
+    pub fn print_with(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        write(&mut stdout)?;
         stdout.flush()?;
         Ok(())
     }

@@ -3,19 +3,20 @@
 //!
 //! Bytes are those by which the resident memory of the process grows, so they include what its allocator rounds up.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bits::Bits;
 use compiler::CompiledProgram;
 use engine::{ActionSpec, TableEntry};
 use ir::KeyValue;
 use p4runtime_client::{Client, ServerTarget, names};
+use p4runtime_proto::bytestring;
 use p4runtime_proto::config::P4Info;
 use p4runtime_proto::v1::field_match::{Exact, FieldMatchType, Lpm, Range, Ternary};
 use p4runtime_proto::v1::write_request::Atomicity;
 use p4runtime_proto::v1::{self, entity::Entity, table_action};
+use testing::memory::resident_bytes;
 
 use crate::fill::{self, TableKind};
 
@@ -100,14 +101,15 @@ impl Bmv2 {
             let (_stream, election) = elected.map_err(|error| failed("has another controller", &error))?;
             let set = client.set_pipeline_config(election, config).await;
             set.map_err(|error| failed("refuses the program", &error))?;
-            let before = resident_bytes(switch.0.id())?;
+            let resident = || resident_bytes(switch.0.id()).ok_or("BMv2 has ended");
+            let before = resident()?;
             for write in updates.chunks(WRITE) {
                 let written = client.write(election, write.to_vec(), Atomicity::ContinueOnError).await;
                 written.map_err(|error| failed("refuses an entry", &error))?;
             }
-            Ok::<i64, String>(resident_bytes(switch.0.id())? - before)
+            Ok::<f64, String>(resident()? as f64 - before as f64)
         })?;
-        Ok(grown as f64 / count as f64)
+        Ok(grown / count as f64)
     }
 }
 
@@ -122,15 +124,6 @@ async fn connect(address: &str) -> Result<Client, String> {
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
-}
-
-/// Returns the resident memory of a process.
-fn resident_bytes(process: u32) -> Result<i64, String> {
-    let path = Path::new("/proc").join(process.to_string()).join("status");
-    let text = std::fs::read_to_string(&path).map_err(|_| "BMv2 has ended".to_owned())?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("BMv2 has ended")?;
-    let kib: i64 = line.trim().trim_end_matches(" kB").parse().map_err(|_| format!("{}: {line}", path.display()))?;
-    Ok(kib * 1024)
 }
 
 /// Returns the writes of the entries that the other columns are about.
@@ -153,7 +146,7 @@ fn update(info: &P4Info, switch: &v1model::Switch, kind: &TableKind, entry: Tabl
             Some(v1::FieldMatch { field_id: field.id, field_match_type: Some(matched(key)?) })
         });
     let params = action.params.iter().zip(&call.args);
-    let params = params.map(|(param, value)| table_param(param.id, value));
+    let params = params.map(|(param, value)| v1::action::Param { param_id: param.id, value: bytestring::print(value) });
     let entry = v1::TableEntry {
         table_id: names::id(&table.preamble),
         r#match: fields.collect(),
@@ -172,29 +165,20 @@ fn update(info: &P4Info, switch: &v1model::Switch, kind: &TableKind, entry: Tabl
     }
 }
 
-fn table_param(param_id: u32, value: &Bits) -> v1::action::Param {
-    v1::action::Param { param_id, value: canonical(value) }
-}
-
-/// Returns the shortest bytes of a value.
-fn canonical(value: &Bits) -> Vec<u8> {
-    let bytes = value.to_be_bytes();
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count().min(bytes.len().saturating_sub(1));
-    bytes[zeros..].to_vec()
-}
-
 /// Returns the match of a key; `None` if it matches any value.
 fn matched(key: &KeyValue) -> Option<FieldMatchType> {
     Some(match key {
-        KeyValue::Exact(value) => FieldMatchType::Exact(Exact { value: canonical(value) }),
+        KeyValue::Exact(value) => FieldMatchType::Exact(Exact { value: bytestring::print(value) }),
         KeyValue::Lpm(_, 0) | KeyValue::Any => return None,
         KeyValue::Lpm(value, length) => {
-            FieldMatchType::Lpm(Lpm { value: canonical(value), prefix_len: *length as i32 })
+            FieldMatchType::Lpm(Lpm { value: bytestring::print(value), prefix_len: *length as i32 })
         }
         KeyValue::Ternary(_, mask) if mask.is_zero() => return None,
         KeyValue::Ternary(value, mask) => {
-            FieldMatchType::Ternary(Ternary { value: canonical(value), mask: canonical(mask) })
+            FieldMatchType::Ternary(Ternary { value: bytestring::print(value), mask: bytestring::print(mask) })
         }
-        KeyValue::Range(low, high) => FieldMatchType::Range(Range { low: canonical(low), high: canonical(high) }),
+        KeyValue::Range(low, high) => {
+            FieldMatchType::Range(Range { low: bytestring::print(low), high: bytestring::print(high) })
+        }
     })
 }

@@ -6,19 +6,12 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 use subscribe_p4::entries::{Entity, Matched, ProgramEntry, Update};
 
-/// Returns what [`write()`] writes.
-pub fn text(updates: &[Update]) -> String {
-    let mut text = Vec::new();
-    write(updates, &mut text).expect("memory takes all bytes");
-    String::from_utf8(text).expect("JSON is UTF-8")
-}
-
 /// Writes the entries that these updates write to an empty switch. No table entry and no session may be updated twice,
 /// and deletions are ignored; a later update of a group replaces an earlier one.
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write(updates: &[Update], out: &mut impl Write) -> io::Result<()> {
+pub fn write(updates: &[Update], out: &mut dyn Write) -> io::Result<()> {
     let written = || {
         updates.iter().filter_map(|update| match update {
             Update::Insert(entity) | Update::Modify(entity) => Some(entity),
@@ -59,7 +52,7 @@ pub fn write(updates: &[Update], out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Writes a list with one value per line: long files stay readable and diffable.
-fn section(out: &mut impl Write, name: &str, values: impl Iterator<Item = Value>) -> io::Result<()> {
+fn section(out: &mut dyn Write, name: &str, values: impl Iterator<Item = Value>) -> io::Result<()> {
     write!(out, "  \"{name}\": [")?;
     let mut before = "\n";
     for value in values {
@@ -101,5 +94,36 @@ fn number(value: u128, width: u32) -> Value {
     match u64::try_from(value) {
         Ok(value) if width <= 53 => value.into(),
         _ => format!("{value:#x}").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_update_of_a_group_counts_and_groups_without_ports_are_omitted() {
+        let group = |id, ports: &[u32]| Entity::Group(id, ports.to_vec());
+        let updates = [
+            Update::Insert(group(1, &[5])),
+            Update::Insert(group(2, &[6])),
+            Update::Insert(group(3, &[7])),
+            Update::Modify(group(1, &[8, 9])),
+            Update::Modify(group(2, &[])),
+            Update::Delete(group(3, &[7])),
+            Update::Insert(Entity::Session(4, 10)),
+        ];
+        let mut text = Vec::new();
+        write(&updates, &mut text).unwrap();
+        let replica = |port: u32| json!({ "egress_port": port, "instance": 1 });
+        let expected = json!({
+            "multicast_group_entries": [
+                { "multicast_group_id": 3, "replicas": [replica(7)] },
+                { "multicast_group_id": 1, "replicas": [replica(8), replica(9)] },
+            ],
+            "clone_session_entries": [{ "clone_session_id": 4, "replicas": [replica(10)] }],
+            "table_entries": [],
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), expected);
     }
 }

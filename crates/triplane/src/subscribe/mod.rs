@@ -15,7 +15,7 @@ mod packet;
 mod report;
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -99,17 +99,7 @@ fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     covered(&compiled, &loaded, MAX_COMPILED, output);
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
     let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
-    match &args.output {
-        None => output.print(&document::text(&updates))?,
-        Some(path) => {
-            let written = File::create(path).and_then(|file| {
-                let mut file = BufWriter::new(file);
-                document::write(&updates, &mut file)?;
-                file.flush()
-            });
-            written.with_context(|| format!("cannot write {}", path.display()))?;
-        }
-    }
+    deliver_with(args.output.as_deref(), output, |out| document::write(&updates, out))?;
     if let Some(path) = &args.program {
         deliver(&loaded.program(&options), Some(path), output)?;
     }
@@ -152,11 +142,21 @@ fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
 
 /// Writes the text to the file, or prints it if there is none.
 fn deliver(text: &str, path: Option<&Path>, output: &Output) -> Result<(), Failure> {
-    match path {
-        None => output.print(text),
-        Some(path) => {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(())
-        }
-    }
+    deliver_with(path, output, |out| out.write_all(text.as_bytes()))
+}
+
+/// Lets `write` write to the file, or to standard output if there is none.
+fn deliver_with(
+    path: Option<&Path>,
+    output: &Output,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let Some(path) = path else { return output.print_with(write) };
+    let written = File::create(path).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        write(&mut file)?;
+        file.flush()
+    });
+    written.with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(())
 }

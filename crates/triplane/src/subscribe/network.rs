@@ -8,12 +8,12 @@ use diagnostics::{Diagnostics, SourceMap, Span};
 use lab::{End, Entries, Node, SwitchProgram, Topology};
 use subscribe::Rule;
 use subscribe_network::{HostId, LinkEnd, Network, NetworkError, Routes, RoutingTopology, SwitchId};
-use subscribe_p4::entries::Installer;
+use subscribe_p4::entries::{Installer, Update};
 
 use super::args::{NetworkArgs, Upward};
 use super::load::Loaded;
 use super::report::counted;
-use super::{deliver, document, options, order};
+use super::{deliver, deliver_with, document, options, order};
 use crate::output::{Failure, Output};
 
 /// Name of the program in the output directory, which also holds the entries of each switch.
@@ -57,9 +57,9 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
         let own = ways.rules(SwitchId(at), &rules, upward).expect("each rule was tried");
         let rules = own.len();
         let apart = Installer::split_horizon(&ways.split_horizon(SwitchId(at)));
-        let (text, entries, groups) = entries(&loaded, own, apart, &options, output)?;
+        let (updates, entries, groups) = entries(&loaded, own, apart, &options, output)?;
         let name = format!("{}.json", topology.switches[at].name);
-        deliver(&text, Some(&args.output.join(&name)), output)?;
+        deliver_with(Some(&args.output.join(&name)), output, |out| document::write(&updates, out))?;
         let switch = &mut topology.switches[at];
         switch.program = SwitchProgram::File(PROGRAM.to_owned(), Span::default());
         switch.entries = Entries::File(name, Span::default());
@@ -117,20 +117,20 @@ fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Rout
     })
 }
 
-/// Returns the entries of one switch as the text of a file, with the numbers of entries and groups.
+/// Returns the updates that configure one switch, with the numbers of entries and groups.
 fn entries(
     loaded: &Loaded,
     rules: Vec<Rule>,
-    apart: Vec<subscribe_p4::entries::Update>,
+    apart: Vec<Update>,
     options: &subscribe_p4::ProgramOptions,
     output: &Output,
-) -> Result<(String, usize, usize), Failure> {
+) -> Result<(Vec<Update>, usize, usize), Failure> {
     let compiled = loaded.merge(rules, options, output)?;
     let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, options, v1model::CPU_PORT);
     let mut updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
     let entries = compiled.tables.entries.len() + compiled.tables.leaves.len() + apart.len();
     updates.extend(apart);
-    Ok((document::text(&updates), entries, compiled.tables.groups.len()))
+    Ok((updates, entries, compiled.tables.groups.len()))
 }
 
 /// Reports the results: a line for each switch, or one line for all if there are many.
