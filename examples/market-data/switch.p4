@@ -7,6 +7,20 @@ struct subscription_t {
     @field_list(1) bit<16> done;        // messages that this pass processed
     bit<32> keep;                       // bytes of the packet to send; 0 for all
     bit<1> around;                      // 1 if the packet itself recirculates, since no message leaves
+    bit<64> ports_0;
+    bit<64> ports_1;
+    bit<64> ports_2;
+    bit<64> ports_3;
+    bit<64> ports_4;
+    bit<64> ports_5;
+    bit<64> ports_6;
+    bit<64> ports_7;
+    bit<64> ports_8;
+    bit<64> ports_9;
+    bit<64> ports_10;
+    bit<64> ports_11;
+    bit<16> kept;                       // messages in the packet; 0 if there is nothing to remove
+    bit<32> removed;                    // bytes that ingress has removed
     @field_list(1) bit<8> passes;       // number of clones and recirculations
     bit<64> missed;                     // messages that never arrived
     @field_list(1) bit<32> stream;      // index of its session's state
@@ -378,7 +392,8 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<1> add_order_or_attributed_or_trade_valid = 0;
     bit<1> add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_replace_or_trade_valid = 0;
     bit<1> add_order_or_attributed_or_executed_with_price_or_replace_or_trade_valid = 0;
-    bit<32> target = 0;    // a port with the highest bit set, or a multicast group
+    bit<64> target = 0;    // the ports of the message by bit, the highest for the controller
+    bit<9> only_port = 511;    // its port, if there is only one
     register<bit<80>>(64) sessions;    // session, by stream
     register<bit<64>>(64) turns;    // number of sessions so far, by stream
     register<bit<1>>(64) ended;    // 1 if the session has ended, by stream
@@ -398,8 +413,8 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     }
 
     action to_state(bit<32> state) { meta.subscription.state = state; }
-    action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }
-    action to_group(bit<16> group) { target = (bit<32>)group; }
+    action to_port(bit<9> port, bit<64> ports_0_63) { only_port = port; target = ports_0_63; }
+    action to_ports(bit<64> ports_0_63) { only_port = 511; target = ports_0_63; }
 
     table validity {
         key = {
@@ -422,7 +437,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_replace_or_trade_valid: ternary @name("add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_replace_or_trade_valid");
             add_order_or_attributed_or_executed_with_price_or_replace_or_trade_valid: ternary @name("add_order_or_attributed_or_executed_with_price_or_replace_or_trade_valid");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -432,14 +447,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             order_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table order_rest_1 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -449,14 +464,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             side_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table side_rest_2 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -466,14 +481,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             attribution_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table attribution_rest_3 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -483,14 +498,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             printable_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table printable_rest_4 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -500,14 +515,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             shares_value: range @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table shares_rest_5 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -517,14 +532,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             stock_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table stock_rest_6 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -534,14 +549,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             price_value: range @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table price_rest_7 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -551,14 +566,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             kind_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table kind_rest_8 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
@@ -568,27 +583,27 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             meta.subscription.state: exact @name("state");
             locate_value: exact @name("value");
         }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table locate_rest_9 {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_state; to_port; to_group; NoAction; }
+        actions = { to_state; to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     table leaf {
         key = { meta.subscription.state: exact @name("state"); }
-        actions = { to_port; to_group; NoAction; }
+        actions = { to_port; to_ports; NoAction; }
         default_action = NoAction;
         size = 1048576;
     }
 
     apply {
-        if (!hdr.mold.isValid() || standard_metadata.parser_error != error.NoError) {
+        if (!hdr.mold.isValid() || standard_metadata.parser_error != error.NoError && standard_metadata.parser_error != error.PacketTooShort) {
             if (hdr.mold.isValid() && standard_metadata.instance_type != 0) {
                 lose((bit<64>)hdr.mold.count);
             }
@@ -656,8 +671,8 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
 
         bit<16> done = 0;      // messages that this pass processes, from the first on
         bit<16> kept = 0;      // messages of this pass that are sent
-        bit<32> run = 0;       // target of the current run of messages
-        bit<1> full = 0;       // 1 if the next message has another target
+        bit<64> all_ports = 0;    // ports of all messages
+        bit<9> one_port = 511;    // the port of all messages, if they have the same one
         bit<32> seen = 0;      // bytes of all messages in the stack
         bit<32> removed = 0;   // bytes that are not sent
         bit<32> size = 0;
@@ -793,45 +808,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[0].add_order.setInvalid();
                 hdr.messages[0].attributed.setInvalid();
@@ -843,22 +854,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[0].trade.setInvalid();
                 hdr.messages[0].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[0].add_order.setInvalid();
-                    hdr.messages[0].attributed.setInvalid();
-                    hdr.messages[0].executed.setInvalid();
-                    hdr.messages[0].executed_with_price.setInvalid();
-                    hdr.messages[0].cancel.setInvalid();
-                    hdr.messages[0].delete.setInvalid();
-                    hdr.messages[0].replace.setInvalid();
-                    hdr.messages[0].trade.setInvalid();
-                    hdr.messages[0].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_0 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -993,45 +996,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[1].add_order.setInvalid();
                 hdr.messages[1].attributed.setInvalid();
@@ -1043,22 +1042,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[1].trade.setInvalid();
                 hdr.messages[1].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[1].add_order.setInvalid();
-                    hdr.messages[1].attributed.setInvalid();
-                    hdr.messages[1].executed.setInvalid();
-                    hdr.messages[1].executed_with_price.setInvalid();
-                    hdr.messages[1].cancel.setInvalid();
-                    hdr.messages[1].delete.setInvalid();
-                    hdr.messages[1].replace.setInvalid();
-                    hdr.messages[1].trade.setInvalid();
-                    hdr.messages[1].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_1 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -1193,45 +1184,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[2].add_order.setInvalid();
                 hdr.messages[2].attributed.setInvalid();
@@ -1243,22 +1230,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[2].trade.setInvalid();
                 hdr.messages[2].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[2].add_order.setInvalid();
-                    hdr.messages[2].attributed.setInvalid();
-                    hdr.messages[2].executed.setInvalid();
-                    hdr.messages[2].executed_with_price.setInvalid();
-                    hdr.messages[2].cancel.setInvalid();
-                    hdr.messages[2].delete.setInvalid();
-                    hdr.messages[2].replace.setInvalid();
-                    hdr.messages[2].trade.setInvalid();
-                    hdr.messages[2].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_2 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -1393,45 +1372,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[3].add_order.setInvalid();
                 hdr.messages[3].attributed.setInvalid();
@@ -1443,22 +1418,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[3].trade.setInvalid();
                 hdr.messages[3].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[3].add_order.setInvalid();
-                    hdr.messages[3].attributed.setInvalid();
-                    hdr.messages[3].executed.setInvalid();
-                    hdr.messages[3].executed_with_price.setInvalid();
-                    hdr.messages[3].cancel.setInvalid();
-                    hdr.messages[3].delete.setInvalid();
-                    hdr.messages[3].replace.setInvalid();
-                    hdr.messages[3].trade.setInvalid();
-                    hdr.messages[3].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_3 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -1593,45 +1560,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[4].add_order.setInvalid();
                 hdr.messages[4].attributed.setInvalid();
@@ -1643,22 +1606,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[4].trade.setInvalid();
                 hdr.messages[4].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[4].add_order.setInvalid();
-                    hdr.messages[4].attributed.setInvalid();
-                    hdr.messages[4].executed.setInvalid();
-                    hdr.messages[4].executed_with_price.setInvalid();
-                    hdr.messages[4].cancel.setInvalid();
-                    hdr.messages[4].delete.setInvalid();
-                    hdr.messages[4].replace.setInvalid();
-                    hdr.messages[4].trade.setInvalid();
-                    hdr.messages[4].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_4 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -1793,45 +1748,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[5].add_order.setInvalid();
                 hdr.messages[5].attributed.setInvalid();
@@ -1843,22 +1794,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[5].trade.setInvalid();
                 hdr.messages[5].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[5].add_order.setInvalid();
-                    hdr.messages[5].attributed.setInvalid();
-                    hdr.messages[5].executed.setInvalid();
-                    hdr.messages[5].executed_with_price.setInvalid();
-                    hdr.messages[5].cancel.setInvalid();
-                    hdr.messages[5].delete.setInvalid();
-                    hdr.messages[5].replace.setInvalid();
-                    hdr.messages[5].trade.setInvalid();
-                    hdr.messages[5].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_5 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -1993,45 +1936,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[6].add_order.setInvalid();
                 hdr.messages[6].attributed.setInvalid();
@@ -2043,22 +1982,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[6].trade.setInvalid();
                 hdr.messages[6].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[6].add_order.setInvalid();
-                    hdr.messages[6].attributed.setInvalid();
-                    hdr.messages[6].executed.setInvalid();
-                    hdr.messages[6].executed_with_price.setInvalid();
-                    hdr.messages[6].cancel.setInvalid();
-                    hdr.messages[6].delete.setInvalid();
-                    hdr.messages[6].replace.setInvalid();
-                    hdr.messages[6].trade.setInvalid();
-                    hdr.messages[6].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_6 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -2193,45 +2124,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[7].add_order.setInvalid();
                 hdr.messages[7].attributed.setInvalid();
@@ -2243,22 +2170,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[7].trade.setInvalid();
                 hdr.messages[7].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[7].add_order.setInvalid();
-                    hdr.messages[7].attributed.setInvalid();
-                    hdr.messages[7].executed.setInvalid();
-                    hdr.messages[7].executed_with_price.setInvalid();
-                    hdr.messages[7].cancel.setInvalid();
-                    hdr.messages[7].delete.setInvalid();
-                    hdr.messages[7].replace.setInvalid();
-                    hdr.messages[7].trade.setInvalid();
-                    hdr.messages[7].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_7 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -2393,45 +2312,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[8].add_order.setInvalid();
                 hdr.messages[8].attributed.setInvalid();
@@ -2443,22 +2358,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[8].trade.setInvalid();
                 hdr.messages[8].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[8].add_order.setInvalid();
-                    hdr.messages[8].attributed.setInvalid();
-                    hdr.messages[8].executed.setInvalid();
-                    hdr.messages[8].executed_with_price.setInvalid();
-                    hdr.messages[8].cancel.setInvalid();
-                    hdr.messages[8].delete.setInvalid();
-                    hdr.messages[8].replace.setInvalid();
-                    hdr.messages[8].trade.setInvalid();
-                    hdr.messages[8].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_8 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -2593,45 +2500,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[9].add_order.setInvalid();
                 hdr.messages[9].attributed.setInvalid();
@@ -2643,22 +2546,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[9].trade.setInvalid();
                 hdr.messages[9].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[9].add_order.setInvalid();
-                    hdr.messages[9].attributed.setInvalid();
-                    hdr.messages[9].executed.setInvalid();
-                    hdr.messages[9].executed_with_price.setInvalid();
-                    hdr.messages[9].cancel.setInvalid();
-                    hdr.messages[9].delete.setInvalid();
-                    hdr.messages[9].replace.setInvalid();
-                    hdr.messages[9].trade.setInvalid();
-                    hdr.messages[9].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_9 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -2793,45 +2688,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[10].add_order.setInvalid();
                 hdr.messages[10].attributed.setInvalid();
@@ -2843,22 +2734,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[10].trade.setInvalid();
                 hdr.messages[10].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[10].add_order.setInvalid();
-                    hdr.messages[10].attributed.setInvalid();
-                    hdr.messages[10].executed.setInvalid();
-                    hdr.messages[10].executed_with_price.setInvalid();
-                    hdr.messages[10].cancel.setInvalid();
-                    hdr.messages[10].delete.setInvalid();
-                    hdr.messages[10].replace.setInvalid();
-                    hdr.messages[10].trade.setInvalid();
-                    hdr.messages[10].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_10 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -2993,45 +2876,41 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 add_order_or_attributed_or_executed_or_executed_with_price_or_cancel_or_delete_or_replace_or_trade_or_other_valid = 1;
             }
             seen = seen + size;
-            if (full == 0) {
-                meta.subscription.state = 0;
-                target = 0;
-                validity.apply();
-                if (meta.subscription.state[31:24] == 2) {
-                    if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 3) {
-                    if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 4) {
-                    if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 5) {
-                    if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 6) {
-                    if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 7) {
-                    if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 8) {
-                    if (!price_range_7.apply().hit) { price_rest_7.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 9) {
-                    if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 10) {
-                    if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
-                }
-                if (meta.subscription.state[31:24] == 255) {
-                    leaf.apply();
-                }
-                if (target != 0 && run != 0 && target != run) {
-                    full = 1;
-                }
+            meta.subscription.state = 0;
+            target = 0;
+            validity.apply();
+            if (meta.subscription.state[31:24] == 2) {
+                if (!order_exact_1.apply().hit) { order_rest_1.apply(); }
             }
-            if (full == 1) {
+            if (meta.subscription.state[31:24] == 3) {
+                if (!side_exact_2.apply().hit) { side_rest_2.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 4) {
+                if (!attribution_exact_3.apply().hit) { attribution_rest_3.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 5) {
+                if (!printable_exact_4.apply().hit) { printable_rest_4.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 6) {
+                if (!shares_range_5.apply().hit) { shares_rest_5.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 7) {
+                if (!stock_exact_6.apply().hit) { stock_rest_6.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 8) {
+                if (!price_range_7.apply().hit) { price_rest_7.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 9) {
+                if (!kind_exact_8.apply().hit) { kind_rest_8.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 10) {
+                if (!locate_exact_9.apply().hit) { locate_rest_9.apply(); }
+            }
+            if (meta.subscription.state[31:24] == 255) {
+                leaf.apply();
+            }
+            done = done + 1;
+            if (target == 0) {
                 removed = removed + size;
                 hdr.messages[11].add_order.setInvalid();
                 hdr.messages[11].attributed.setInvalid();
@@ -3043,22 +2922,14 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 hdr.messages[11].trade.setInvalid();
                 hdr.messages[11].other.setInvalid();
             } else {
-                done = done + 1;
-                if (target == 0) {
-                    removed = removed + size;
-                    hdr.messages[11].add_order.setInvalid();
-                    hdr.messages[11].attributed.setInvalid();
-                    hdr.messages[11].executed.setInvalid();
-                    hdr.messages[11].executed_with_price.setInvalid();
-                    hdr.messages[11].cancel.setInvalid();
-                    hdr.messages[11].delete.setInvalid();
-                    hdr.messages[11].replace.setInvalid();
-                    hdr.messages[11].trade.setInvalid();
-                    hdr.messages[11].other.setInvalid();
-                } else {
-                    run = target;
-                    kept = kept + 1;
+                meta.subscription.ports_11 = target;
+                kept = kept + 1;
+                if (all_ports == 0) {
+                    one_port = only_port;
+                } else if (target != all_ports) {
+                    one_port = 511;
                 }
+                all_ports = all_ports | target;
             }
         }
 
@@ -3072,7 +2943,7 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             return;
         }
         if (done < (bit<16>)hdr.mold.count) {
-            if (run == 0 && meta.subscription.passes < 64) {
+            if (all_ports == 0 && meta.subscription.passes < 255) {
                 meta.subscription.around = 1;
                 meta.subscription.passes = meta.subscription.passes + 1;
                 hdr.mold.count = hdr.mold.count - (bit<16>)done;
@@ -3090,19 +2961,17 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 standard_metadata.egress_spec = 510;
                 return;
             }
-            if (meta.subscription.passes > 62) {
+            if (meta.subscription.passes > 253) {
                 lose((bit<64>)hdr.mold.count - (bit<64>)done);    // beyond the limit of passes
             } else {
                 meta.subscription.done = done;
                 clone_preserving_field_list(CloneType.I2E, 1, 1);
             }
         }
-        if (run == 0) {
-            mark_to_drop(standard_metadata);
-        } else if (run[31:31] == 1) {
-            standard_metadata.egress_spec = run[8:0];
+        if (one_port != 511) {
+            standard_metadata.egress_spec = one_port;
         } else {
-            standard_metadata.mcast_grp = run[15:0];
+            replicate_to_ports(all_ports[63:63] ++ 447w0 ++ all_ports[62:0]);
         }
         if (promised > before) {
             // Bytes after the stack are not sent: neither messages nor trailing bytes.
@@ -3121,19 +2990,8 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             }
             removed = removed + promised - before;
         }
-        if (removed != 0) {
-            hdr.mold.count = (bit<16>)kept;
-            {
-                bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
-                hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
-                sum = sum + (bit<32>)hdr.ipv4.total_len;
-                sum = (sum & 0xffff) + (sum >> 16);
-                sum = (sum & 0xffff) + (sum >> 16);
-                hdr.ipv4.checksum = ~(bit<16>)sum;
-            }
-            hdr.udp.length = hdr.udp.length - (bit<16>)removed;
-            hdr.udp.checksum = 0;
-        }
+        meta.subscription.kept = kept;
+        meta.subscription.removed = removed;
     }
 }
 
@@ -3523,6 +3381,448 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
             if (meta.subscription.around == 1) {
                 recirculate_preserving_field_list(1);
             } else {
+                if (meta.subscription.kept != 0) {
+                    bit<64> mine = 64w1 << standard_metadata.egress_port;
+                    if (standard_metadata.egress_port == 510) {
+                        mine = 64w1 << 63;
+                    }
+                    bit<16> kept = meta.subscription.kept;
+                    bit<32> removed = meta.subscription.removed;
+                    bit<32> size = 0;
+                    if (meta.subscription.ports_0 != 0 && meta.subscription.ports_0 & mine == 0) {
+                        if (hdr.messages[0].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[0].add_order.setInvalid();
+                        } else if (hdr.messages[0].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[0].attributed.setInvalid();
+                        } else if (hdr.messages[0].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[0].executed.setInvalid();
+                        } else if (hdr.messages[0].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[0].executed_with_price.setInvalid();
+                        } else if (hdr.messages[0].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[0].cancel.setInvalid();
+                        } else if (hdr.messages[0].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[0].delete.setInvalid();
+                        } else if (hdr.messages[0].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[0].replace.setInvalid();
+                        } else if (hdr.messages[0].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[0].trade.setInvalid();
+                        } else if (hdr.messages[0].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[0].other.length);
+                            hdr.messages[0].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_1 != 0 && meta.subscription.ports_1 & mine == 0) {
+                        if (hdr.messages[1].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[1].add_order.setInvalid();
+                        } else if (hdr.messages[1].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[1].attributed.setInvalid();
+                        } else if (hdr.messages[1].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[1].executed.setInvalid();
+                        } else if (hdr.messages[1].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[1].executed_with_price.setInvalid();
+                        } else if (hdr.messages[1].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[1].cancel.setInvalid();
+                        } else if (hdr.messages[1].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[1].delete.setInvalid();
+                        } else if (hdr.messages[1].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[1].replace.setInvalid();
+                        } else if (hdr.messages[1].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[1].trade.setInvalid();
+                        } else if (hdr.messages[1].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[1].other.length);
+                            hdr.messages[1].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_2 != 0 && meta.subscription.ports_2 & mine == 0) {
+                        if (hdr.messages[2].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[2].add_order.setInvalid();
+                        } else if (hdr.messages[2].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[2].attributed.setInvalid();
+                        } else if (hdr.messages[2].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[2].executed.setInvalid();
+                        } else if (hdr.messages[2].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[2].executed_with_price.setInvalid();
+                        } else if (hdr.messages[2].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[2].cancel.setInvalid();
+                        } else if (hdr.messages[2].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[2].delete.setInvalid();
+                        } else if (hdr.messages[2].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[2].replace.setInvalid();
+                        } else if (hdr.messages[2].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[2].trade.setInvalid();
+                        } else if (hdr.messages[2].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[2].other.length);
+                            hdr.messages[2].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_3 != 0 && meta.subscription.ports_3 & mine == 0) {
+                        if (hdr.messages[3].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[3].add_order.setInvalid();
+                        } else if (hdr.messages[3].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[3].attributed.setInvalid();
+                        } else if (hdr.messages[3].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[3].executed.setInvalid();
+                        } else if (hdr.messages[3].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[3].executed_with_price.setInvalid();
+                        } else if (hdr.messages[3].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[3].cancel.setInvalid();
+                        } else if (hdr.messages[3].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[3].delete.setInvalid();
+                        } else if (hdr.messages[3].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[3].replace.setInvalid();
+                        } else if (hdr.messages[3].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[3].trade.setInvalid();
+                        } else if (hdr.messages[3].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[3].other.length);
+                            hdr.messages[3].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_4 != 0 && meta.subscription.ports_4 & mine == 0) {
+                        if (hdr.messages[4].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[4].add_order.setInvalid();
+                        } else if (hdr.messages[4].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[4].attributed.setInvalid();
+                        } else if (hdr.messages[4].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[4].executed.setInvalid();
+                        } else if (hdr.messages[4].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[4].executed_with_price.setInvalid();
+                        } else if (hdr.messages[4].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[4].cancel.setInvalid();
+                        } else if (hdr.messages[4].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[4].delete.setInvalid();
+                        } else if (hdr.messages[4].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[4].replace.setInvalid();
+                        } else if (hdr.messages[4].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[4].trade.setInvalid();
+                        } else if (hdr.messages[4].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[4].other.length);
+                            hdr.messages[4].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_5 != 0 && meta.subscription.ports_5 & mine == 0) {
+                        if (hdr.messages[5].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[5].add_order.setInvalid();
+                        } else if (hdr.messages[5].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[5].attributed.setInvalid();
+                        } else if (hdr.messages[5].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[5].executed.setInvalid();
+                        } else if (hdr.messages[5].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[5].executed_with_price.setInvalid();
+                        } else if (hdr.messages[5].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[5].cancel.setInvalid();
+                        } else if (hdr.messages[5].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[5].delete.setInvalid();
+                        } else if (hdr.messages[5].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[5].replace.setInvalid();
+                        } else if (hdr.messages[5].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[5].trade.setInvalid();
+                        } else if (hdr.messages[5].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[5].other.length);
+                            hdr.messages[5].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_6 != 0 && meta.subscription.ports_6 & mine == 0) {
+                        if (hdr.messages[6].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[6].add_order.setInvalid();
+                        } else if (hdr.messages[6].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[6].attributed.setInvalid();
+                        } else if (hdr.messages[6].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[6].executed.setInvalid();
+                        } else if (hdr.messages[6].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[6].executed_with_price.setInvalid();
+                        } else if (hdr.messages[6].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[6].cancel.setInvalid();
+                        } else if (hdr.messages[6].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[6].delete.setInvalid();
+                        } else if (hdr.messages[6].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[6].replace.setInvalid();
+                        } else if (hdr.messages[6].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[6].trade.setInvalid();
+                        } else if (hdr.messages[6].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[6].other.length);
+                            hdr.messages[6].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_7 != 0 && meta.subscription.ports_7 & mine == 0) {
+                        if (hdr.messages[7].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[7].add_order.setInvalid();
+                        } else if (hdr.messages[7].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[7].attributed.setInvalid();
+                        } else if (hdr.messages[7].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[7].executed.setInvalid();
+                        } else if (hdr.messages[7].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[7].executed_with_price.setInvalid();
+                        } else if (hdr.messages[7].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[7].cancel.setInvalid();
+                        } else if (hdr.messages[7].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[7].delete.setInvalid();
+                        } else if (hdr.messages[7].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[7].replace.setInvalid();
+                        } else if (hdr.messages[7].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[7].trade.setInvalid();
+                        } else if (hdr.messages[7].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[7].other.length);
+                            hdr.messages[7].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_8 != 0 && meta.subscription.ports_8 & mine == 0) {
+                        if (hdr.messages[8].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[8].add_order.setInvalid();
+                        } else if (hdr.messages[8].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[8].attributed.setInvalid();
+                        } else if (hdr.messages[8].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[8].executed.setInvalid();
+                        } else if (hdr.messages[8].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[8].executed_with_price.setInvalid();
+                        } else if (hdr.messages[8].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[8].cancel.setInvalid();
+                        } else if (hdr.messages[8].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[8].delete.setInvalid();
+                        } else if (hdr.messages[8].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[8].replace.setInvalid();
+                        } else if (hdr.messages[8].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[8].trade.setInvalid();
+                        } else if (hdr.messages[8].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[8].other.length);
+                            hdr.messages[8].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_9 != 0 && meta.subscription.ports_9 & mine == 0) {
+                        if (hdr.messages[9].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[9].add_order.setInvalid();
+                        } else if (hdr.messages[9].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[9].attributed.setInvalid();
+                        } else if (hdr.messages[9].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[9].executed.setInvalid();
+                        } else if (hdr.messages[9].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[9].executed_with_price.setInvalid();
+                        } else if (hdr.messages[9].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[9].cancel.setInvalid();
+                        } else if (hdr.messages[9].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[9].delete.setInvalid();
+                        } else if (hdr.messages[9].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[9].replace.setInvalid();
+                        } else if (hdr.messages[9].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[9].trade.setInvalid();
+                        } else if (hdr.messages[9].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[9].other.length);
+                            hdr.messages[9].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_10 != 0 && meta.subscription.ports_10 & mine == 0) {
+                        if (hdr.messages[10].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[10].add_order.setInvalid();
+                        } else if (hdr.messages[10].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[10].attributed.setInvalid();
+                        } else if (hdr.messages[10].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[10].executed.setInvalid();
+                        } else if (hdr.messages[10].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[10].executed_with_price.setInvalid();
+                        } else if (hdr.messages[10].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[10].cancel.setInvalid();
+                        } else if (hdr.messages[10].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[10].delete.setInvalid();
+                        } else if (hdr.messages[10].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[10].replace.setInvalid();
+                        } else if (hdr.messages[10].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[10].trade.setInvalid();
+                        } else if (hdr.messages[10].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[10].other.length);
+                            hdr.messages[10].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (meta.subscription.ports_11 != 0 && meta.subscription.ports_11 & mine == 0) {
+                        if (hdr.messages[11].add_order.isValid()) {
+                            size = 32w38;
+                            hdr.messages[11].add_order.setInvalid();
+                        } else if (hdr.messages[11].attributed.isValid()) {
+                            size = 32w42;
+                            hdr.messages[11].attributed.setInvalid();
+                        } else if (hdr.messages[11].executed.isValid()) {
+                            size = 32w33;
+                            hdr.messages[11].executed.setInvalid();
+                        } else if (hdr.messages[11].executed_with_price.isValid()) {
+                            size = 32w38;
+                            hdr.messages[11].executed_with_price.setInvalid();
+                        } else if (hdr.messages[11].cancel.isValid()) {
+                            size = 32w25;
+                            hdr.messages[11].cancel.setInvalid();
+                        } else if (hdr.messages[11].delete.isValid()) {
+                            size = 32w21;
+                            hdr.messages[11].delete.setInvalid();
+                        } else if (hdr.messages[11].replace.isValid()) {
+                            size = 32w37;
+                            hdr.messages[11].replace.setInvalid();
+                        } else if (hdr.messages[11].trade.isValid()) {
+                            size = 32w46;
+                            hdr.messages[11].trade.setInvalid();
+                        } else if (hdr.messages[11].other.isValid()) {
+                            size = (2 + (bit<32>)hdr.messages[11].other.length);
+                            hdr.messages[11].other.setInvalid();
+                        }
+                        removed = removed + size;
+                        kept = kept - 1;
+                        if (meta.subscription.keep != 0) {
+                            meta.subscription.keep = meta.subscription.keep - size;
+                        }
+                    }
+                    if (removed != 0 || kept != (bit<16>)hdr.mold.count) {
+                        hdr.mold.count = (bit<16>)kept;
+                        {
+                            bit<32> sum = (bit<32>)(~hdr.ipv4.checksum) + (bit<32>)(~hdr.ipv4.total_len);
+                            hdr.ipv4.total_len = hdr.ipv4.total_len - (bit<16>)removed;
+                            sum = sum + (bit<32>)hdr.ipv4.total_len;
+                            sum = (sum & 0xffff) + (sum >> 16);
+                            sum = (sum & 0xffff) + (sum >> 16);
+                            hdr.ipv4.checksum = ~(bit<16>)sum;
+                        }
+                        hdr.udp.length = hdr.udp.length - (bit<16>)removed;
+                        hdr.udp.checksum = 0;
+                    }
+                }
                 if (hdr.mold.isValid()) {
                     bit<32> at_port = (meta.subscription.stream << 9) | (bit<32>)standard_metadata.egress_port;
                     bit<64> more = (hdr.mold.count == 65535 ? 64w0 : (bit<64>)hdr.mold.count);

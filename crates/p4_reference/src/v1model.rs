@@ -16,7 +16,7 @@ use crate::packet::{PacketBits, valid_header_bits};
 use crate::value::{Initial, Value, initial};
 
 /// Maximum number of times that one packet and its ancestors go through the pipeline again.
-const MAX_PASSES: u32 = 64;
+const MAX_PASSES: u32 = 255;
 
 /// An action of the architecture that a block requests.
 #[derive(Clone, Debug, PartialEq, Eq)]

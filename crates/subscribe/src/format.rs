@@ -156,6 +156,8 @@ pub struct MessageFormat {
     header_names: HashMap<String, Named<HeaderId>>,
     /// Maximum port number that `fwd` accepts; by default there is no limit.
     pub max_port: u32,
+    /// Advice to users whose rules need ports beyond [`MessageFormat::max_port`]; by default there is none.
+    pub more_ports: Option<&'static str>,
     /// Port of the controller, if known. Rules that forward to it cause a warning.
     pub controller_port: Option<u32>,
     /// Names that `fwd` accepts. If there are any, `fwd` accepts no numbers: rules of a network deliver to hosts.
@@ -234,6 +236,7 @@ impl Default for MessageFormat {
             subjects: HashMap::new(),
             header_names: HashMap::new(),
             max_port: u32::MAX,
+            more_ports: None,
             controller_port: None,
             port_names: BTreeMap::new(),
             slots: 8,

@@ -422,21 +422,22 @@ impl<'a> Installer<'a> {
 
     /// Returns the action of a delivery in a program with bitmaps of this width.
     fn bitmap_of(&self, delivery: &Delivery, bits: u32) -> Result<Option<(String, Params)>, DeliveryError> {
-        // The highest bit is the controller's. Of 512 bits, it is that of port 510 itself.
+        // The highest bit is that of the controller's usual port. Of 512 bits, it is the bit of this number.
         let high = (bits - 1).min(CONTROLLER);
-        if let Some(port) = delivery.ports.iter().find(|port| **port >= high && **port != self.cpu_port) {
-            return Err(DeliveryError::Port { port: *port, max: high - 1 });
-        }
-        let bit = |port: u32| if port == self.cpu_port { high } else { port };
-        let ports = delivery.ports.iter().map(|port| bit(*port));
-        let mut all: Vec<u32> = ports.chain(delivery.to_controller.then_some(high)).collect();
+        let ports = delivery.ports.iter().copied().chain(delivery.to_controller.then_some(self.cpu_port));
+        let bit = |port: u32| match port {
+            CONTROLLER => Ok(high),
+            port if port < high => Ok(port),
+            port => Err(DeliveryError::Port { port, max: high - 1 }),
+        };
+        let mut all: Vec<u32> = ports.map(bit).collect::<Result<_, _>>()?;
         all.sort_unstable();
         all.dedup();
         let params = bitmap_params(bits).zip((0..).step_by(BITMAP_PART as usize)).map(|((name, width), first)| {
             let own = all.iter().filter(|bit| (first..first + width).contains(*bit));
             (name, width, own.fold(0, |value, bit| value | 1 << (bit - first)))
         });
-        let one = |port: u32| if port == high { self.cpu_port } else { port };
+        let one = |bit: u32| if bit == high { CONTROLLER } else { bit };
         Ok(match all[..] {
             [] => None,
             [only] => {

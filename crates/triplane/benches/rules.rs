@@ -25,7 +25,7 @@ fn main() {
     println!("{:>8}  {:<18} {:>6} {:>6}", "symbols", "copies by", "s", "MB");
     for symbols in SYMBOLS {
         let file = directory.write("rules.sub", workload::with_symbols(1, rules, symbols).text);
-        for (name, bitmaps) in [("bitmaps", &["--bitmaps", "255"][..]), ("multicast groups", &[])] {
+        for (name, bitmaps) in [("bitmaps", &[][..]), ("multicast groups", &["--groups"])] {
             let mut command = triplane(&["subscribe", "compile", "examples/market-data/orders.p4", &file]);
             command.args(bitmaps).arg("--output").arg(&entries).arg("--program").arg(&program);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

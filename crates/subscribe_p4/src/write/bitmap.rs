@@ -3,14 +3,17 @@
 
 use super::message::{assign, element, kinds, shorten, size};
 use super::text::Text;
-use super::{MAX_BITMAP, ProgramOptions};
+use super::{MAX_BITMAP, ProgramOptions, place};
 use crate::entries::BITMAP_PART;
-use crate::format::Messages;
+use crate::format::{Messages, ProgramFormat};
 
 /// The port of a delivery to several ports.
 const SEVERAL: u32 = 0x1ff;
-/// The port of packets for the controller.
+/// The usual port of packets for the controller, whose bit is the highest one.
 pub(crate) const CONTROLLER: u32 = 510;
+/// The multicast group that stands for the bitmap of a message while an action of the format may choose another
+/// destination. No rule has a group in a program with bitmaps.
+const BY_BITMAP: u16 = 0xffff;
 
 /// Returns the parameters of an action that hold a bitmap of `bits`: names and widths, from the lowest bits on. The
 /// names contain the first and the last port, so that entries of another width do not fit.
@@ -26,6 +29,13 @@ pub(crate) fn params(bits: u32) -> impl Iterator<Item = (String, u32)> {
 pub fn bitmap_of<'a>(params: impl Iterator<Item = &'a str>) -> Option<u32> {
     let end = |name: &str| name.strip_prefix("ports_")?.split_once('_')?.1.parse::<u32>().ok()?.checked_add(1);
     params.filter_map(end).max().filter(|bits| bits.is_multiple_of(64) && (64..=MAX_BITMAP).contains(bits))
+}
+
+/// Returns the width of the bitmaps if egress removes from each copy what its port does not want. An action of the
+/// format may change the packet for some messages only; programs with actions therefore send the messages up to the
+/// first change of ports as one packet, and recirculate the others.
+pub(super) fn pruned(format: &ProgramFormat, options: &ProgramOptions) -> Option<u32> {
+    options.bitmap.filter(|_| format.actions.is_empty())
 }
 
 /// Writes the variables of deliveries.
@@ -64,20 +74,52 @@ pub(super) fn send(text: &mut Text, bits: u32, (all, only): (&str, &str), is_cho
         }
     });
     text.line("} else {");
-    let high = bits - 1;
-    let ports = match CONTROLLER.saturating_sub(high) {
-        // Every port has its bit.
-        0 => all.to_owned(),
-        gap => format!("{all}[{high}:{high}] ++ {gap}w0 ++ {all}[{}:0]", high - 1),
-    };
-    text.indented(|text| text.line(format!("replicate_to_ports({ports});")));
+    text.indented(|text| text.line(format!("replicate_to_ports({});", all_ports(bits, all))));
     text.line("}");
+}
+
+/// Writes code that sends the packet to the ports of the message's bitmap, unless `act`, which runs actions of the
+/// format, chooses another destination.
+pub(super) fn send_unless_redirected(text: &mut Text, bits: u32, is_chosen: bool, act: impl FnOnce(&mut Text)) {
+    text.line(format!("if (only_port != {SEVERAL}) {{"));
+    text.indented(|text| {
+        text.line("standard_metadata.egress_spec = only_port;");
+        if is_chosen {
+            text.line("standard_metadata.mcast_grp = 0;");
+        }
+    });
+    text.line("} else if (target == 0) {");
+    text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
+    text.line("} else {");
+    text.indented(|text| text.line(format!("standard_metadata.mcast_grp = {BY_BITMAP};")));
+    text.line("}");
+    act(text);
+    text.block(format!("if (standard_metadata.mcast_grp == {BY_BITMAP})"), |text| {
+        text.line("standard_metadata.mcast_grp = 0;");
+        text.line(format!("replicate_to_ports({});", all_ports(bits, "target")));
+    });
+}
+
+/// Returns the bitmap of all ports for `replicate_to_ports`, whose bits are ports, from one of the program.
+fn all_ports(bits: u32, bitmap: &str) -> String {
+    let high = bits - 1;
+    match CONTROLLER.saturating_sub(high) {
+        // Every port has its bit.
+        0 => bitmap.to_owned(),
+        gap => format!("{bitmap}[{high}:{high}] ++ {gap}w0 ++ {bitmap}[{}:0]", high - 1),
+    }
 }
 
 /// Writes the variables of a pass over several messages.
 pub(super) fn begin(text: &mut Text, bits: u32) {
     text.line(format!("bit<{bits}> all_ports = 0;    // ports of all messages"));
     text.line(format!("bit<9> one_port = {SEVERAL};    // the port of all messages, if they have the same one"));
+}
+
+/// Writes the variables of a pass that ends at the first change of ports.
+pub(super) fn begin_run(text: &mut Text, bits: u32) {
+    text.line(format!("bit<{bits}> run = 0;       // ports of the current run of messages"));
+    text.line(format!("bit<9> run_port = {SEVERAL};    // the port of the run, if it has only one"));
 }
 
 /// Writes code that keeps the message at `index` for its ports.
@@ -121,8 +163,8 @@ pub(super) fn prune(text: &mut Text, bits: u32, messages: &Messages, options: &P
                 });
             });
         }
-        text.block("if (removed != 0)", |text| {
-            let count = &messages.count;
+        let count = &messages.count;
+        text.block(format!("if (removed != 0 || kept != (bit<16>){})", place(count)), |text| {
             assign(text, messages, has_compute, count, &format!("(bit<{}>)kept", count.width));
             shorten(text, messages, has_compute);
         });

@@ -39,7 +39,7 @@ pub(super) fn control(text: &mut Text, format: &ProgramFormat, options: &Program
             let Some(messages) = &format.messages else { return near(text, &own) };
             let again = |text: &mut Text| rest(text, messages, options, parts.compute.is_some());
             let copy = |text: &mut Text| {
-                if let Some(bits) = options.bitmap {
+                if let Some(bits) = bitmap::pruned(format, options) {
                     bitmap::prune(text, bits, messages, options, parts.compute.is_some());
                 }
                 if let Some(sequence) = &messages.sequence {

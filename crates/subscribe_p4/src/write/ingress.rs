@@ -180,12 +180,17 @@ fn one(text: &mut Text, inputs: &ProgramInputs<'_>) {
     packet_fields(text, inputs);
     match_tables(text, inputs, false);
     let is_chosen = inputs.format.parts.before.is_some();
-    match inputs.options.bitmap {
-        Some(bits) => bitmap::send(text, bits, ("target", "only_port"), is_chosen),
-        None => send_to_group(text, "target", is_chosen),
-    }
     // Actions come last, so that an action can redirect the packet.
-    act(text, inputs);
+    match inputs.options.bitmap {
+        Some(bits) if inputs.format.actions.is_empty() => {
+            bitmap::send(text, bits, ("target", "only_port"), is_chosen);
+        }
+        Some(bits) => bitmap::send_unless_redirected(text, bits, is_chosen, |text| act(text, inputs)),
+        None => {
+            send_to_group(text, "target", is_chosen);
+            act(text, inputs);
+        }
+    }
 }
 
 /// Writes code that matches the messages of a packet.
@@ -197,7 +202,10 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
             text.line("meta.subscription.from = standard_metadata.ingress_port;");
         });
     }
-    text.block(format!("if (!hdr.{header}.isValid() || standard_metadata.parser_error != error.NoError)"), |text| {
+    // A frame that ends too early may have complete messages before its end.
+    let is_refused = "standard_metadata.parser_error != error.NoError \
+                      && standard_metadata.parser_error != error.PacketTooShort";
+    text.block(format!("if (!hdr.{header}.isValid() || {is_refused})"), |text| {
         if messages.sequence.is_some() {
             // The first pass has counted the numbers of all messages, so no later gap reveals the loss.
             let goes_round = format!("hdr.{header}.isValid() && standard_metadata.instance_type != 0");
@@ -223,10 +231,14 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     text.line("");
     text.line("bit<16> done = 0;      // messages that this pass processes, from the first on");
     text.line("bit<16> kept = 0;      // messages of this pass that are sent");
-    match inputs.options.bitmap {
-        Some(bits) => bitmap::begin(text, bits),
-        None => {
-            text.line("bit<32> run = 0;       // target of the current run of messages");
+    match (bitmap::pruned(inputs.format, inputs.options), inputs.options.bitmap) {
+        (Some(bits), _) => bitmap::begin(text, bits),
+        (None, bits) => {
+            if let Some(bits) = bits {
+                bitmap::begin_run(text, bits);
+            } else {
+                text.line("bit<32> run = 0;       // target of the current run of messages");
+            }
             text.line("bit<1> full = 0;       // 1 if the next message has another target");
         }
     }
@@ -273,9 +285,11 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
         }
     });
     let is_chosen = inputs.format.parts.before.is_some() || !inputs.format.actions.is_empty();
-    match inputs.options.bitmap {
-        Some(bits) => bitmap::send(text, bits, ("all_ports", "one_port"), is_chosen),
-        None => send_to_group(text, "run", is_chosen),
+    let pruned = bitmap::pruned(inputs.format, inputs.options);
+    match (pruned, inputs.options.bitmap) {
+        (Some(bits), _) => bitmap::send(text, bits, ("all_ports", "one_port"), is_chosen),
+        (None, Some(bits)) => bitmap::send(text, bits, ("run", "run_port"), is_chosen),
+        (None, None) => send_to_group(text, "run", is_chosen),
     }
     let has_compute = inputs.format.parts.compute.is_some();
     text.block("if (promised > before)", |text| {
@@ -290,11 +304,11 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
         }
         text.line("removed = removed + promised - before;");
     });
-    if inputs.options.bitmap.is_some() {
+    if pruned.is_some() {
         text.line("meta.subscription.kept = kept;");
         return text.line("meta.subscription.removed = removed;");
     }
-    text.block("if (removed != 0)", |text| {
+    text.block(format!("if (removed != 0 || kept != (bit<16>){count})"), |text| {
         assign(text, messages, has_compute, &messages.count, &format!("(bit<{}>)kept", messages.count.width));
         shorten(text, messages, has_compute);
     });
@@ -302,7 +316,7 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
 
 /// Returns the condition that no message before this point leaves.
 fn none_leaves(inputs: &ProgramInputs<'_>) -> &'static str {
-    if inputs.options.bitmap.is_some() { "all_ports == 0" } else { "run == 0" }
+    if bitmap::pruned(inputs.format, inputs.options).is_some() { "all_ports == 0" } else { "run == 0" }
 }
 
 /// Writes code for a pass without subscribers: the packet itself is recirculated and nothing leaves.
@@ -356,9 +370,8 @@ fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index
             }
             return;
         }
-        if inputs.options.bitmap.is_some() {
+        if bitmap::pruned(format, inputs.options).is_some() {
             match_tables(text, inputs, false);
-            act(text, inputs);
             text.line("done = done + 1;");
             let take_out = |text: &mut Text| take_out(text, messages, index);
             return text.choice("target == 0", take_out, |text| bitmap::keep(text, index));
@@ -370,6 +383,9 @@ fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index
         });
         let stays = |text: &mut Text| {
             text.line("run = target;");
+            if inputs.options.bitmap.is_some() {
+                text.line("run_port = only_port;");
+            }
             text.line("kept = kept + 1;");
         };
         let deal = |text: &mut Text| {

@@ -20,7 +20,7 @@ pub(super) fn declaration(format: &ProgramFormat, rules: &RuleFormat, options: &
                     "bit<1> around;                      // 1 if the packet itself recirculates, since no message leaves",
                 );
             }
-            if let Some(bits) = options.bitmap {
+            if let Some(bits) = bitmap::pruned(format, options) {
                 bitmap::carried(text, bits, messages, options);
             }
             if messages.sequence.is_some() {

@@ -37,7 +37,7 @@ const ROUND: u8 = 1;
 /// Maximum number of passes, by clone or recirculation, that Triplane's switch preserves. If messages are numbered, the
 /// program opens a gap for messages beyond the limit. Delivery plus recirculation takes two passes, recirculation alone
 /// takes one.
-pub(crate) const PASSES: u8 = 64;
+pub(crate) const PASSES: u8 = 255;
 
 /// Maximum width of a bitmap of ports: one bit for each of a switch's ports.
 const MAX_BITMAP: u32 = 512;
@@ -81,7 +81,7 @@ impl ProgramOptions {
     /// Returns these options for a program that replicates to bitmaps of ports, of at least this number of ports.
     #[must_use]
     pub fn with_bitmaps(self, ports: u32) -> ProgramOptions {
-        self.with_bitmap_width(Some(ports.saturating_add(1).next_multiple_of(64).clamp(64, MAX_BITMAP)))
+        self.with_bitmap_width(Some((ports.min(MAX_BITMAP - 1) + 1).next_multiple_of(64)))
     }
 
     /// Returns these options for a program with bitmaps of this width, or without bitmaps.
@@ -89,6 +89,13 @@ impl ProgramOptions {
     pub fn with_bitmap_width(self, bitmap: Option<u32>) -> ProgramOptions {
         let target = TargetCapabilities { needs_groups: bitmap.is_none(), ..self.target };
         ProgramOptions { bitmap, target, ..self }
+    }
+
+    /// Returns the largest port that entries can deliver to, besides the controller's; `None` with multicast groups,
+    /// which contain any port.
+    pub fn max_port(&self) -> Option<u32> {
+        // The highest bit is the controller's. Of 512 bits, it is that of port 510 itself.
+        Some((self.bitmap? - 1).min(CONTROLLER) - 1)
     }
 
     fn per_pass(&self, messages: &Messages) -> u32 {
@@ -120,7 +127,7 @@ impl ProgramOptions {
 /// shows the subscriber that a packet to it was lost. A gap in the incoming numbers becomes a gap for every subscriber,
 /// because the subscribers of the lost messages are unknown. Incoming gaps are counted per ingress port, from the first
 /// number on that port. If packets carry a session, all of these numbers are per session, and restart with a new
-/// session. Packets without messages (count 0 or all ones) go to everyone. Messages that exceed the limit of 64 passes
+/// session. Packets without messages (count 0 or all ones) go to everyone. Messages that exceed the limit of 255 passes
 /// or cannot be parsed are lost; they cause a gap for every subscriber, like an incoming gap.
 pub fn program(
     source: &str,

@@ -78,7 +78,8 @@ pub struct FormatArgs {
     /// chosen for the rules if the program is generated for them, and follows the annotations otherwise.
     #[arg(long, value_name = "FIELD,FIELD", value_delimiter = ',')]
     pub order: Vec<String>,
-    /// Use the order of this program, which was generated from the same format.
+    /// Use the order of this program, which was generated from the same format, and deliver as it does (see --bitmaps
+    /// and --groups).
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::FilePath, conflicts_with = "order")]
     pub order_of: Option<PathBuf>,
     /// Maximum memory of the diagrams: 512M, 2G. It limits the diagrams, not the process: entries, their text and rules
@@ -204,12 +205,17 @@ pub struct ShapeArgs {
     /// table is applied in one place only, as BMv2 requires. By default, the size of the format's header stack.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages_per_pass: Option<u32>,
-    /// Deliver to bitmaps of ports, numbered from 0, instead of multicast groups: each subscriber receives one packet
-    /// for each that came in, with exactly its messages, and rules may name any number of different sets of ports. Only
-    /// Triplane's switch takes such a program. Program and entries must agree.
+    /// Minimum number of ports, from 0 on, of the bitmaps that entries deliver to. By default 63, or more if the
+    /// program is generated for rules that name more. Bitmaps have 64, 128, 256 or 512 bits; program and entries must
+    /// agree.
     #[arg(long, value_name = "PORTS", help_heading = "Target",
           value_parser = clap::value_parser!(u32).range(1..=511))]
     pub bitmaps: Option<u32>,
+    /// Deliver to multicast groups instead of bitmaps of ports, as required by BMv2 and other targets. A packet whose
+    /// messages have different subscribers then leaves as several packets, and the number of different sets of ports is
+    /// limited. Program and entries must agree.
+    #[arg(long, help_heading = "Target", conflicts_with = "bitmaps")]
+    pub groups: bool,
 }
 
 /// Encoding of value ranges in table entries.

@@ -12,7 +12,8 @@ use subscribe_p4::read_back::{Meaning, read_back};
 use super::args::DiffArgs;
 use super::explain::show;
 use super::load::Loaded;
-use super::{entry_set, json, options};
+use super::replication::options_without_program;
+use super::{entry_set, json};
 use crate::output::{Failure, Output};
 
 /// The source of one side.
@@ -69,7 +70,7 @@ fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Outp
     let entries = match given {
         Given::Entries(entries) | Given::Switch(entries) => entries,
         Given::Rules(path) => {
-            let options = options(None);
+            let options = options_without_program();
             let compiled = loaded.compile(std::slice::from_ref(path), &options, output)?;
             let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
             let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
@@ -86,7 +87,7 @@ fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Outp
 }
 
 fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: &Output) -> Result<(), Failure> {
-    let options = options(None);
+    let options = options_without_program();
     let [first, second] = files.map(|file| loaded.parse(std::slice::from_ref(file), output));
     let (first, second) = (first?, second?);
     // Tables can be compared if they have the same field order.

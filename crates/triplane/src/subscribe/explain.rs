@@ -11,9 +11,10 @@ use subscribe::{
 use subscribe_p4::RuleFormat;
 
 use super::args::ExplainArgs;
+use super::json;
 use super::load::{Compiled, Loaded};
 use super::packet::Reader;
-use super::{json, options};
+use super::replication::options_without_program;
 use crate::output::{Failure, Output};
 use crate::packet_source::PacketSource;
 
@@ -24,7 +25,7 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
         return packets(args, packet, loaded, output);
     }
     let mut message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
-    let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
+    let compiled = loaded.compile(&args.rules.rules, &options_without_program(), output)?;
     // There was no message before this one, except for the state that the command line sets.
     let mut memory = Memory::new(&loaded.rules.format);
     memory.assign(&compiled.subscriptions.slots());
@@ -59,7 +60,7 @@ fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) ->
 /// Explains each message of the packets.
 fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output) -> Result<(), Failure> {
     let mut packets = PacketSource::open(packet)?;
-    let compiled = loaded.compile(&args.rules.rules, &options(None), output)?;
+    let compiled = loaded.compile(&args.rules.rules, &options_without_program(), output)?;
     let mut reader = Reader::new(&loaded, output)?;
     let format = &loaded.rules.format;
     let mut memory = Memory::new(format);

@@ -25,6 +25,9 @@ pub struct Loaded {
     pub layout: ColumnLayout,
     /// Whether the user chose the order.
     pub is_forced: bool,
+    /// The width of the bitmaps of the program whose order is used, `None` within for multicast groups; `None` if the
+    /// order is not that of a program.
+    pub bitmap_of_program: Option<Option<u32>>,
     /// The memory limit of diagrams.
     pub memory_limit: MemoryLimit,
 }
@@ -116,13 +119,19 @@ impl Loaded {
             return Err(Failure::Input(format!("{} is not a valid message format", args.format.display())));
         };
         let order: Vec<&str> = args.order.iter().map(String::as_str).collect();
-        let layout = match &args.order_of {
-            Some(path) => order_of(path, args, &rules, output)?,
-            None => ColumnLayout::forced(&rules.format, &order).map_err(|wrong| Failure::Usage(wrong.to_string()))?,
+        let (layout, bitmap_of_program) = match &args.order_of {
+            Some(path) => {
+                let (layout, bitmap) = order_of(path, args, &rules, output)?;
+                (layout, Some(bitmap))
+            }
+            None => {
+                let forced = ColumnLayout::forced(&rules.format, &order);
+                (forced.map_err(|wrong| Failure::Usage(wrong.to_string()))?, None)
+            }
         };
         let is_forced = !order.is_empty() || args.order_of.is_some();
         let memory_limit = MemoryLimit::now(args.memory);
-        Ok(Loaded { loader, text, format, rules, layout, is_forced, memory_limit })
+        Ok(Loaded { loader, text, format, rules, layout, is_forced, bitmap_of_program, memory_limit })
     }
 
     /// Chooses the order that suits these rules, unless the user chose one.
@@ -135,6 +144,14 @@ impl Loaded {
     /// Fixes the order, whatever the rules.
     pub fn force(&mut self, layout: ColumnLayout) {
         (self.layout, self.is_forced) = (layout, true);
+    }
+
+    /// Refuses rules that forward to a port without a bit in the bitmaps of a program with these options.
+    pub fn limit_ports(&mut self, options: &ProgramOptions) {
+        if options.bitmap.is_some_and(|bits| bits <= u32::from(v1model::MAX_PORT)) {
+            self.rules.format.max_port = options.max_port().expect("it has bitmaps");
+            self.rules.format.more_ports = Some("`--bitmaps PORTS` generates a program with up to 511 ports");
+        }
     }
 
     /// Returns the text of the program that matches rules.
@@ -238,8 +255,13 @@ impl Loaded {
     }
 }
 
-/// Returns the field order of an existing program.
-fn order_of(path: &Path, args: &FormatArgs, rules: &RuleFormat, output: &Output) -> Result<ColumnLayout, Failure> {
+/// Returns the field order of an existing program, and the width of its bitmaps; `None` for multicast groups.
+fn order_of(
+    path: &Path,
+    args: &FormatArgs,
+    rules: &RuleFormat,
+    output: &Output,
+) -> Result<(ColumnLayout, Option<u32>), Failure> {
     let mut loader = Loader::open(&ProgramArgs {
         program: path.to_owned(),
         include: args.include.clone(),
@@ -248,25 +270,31 @@ fn order_of(path: &Path, args: &FormatArgs, rules: &RuleFormat, output: &Output)
     })?;
     let compiled = loader.compile();
     loader.report(output)?;
-    let tables =
-        compiled.iter().flat_map(|compiled| &compiled.p4info.tables).filter_map(|table| table.preamble.as_ref());
+    let info = || compiled.iter().map(|compiled| &compiled.p4info);
+    let tables = info().flat_map(|info| &info.tables).filter_map(|table| table.preamble.as_ref());
     let order = subscribe_p4::order(&rules.format, tables.map(|preamble| preamble.name.as_str()));
-    order.ok_or_else(|| {
+    let order = order.ok_or_else(|| {
         let (path, format) = (path.display(), args.format.display());
         Failure::Input(format!("{path} was not generated from the current version of {format}"))
-    })
+    })?;
+    let params = info().flat_map(|info| &info.actions).flat_map(|action| &action.params);
+    Ok((order, subscribe_p4::bitmap_of(params.map(|param| param.name.as_str()))))
 }
 
 impl Compiled {
     /// Summarizes the compiled rules in one line.
     pub fn summary(&self) -> String {
         let Tables { entries, leaves, groups, .. } = &self.tables;
+        // A program with bitmaps of ports has no groups.
+        let groups = match groups.len() {
+            0 => String::new(),
+            count => format!(", {}", counted(count, "group", "groups")),
+        };
         format!(
-            "{}: {} in field tables, {}, {}",
+            "{}: {} in field tables, {}{groups}",
             counted(self.subscriptions.rules().count(), "rule", "rules"),
             counted(entries.len(), "entry", "entries"),
             counted(leaves.len(), "leaf", "leaves"),
-            counted(groups.len(), "group", "groups")
         )
     }
 }

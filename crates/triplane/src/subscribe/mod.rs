@@ -12,6 +12,7 @@ mod memory;
 mod network;
 mod order;
 mod packet;
+mod replication;
 mod report;
 
 use std::fs::File;
@@ -22,8 +23,9 @@ use anyhow::Context;
 use subscribe_p4::entries::Installer;
 
 use crate::output::{Failure, Output};
-use args::{CompileArgs, ProgramArgs, RulesArgs, ShapeArgs, SubscribeArgs, SubscribeCommand};
+use args::{CompileArgs, ProgramArgs, RulesArgs, SubscribeArgs, SubscribeCommand};
 use load::Loaded;
+use replication::{options_for, options_without_program, options_without_rules, ports};
 
 /// Runs `triplane subscribe`.
 pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
@@ -44,7 +46,7 @@ pub fn run(args: &SubscribeArgs, output: &Output) -> Result<(), Failure> {
 
 fn check(args: &RulesArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
-    let compiled = loaded.compile(&args.rules, &options(None), output)?;
+    let compiled = loaded.compile(&args.rules, &options_without_program(), output)?;
     covered(&compiled, &loaded, MAX_CHECKED, output);
     output.note(&compiled.summary());
     Ok(())
@@ -76,18 +78,29 @@ fn program(args: &ProgramArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
     let rules = loaded.parse(&args.rules, output)?;
     loaded.choose_order(&rules);
-    deliver(&loaded.program(&options(Some(&args.shape))), args.output.as_deref(), output)
+    let options = match rules.is_empty() {
+        true => options_without_rules(&args.shape, &loaded),
+        false => options_for(&args.shape, ports(&rules), v1model::CPU_PORT),
+    };
+    deliver(&loaded.program(&options), args.output.as_deref(), output)
 }
 
 fn compile(args: &CompileArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.rules.format, output)?;
     loaded.rules.format.controller_port = Some(args.cpu_port);
-    let options = options(Some(&args.shape));
-    let rules = loaded.parse(&args.rules.rules, output)?;
-    // An existing program was made with the order of the annotations.
-    if args.program.is_some() {
-        loaded.choose_order(&rules);
+    // An existing program was made without rules: with the order of the annotations, and for a number of ports.
+    let made = options_without_rules(&args.shape, &loaded);
+    if args.program.is_none() {
+        loaded.limit_ports(&made);
     }
+    let rules = loaded.parse(&args.rules.rules, output)?;
+    let options = match args.program {
+        Some(_) => {
+            loaded.choose_order(&rules);
+            options_for(&args.shape, ports(&rules), args.cpu_port)
+        }
+        None => made,
+    };
     let suggestion = order::OrderSuggestion::search(&loaded, &rules, args.program.is_some());
     let compiled = match loaded.merge(rules, &options, output) {
         Ok(compiled) => compiled,
@@ -128,17 +141,6 @@ const MAX_COMPILED: usize = 5;
 
 /// Maximum number of nodes of a diagram that is drawn.
 const MAX_DRAWN: usize = 2_000;
-
-/// Returns the options of programs: the defaults, with the user's choices.
-fn options(shape: Option<&ShapeArgs>) -> subscribe_p4::ProgramOptions {
-    let default = subscribe_p4::ProgramOptions::default();
-    let options = subscribe_p4::ProgramOptions {
-        target: shape.map_or(default.target, ShapeArgs::target),
-        messages_per_pass: shape.and_then(|shape| shape.messages_per_pass),
-        ..default
-    };
-    shape.and_then(|shape| shape.bitmaps).map_or(options, |ports| options.with_bitmaps(ports))
-}
 
 /// Writes the text to the file, or prints it if there is none.
 fn deliver(text: &str, path: Option<&Path>, output: &Output) -> Result<(), Failure> {

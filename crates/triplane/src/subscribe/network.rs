@@ -1,6 +1,7 @@
 //! Runs `triplane subscribe network`: compiles hosts' rules into entries for every switch between them.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::Context;
@@ -12,8 +13,9 @@ use subscribe_p4::entries::{Installer, Update};
 
 use super::args::{NetworkArgs, Upward};
 use super::load::Loaded;
+use super::replication::options_for;
 use super::report::counted;
-use super::{deliver, deliver_with, document, options, order};
+use super::{deliver, deliver_with, document, order};
 use crate::output::{Failure, Output};
 
 /// Name of the program in the output directory, which also holds the entries of each switch.
@@ -50,7 +52,9 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
 
     std::fs::create_dir_all(&args.output)
         .with_context(|| format!("cannot create the directory {}", args.output.display()))?;
-    let options = subscribe_p4::ProgramOptions { split_horizon: true, ..options(Some(&args.shape)) };
+    let ports = (0..topology.switches.len()).flat_map(|switch| topology.ports(switch)).map(|(port, _)| port);
+    let options =
+        subscribe_p4::ProgramOptions { split_horizon: true, ..options_for(&args.shape, ports, v1model::CPU_PORT) };
     deliver(&loaded.program(&options), Some(&args.output.join(PROGRAM)), output)?;
     let mut made = Vec::new();
     for at in 0..topology.switches.len() {
@@ -151,10 +155,14 @@ fn report(topology: &Topology, ways: &Routes, rules: usize, made: &[Made], outpu
     };
     text += &format!(", {}, {}\n\n", counted(topology.hosts.len(), "host", "hosts"), counted(rules, "rule", "rules"));
     let width = topology.switches.iter().map(|switch| switch.name.len()).max().unwrap_or(0).max(6);
-    let line = |name: &str, made: &Made| {
-        format!("{name:width$} {:>10} {:>10} {:>10}\n", made.rules, made.entries, made.groups)
+    // A program with bitmaps of ports has no groups.
+    let has_groups = made.iter().any(|made| made.groups > 0);
+    let row = |name: &str, rules: &dyn Display, entries: &dyn Display, groups: &dyn Display| {
+        let groups = if has_groups { format!(" {groups:>10}") } else { String::new() };
+        format!("{name:width$} {rules:>10} {entries:>10}{groups}\n")
     };
-    text += &format!("{:width$} {:>10} {:>10} {:>10}\n", "switch", "rules", "entries", "groups");
+    let line = |name: &str, made: &Made| row(name, &made.rules, &made.entries, &made.groups);
+    text += &row("switch", &"rules", &"entries", &"groups");
     if made.len() <= LINES {
         text.extend(topology.switches.iter().zip(made).map(|(switch, made)| line(&switch.name, made)));
     }

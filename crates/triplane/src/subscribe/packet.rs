@@ -12,7 +12,7 @@ use super::load::Loaded;
 use crate::output::{Failure, Output};
 
 /// Maximum number of passes over the rest of a packet: it may have more messages than a stack holds.
-const PASSES: usize = 64;
+const PASSES: usize = 255;
 
 /// The contents of a packet.
 pub struct Read {
@@ -109,12 +109,14 @@ impl Reader {
             0 => format!("{why}: the packet is dropped"),
             _ => format!("{why}: the messages after the {before} above are lost"),
         };
-        if let Some(why) = self.refused(&parsed) {
+        // A frame that ends too early may have complete messages before its end.
+        if let Some(why) = self.refused(&parsed).filter(|_| !self.is_too_short(&parsed)) {
             read.end = Some(lost(why));
             return None;
         }
         let Some(header) = self.valid(&parsed.state, &messages.count.header) else {
-            read.end = Some(format!("the packet has no `{}` and no messages: it is dropped", messages.count.header));
+            let none = format!("the packet has no `{}` and no messages: it is dropped", messages.count.header);
+            read.end = Some(self.refused(&parsed).map_or(none.clone(), |why| format!("{why}: {none}")));
             return None;
         };
         let field = |id: HeaderId, path: &Path| {
@@ -162,6 +164,7 @@ impl Reader {
             let number = before + 1;
             read.end = Some(match before {
                 0 => "the first message cannot be parsed: the packet is dropped".to_owned(),
+                _ if left == 1 => format!("message {number}, the last one, cannot be parsed and is lost"),
                 _ => format!("message {number} cannot be parsed: it and the {} after it are lost", left - 1),
             });
             return None;
@@ -219,6 +222,12 @@ impl Reader {
             }
             _ => Some("the parser does not terminate".to_owned()),
         }
+    }
+
+    /// Whether the packet ends before the parser is done.
+    fn is_too_short(&self, parsed: &Parsed) -> bool {
+        let error = self.program.errors.get(parsed.state.parser_error() as usize);
+        error.is_some_and(|name| name == "PacketTooShort")
     }
 
     /// Returns the header with this name, if it is valid.

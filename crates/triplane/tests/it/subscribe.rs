@@ -6,6 +6,7 @@ mod passes;
 mod random;
 mod sessions;
 mod tables;
+mod truncated;
 
 use std::collections::BTreeMap;
 
@@ -274,10 +275,10 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 }
 
 #[test]
-fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
-    let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(36), ..Workload::WorstCase.spec(1) });
+fn a_packet_becomes_128_at_most_and_what_is_behind_them_opens_a_gap() {
+    let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(131), ..Workload::WorstCase.spec(1) });
     let mut payloads: Vec<Vec<u8>> = (0..2).map(|number| feed.datagram(number)).collect();
-    let sent: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()[..33].to_vec()).collect();
+    let sent: Vec<Message> = payloads.iter().flat_map(|payload| messages(payload).unwrap()[..128].to_vec()).collect();
     payloads.push(feed.heartbeat());
     let got = through_a_switch(&payloads, &["--messages-per-pass", "1"]);
     let mut receiver = Receiver::default();
@@ -291,7 +292,7 @@ fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
     let arrived = got[&2].iter().flat_map(|payload| messages(payload).unwrap());
     assert_eq!(arrived.collect::<Vec<_>>(), sent);
     // The next packet shows the loss: the first one of the second datagram, and the heartbeat.
-    assert_eq!((missing[32], missing[33], missing[65], missing[66]), (0, 3, 3, 6));
+    assert_eq!((missing[127], missing[128], missing[255], missing[256]), (0, 3, 3, 6));
     // The recipients of the lost messages are unknown.
     let mut nothing = Receiver::from_start();
     got[&5].iter().for_each(|payload| drop(nothing.receive(payload, 0).unwrap()));
@@ -302,19 +303,20 @@ fn a_packet_becomes_33_at_most_and_what_is_behind_them_opens_a_gap() {
 fn messages_that_cannot_be_parsed_after_recirculation_open_a_gap() {
     let mut feed = Feed::new(Spec { counts: DatagramMessages::Exactly(14), ..Workload::WorstCase.spec(1) });
     let mut cut = feed.datagram(0);
-    // The length of the last message exceeds the datagram. A pass reads twelve messages, and the first two leave by
-    // themselves, since only the second one is above the price. The third pass cannot read the rest.
+    // The length of the last message exceeds the datagram.
     let sent = messages(&cut).unwrap();
     let mold = moldudp64::Packet::new_checked(&cut[..]).unwrap();
     let last = cut.len() - moldudp64::LENGTH_LEN - mold.messages().last().unwrap().len();
     cut[last + 1] += 200;
     let next = feed.datagram(1);
-    let got = &through_a_switch(&[cut, next.clone()], &[])[&2];
-    let mut receiver = Receiver::from_start();
-    let arrived: Vec<Message> =
-        got.iter().flat_map(|payload| receiver.receive(payload, 0).unwrap()).map(|arrival| arrival.message).collect();
-    assert_eq!(arrived, [&sent[..2], &messages(&next).unwrap()].concat());
-    assert_eq!(receiver.totals().missing, 12);
+    for shape in [&[][..], &["--groups"]] {
+        let got = &through_a_switch(&[cut.clone(), next.clone()], shape)[&2];
+        let mut receiver = Receiver::from_start();
+        let arrived = got.iter().flat_map(|payload| receiver.receive(payload, 0).unwrap());
+        let arrived: Vec<Message> = arrived.map(|arrival| arrival.message).collect();
+        assert_eq!(arrived, [&sent[..13], &messages(&next).unwrap()].concat(), "{shape:?}");
+        assert_eq!(receiver.totals().missing, 1, "{shape:?}");
+    }
 }
 
 #[test]

@@ -59,7 +59,13 @@ fn entries_of_other_programs_and_contradictory_entries_are_reported_at_their_pos
     };
     let unknown = with("price_range_", "prize_range_");
     assert!(unknown.code == Some(2) && unknown.stderr.contains("prize_range_"), "{unknown:?}");
-    let missing = with("\"multicast_group_id\":1,", "\"multicast_group_id\":77,");
+    let grouped = directory.path("grouped.json");
+    subscribe(&["compile", FORMAT, RULES, "-o", &grouped, "--groups"]).ok();
+    let text = std::fs::read_to_string(&grouped).unwrap();
+    let group = "\"multicast_group_id\":1,";
+    assert!(text.contains(group), "{text}");
+    let other = directory.write("other.json", text.replacen(group, "\"multicast_group_id\":77,", 1));
+    let missing = subscribe(&["diff", FORMAT, &other, &plain]);
     assert!(missing.stderr.contains("there is no multicast group 1"), "{missing:?}");
     let broken = directory.write("broken.json", "{ \"table_entries\": [ { ] }");
     let broken = subscribe(&["diff", FORMAT, &broken, &plain]);
@@ -197,7 +203,7 @@ fn every_message_of_a_packet_is_explained_those_behind_the_stack_too() {
     assert!(cut.contains("PacketTooShort") && cut.contains("dropped"), "{cut}");
     let short = explain(&["--packet", &digits(&whole[..whole.len() - 4])]).ok().stdout;
     assert!(
-        short.contains("message 24 of 24") && short.contains("the messages after the 24 above are lost"),
+        short.contains("message 29 of 29") && short.contains("message 30, the last one, cannot be parsed and is lost"),
         "{short}"
     );
     let heartbeat = explain(&["--packet", &digits(&frame(&[&payloads[0][..18], &[0, 0]].concat()))]).ok().stdout;

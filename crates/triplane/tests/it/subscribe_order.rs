@@ -143,7 +143,7 @@ fn memory_that_there_is_limits_diagrams_before_it_runs_out() {
     let format = directory.write("format.p4", format(["x", "y", "z"]));
     let rules = directory.write("rules.sub", workload::ranges(1, 10_000, 10).text);
     let compile = |before: &str, more: &str| {
-        let line = format!("{before} exec \"$0\" subscribe compile {format} {rules} -o /dev/null {more}");
+        let line = format!("{before} exec \"$0\" subscribe compile {format} {rules} -o /dev/null --bitmaps 200 {more}");
         let mut command = triplane(&[]);
         let program = command.get_program().to_owned();
         command = std::process::Command::new("sh");

@@ -20,12 +20,12 @@ fn the_rule_that_a_switch_refuses_is_named() {
     for through in [|address| address, plain::plain] {
         let mut service = Service::start(&rules, through(address), &[]);
         service.running.wait_for("the switch applies 1 rule");
-        let many = "price > 5 : fwd(3)\nprice > 9 and side == \"B\" : fwd(3, 77)\nshares > 7 : fwd(2)";
+        let many = "price > 5 : fwd(3)\nprice > 9 and side == \"B\" : fwd(3, 57)\nshares > 7 : fwd(2)";
         let done = service.tell(&["add", many]);
         assert_eq!(done.code, Some(1), "{done:?}");
         // The message names the refused object, the reason, and the rule among the three.
         assert!(done.stderr.contains("the switch rejected multicast group"), "{done:?}");
-        assert!(done.stderr.contains("for `price > 9 and side == \"B\" : fwd(3, 77)`"), "{done:?}");
+        assert!(done.stderr.contains("for `price > 9 and side == \"B\" : fwd(3, 57)`"), "{done:?}");
         assert!(!done.stderr.contains("shares") && !done.stderr.contains("price > 5"), "{done:?}");
         assert_eq!(service.list().lines().count(), 1);
     }

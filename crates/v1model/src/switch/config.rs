@@ -36,7 +36,7 @@ pub struct Config {
     /// Maximum number of times that one packet, including its ancestors, may be resubmitted, recirculated or cloned.
     pub max_passes: u16,
     /// Maximum number of ingress and egress passes that one received frame may cause before its last copy has left or
-    /// waits. The default suffices for a packet that loops 32 times and makes a copy for every port each time.
+    /// waits. The default suffices for a packet that loops 38 times and makes a copy for every port each time.
     pub max_work: u32,
     /// Maximum number of notifications that wait for the control plane. Further ones are lost.
     pub max_notifications: usize,
@@ -66,8 +66,8 @@ impl Default for Config {
             seed: 0,
             min_frame: 1,
             max_frame: 10_240,
-            max_passes: 64,
-            max_work: 34 * 512,
+            max_passes: 255,
+            max_work: 40 * 512,
             max_notifications: 65_536,
             executor: Executor::default(),
         }

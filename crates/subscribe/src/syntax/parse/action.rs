@@ -115,9 +115,13 @@ impl<'a> RuleParser<'a> {
         let names = || format.port_names.keys().map(String::as_str);
         let error = match self.next.token {
             RuleToken::Constant(Constant::Number(port)) if format.port_names.is_empty() => match u32::try_from(port) {
-                Ok(port) if port <= max => return Ok(port),
-                _ => Diagnostic::error("rule-type", self.next.span, format!("there is no port {port}"))
-                    .help(format!("the ports are 0 to {max}; use `drop` to drop messages")),
+                Ok(port) if port <= max || format.controller_port == Some(port) => return Ok(port),
+                _ => Diagnostic::error("rule-type", self.next.span, format!("there is no port {port}")).help(
+                    match format.more_ports {
+                        Some(advice) => format!("the ports are 0 to {max}; {advice}"),
+                        None => format!("the ports are 0 to {max}; use `drop` to drop messages"),
+                    },
+                ),
             },
             RuleToken::Word(word) if !format.port_names.is_empty() => match format.port_names.get(word) {
                 Some(port) => return Ok(*port),

@@ -1,35 +1,54 @@
-//! Maximum number of packets that one packet may cause, each to all ports of a switch.
+//! Maximum number of packets that one packet may cause, and of their copies.
 
 use switch::{Device, Frame, Time};
 use v1model::Executor;
 
+use crate::state::switch::TestSwitch;
 use crate::state::workers::{numbered, prepared};
 
-const PORTS: u32 = 510;
-/// Maximum number of packets caused by one packet.
-const PACKETS: usize = 33;
-const MESSAGES: u8 = 40;
+/// Sends a packet of messages with alternating keys to the switch, and returns what leaves.
+fn send(switch: &mut TestSwitch, number: u8, messages: u8) -> Vec<Frame> {
+    let mut worker = switch.workers(1).remove(0);
+    let [high, low] = (7 + 2 * u16::from(messages)).to_be_bytes();
+    let items = (0..messages).flat_map(|at| [at % 2, 0]);
+    let packet: Vec<u8> = [high, low, messages, 0, 0, 0, number].into_iter().chain(items).collect();
+    let mut out = Vec::new();
+    worker.step(Time::ZERO, &mut vec![Frame::new(0u32, packet)], &mut out);
+    out
+}
+
+/// Returns the number of packets that left by a port.
+fn leaving(out: &[Frame], port: u32) -> usize {
+    out.iter().filter(|frame| frame.port.0 == port).count()
+}
+
+/// 38 new orders with alternating subscribers are a frame of 1,506 bytes.
+#[test]
+fn no_copy_of_a_frame_of_ordinary_size_is_lost() {
+    const ALL: u32 = 510;
+    const MESSAGES: u8 = 38;
+    let ports = |end: u32| (0..end).map(|port| port.to_string()).collect::<Vec<_>>().join(", ");
+    let rules = format!("key == 0 : fwd({})\nkey == 1 : fwd({})", ports(ALL), ports(ALL - 1));
+    let mut switch = prepared(&numbered(ALL, |program| program), &rules, Executor::Interpreter);
+    let out = send(&mut switch, 1, MESSAGES);
+    for (port, expected) in [(0, MESSAGES), (ALL - 2, MESSAGES), (ALL - 1, MESSAGES / 2)] {
+        assert_eq!(leaving(&out, port), usize::from(expected), "port {port}");
+    }
+}
 
 #[test]
-fn no_copy_is_lost_of_as_many_packets_as_come_of_one() {
-    let ports = |end: u32| (0..end).map(|port| port.to_string()).collect::<Vec<_>>().join(", ");
-    let rules = format!("key == 0 : fwd({})\nkey == 1 : fwd({})", ports(PORTS), ports(PORTS - 1));
-    let made = numbered(PORTS, |program| program);
-    let mut switch = prepared(&made, &rules, Executor::Interpreter).workers(1).remove(0);
-    let mut send = |number: u8, messages: u8| {
-        let head = [0, 7 + 2 * messages, messages, 0, 0, 0, number];
-        let items = (0..messages).flat_map(|at| [at % 2, 0]);
-        let packet: Vec<u8> = head.into_iter().chain(items).collect();
-        let mut out = Vec::new();
-        switch.step(Time::ZERO, &mut vec![Frame::new(0u32, packet)], &mut out);
-        out
-    };
-    let out = send(1, MESSAGES);
-    for (port, expected) in [(0, PACKETS), (PORTS - 2, PACKETS), (PORTS - 1, PACKETS.div_ceil(2))] {
-        assert_eq!(out.iter().filter(|frame| frame.port.0 == port).count(), expected, "port {port}");
-    }
-    // The rest is a gap that the next packet reveals.
-    let end = send(MESSAGES + 1, 0);
+fn messages_beyond_the_limit_of_passes_are_a_gap() {
+    /// Maximum number of packets caused by one packet: 255 passes, two for each packet after the first.
+    const PACKETS: usize = 128;
+    const MESSAGES: u8 = 200;
+    let rules = "key == 0 : fwd(0)\nkey == 1 : fwd(1)";
+    let mut switch = prepared(&numbered(2, |program| program), rules, Executor::Interpreter);
+    let out = send(&mut switch, 1, MESSAGES);
+    assert_eq!((leaving(&out, 0), leaving(&out, 1)), (PACKETS / 2, PACKETS / 2));
+    // The next packet reveals the gap: its number counts the lost messages.
+    let end = send(&mut switch, MESSAGES + 1, 0);
     let first = end.iter().find(|frame| frame.port.0 == 0).expect("everyone gets it");
-    assert_eq!(first.data[3..7], [0, 0, 0, MESSAGES + 1]);
+    let lost = usize::from(MESSAGES) - PACKETS;
+    let next = u32::try_from(PACKETS / 2 + lost + 1).expect("small");
+    assert_eq!(first.data[3..7], next.to_be_bytes());
 }

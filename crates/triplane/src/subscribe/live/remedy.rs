@@ -4,8 +4,8 @@ use p4runtime_client::HandshakeFailure;
 use subscribe_service::{AwayReason, Incompatibility, JournalError, ProgramDifference, RulesError, Unreachable};
 
 /// Remedy for a program of the same format that was generated with other options.
-const SAME_OPTIONS: &str = ". Generate the program again with the same `--order`, `--ranges`, `--exact-tables` and \
-                            `--bitmaps` as `serve`, and load it; or, if the switch is a Triplane switch, omit --keep-program to have \
+const SAME_OPTIONS: &str = ". Generate the program again with the same `--order`, `--ranges`, `--exact-tables`, \
+                            `--bitmaps` and `--groups` as `serve`, and load it; or, if the switch is a Triplane switch, omit --keep-program to have \
                             `serve` load it";
 /// Remedy for another program.
 const SAME_FORMAT: &str = ". Load the program that `triplane subscribe program` generates from this format, or serve \

@@ -12,14 +12,15 @@ use crate::output::{Failure, Output};
 use crate::privileges;
 use crate::signals::StopSignals;
 use crate::subscribe::load::Loaded;
-use crate::subscribe::options;
+use crate::subscribe::replication::options_without_rules;
 use crate::subscribe::report::digits;
 
 /// Serves until a signal ends it.
 pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
     let mut loaded = Loaded::format(&args.format, output)?;
     loaded.rules.format.controller_port = Some(args.cpu_port);
-    let options = options(Some(&args.shape));
+    let options = options_without_rules(&args.shape, &loaded);
+    loaded.limit_ports(&options);
     let name = format!("the program of {}", args.format.format.display());
     let mut loader = Loader::builtin(&name, &loaded.program(&options));
     let compiled = loader.compile();

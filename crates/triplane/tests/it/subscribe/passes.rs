@@ -39,10 +39,10 @@ fn messages_without_subscribers_take_one_pass() {
     // Messages per pass, unwanted messages at the front, wanted messages after them, and messages that are lost.
     for (per_pass, nobodys, wanted, lost) in [
         ("1", 39, 1, 0),
-        ("1", 64, 1, 0),
-        ("1", 65, 1, 1),
-        ("1", 40, 13, 0),
-        ("1", 40, 14, 1),
+        ("1", 255, 1, 0),
+        ("1", 256, 1, 1),
+        ("1", 231, 13, 0),
+        ("1", 231, 14, 1),
         ("4", 200, 1, 0),
         ("5", 130, 2, 0),
     ] {

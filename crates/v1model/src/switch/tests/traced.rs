@@ -156,6 +156,6 @@ fn a_drop_at_a_port_names_the_port() {
 #[test]
 fn a_trace_of_a_loop_is_bounded() {
     let looped = trace(&mut probe(), frame(Do::ResubmitAlways, 1, 0, 0));
-    assert_eq!(looped.passes.len(), 65);
-    assert!(matches!(looped.passes[64].outcome, PassOutcome::Dropped { reason: "loop-limit", .. }));
+    assert_eq!(looped.passes.len(), 256);
+    assert!(matches!(looped.passes[255].outcome, PassOutcome::Dropped { reason: "loop-limit", .. }));
 }
