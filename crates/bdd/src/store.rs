@@ -1,6 +1,7 @@
 //! Stores hash-consed nodes: nodes with equal level, cuts and children share one [`Ref`].
 
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::ops::Range;
 
 use hashbrown::HashTable;
 
@@ -177,6 +178,39 @@ impl Store {
         let (cuts, children): (&[u128], &[Ref]) =
             if of.is_set() { (&[], &[]) } else { (&self.get(of).cuts, &self.get(of).children) };
         children.iter().enumerate().map(|(at, child)| (if at == 0 { 0 } else { cuts[at - 1] }, *child))
+    }
+
+    /// Returns the number of arms of a node; a set has none.
+    pub fn arm_count(&self, of: Ref) -> usize {
+        if of.is_set() { 0 } else { self.get(of).children.len() }
+    }
+
+    /// Returns these arms of a node, as [`Store::arms`] does.
+    ///
+    /// # Panics
+    /// Panics if the node has fewer arms.
+    pub fn arms_in(&self, of: Ref, range: Range<usize>) -> impl ExactSizeIterator<Item = (u128, Ref)> + '_ {
+        let (from, (cuts, children)): (usize, (&[u128], &[Ref])) =
+            (range.start, if of.is_set() { (&[], &[]) } else { (&self.get(of).cuts, &self.get(of).children) });
+        let first = move |at: usize| if at == 0 { 0 } else { cuts[at - 1] };
+        children[range].iter().enumerate().map(move |(at, child)| (first(from + at), *child))
+    }
+
+    /// Returns the number of equal arms with which two nodes of a level begin, and of those with which they end. The
+    /// sum is at most the number of arms of either.
+    pub fn common_arms(&self, a: Ref, b: Ref) -> (usize, usize) {
+        if a.is_set() || b.is_set() {
+            return (0, 0);
+        }
+        let (a, b) = (self.get(a), self.get(b));
+        let few = a.children.len().min(b.children.len());
+        // The first arm begins at 0; each further one has a cut.
+        let children = a.children.iter().zip(&b.children).take_while(|(a, b)| a == b).count();
+        let cuts = 1 + a.cuts.iter().zip(&b.cuts).take_while(|(a, b)| a == b).count();
+        let front = children.min(cuts);
+        let children = a.children.iter().rev().zip(b.children.iter().rev()).take_while(|(a, b)| a == b).count();
+        let cuts = a.cuts.iter().rev().zip(b.cuts.iter().rev()).take_while(|(a, b)| a == b).count();
+        (front, children.min(cuts).min(few - front))
     }
 
     /// Returns the numbers of a set, ascending.

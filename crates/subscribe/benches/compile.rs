@@ -116,7 +116,7 @@ fn change() {
     let (mut times, mut writes, mut most) = (Vec::new(), Vec::new(), 0);
     let mut ids: Vec<_> = all.rules().map(|(id, _)| id).collect();
     for round in 0..4000 {
-        let rule = rules(&workload::paper_rule(&mut rng), &of.format);
+        let rule = rules(&workload::rule(&mut rng, workload::SYMBOLS), &of.format);
         let start = Instant::now();
         let applied = match round % 2 {
             0 => all.change(&[], rule),

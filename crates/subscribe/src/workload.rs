@@ -44,12 +44,9 @@ fn symbol(number: u64) -> String {
     format!("SYM{number:03}")
 }
 
-/// Returns one rule of the paper's workload: `stock == S and price > P : fwd(H)`, each uniformly distributed.
-pub fn paper_rule(rng: &mut SplitMix64) -> String {
-    rule(rng, SYMBOLS)
-}
-
-fn rule(rng: &mut SplitMix64, symbols: u64) -> String {
+/// Returns one rule of the paper's workload, with this number of symbols: `stock == S and price > P : fwd(H)`, each
+/// uniformly distributed.
+pub fn rule(rng: &mut SplitMix64, symbols: u64) -> String {
     let (stock, price, host) = (symbol(rng.below(symbols)), 1 + rng.below(THRESHOLDS), 1 + rng.below(HOSTS));
     format!("stock == {stock} and price > {price} : fwd({host})")
 }

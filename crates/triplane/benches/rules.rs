@@ -14,7 +14,7 @@ use subscribe::workload;
 use support::{Directory, triplane};
 use testing::memory::wait_and_measure;
 
-const SYMBOLS: [u64; 4] = [100, 1000, 8000, 100_000];
+const SYMBOLS: [u64; 5] = [1, 100, 1000, 8000, 100_000];
 
 fn main() {
     let rules = std::env::args().find_map(|word| Some(word.strip_prefix("rules=")?.to_owned()));

@@ -20,6 +20,8 @@ use crate::subscriptions::{RuleId, Subscriptions};
 
 /// Budget of the analysis: one to two seconds.
 const LIMITS: Limits = Limits { nodes: 8_000_000, bytes: 512 << 20, steps: 20_000_000 };
+/// Minimum size of the diagrams to be collected between two values, in bytes.
+const MIN_GARBAGE: usize = 8 << 20;
 /// Maximum number of findings for which the covering rules are named.
 const NAMED: usize = 100;
 /// Maximum number of rules considered as covering rules of one finding.
@@ -109,8 +111,15 @@ impl<'a> CoverageCheck<'a> {
             }
         }
         let of_general = self.unions(&general)?;
+        let mut kept = self.store.bytes();
         for part in parts.values() {
             self.part(part, &of_general)?;
+            // The unions within one part are of no use to the others.
+            if self.store.bytes() > kept + kept / 2 + MIN_GARBAGE {
+                let conditions = self.rules.iter().map(|rule| rule.condition);
+                self.store.collect(conditions.chain(of_general.values().copied()).chain([self.possible]));
+                kept = self.store.bytes();
+            }
         }
         if general.is_empty() {
             return Ok(());

@@ -1,15 +1,18 @@
-//! Measures the time from a subscriber's request for a rule to the last table entry that the rule needs in the switch:
-//! `cargo bench -p triplane --bench subscriptions [-- rules=100000 changes=400]`.
+//! Measures the time from a subscriber's request for a rule to the last table entry that the rule needs in the switch,
+//! by the number of symbols in the rules:
+//! `cargo bench -p triplane --bench subscriptions [-- rules=100000 changes=400 symbols=100]`.
 //!
 //! The switch and its P4Runtime server run in this process, `triplane subscribe serve` runs in another. The calls are
 //! gRPC over the loopback interface, as is P4Runtime. A call returns when the switch delivers by the rule. The rules
-//! are those of the paper (100 symbols, thresholds 1 to 1000, 200 hosts); one is added or removed at a time.
+//! are those of the paper (thresholds 1 to 1000, 200 hosts); one is added or removed at a time.
 
 #[path = "../../tests/it/support/mod.rs"]
 mod support;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rng::SplitMix64;
+use subscribe::workload::{self, HOSTS};
 use subscribe_service::proto::subscriptions_client::SubscriptionsClient;
 use subscribe_service::proto::{SubscribeRequest, UnsubscribeRequest};
 use support::rig::Rig;
@@ -17,66 +20,75 @@ use support::{Directory, Running, triplane};
 use testing::port::reserved_address;
 use tonic::transport::Channel;
 
-fn argument(name: &str, otherwise: usize) -> usize {
+const SYMBOLS: [u64; 5] = [1, 100, 1000, 8000, 100_000];
+
+fn argument(name: &str) -> Option<usize> {
     let value = std::env::args().find_map(|word| word.strip_prefix(name)?.strip_prefix('=').map(str::to_owned));
-    value.map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}= takes a number")))
+    value.map(|value| value.parse().unwrap_or_else(|_| panic!("{name}= takes a number")))
+}
+
+/// The changes of one set of rules.
+struct Measured {
+    /// Time until the rules are read, compiled and installed.
+    start: Duration,
+    /// Time of each change, ascending.
+    changes: Vec<Duration>,
+    /// Number of table entries that each change wrote, ascending.
+    writes: Vec<u64>,
 }
 
 fn main() {
-    let (rules, changes) = (argument("rules", 100_000), argument("changes", 400));
+    let (rules, changes) = (argument("rules").unwrap_or(100_000), argument("changes").unwrap_or(400));
+    let one = argument("symbols").map(|symbols| vec![symbols as u64]);
+    println!("{rules} rules, {changes} changes of one rule; times of changes in ms");
+    let head = ["symbols", "start, s", "median", "p90", "p99", "max", "writes", "p90", "p99", "none"];
+    println!("{}", head.map(|name| format!("{name:>9}")).concat());
+    for symbols in one.unwrap_or_else(|| SYMBOLS.to_vec()) {
+        let Measured { start, changes, writes } = measure(rules, changes, symbols);
+        let at = |share: f64| ((changes.len() - 1) as f64 * share) as usize;
+        let times = [0.5, 0.9, 0.99, 1.0].map(|share| format!("{:>9.2}", changes[at(share)].as_secs_f64() * 1e3));
+        let counts = [0.5, 0.9, 0.99].map(|share| format!("{:>9}", writes[at(share)]));
+        let none = writes.iter().filter(|writes| **writes == 0).count();
+        println!("{symbols:>9}{:>9.2}{}{}{none:>9}", start.as_secs_f64(), times.concat(), counts.concat());
+    }
+}
+
+/// Measures changes among `rules` rules over a number of symbols.
+fn measure(rules: usize, count: usize, symbols: u64) -> Measured {
     let directory = Directory::new();
-    let text = subscribe::workload::paper(1, rules).text;
-    let file = directory.write("rules.sub", text);
+    let file = directory.write("rules.sub", workload::with_symbols(1, rules, symbols).text);
     let (switch, service) = (reserved_address(), reserved_address());
-    let _rig = Rig::new(subscribe::workload::HOSTS as u32, switch);
+    let _rig = Rig::new(HOSTS as u32, switch);
     let begin = Instant::now();
-    let mut serve = Running::start(&mut triplane(&[
-        "subscribe",
-        "serve",
-        "examples/market-data/orders.p4",
-        &file,
-        "--addr",
-        &switch.to_string(),
-        "--listen",
-        &service.to_string(),
-    ]));
+    let (addr, listen, ports) = (switch.to_string(), service.to_string(), (HOSTS + 1).to_string());
+    let format = "examples/market-data/orders.p4";
+    let options = ["--addr", &addr, "--listen", &listen, "--bitmaps", &ports];
+    let mut serve = Running::start(&mut triplane(&[&["subscribe", "serve", format, &file], &options[..]].concat()));
     serve.wait_for("the switch applies");
-    println!("{rules} rules are read, compiled and installed in {:.2} s", begin.elapsed().as_secs_f64());
+    let start = begin.elapsed();
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
-    let mut rng = rng::SplitMix64::new(2);
-    let (mut times, mut all_writes) = (Vec::new(), Vec::new());
+    let mut rng = SplitMix64::new(2);
+    let (mut changes, mut writes) = (Vec::new(), Vec::new());
     runtime.block_on(async {
         let endpoint = Channel::from_shared(format!("http://{service}")).expect("an address").tcp_nodelay(true);
         let mut client = SubscriptionsClient::new(endpoint.connect().await.expect("the service answers"));
         let mut ids = Vec::new();
-        for at in 0..changes {
+        for at in 0..count {
             let begin = Instant::now();
-            let writes = if at % 2 == 0 || ids.is_empty() {
-                let request = SubscribeRequest { rules: subscribe::workload::paper_rule(&mut rng) };
+            writes.push(if at % 2 == 0 || ids.is_empty() {
+                let request = SubscribeRequest { rules: workload::rule(&mut rng, symbols) };
                 let done = client.subscribe(request).await.expect("it is right").into_inner();
                 ids.extend(done.ids);
                 done.writes
             } else {
                 let ids = vec![ids.swap_remove(rng.below(ids.len() as u64) as usize)];
                 client.unsubscribe(UnsubscribeRequest { ids }).await.expect("it is there").into_inner().writes
-            };
-            times.push(begin.elapsed());
-            all_writes.push(writes);
+            });
+            changes.push(begin.elapsed());
         }
     });
-    times.sort();
-    all_writes.sort_unstable();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
-    println!(
-        "{changes} changes of one rule, from the call to its answer: median {:.2} ms, p90 {:.2}, p99 {:.2}, most {:.2}",
-        at(0.5),
-        at(0.9),
-        at(0.99),
-        at(1.0)
-    );
-    let writes = |share: f64| all_writes[((all_writes.len() - 1) as f64 * share) as usize];
-    println!("writes of one: median {}, p90 {}, p99 {}", writes(0.5), writes(0.9), writes(0.99));
-    let none = all_writes.iter().filter(|writes| **writes == 0).count();
-    println!("{none} of them needed no write");
+    changes.sort();
+    writes.sort_unstable();
+    Measured { start, changes, writes }
 }

@@ -65,7 +65,7 @@ impl BothVersions {
     fn visit(&mut self, store: &Store, old: Ref, new: Ref) -> BTreeSet<(Ref, Ref)> {
         store.arms(old).for_each(|(_, child)| self.old.arm(child));
         store.arms(new).for_each(|(_, child)| self.new.arm(child));
-        let pairs: BTreeSet<(Ref, Ref)> = children(store, old, new).collect();
+        let pairs: BTreeSet<(Ref, Ref)> = children(store, old, new).map(|(_, old, new)| (old, new)).collect();
         pairs.iter().for_each(|(old, new)| self.meet(*old, *new));
         pairs
     }

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
-use super::{EmitContext, Emitter, EntryPoint, NodeDelta, NodeHasher, deliver};
+use super::{EmitContext, Emitter, EntryPoint, NodeDelta, NodeHasher, deliver, differing_children};
 use crate::compile::codes::Codes;
 use crate::compile::slice;
+use crate::format::max_of;
 use crate::tables::{CodeEntry, EntryKey, Leaf, StageEntry, StateId, TableChange, Tables};
 
 /// The old and the new node of one state; either may be missing.
@@ -94,6 +95,11 @@ impl Emitter {
             old_codes.get(&level).or_else(|| self.codes.get(&level))
         };
         for (old, new, state) in &pairs {
+            if let (Some(old), Some(new)) = (old, new)
+                && self.exact_difference((*old, *new, *state), with, old_state, &mut change)
+            {
+                continue;
+            }
             let level = |function: &Option<Ref>| function.filter(no_set).and_then(|of| with.store.level(of));
             let before = old.map_or(Vec::new(), |old| Self::entries_of(old, codes_before(old), with, old_state));
             let after = new.map_or(Vec::new(), |new| {
@@ -118,6 +124,48 @@ impl Emitter {
         change.kept = pairs.iter().filter(|(old, new, _)| old.is_some() && new.is_some()).map(|pair| pair.2).collect();
         change.kept.sort_unstable();
         change
+    }
+
+    /// Records the difference between two nodes of one state that match single values. Returns `false` without an
+    /// effect if it cannot: if the nodes are of different levels, have codes, or have an entry for the values that no
+    /// rule names.
+    fn exact_difference(
+        &self,
+        (old, new, state): (Ref, Ref, StateId),
+        with: &EmitContext<'_>,
+        old_state: impl Fn(Ref) -> StateId,
+        change: &mut TableChange,
+    ) -> bool {
+        let Some(level) = with.store.level(new).filter(|level| with.store.level(old) == Some(*level)) else {
+            return false;
+        };
+        let (stage, width) = with.stage(level);
+        let is_exact = with.stages[stage].wide.is_none() && !self.codes.contains_key(&level);
+        let max = max_of(width);
+        if !is_exact || ![old, new].into_iter().all(|of| is_mostly_nothing(of, max, with.store)) {
+            return false;
+        }
+        let entry =
+            |value: u128, next: StateId| StageEntry { stage: stage as u16, state, key: EntryKey::Exact(value), next };
+        let mut intervals = differing_children(with.store, old, new).peekable();
+        while let Some((first, before, after)) = intervals.next() {
+            // A node in both diagrams has one state.
+            if before == after {
+                continue;
+            }
+            let last = intervals.peek().map_or(max, |(next, ..)| next - 1);
+            let (before, after) = (old_state(before), self.state(after));
+            for value in first..=last {
+                match (before, after) {
+                    (0, 0) => {}
+                    (0, next) => change.inserted.push(entry(value, next)),
+                    (next, 0) => change.deleted.push(entry(value, next)),
+                    (before, after) if before == after => {}
+                    (_, next) => change.modified.push(entry(value, next)),
+                }
+            }
+        }
+        true
     }
 
     fn leaves(&mut self, pairs: &[Pair], with: &EmitContext<'_>, change: &mut TableChange) {
@@ -183,6 +231,19 @@ impl Emitter {
         tables.leaves.sort_unstable_by_key(|leaf| leaf.state);
         tables
     }
+}
+
+/// Whether a node leads nowhere for more than half of the values up to `max`. No other result is then as frequent, and
+/// the values without entries are those that lead nowhere.
+fn is_mostly_nothing(node: Ref, max: u128, store: &Store) -> bool {
+    let mut arms = store.arms(node).peekable();
+    let mut count = 0;
+    while let Some((first, child)) = arms.next() {
+        if child == Ref::NOTHING {
+            count += arms.peek().map_or(max, |(next, _)| next - 1) - first;
+        }
+    }
+    count > max / 2
 }
 
 /// Returns the entries of the validity table, sorted.

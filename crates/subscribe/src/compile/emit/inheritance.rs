@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use bdd::{Ref, Store};
 
-use super::{EmitContext, Emitter, EntryPoint, NodeDelta, NodeHasher, children, deliver};
+use super::{EmitContext, Emitter, EntryPoint, NodeDelta, NodeHasher, deliver, differing_children};
 
 impl Emitter {
     /// Maps new nodes to the old nodes that they replace.
@@ -70,6 +70,6 @@ fn below(store: &Store, old: Ref, new: Ref, waiting: &mut Vec<(Ref, Ref)>) {
         return;
     }
     let from = waiting.len();
-    waiting.extend(children(store, old, new).filter(|(old, new)| old != new));
+    waiting.extend(differing_children(store, old, new).map(|(_, old, new)| (old, new)).filter(|(old, new)| old != new));
     waiting[from..].reverse();
 }

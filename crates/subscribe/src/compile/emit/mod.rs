@@ -9,6 +9,7 @@ mod consistent;
 mod difference;
 mod inheritance;
 mod state_pool;
+mod uses;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -114,6 +115,10 @@ struct NodeDelta {
     fresh: Vec<Ref>,
     /// Removed nodes with their states.
     dead: BTreeMap<Ref, StateId>,
+    /// New nodes with the old ones that hold the arms that both have; see [`uses`].
+    replaced: HashMap<Ref, Ref, NodeHasher>,
+    /// The same pairs the other way round, until the old node is removed.
+    heirs: HashMap<Ref, Ref, NodeHasher>,
 }
 
 impl Emitter {
@@ -167,14 +172,15 @@ impl Emitter {
         }
         let new = EntryPoint { root, frontier };
         let mut delta = NodeDelta::default();
-        new.functions(with.store).for_each(|function| self.acquire(function, with, &mut delta));
+        self.acquire_entry_point(&new, with, &mut delta);
         if let Err(refused) = self.check(root, &delta.fresh, with) {
-            let mut back = NodeDelta::default();
+            let mut back = NodeDelta { replaced: delta.replaced, ..NodeDelta::default() };
             new.functions(with.store).for_each(|function| self.release(function, with.store, &mut back));
             return Err(refused);
         }
         let old = std::mem::replace(&mut self.entry_point, new);
         old.functions(with.store).for_each(|function| self.release(function, with.store, &mut delta));
+        self.acquire_shared_arms(with, &mut delta);
         let inherited = match self.update_mode {
             UpdateMode::Atomic => self.inherit(&old, with, &delta),
             UpdateMode::PerMessageConsistent => self.inherit_consistently(&old, with, &delta),
@@ -186,40 +192,6 @@ impl Emitter {
         let gone = delta.dead.values().filter(|state| !taken.contains(state));
         gone.for_each(|state| self.states.give_back(*state));
         Ok(change)
-    }
-
-    fn acquire(&mut self, function: Ref, with: &EmitContext<'_>, delta: &mut NodeDelta) {
-        if function == Ref::NOTHING {
-            return;
-        }
-        let node = self.nodes.entry(function).or_insert(NodeRecord { state: 0, entries: 0, uses: 0 });
-        node.uses += 1;
-        if node.uses == 1 {
-            delta.fresh.push(function);
-            if let Some(level) = with.store.level(function) {
-                let entries = with.entries(function, level);
-                node.entries = u32::try_from(entries).unwrap_or(u32::MAX);
-                *self.entries.entry(level).or_default() += node.entries as usize;
-            }
-            with.store.arms(function).for_each(|(_, child)| self.acquire(child, with, delta));
-        }
-    }
-
-    fn release(&mut self, function: Ref, store: &Store, delta: &mut NodeDelta) {
-        if function == Ref::NOTHING {
-            return;
-        }
-        let node = self.nodes.get_mut(&function).expect("what is released was held");
-        node.uses -= 1;
-        if node.uses == 0 {
-            let entries = node.entries as usize;
-            delta.dead.insert(function, node.state);
-            self.nodes.remove(&function);
-            if let Some(of_level) = store.level(function).and_then(|level| self.entries.get_mut(&level)) {
-                *of_level -= entries;
-            }
-            store.arms(function).for_each(|(_, child)| self.release(child, store, delta));
-        }
     }
 
     /// Checks that all new nodes fit in the tables.
@@ -352,14 +324,34 @@ fn patterns(store: &Store, of: Ref, levels: u32, pattern: &mut Vec<Option<bool>>
     })
 }
 
-/// Returns pairs of children of two nodes for the same values, one pair per interval, by ascending values.
-fn children(store: &Store, old: Ref, new: Ref) -> impl Iterator<Item = (Ref, Ref)> {
-    let (mut old_arms, mut new_arms) = (store.arms(old).peekable(), store.arms(new).peekable());
+/// Returns pairs of children of two nodes for the same values, one pair per interval with its first value, by ascending
+/// values.
+fn children(store: &Store, old: Ref, new: Ref) -> impl Iterator<Item = (u128, Ref, Ref)> {
+    merged(store.arms(old), store.arms(new))
+}
+
+/// Returns the pairs of [`children`] without those of the arms with which both nodes begin and end, except for the last
+/// one before and the first one after the others.
+fn differing_children(store: &Store, old: Ref, new: Ref) -> impl Iterator<Item = (u128, Ref, Ref)> {
+    let (front, back) = store.common_arms(old, new);
+    let arms = |of: Ref| {
+        let end = store.arm_count(of) - back.saturating_sub(1);
+        store.arms_in(of, front.saturating_sub(1)..end)
+    };
+    merged(arms(old), arms(new))
+}
+
+/// Merges the arms of two nodes that begin at the same value.
+fn merged(
+    old: impl Iterator<Item = (u128, Ref)>,
+    new: impl Iterator<Item = (u128, Ref)>,
+) -> impl Iterator<Item = (u128, Ref, Ref)> {
+    let (mut old, mut new) = (old.peekable(), new.peekable());
     let (mut old_child, mut new_child) = (Ref::NOTHING, Ref::NOTHING);
     std::iter::from_fn(move || {
-        let first = [old_arms.peek(), new_arms.peek()].into_iter().flatten().map(|(first, _)| *first).min()?;
-        old_child = old_arms.next_if(|(at, _)| *at == first).map_or(old_child, |(_, child)| child);
-        new_child = new_arms.next_if(|(at, _)| *at == first).map_or(new_child, |(_, child)| child);
-        Some((old_child, new_child))
+        let first = [old.peek(), new.peek()].into_iter().flatten().map(|(first, _)| *first).min()?;
+        old_child = old.next_if(|(at, _)| *at == first).map_or(old_child, |(_, child)| child);
+        new_child = new.next_if(|(at, _)| *at == first).map_or(new_child, |(_, child)| child);
+        Some((first, old_child, new_child))
     })
 }
