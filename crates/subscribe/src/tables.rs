@@ -201,8 +201,8 @@ pub struct Delivery {
     pub group: Option<u32>,
     /// Whether the controller receives a copy.
     pub to_controller: bool,
-    /// Whether a rule says `drop`. The message goes to `ports` anyway; if there are none, the flag distinguishes it
-    /// from a message that no rule matches.
+    /// Whether a rule that matches says `drop`, where that is known: in explanations. The message goes to `ports`
+    /// anyway; if there are none, the flag distinguishes it from a message that no rule matches.
     pub drop: bool,
     /// Actions of the program with their arguments; each action at most once (the compiler refuses other rules).
     pub calls: Vec<(ActionId, Vec<u128>)>,

@@ -9,7 +9,6 @@ use crate::rule::{RuleAction, Update};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Effect {
     Port(u32),
-    Drop,
     Controller,
     Call(ActionId, Vec<u128>),
     Update(Update),
@@ -18,11 +17,11 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Returns the effects of an action.
+    /// Returns the effects of an action. `drop` has none: a message is dropped if no rule delivers it.
     pub fn of(action: &RuleAction) -> Vec<Effect> {
         match action {
             RuleAction::Forward(ports) => ports.iter().map(|port| Effect::Port(*port)).collect(),
-            RuleAction::Drop => vec![Effect::Drop],
+            RuleAction::Drop => Vec::new(),
             RuleAction::ToController => vec![Effect::Controller],
             RuleAction::Call(id, values) => vec![Effect::Call(*id, values.clone())],
             RuleAction::Update(update) => vec![Effect::Update(update.clone())],

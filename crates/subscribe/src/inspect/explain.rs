@@ -2,7 +2,7 @@
 
 use crate::format::{MessageFormat, Subject};
 use crate::reference::evaluate::{Message, View};
-use crate::rule::{Condition, Rule};
+use crate::rule::{Condition, Rule, RuleAction};
 use crate::subscriptions::{RuleId, RuleRecord, Subscriptions};
 use crate::syntax::value::show as show_value;
 use crate::tables::Delivery;
@@ -60,7 +60,10 @@ impl Subscriptions {
         let count = failed.len();
         failed.sort_by_key(|(passed, id)| (std::cmp::Reverse(*passed), *id));
         let verdicts = failed.into_iter().take(others).filter_map(|(_, id)| self.why(id, message));
-        Explanation { matching, others: verdicts.collect(), failed: count, delivery: self.evaluate(message) }
+        let drops =
+            |verdict: &Verdict| self.rule(verdict.rule).is_some_and(|rule| rule.actions.contains(&RuleAction::Drop));
+        let delivery = Delivery { drop: matching.iter().any(drops), ..self.evaluate(message) };
+        Explanation { matching, others: verdicts.collect(), failed: count, delivery }
     }
 
     /// Returns the result of one rule for a message, or `None` if there is no such rule.

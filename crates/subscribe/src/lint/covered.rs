@@ -16,7 +16,7 @@ use crate::format::Subject;
 use crate::lint::finding::LintFinding;
 use crate::lint::never_matches::MessageFacts;
 use crate::rule::Condition;
-use crate::subscriptions::{RuleId, Subscriptions};
+use crate::subscriptions::{RuleId, RuleRecord, Subscriptions};
 
 /// Budget of the analysis: one to two seconds.
 const LIMITS: Limits = Limits { nodes: 8_000_000, bytes: 512 << 20, steps: 20_000_000 };
@@ -78,7 +78,9 @@ struct CoverageCheck<'a> {
 impl<'a> CoverageCheck<'a> {
     fn look(&mut self, possible: &Condition) -> Result<(), LimitExceeded> {
         let of = self.of;
-        let checked = || of.records().filter(|(_, record)| record.rule.aggregates.is_empty());
+        // A rule that only drops has no effect that others could have.
+        let is_checked = |record: &RuleRecord| record.rule.aggregates.is_empty() && !record.effects().is_empty();
+        let checked = || of.records().filter(|(_, record)| is_checked(record));
         let mut counts: BTreeMap<Subject, usize> = BTreeMap::new();
         for (_, record) in checked() {
             values(&record.rule.condition, &mut |subject, _| *counts.entry(subject).or_default() += 1);

@@ -219,10 +219,7 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
         numbers::arrivals(text, messages, sequence);
     }
     text.block("if (empty == 1)", |text| {
-        match messages.sequence {
-            Some(_) => text.line(format!("standard_metadata.mcast_grp = {EVERYONE};")),
-            None => text.line("mark_to_drop(standard_metadata);"),
-        }
+        text.line(format!("standard_metadata.mcast_grp = {EVERYONE};"));
         text.line("return;");
     });
     memory::take_time(text, inputs);

@@ -100,7 +100,8 @@ fn with_macro(format: &str, name: &str) -> String {
 #[test]
 fn no_name_of_a_program_may_be_a_macro_of_the_format() {
     const LANGUAGE: &str = "action actions apply bit bool control default_action else exact if in inout key lpm main name \
-                            return size struct table ternary true atomic field_list NoError isValid setInvalid emit hit";
+                            return size struct table ternary true atomic field_list NoError PacketTooShort \
+                            isValid setInvalid emit hit";
     let mut tried = BTreeSet::new();
     for name in formats() {
         let text = data(&name);

@@ -140,7 +140,8 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
         let _ = writeln!(text, "{}: {first}\n{}: {second}", args.first.display(), args.second.display());
     };
     if one.everyone != other.everyone {
-        let ports = |of: &Meaning| shown(&Delivery { ports: of.everyone.clone(), ..Delivery::default() }, args, loaded);
+        let everyone = |of: &Meaning| Delivery { ports: of.everyone.clone(), ..Delivery::default() };
+        let ports = |of: &Meaning| shown(&in_rules(&everyone(of), args), loaded);
         line("packets without messages are delivered differently", [ports(one), ports(other)]);
     }
     if one.goes_round != other.goes_round {
@@ -201,8 +202,8 @@ fn print_difference(
     let message = show(&difference.message, &loaded.rules, true);
     let mut text = format!("different, for example for this message{from}:\n  {message}\n");
     for (path, done) in [(&args.first, &difference.first), (&args.second, &difference.second)] {
-        let done = if of_rules { done.shown(&loaded.rules.format).to_string() } else { shown(done, args, loaded) };
-        let _ = writeln!(text, "{}: {done}", path.display());
+        let done = if of_rules { done.clone() } else { in_rules(done, args) };
+        let _ = writeln!(text, "{}: {}", path.display(), shown(&done, loaded));
     }
     output.print(&text)?;
     Err(Failure::Different(why.to_owned()))
@@ -222,10 +223,9 @@ fn in_rules(delivery: &Delivery, args: &DiffArgs) -> Delivery {
 }
 
 /// Formats the destinations of messages.
-fn shown(delivery: &Delivery, args: &DiffArgs, loaded: &Loaded) -> String {
-    let delivery = in_rules(delivery, args);
-    if delivery == Delivery::default() {
-        // Entries do not say whether a rule matches.
+fn shown(delivery: &Delivery, loaded: &Loaded) -> String {
+    if *delivery == Delivery::default() {
+        // Neither entries nor compiled rules say whether a rule matches that delivers nothing.
         "nowhere".to_owned()
     } else {
         delivery.shown(&loaded.rules.format).to_string()

@@ -131,9 +131,9 @@ impl Reader {
             .and_then(|id| Some(parsed.state.header(id).fields[field(id, length)?].low_u128()));
         let promised = promised.unwrap_or(0).saturating_sub(removed as u128);
         if before == 0 && (count == 0 || count == messages.count.all_ones()) {
-            let goes = if messages.sequence.is_some() { "is sent to all subscribers" } else { "is dropped" };
+            let field = &messages.count.field;
             read.end =
-                Some(format!("the packet announces no messages (`{}` is {count}) and {goes}", messages.count.field));
+                Some(format!("the packet announces no messages (`{field}` is {count}) and is sent to all subscribers"));
             return None;
         }
         let extent = self.extent(&parsed, messages);

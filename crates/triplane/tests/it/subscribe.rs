@@ -380,7 +380,14 @@ fn messages_are_explained_and_sets_of_rules_compared() {
     assert!(subscribe(&["diff", FORMAT, &whole, &halves]).ok().stdout.contains("equivalent for every message"));
     let differ = subscribe(&["diff", FORMAT, &whole, &half]);
     assert_eq!(differ.code, Some(1));
-    assert!(differ.stdout.contains("stock=\"A\"") && differ.stdout.contains("no rule"), "{}", differ.stdout);
+    assert!(differ.stdout.contains("stock=\"A\"") && differ.stdout.contains("nowhere"), "{}", differ.stdout);
+    // A rule that only drops keeps nothing from anyone, and takes no entries.
+    let dropped = directory.write("dropped.sub", "rule all: stock == \"A\" : fwd(1)\nprice > 7 : drop\n");
+    assert!(subscribe(&["diff", FORMAT, &whole, &dropped]).ok().stdout.contains("equivalent for every message"));
+    let entries = |rules: &str| subscribe(&["compile", FORMAT, rules]).ok().stdout;
+    assert_eq!(entries(&whole), entries(&dropped));
+    let explained = subscribe(&["explain", FORMAT, &dropped, "--message", "stock=B,price=8"]).ok().stdout;
+    assert!(explained.starts_with("drop\n"), "{explained}");
 
     let (drawn, entries) = (directory.path("d.dot"), directory.path("e.json"));
     let never =

@@ -65,7 +65,7 @@ summary
   multicast.packets      2
   multicast.replicas     6
   recirculate.packets    2
-  resubmit.packets       66
+  resubmit.packets       257
 
 trace 0 02 01 09 aabb
   0.000000s  port 0 received 5 bytes

@@ -294,7 +294,6 @@ pub(crate) fn delivery(effects: &EffectInterner, numbers: &[u32]) -> Delivery {
     for number in numbers {
         match effects.get(*number) {
             Effect::Port(port) => delivery.ports.push(*port),
-            Effect::Drop => delivery.drop = true,
             Effect::Controller => delivery.to_controller = true,
             Effect::Call(id, values) => delivery.calls.push((*id, values.clone())),
             Effect::Update(update) => delivery.updates.push(update.clone()),

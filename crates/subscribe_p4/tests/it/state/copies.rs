@@ -1,9 +1,10 @@
 //! Maximum number of packets that one packet may cause, and of their copies.
 
+use subscribe_p4::ProgramOptions;
 use switch::{Device, Frame, Time};
 use v1model::Executor;
 
-use crate::state::switch::TestSwitch;
+use crate::state::switch::{Made, TestSwitch};
 use crate::state::workers::{numbered, prepared};
 
 /// Sends a packet of messages with alternating keys to the switch, and returns what leaves.
@@ -51,4 +52,21 @@ fn messages_beyond_the_limit_of_passes_are_a_gap() {
     let lost = usize::from(MESSAGES) - PACKETS;
     let next = u32::try_from(PACKETS / 2 + lost + 1).expect("small");
     assert_eq!(first.data[3..7], next.to_be_bytes());
+}
+
+#[test]
+fn packets_without_messages_go_to_everyone_also_without_sequence_numbers() {
+    const BATCH: &str = include_str!("../../../testdata/batch.p4");
+    for options in [ProgramOptions::default(), ProgramOptions::default().with_bitmaps(3)] {
+        let made = Made::with(BATCH, 3, options, |program| program);
+        let mut switch = prepared(&made, "key == 0 : fwd(0)\nkey == 1 : fwd(2)", Executor::Interpreter);
+        for count in [0, 0xff] {
+            let packet = vec![0, 3, count];
+            let mut out = Vec::new();
+            let mut worker = switch.workers(1).remove(0);
+            worker.step(Time::ZERO, &mut vec![Frame::new(0u32, packet.clone())], &mut out);
+            let got: Vec<(u32, &[u8])> = out.iter().map(|frame| (frame.port.0, &frame.data[..])).collect();
+            assert_eq!(got, [(0, &packet[..]), (2, &packet[..])], "{options:?}");
+        }
+    }
 }
