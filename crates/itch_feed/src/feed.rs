@@ -9,7 +9,7 @@ use wire::itch::{
 use wire::moldudp64;
 
 use crate::book::{Book, Order};
-use crate::{DatagramMessages, Spec};
+use crate::{BinaryFileError, DatagramMessages, DatagramSource, Spec};
 
 /// Names of fictitious market participants.
 const PARTICIPANTS: [&[u8; 4]; 4] = [b"MM01", b"MM02", b"MM03", b"MM04"];
@@ -62,11 +62,6 @@ impl Feed {
         Feed { spec, rng, counts, book: Book::default(), sequence: 1, order: 1, match_number: 1 }
     }
 
-    /// Returns the sequence number of the next message.
-    pub fn next_sequence(&self) -> u64 {
-        self.sequence
-    }
-
     /// Returns the payload of the next datagram. Its messages have the given timestamp, in ns since midnight.
     pub fn datagram(&mut self, timestamp_ns: u64) -> Vec<u8> {
         let count = match (&self.spec.counts, &self.counts) {
@@ -86,23 +81,8 @@ impl Feed {
         payload
     }
 
-    /// Returns a heartbeat: a datagram without messages that carries the next sequence number, so that a receiver
-    /// detects the loss of the last message.
-    pub fn heartbeat(&self) -> Vec<u8> {
-        moldudp64::datagram::<[u8; 0]>(self.spec.session, self.sequence, &[])
-    }
-
-    /// Returns a datagram that marks the end of the session.
-    pub fn end_of_session(&self) -> Vec<u8> {
-        let header =
-            moldudp64::Repr { session: self.spec.session, sequence: self.sequence, count: moldudp64::END_OF_SESSION };
-        let mut payload = vec![0; moldudp64::HEADER_LEN];
-        header.emit(&mut payload);
-        payload
-    }
-
     /// Returns the next message. A kind that needs an open order becomes a new order if there is none.
-    fn message(&mut self, timestamp_ns: u64) -> Message {
+    pub(crate) fn message(&mut self, timestamp_ns: u64) -> Message {
         let mix = self.spec.mix;
         let kind = self.rng.pick(&[
             (mix.add, MessageKind::Add),
@@ -191,7 +171,12 @@ impl Feed {
             return (1, self.spec.symbol);
         }
         let locate = 2 + self.rng.below(self.spec.others.into()) as u16;
-        (locate, format!("S{locate:04}").parse().expect("five or six letters and digits"))
+        (locate, Feed::symbol(locate))
+    }
+
+    /// Returns the symbol of one of the other stocks, which have the locate codes from 2 on.
+    pub(crate) fn symbol(locate: u16) -> Symbol {
+        format!("S{locate:04}").parse().expect("five or six letters and digits")
     }
 
     fn number(&mut self) -> u64 {
@@ -216,6 +201,25 @@ impl Feed {
     /// Returns a price from 1 to 1,000 dollars, in whole cents.
     fn price(&mut self) -> Price {
         Price(100 * (100 + self.rng.below(99_901) as u32))
+    }
+}
+
+/// A generated feed has no end and no times of its own.
+impl DatagramSource for Feed {
+    fn prepare(&mut self) -> Result<Option<u64>, BinaryFileError> {
+        Ok(Some(0))
+    }
+
+    fn take(&mut self, timestamp_ns: u64) -> Vec<u8> {
+        self.datagram(timestamp_ns)
+    }
+
+    fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    fn session(&self) -> [u8; 10] {
+        self.spec.session
     }
 }
 

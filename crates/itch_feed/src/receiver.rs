@@ -134,7 +134,7 @@ fn age(then_ns: u64, now_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DatagramMessages, Feed, Spec, Workload};
+    use crate::{DatagramMessages, DatagramSource, Feed, Spec, Workload};
 
     fn feed() -> Feed {
         named(b"TRIPLANE01")

@@ -67,7 +67,7 @@ impl Subscriber {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DatagramMessages, Feed, Spec, Workload};
+    use crate::{DatagramMessages, DatagramSource, Feed, Spec, Workload};
 
     #[test]
     fn only_the_ages_of_wanted_messages_are_measured() {

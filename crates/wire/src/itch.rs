@@ -20,13 +20,18 @@ use crate::Malformed;
 use crate::field::require;
 
 mod field;
+mod length;
 #[cfg(test)]
 mod tests;
+
+pub use length::{LETTERS, message_len};
 
 use field::WireField;
 
 /// Size of the header of all messages, in bytes.
 pub const HEADER_LEN: usize = 11;
+/// Place of the timestamp in a message, in bytes.
+pub const TIMESTAMP: std::ops::Range<usize> = 5..HEADER_LEN;
 
 const FORMAT: &str = "ITCH";
 

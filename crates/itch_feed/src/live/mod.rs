@@ -19,7 +19,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::DAY_NS;
+use crate::{BinaryFileError, DAY_NS};
 
 /// Maximum wait between two checks of the stop flag.
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
@@ -51,6 +51,9 @@ pub enum LiveFeedError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The recorded feed cannot be read.
+    #[error(transparent)]
+    Recording(BinaryFileError),
     /// The socket can receive no longer.
     #[error("cannot receive")]
     Receive(#[source] io::Error),
@@ -81,7 +84,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::{Feed, FeedRate, Pace, PublishLimit, Receiver, Subscriber, Workload};
+    use crate::{DatagramSource, Feed, FeedRate, Pace, PublishLimit, Receiver, Subscriber, Workload};
 
     const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 

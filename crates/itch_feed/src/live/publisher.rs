@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{LiveFeedError, STOP_INTERVAL, socket, time_of_day_ns};
-use crate::{Feed, Pace, PublishLimit, Published};
+use crate::{DatagramSource, Pace, PublishLimit, Published};
 
 /// Minimum sleep. A timer is late by about as much, and several datagrams can leave together.
 const NAP: Duration = Duration::from_micros(50);
+/// Maximum silence of a publisher. MoldUDP64 suggests a heartbeat each second.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of times the end of the session is sent, since datagrams get lost.
 const ENDS: u32 = 3;
 
@@ -46,31 +48,47 @@ impl FeedPublisher {
     /// Sends a feed until the limit or until `stop` is set, and then the end of the session.
     ///
     /// # Errors
-    /// If a datagram cannot be sent. A full queue of the machine is not an error: the datagram counts as refused.
+    /// If the recording is malformed, or a datagram cannot be sent. The end of the session is sent behind the readable
+    /// part of a malformed recording. A full queue of the machine is not an error: the datagram counts as refused.
     pub fn publish(
         &self,
-        feed: &mut Feed,
+        feed: &mut impl DatagramSource,
         mut pace: Pace,
         limit: PublishLimit,
         stop: &AtomicBool,
     ) -> Result<Published, LiveFeedError> {
         let started = Instant::now();
         let mut published = Published::default();
+        let mut last_sent = started;
+        let mut failure = None;
         while !stop.load(Ordering::Relaxed) {
-            let due = pace.due_ns();
+            let recorded_ns = match feed.prepare() {
+                Ok(Some(recorded_ns)) => recorded_ns,
+                Ok(None) => break,
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            };
+            let due = pace.due_ns(recorded_ns);
             if limit.is_reached(due, published.datagrams) {
                 break;
             }
             let wait = Duration::from_nanos(due).saturating_sub(started.elapsed());
             if !wait.is_zero() {
+                if last_sent.elapsed() >= HEARTBEAT_INTERVAL {
+                    self.send(&feed.heartbeat())?;
+                    last_sent = Instant::now();
+                }
                 std::thread::sleep(wait.clamp(NAP, STOP_INTERVAL));
                 continue;
             }
             let before = feed.next_sequence();
-            let payload = feed.datagram(time_of_day_ns());
+            let payload = feed.take(time_of_day_ns());
             let messages = feed.next_sequence() - before;
             published.refused += u64::from(!self.send(&payload)?);
-            pace.sent(messages, started.elapsed().as_nanos() as u64);
+            last_sent = Instant::now();
+            pace.sent(messages, due, (last_sent - started).as_nanos() as u64);
             published.datagrams += 1;
             published.messages += messages;
         }
@@ -80,7 +98,7 @@ impl FeedPublisher {
             std::thread::sleep(STOP_INTERVAL);
             self.send(&feed.end_of_session())?;
         }
-        Ok(published)
+        failure.map_or(Ok(published), |error| Err(LiveFeedError::Recording(error)))
     }
 
     /// Sends a datagram, and returns whether it left. A destination without a listener is not an error, and neither is

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use anyhow::Context;
-use itch_feed::{Feed, PORT, Pace, PublishLimit, Published, Subscriber};
+use itch_feed::{BinaryFileError, DatagramSource, PORT, Pace, PublishLimit, Published, Subscriber};
 use wire::ethernet::{self, Address};
 use wire::pcap::{Reader, Writer};
 use wire::{ipv4, udp};
@@ -42,25 +42,40 @@ pub fn payload(frame: &[u8], port: u16) -> Option<Vec<u8>> {
     (datagram.destination_port() == port).then(|| datagram.payload().to_vec())
 }
 
-/// Writes a feed to a capture, each datagram with its due time from midnight on, and then the end of the session.
-pub fn write(path: &Path, feed: &mut Feed, mut pace: Pace, limit: PublishLimit) -> Result<Published, Failure> {
+/// A feed that was written, and the error that ended it early.
+pub type WrittenFeed = (Published, Option<BinaryFileError>);
+
+/// Writes a feed to a capture, each datagram with its due time, and then the end of the session. Times begin at
+/// midnight, or with a recorded feed when it begins.
+pub fn write(
+    path: &Path,
+    feed: &mut impl DatagramSource,
+    mut pace: Pace,
+    limit: PublishLimit,
+) -> Result<WrittenFeed, Failure> {
     let failed = || format!("cannot write {}", path.display());
     let file = File::create(path).with_context(failed)?;
     let mut writer = Writer::new(BufWriter::new(file)).with_context(failed)?;
-    let mut published = Published::default();
+    let (mut published, mut last) = (Published::default(), 0);
     loop {
-        let due = pace.due_ns();
-        if limit.is_reached(due, published.datagrams) {
+        let prepared = feed.prepare();
+        let due = match prepared {
+            Ok(Some(recorded_ns)) => pace.due_ns(recorded_ns),
+            _ => last,
+        };
+        let time = feed.start_ns().saturating_add(due);
+        if !matches!(prepared, Ok(Some(_))) || limit.is_reached(due, published.datagrams) {
             published.seconds = due as f64 / 1e9;
-            writer.write(due, &frame(&feed.end_of_session())).with_context(failed)?;
+            writer.write(time, &frame(&feed.end_of_session())).with_context(failed)?;
             writer.flush().with_context(failed)?;
-            return Ok(published);
+            return Ok((published, prepared.err()));
         }
+        last = due;
         let before = feed.next_sequence();
-        let payload = feed.datagram(due % itch_feed::DAY_NS);
+        let payload = feed.take(time % itch_feed::DAY_NS);
         let messages = feed.next_sequence() - before;
-        writer.write(due, &frame(&payload)).with_context(failed)?;
-        pace.sent(messages, due);
+        writer.write(time, &frame(&payload)).with_context(failed)?;
+        pace.sent(messages, due, due);
         published.datagrams += 1;
         published.messages += messages;
     }

@@ -20,6 +20,7 @@ mod live_swap;
 mod live_workers;
 mod market;
 mod market_live;
+mod market_recorded;
 mod modules;
 mod no_program;
 mod offline;

@@ -113,7 +113,12 @@ fn wrong_arguments_are_reported() {
         (&["publish"], 2, "--to"),
         (&["publish", "--pcap", "x"], 2, "--datagrams"),
         (&["publish", "--to", "239.1.1.1", "--share", "2"], 2, "from 0 to 1"),
-        (&["publish", "--to", "239.1.1.1", "--messages", "99"], 2, "1 to 31"),
+        (&["publish", "--to", "239.1.1.1", "--messages", "99"], 2, "room for 38 messages"),
+        (&["publish", "--to", "239.1.1.1", "--messages", "999"], 2, "1 to 500"),
+        (&["publish", "--to", "239.1.1.1", "--mtu", "9001"], 2, "576"),
+        (&["publish", "--pcap", "x", "--binary-file", "/nowhere"], 3, "cannot read /nowhere"),
+        (&["publish", "--to", "239.1.1.1", "--speed", "2"], 2, "--binary-file"),
+        (&["publish", "--to", "239.1.1.1", "--binary-file", "x", "--from", "24:00"], 2, "9:30"),
         (&["publish", "--to", "239.1.1.1", "--rate", "0"], 2, "10k"),
         (&["publish", "--to", "10.0.0.1", "--interface", "192.0.2.1", "--datagrams", "1"], 3, "192.0.2.1"),
     ] {

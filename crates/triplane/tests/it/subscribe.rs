@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::support::feed::frame;
 use crate::support::{Directory, run, triplane};
-use itch_feed::{DatagramMessages, Feed, Mix, Receiver, Spec, Workload, messages};
+use itch_feed::{DatagramMessages, DatagramSource, Feed, Mix, Receiver, Spec, Workload, messages};
 use wire::itch::{Body, Message, Price, Symbol};
 use wire::pcap::{Reader, Writer};
 use wire::{ethernet, ipv4, moldudp64, udp};

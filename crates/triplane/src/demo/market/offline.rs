@@ -19,7 +19,7 @@ pub fn offline(reason: &str, output: &Output) -> Result<MarketReport, Failure> {
     let feed = directory.0.join("feed.pcap");
     let limit = PublishLimit { seconds: Some(DURATION_S), datagrams: None };
     let pace = Pace::new(FeedRate::Messages(RATE));
-    let published = capture::write(&feed, &mut Feed::new(super::spec()), pace, limit)?;
+    let (published, _) = capture::write(&feed, &mut Feed::new(super::spec()), pace, limit)?;
 
     let subscriptions = super::subscriptions();
     let file = |port: u32| directory.0.join(format!("{port}.pcap"));

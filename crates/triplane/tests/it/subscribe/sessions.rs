@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use itch_feed::{DatagramMessages, Feed, Mix, Spec, Workload, messages};
+use itch_feed::{DatagramMessages, DatagramSource, Feed, Mix, Spec, Workload, messages};
 use rng::SplitMix64;
 use wire::moldudp64::{self, END_OF_SESSION};
 
