@@ -101,7 +101,7 @@ pub struct HeaderDeclaration {
     pub name: String,
 }
 
-/// A tumbling window: state is reset at the end of each.
+/// Length of a tumbling window: state is reset at the end of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Window {
     /// Duration in microseconds, from the first counted message.
@@ -167,8 +167,6 @@ pub struct MessageFormat {
     pub slots: u16,
     /// Width of an aggregate's value, in bits. The default is 64; values saturate.
     pub slot_width: u32,
-    /// Window of an aggregate that names none. The default is one second.
-    pub window: Window,
 }
 
 /// Operand of a test.
@@ -241,7 +239,6 @@ impl Default for MessageFormat {
             port_names: BTreeMap::new(),
             slots: 8,
             slot_width: 64,
-            window: Window::Micros(1_000_000),
         }
     }
 }

@@ -325,7 +325,7 @@ impl Subscriptions {
         let mut message = crate::Message::empty(&self.format);
         let mut at = set;
         while let Some(Some((parent, level, value))) = reached.get(&at) {
-            message.put(self.layout.keys()[*level as usize], *value);
+            message.put(&self.format, self.layout.keys()[*level as usize], *value);
             at = *parent;
         }
         message

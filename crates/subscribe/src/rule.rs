@@ -35,7 +35,7 @@ impl Rule {
 }
 
 /// A condition. Any test of a field of an invalid header is false: `not stock == "A"` holds for messages without a
-/// `stock`, and `stock != "A"` does not.
+/// `stock`, and `stock != "A"` does not. The same holds for a test of an aggregate without a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Condition {
     /// `true`.
@@ -70,7 +70,7 @@ pub struct Test {
     pub span: Span,
 }
 
-/// The function of an aggregate. Over no messages, `Min` is the largest number of its width and the others are 0.
+/// The function of an aggregate. Over no messages, `Count` and `Sum` are 0, and the others have no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Function {
     /// Number of messages.
@@ -83,21 +83,80 @@ pub enum Function {
     Min,
     /// The largest value.
     Max,
+    /// The exponentially weighted moving average, rounded to the nearest number. The first message sets it; each
+    /// further one moves it by a part of the difference, which [`AggregateWindow::Decaying`] gives.
+    Ewma,
 }
 
 impl Function {
     /// All functions with their names.
-    pub const ALL: [(&'static str, Function); 5] = [
+    pub const ALL: [(&'static str, Function); 6] = [
         ("count", Function::Count),
         ("sum", Function::Sum),
         ("avg", Function::Avg),
         ("min", Function::Min),
         ("max", Function::Max),
+        ("ewma", Function::Ewma),
     ];
 
     /// Returns the name in rules.
     pub fn name(self) -> &'static str {
         Function::ALL.iter().find(|(_, function)| *function == self).map_or("", |(name, _)| name)
+    }
+
+    /// Returns the window of an aggregate that names none: all messages.
+    pub fn default_window(self) -> AggregateWindow {
+        match self {
+            Function::Ewma => AggregateWindow::DECAYING,
+            _ => AggregateWindow::All,
+        }
+    }
+
+    /// Whether the function has a value over no messages.
+    pub fn is_total(self) -> bool {
+        matches!(self, Function::Count | Function::Sum)
+    }
+}
+
+/// The messages that an aggregate ranges over, of those that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AggregateWindow {
+    /// `over 1s`: those of the current tumbling window. It begins with the first message after the previous one.
+    Tumbling(Window),
+    /// `over previous 1s`: those of the last tumbling window that is complete, however long ago it was.
+    Previous(Window),
+    /// `over all`: all of them.
+    All,
+    /// `over 16 packets` of an [`Ewma`](Function::Ewma), and of nothing else: all of them, where each moves the average
+    /// by `1 / 2^shift` of the difference.
+    Decaying {
+        /// Binary logarithm of the number of packets, up to [`MAX_SHIFT`](Self::MAX_SHIFT).
+        shift: u32,
+    },
+}
+
+impl AggregateWindow {
+    /// Maximum shift of a decaying window: 65,536 packets.
+    pub const MAX_SHIFT: u32 = 16;
+    /// The window of an average that names none: 16 packets.
+    pub const DECAYING: AggregateWindow = AggregateWindow::Decaying { shift: 4 };
+
+    /// Returns the length of the tumbling windows, if there are any.
+    pub fn length(self) -> Option<Window> {
+        match self {
+            AggregateWindow::Tumbling(length) | AggregateWindow::Previous(length) => Some(length),
+            AggregateWindow::All | AggregateWindow::Decaying { .. } => None,
+        }
+    }
+
+    /// Returns the number of fraction bits of a moving average. With one more than the shift, an average of equal
+    /// values reaches exactly their value: it moves until the difference, in units of the last bit, is below 2^shift,
+    /// which is at most one half.
+    pub fn fraction_bits(self) -> u32 {
+        match self {
+            AggregateWindow::Decaying { shift } => shift + 1,
+            _ => 0,
+        }
     }
 }
 
@@ -112,7 +171,7 @@ pub struct Aggregate {
     /// Key fields: state is separate for each combination of their values.
     pub by: Vec<FieldId>,
     /// The window.
-    pub window: Window,
+    pub window: AggregateWindow,
 }
 
 /// An action of a rule.

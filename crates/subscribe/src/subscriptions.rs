@@ -440,8 +440,9 @@ impl Subscriptions {
 
     /// Evaluates the decision diagram on a message. The result has no group.
     pub fn evaluate_diagram(&self, message: &Message) -> Delivery {
-        let numbers =
-            self.store.evaluate(self.emitter.root(), |level| message.column(self.layout.keys()[level as usize]));
+        let numbers = self
+            .store
+            .evaluate(self.emitter.root(), |level| message.column(&self.format, self.layout.keys()[level as usize]));
         self.delivery(numbers.to_vec())
     }
 

@@ -279,7 +279,7 @@ impl Tables {
             0 if has_validity => ColumnKey::Valid(crate::format::HeaderId(0)),
             stage => layout.keys()[layout.validities() + stage - usize::from(has_validity)],
         };
-        let (mut value, mut width) = (message.column(key), key.width(format));
+        let (mut value, mut width) = (message.column(format, key), key.width(format));
         if let ColumnKey::Field(id) = key
             && let Some(bits) = format.compressed(id)
         {

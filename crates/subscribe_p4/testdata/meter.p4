@@ -27,6 +27,14 @@ header extra_t {
 @query_aggregate("min(value) by unit over 50us")
 @query_aggregate("max(weight) over 5 packets")
 @query_aggregate("count(over 30us)")
+@query_aggregate("avg(value) by site over previous 60us", 8)
+@query_aggregate("min(weight) over previous 3 packets")
+@query_aggregate("ewma(value) by site over 4 packets", 8)
+@query_aggregate("ewma(large) over 2 packets")
+@query_aggregate("avg(weight)")
+@query_aggregate("min(value) by unit over all")
+@query_aggregate("max(value) by unit over all")
+@query_aggregate("sum(value) over previous 25us")
 struct headers_t {
     reading_t reading;
     extra_t   extra;

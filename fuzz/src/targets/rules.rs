@@ -209,7 +209,7 @@ impl Rules {
                         match test.subject {
                             subscribe::Subject::Field(id) => message.fields[usize::from(id.0)] = value,
                             subscribe::Subject::Counter(id) => message.counters[usize::from(id.0)] = value,
-                            subscribe::Subject::Aggregate(_) => message.slots.fill(value),
+                            subscribe::Subject::Aggregate(_) => message.slots.fill(Some(value)),
                         }
                     }
                     _ => {}

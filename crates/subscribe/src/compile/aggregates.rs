@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::{MessageFormat, Window};
-use crate::rule::Aggregate;
+use crate::format::MessageFormat;
+use crate::rule::{Aggregate, AggregateWindow};
 
 /// An aggregate that a program computes, with its capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,15 +55,39 @@ impl MessageFormat {
         }
     }
 
+    /// Returns the width in bits of a slot's values. An average, a minimum or a maximum is no wider than its field.
+    fn slot_bits(&self, slot: u16) -> u32 {
+        let of = self.computed_in(slot).map(|at| &self.computed[at].aggregate).filter(|of| !of.function.is_total());
+        let field = of.and_then(|of| of.field);
+        field.map_or(self.slot_width, |field| self.get(field).width.min(self.slot_width))
+    }
+
+    /// Returns the largest value of a slot.
+    pub(crate) fn slot_max(&self, slot: u16) -> u128 {
+        crate::format::max_of(self.slot_bits(slot))
+    }
+
+    /// Returns the number that stands in the tables for a slot without a value, one more than the largest value; `None`
+    /// if the slot always has a value.
+    pub fn no_value(&self, slot: u16) -> Option<u128> {
+        let is_total = |at: usize| self.computed[at].aggregate.function.is_total();
+        (!self.computed_in(slot).is_some_and(is_total)).then(|| 1 << self.slot_bits(slot))
+    }
+
+    /// Returns the width in bits of a slot's key in the tables.
+    pub(crate) fn slot_key_width(&self, slot: u16) -> u32 {
+        self.slot_bits(slot) + u32::from(self.no_value(slot).is_some())
+    }
+
     /// Returns the window of an aggregate that names none: the window of the only declared aggregate of its kind, or
-    /// the format's default.
-    pub(crate) fn window_of(&self, like: &Aggregate) -> Window {
+    /// the default.
+    pub(crate) fn window_of(&self, like: &Aggregate) -> AggregateWindow {
         let same =
             |computed: &&ComputedAggregate| Aggregate { window: like.window, ..computed.aggregate.clone() } == *like;
         let mut of_kind = self.computed.iter().filter(same);
         match (of_kind.next(), of_kind.next()) {
             (Some(only), None) => only.aggregate.window,
-            _ => self.window,
+            _ => like.function.default_window(),
         }
     }
 }

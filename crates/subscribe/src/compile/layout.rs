@@ -140,7 +140,7 @@ impl ColumnKey {
             ColumnKey::Valid(_) => 1,
             ColumnKey::Field(id) => format.get(id).width,
             ColumnKey::Counter(id) => format.get_counter(id).width,
-            ColumnKey::Slot(_) => format.slot_width,
+            ColumnKey::Slot(slot) => format.slot_key_width(slot),
         }
     }
 

@@ -70,6 +70,7 @@ impl Lowering<'_> {
                 chain.push((self.valid(header), Ranges::span(1, 1)));
             }
         };
+        let mut values = test.values.clone();
         let key = match test.subject {
             Subject::Field(id) => {
                 needs(id);
@@ -78,10 +79,13 @@ impl Lowering<'_> {
             Subject::Counter(id) => ColumnKey::Counter(id),
             Subject::Aggregate(at) => {
                 self.aggregates[usize::from(at)].fields().for_each(needs);
-                ColumnKey::Slot(self.slots[usize::from(at)])
+                let slot = self.slots[usize::from(at)];
+                // The number that stands for no value is none of those that a test asks for.
+                values = values.intersection(&Ranges::span(0, self.format.slot_max(slot)));
+                ColumnKey::Slot(slot)
             }
         };
-        chain.push((self.layout.column(key), test.values.clone()));
+        chain.push((self.layout.column(key), values));
     }
 
     fn make_chain(&mut self, mut chain: Vec<(u32, Ranges)>, then: Ref) -> Result<Ref, LimitExceeded> {

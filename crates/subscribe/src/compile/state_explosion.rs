@@ -76,7 +76,7 @@ impl Subscriptions {
             if matches!(key, ColumnKey::Slot(_)) {
                 break;
             }
-            let value = message.column(key);
+            let value = message.column(&self.format, key);
             let arm = store.arms(at).take_while(|(first, _)| *first <= value).last();
             (_, at) = arm.expect("the first arm begins at 0");
         }

@@ -96,7 +96,7 @@ fn walk(
     let Some(path) = store.difference(one, other) else { return Ok(None) };
     let mut message = Message::empty(format);
     for (level, value) in path {
-        message.put(layout.keys()[level as usize], value);
+        message.put(format, layout.keys()[level as usize], value);
     }
     let [first, second] = [first, second].map(|chain| chain.run(format, &message));
     assert_ne!(first, second, "diagrams are what tables do: {message:?}");

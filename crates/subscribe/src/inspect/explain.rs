@@ -12,7 +12,7 @@ use crate::tables::Delivery;
 pub struct TestOutcome {
     /// The test as text: `price > 50`, `not (stock == "A")`.
     pub test: String,
-    /// The value that it read: `50`, or `add_order is not valid`.
+    /// The value that it read: `50`, `add_order is not valid`, or `no value: no message counts yet`.
     pub saw: String,
     /// Source location of the test.
     pub span: diagnostics::Span,
@@ -136,7 +136,7 @@ fn seen(rule: &Rule, subject: Subject, view: &View<'_>) -> String {
         Subject::Aggregate(at) => rule.aggregates[usize::from(at)].fields().find_map(missing),
     };
     match (view.value(subject), subject) {
-        (None, _) => why_not.unwrap_or_default(),
+        (None, _) => why_not.unwrap_or_else(|| "no value: no message counts yet".to_owned()),
         (Some(value), Subject::Field(id)) => show_value(value, format.get(id).kind, format.get(id).width),
         (Some(value), _) => value.to_string(),
     }

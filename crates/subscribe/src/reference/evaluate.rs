@@ -13,18 +13,18 @@ pub struct Message {
     pub fields: Vec<u128>,
     /// Value of each counter before this message, by [`CounterId`](crate::CounterId).
     pub counters: Vec<u128>,
-    /// Value of each slot's aggregate before this message, for this message's key.
-    pub slots: Vec<u128>,
+    /// Value of each slot's aggregate before this message, for this message's key; `None` if it has no value.
+    pub slots: Vec<Option<u128>>,
 }
 
 impl Message {
-    /// Returns a message of zeros without a valid header.
+    /// Returns a message of zeros without a valid header, before which there was no other message.
     pub fn empty(format: &MessageFormat) -> Message {
         Message {
             valid: vec![false; format.headers().len()],
             fields: vec![0; format.fields().len()],
             counters: vec![0; format.counters().len()],
-            slots: vec![0; usize::from(format.slots)],
+            slots: (0..format.slots).map(|slot| format.no_value(slot).is_none().then_some(0)).collect(),
         }
     }
 
@@ -48,22 +48,28 @@ impl Message {
     }
 
     /// Sets the value of a column.
-    pub fn put(&mut self, key: ColumnKey, value: u128) {
+    pub fn put(&mut self, format: &MessageFormat, key: ColumnKey, value: u128) {
         match key {
             ColumnKey::Valid(id) => self.valid[usize::from(id.0)] = value != 0,
             ColumnKey::Field(id) => self.fields[usize::from(id.0)] = value,
             ColumnKey::Counter(id) => self.counters[usize::from(id.0)] = value,
-            ColumnKey::Slot(slot) => self.slots[usize::from(slot)] = value,
+            ColumnKey::Slot(slot) => {
+                let is_value = format.no_value(slot).is_none_or(|none| value < none);
+                self.slots[usize::from(slot)] = is_value.then_some(value);
+            }
         }
     }
 
     /// Returns the value of a column.
-    pub fn column(&self, key: ColumnKey) -> u128 {
+    pub fn column(&self, format: &MessageFormat, key: ColumnKey) -> u128 {
         match key {
             ColumnKey::Valid(id) => u128::from(self.is_valid(id)),
             ColumnKey::Field(id) => self.fields[usize::from(id.0)],
             ColumnKey::Counter(id) => self.counters[usize::from(id.0)],
-            ColumnKey::Slot(slot) => self.slots[usize::from(slot)],
+            ColumnKey::Slot(slot) => {
+                let value = self.slots[usize::from(slot)];
+                value.or_else(|| format.no_value(slot)).unwrap_or(0)
+            }
         }
     }
 }
@@ -78,7 +84,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the value that a test reads; `None` if a header is not valid.
+    /// Returns the value that a test reads; `None` if a header is not valid, or an aggregate has no value.
     pub fn value(&self, subject: Subject) -> Option<u128> {
         match subject {
             Subject::Field(id) => self.message.field(self.format, id),
@@ -86,7 +92,7 @@ impl View<'_> {
             Subject::Aggregate(at) => {
                 let mut fields = self.aggregates[usize::from(at)].fields();
                 let is_there = fields.all(|id| self.message.field(self.format, id).is_some());
-                is_there.then(|| self.message.slots[usize::from(self.slots[usize::from(at)])])
+                if is_there { self.message.slots[usize::from(self.slots[usize::from(at)])] } else { None }
             }
         }
     }

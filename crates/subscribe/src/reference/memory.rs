@@ -2,14 +2,14 @@
 //!
 //! A message is first tested against the values before it; then the updates of its delivery are applied. Time is an
 //! argument. A window begins with the first counted message after the end of the previous one; reads between two
-//! windows see the initial values. Results saturate at their width.
+//! windows see an empty window, or with `over previous` the one that ended. Results saturate at their width.
 
 use std::collections::HashMap;
 
 use crate::compile::slots::SlotUse;
 use crate::format::{MessageFormat, Window, max_of};
 use crate::reference::evaluate::Message;
-use crate::rule::{Aggregate, Function, Operand, Update, UpdateFunction};
+use crate::rule::{Aggregate, AggregateWindow, Function, Operand, Update, UpdateFunction};
 use crate::tables::Delivery;
 
 /// The contents of one window.
@@ -38,8 +38,69 @@ impl WindowState {
     }
 }
 
-/// Window contents by the values of an aggregate's key.
-type ByKey = HashMap<Vec<u128>, WindowState>;
+/// State of an aggregate for one key.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeyState {
+    /// The current window; the only one of an aggregate without windows.
+    current: WindowState,
+    /// The last complete window.
+    previous: WindowState,
+    /// The moving average, with [`AggregateWindow::fraction_bits`].
+    moving: u128,
+}
+
+impl KeyState {
+    /// Returns the state at a given time.
+    fn at(self, window: AggregateWindow, micros: u64) -> KeyState {
+        let current = self.current.at(window.length(), micros);
+        let is_complete = current.count == 0 && self.current.count > 0;
+        KeyState { current, previous: if is_complete { self.current } else { self.previous }, ..self }
+    }
+
+    /// Returns the value of the aggregate, if it has one.
+    fn value(&self, aggregate: &Aggregate) -> Option<u128> {
+        let seen = match aggregate.window {
+            AggregateWindow::Previous(_) => self.previous,
+            _ => self.current,
+        };
+        let is_any = seen.count > 0;
+        match aggregate.function {
+            Function::Count => Some(seen.count),
+            Function::Sum => Some(seen.sum),
+            Function::Avg => seen.sum.checked_div(seen.count),
+            Function::Min => is_any.then_some(seen.min),
+            Function::Max => is_any.then_some(seen.max),
+            Function::Ewma => {
+                let bits = aggregate.window.fraction_bits();
+                is_any.then_some((self.moving + (1 << bits >> 1)) >> bits)
+            }
+        }
+    }
+
+    /// Adds a value to the current window; sums are at most `max`.
+    fn add(&mut self, window: AggregateWindow, value: u128, max: u128) {
+        let seen = self.current;
+        let is_first = seen.count == 0;
+        if let AggregateWindow::Decaying { shift } = window {
+            let value = value << window.fraction_bits();
+            self.moving = match value.checked_sub(self.moving) {
+                _ if is_first => value,
+                Some(above) => self.moving + (above >> shift),
+                None => self.moving - ((self.moving - value) >> shift),
+            };
+        }
+        self.current = WindowState {
+            end: seen.end,
+            count: seen.count + 1,
+            sum: seen.sum.saturating_add(value).min(max),
+            min: if is_first { value } else { seen.min.min(value) },
+            max: seen.max.max(value),
+        };
+    }
+}
+
+/// State by the values of an aggregate's key.
+type ByKey = HashMap<Vec<u128>, KeyState>;
 
 /// Counters and aggregates between messages.
 #[derive(Clone, Debug, Default)]
@@ -75,16 +136,7 @@ impl Memory {
             let Some((aggregate, by_key)) = slot else { continue };
             let max = max_of(format.slot_width);
             let seen = key(format, message, aggregate).and_then(|key| by_key.get(&key)).copied().unwrap_or_default();
-            let seen = seen.at(Some(aggregate.window), micros);
-            message.slots[at] = match aggregate.function {
-                Function::Min if seen.count == 0 => max,
-                Function::Count => seen.count,
-                Function::Sum => seen.sum,
-                Function::Avg => seen.sum.checked_div(seen.count).unwrap_or(0),
-                Function::Min => seen.min,
-                Function::Max => seen.max,
-            }
-            .min(max);
+            message.slots[at] = seen.at(aggregate.window, micros).value(aggregate).map(|value| value.min(max));
         }
     }
 
@@ -99,15 +151,8 @@ impl Memory {
             let max = max_of(format.slot_width);
             let value = aggregate.field.and_then(|field| message.field(format, field)).unwrap_or(0).min(max);
             let entry = by_key.entry(key).or_default();
-            let seen = entry.at(Some(aggregate.window), micros);
-            let is_first = seen.count == 0;
-            *entry = WindowState {
-                end: seen.end,
-                count: seen.count + 1,
-                sum: seen.sum.saturating_add(value).min(max),
-                min: if is_first { value } else { seen.min.min(value) },
-                max: seen.max.max(value),
-            };
+            *entry = entry.at(aggregate.window, micros);
+            entry.add(aggregate.window, value, max);
         }
     }
 

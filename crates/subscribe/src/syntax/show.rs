@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::compile::layout::ColumnKey;
 use crate::format::{Match, MessageFormat, Subject, ValueKind, Window, max_of};
-use crate::rule::{Aggregate, Condition, Operand, Rule, RuleAction, Test, UpdateFunction};
+use crate::rule::{Aggregate, AggregateWindow, Condition, Operand, Rule, RuleAction, Test, UpdateFunction};
 use crate::syntax::parse::MAX_PARTS;
 use crate::syntax::value::show as show_value;
 use crate::tables::Delivery;
@@ -211,11 +211,28 @@ impl fmt::Display for Shown<'_, Aggregate> {
             let by: Vec<&str> = aggregate.by.iter().map(name).collect();
             write!(f, " by {}", by.join(", "))?;
         }
-        match aggregate.window {
-            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, " over {}s", micros / 1_000_000),
-            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, " over {}ms", micros / 1000),
-            Window::Micros(micros) => write!(f, " over {micros}us"),
-            Window::Packets(packets) => write!(f, " over {packets} packets"),
+        write!(f, " over {}", aggregate.window)
+    }
+}
+
+impl fmt::Display for AggregateWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AggregateWindow::Tumbling(length) => length.fmt(f),
+            AggregateWindow::Previous(length) => write!(f, "previous {length}"),
+            AggregateWindow::All => f.write_str("all"),
+            AggregateWindow::Decaying { shift } => Window::Packets(1 << shift).fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Window::Micros(micros) if micros.is_multiple_of(1_000_000) => write!(f, "{}s", micros / 1_000_000),
+            Window::Micros(micros) if micros.is_multiple_of(1000) => write!(f, "{}ms", micros / 1000),
+            Window::Micros(micros) => write!(f, "{micros}us"),
+            Window::Packets(packets) => write!(f, "{packets} packets"),
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::support;
 use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
-    ColumnLayout, CompileOptions, ComputedAggregate, Memory, Message, MessageFormat, NoIncludes, Refusal,
-    Subscriptions, Tables, TargetCapabilities, Window, aggregate, workload,
+    AggregateWindow, ColumnLayout, CompileOptions, ComputedAggregate, Memory, Message, MessageFormat, NoIncludes,
+    Refusal, Subscriptions, Tables, TargetCapabilities, Window, aggregate, workload,
 };
 
 struct Feed {
@@ -50,6 +50,32 @@ fn averages_are_over_the_messages_of_the_rest_of_the_rule() {
     assert_eq!(feed.message(95, "A", 90), [], "28 up to the 99th microsecond");
     assert_eq!(feed.message(1, "A", 90), [], "a new window");
     assert_eq!(feed.message(1, "A", 90), [1]);
+}
+
+#[test]
+fn averages_of_a_stock_that_trades_once_a_second_are_its_price() {
+    for average in ["avg(price)", "avg(price over previous 1s)", "ewma(price)", "ewma(price over 1 packets)"] {
+        let rules = format!("stock == GOOGL and {average} > 50 : fwd(1)\nstock == GOOGL and {average} < 50 : fwd(2)");
+        let mut feed = Feed::new(workload::itch(), &rules);
+        let ports: Vec<Vec<u32>> = (0..5).map(|_| feed.message(1_000_000, "GOOGL", 100)).collect();
+        let expected: Vec<Vec<u32>> = vec![vec![], vec![1], vec![1], vec![1], vec![1]];
+        assert_eq!(ports, expected, "{average}");
+    }
+    // Windows of one second are empty whenever the stock trades: no test of them holds, and `not` of each does.
+    let rules = "stock == GOOGL and avg(price over 1s) > 50 : fwd(1)\nstock == GOOGL and avg(price over 1s) < 50 : fwd(2)\n\
+                 stock == GOOGL and not (avg(price over 1s) < 50) : fwd(3)\nstock == GOOGL and count(over 1s) < 1 : fwd(4)";
+    let mut feed = Feed::new(workload::itch(), rules);
+    assert_eq!([feed.message(1_000_000, "GOOGL", 100), feed.message(1_000_000, "GOOGL", 100)], [[3, 4], [3, 4]]);
+}
+
+#[test]
+fn moving_averages_reach_a_price_that_stays() {
+    let mut feed = Feed::new(workload::itch(), "stock == A and ewma(price over 4 packets) == 100 : fwd(1)");
+    for price in [50, 400] {
+        feed.message(1, "A", price);
+        let reached = (0..60).map(|_| feed.message(1, "A", 100)).skip_while(|ports| ports.is_empty());
+        assert!(reached.filter(|ports| *ports == [1]).count() > 30, "from {price}");
+    }
 }
 
 #[test]
@@ -148,14 +174,15 @@ fn aggregates_that_the_program_lacks_are_refused() {
     };
     // An omitted window is that of the only declared aggregate of its kind.
     let windows = |text: &str| found(text).0[0].aggregates.iter().map(|of| of.window).collect::<Vec<_>>();
-    assert_eq!(windows("avg(price) by stock > 1 and count() > 2 : drop"), [Window::Micros(100), Window::Packets(7)]);
-    // If there are several, it is one second.
-    let several = computing(&[("count() over 7 packets", 1, 1), ("count() over 1s", 1, 1)]);
+    let lengths = [Window::Micros(100), Window::Packets(7)].map(AggregateWindow::Tumbling);
+    assert_eq!(windows("avg(price) by stock > 1 and count() > 2 : drop"), lengths);
+    // If there are several, it is none.
+    let several = computing(&[("count() over 7 packets", 1, 1), ("count()", 1, 1)]);
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
     let rules = subscribe::parse(&mut map, "rules", "count() > 2 : drop", &several, &mut NoIncludes, &mut findings);
-    assert_eq!(rules[0].aggregates[0].window, Window::Micros(1_000_000));
+    assert_eq!(rules[0].aggregates[0].window, AggregateWindow::All);
     for (text, part) in [
-        ("avg(price) > 1 : drop", "the program does not compute `avg(add_order.price) over 1s`"),
+        ("avg(price) > 1 : drop", "the program does not compute `avg(add_order.price) over all`"),
         (
             "avg(price) by stock over 2 s > 1 : drop",
             "it computes `avg(add_order.price) by add_order.stock over 100us`, `count() over 7",

@@ -97,7 +97,7 @@ fn aggregate(format: &ProgramFormat, annotation: &Annotation) -> Result<Aggregat
         };
         return Err(error(format!("`{text}`: {message}"), help.unwrap_or_else(|| example.to_owned())));
     };
-    if matches!(aggregate.window, Window::Micros(WINDOW_LIMIT_US..)) {
+    if matches!(aggregate.window.length(), Some(Window::Micros(WINDOW_LIMIT_US..))) {
         return Err(wrong(format!("a window must be shorter than {WINDOW_LIMIT_US} microseconds")));
     }
     if format.aggregates.iter().any(|other| other.computes == aggregate) {

@@ -12,9 +12,12 @@
 //!
 //! From `look` on it is one atomic step (`@atomic`), regardless of the number of threads of a switch.
 //!
-//! Averages use a bit-by-bit division, because P4 has no division of run-time values.
+//! Averages use a bit-by-bit division, because P4 has no division of run-time values. Moving averages need shifts only.
+//!
+//! An average, a minimum or a maximum over no messages has no value. Tables then match the number after the largest
+//! value ([`no_value`](subscribe::MessageFormat::no_value)), for which no test holds.
 
-use subscribe::{Aggregate, Function, Window};
+use subscribe::{Aggregate, AggregateWindow, ColumnKey, Function, Window};
 
 use super::stages::{STATE_KEY, table};
 use super::text::{Text, identifier};
@@ -29,9 +32,9 @@ pub(super) const NOW: &str = "meta.subscription.now";
 
 /// Whether the program has time windows.
 pub(super) fn has_clock(format: &subscribe::MessageFormat) -> bool {
-    let is_time = |window: &Window| matches!(window, Window::Micros(_));
-    format.computed().iter().any(|computed| is_time(&computed.aggregate.window))
-        || format.counters().iter().any(|counter| counter.window.as_ref().is_some_and(is_time))
+    let mut lengths = format.computed().iter().map(|computed| computed.aggregate.window.length());
+    let is_time = |length: Option<Window>| matches!(length, Some(Window::Micros(_)));
+    lengths.any(is_time) || format.counters().iter().any(|counter| is_time(counter.window))
 }
 
 /// Writes code that reads the time of a pass. BMv2 stamps a packet on arrival only; there a recirculated packet keeps
@@ -73,6 +76,8 @@ struct AggregateSlot<'a> {
     number: u16,
     computed: usize,
     of: &'a Aggregate,
+    /// Width of the aggregate's input in bits; wider values saturate at 64 bits.
+    width: u32,
 }
 
 /// Returns the name of the part of a cell that stores a key field.
@@ -84,26 +89,49 @@ fn slots<'a>(inputs: &ProgramInputs<'a>) -> Vec<AggregateSlot<'a>> {
     let format = &inputs.rules.format;
     let of = |number: u16| {
         let computed = format.computed_in(number).expect("all slots compute something");
-        AggregateSlot { number, computed, of: &format.computed()[computed].aggregate }
+        let of = &format.computed()[computed].aggregate;
+        let width = of.field.map_or(64, |id| inputs.format.fields[usize::from(id.0)].width.min(64));
+        AggregateSlot { number, computed, of, width }
     };
     (0..format.slots).map(of).collect()
 }
 
 impl AggregateSlot<'_> {
+    /// Whether cells count their messages: for functions of the number, to tell an empty window from others, and to
+    /// find the end of a window. The end of a time window shows that it is empty, too, which suffices for a sum.
     fn has_count(&self) -> bool {
-        matches!(self.of.function, Function::Count | Function::Avg) || matches!(self.of.window, Window::Packets(_))
+        self.of.function != Function::Sum || !matches!(self.of.window, AggregateWindow::Tumbling(Window::Micros(_)))
     }
 
     fn has_amount(&self) -> bool {
         self.of.function != Function::Count
     }
 
+    /// Returns the parts of a cell that the last complete window has, too, and their names for that window.
+    fn previous_parts(&self) -> Vec<(&'static str, &'static str)> {
+        if !matches!(self.of.window, AggregateWindow::Previous(_)) {
+            return Vec::new();
+        }
+        let count = (self.of.function != Function::Sum).then_some(("count", "previous_count"));
+        let amount = self.has_amount().then_some(("amount", "previous_amount"));
+        [count, amount].into_iter().flatten().collect()
+    }
+
     /// Returns the names and widths of a cell's parts besides its key.
     fn parts(&self) -> Vec<(&'static str, u32)> {
-        let end = matches!(self.of.window, Window::Micros(_)).then_some(("end", 48));
+        let end = matches!(self.of.window.length(), Some(Window::Micros(_))).then_some(("end", 48));
         let count = self.has_count().then_some(("count", 64));
-        let amount = self.has_amount().then_some(("amount", 64));
-        [end, count, amount].into_iter().flatten().collect()
+        let amount = self.has_amount().then_some(("amount", self.amount_width()));
+        let previous = self.previous_parts().into_iter().map(|(_, previous)| (previous, 64));
+        [end, count, amount].into_iter().flatten().chain(previous).collect()
+    }
+
+    /// Returns the width in bits of a sum, a minimum, a maximum, or a moving average with its fraction.
+    fn amount_width(&self) -> u32 {
+        match self.of.function {
+            Function::Ewma => self.width + self.of.window.fraction_bits(),
+            _ => 64,
+        }
     }
 
     /// Returns the names, as identifiers, and widths of the key fields. Registers and variables prefix them with `of_`,
@@ -151,7 +179,7 @@ fn cells_a_register(of: &Aggregate, keys: u32) -> u32 {
 
 /// Returns the total number of cells in the registers of one slot.
 pub(crate) fn cells(of: &Aggregate, keys: u32) -> u64 {
-    let slot = AggregateSlot { number: 0, computed: 0, of };
+    let slot = AggregateSlot { number: 0, computed: 0, of, width: 64 };
     let evictions = u64::from(!of.by.is_empty());
     let registers = (slot.parts().len() + of.by.len()) as u64;
     registers * u64::from(cells_a_register(of, keys)) + evictions
@@ -178,7 +206,10 @@ fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
             text.line(format!("bit<64> {} = 0;", slot.var("evictions")));
             text.line(format!("bit<1> {} = 0;", slot.var("evicts")));
         }
-        text.line(format!("bit<64> {} = 0;", value_var(slot.number)));
+        if slot.of.function == Function::Ewma {
+            text.line(format!("bit<{}> {} = 0;", slot.amount_width(), slot.var("given")));
+        }
+        text.line(format!("bit<{}> {} = 0;", key_width(inputs, slot.number), value_var(slot.number)));
     }
 }
 
@@ -208,7 +239,7 @@ fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
 /// Writes division actions, one for each width of averaged values.
 fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
     let mut widths: Vec<u32> =
-        slots(inputs).iter().filter(|slot| slot.of.function == Function::Avg).map(|slot| width(inputs, slot)).collect();
+        slots(inputs).iter().filter(|slot| slot.of.function == Function::Avg).map(|slot| slot.width).collect();
     widths.sort_unstable();
     widths.dedup();
     if widths.is_empty() {
@@ -230,9 +261,9 @@ fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
     }
 }
 
-/// Returns the width of an aggregate's input in bits; wider values saturate at 64 bits.
-fn width(inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) -> u32 {
-    slot.of.field.map_or(64, |id| inputs.format.fields[usize::from(id.0)].width.min(64))
+/// Returns the width of a slot's key in the tables.
+fn key_width(inputs: &ProgramInputs<'_>, slot: u16) -> u32 {
+    ColumnKey::Slot(slot).width(&inputs.rules.format)
 }
 
 /// Writes code that finds the cells of a message's keys.
@@ -263,13 +294,13 @@ fn read(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
         text.line(format!("{}.read({}, {});", slot.register(&part), slot.var(&part), cell(slot.computed)));
     }
     let (end, count) = (slot.var("end"), slot.var("count"));
-    let over = match slot.of.window {
-        Window::Micros(length) => is_over(&end, length),
-        Window::Packets(length) => format!("{count} == 0 || {count} >= {length}"),
+    let over = match slot.of.window.length() {
+        Some(Window::Micros(length)) => is_over(&end, length),
+        Some(Window::Packets(length)) => format!("{count} == 0 || {count} >= {length}"),
+        None => format!("{count} == 0"),
     };
-    let others: Vec<String> = key.iter().map(|(name, _)| format!("{} != {name}_value", slot.var(&of(name)))).collect();
     let anew = |text: &mut Text| {
-        if let Window::Micros(length) = slot.of.window {
+        if let Some(Window::Micros(length)) = slot.of.window.length() {
             text.line(format!("{end} = {NOW} + {length};"));
         }
         if slot.has_count() {
@@ -280,37 +311,62 @@ fn read(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
             text.line(format!("{} = {none};", slot.var("amount")));
         }
     };
+    let complete = |text: &mut Text| {
+        for (part, previous) in slot.previous_parts() {
+            text.line(format!("{} = {};", slot.var(previous), slot.var(part)));
+        }
+        anew(text);
+    };
+    let others: Vec<String> = key.iter().map(|(name, _)| format!("{} != {name}_value", slot.var(&of(name)))).collect();
     if others.is_empty() {
-        text.block(format!("if ({over})"), anew);
+        text.block(format!("if ({over})"), complete);
         return;
     }
+    // Nothing is lost with a window that is over, unless it is the one that tests read.
+    let is_unused = if slot.previous_parts().is_empty() { over.clone() } else { format!("{count} == 0") };
     let evicts = slot.var("evicts");
     text.line(format!("{evicts} = 0;"));
-    text.line(format!("if ({over}) {{"));
-    text.indented(anew);
-    text.line(format!("}} else if ({}) {{", others.join(" || ")));
+    text.line(format!("if ({}) {{", others.join(" || ")));
     text.indented(|text| {
+        text.line(format!("if (!({is_unused})) {{ {evicts} = 1; }}"));
+        for (_, previous) in slot.previous_parts() {
+            text.line(format!("{} = 0;", slot.var(previous)));
+        }
         anew(text);
-        text.line(format!("{evicts} = 1;"));
     });
+    text.line(format!("}} else if ({over}) {{"));
+    text.indented(complete);
     text.line("}");
 }
 
 /// Writes code that sets the lookup key of a slot's stage.
 pub(super) fn value(text: &mut Text, inputs: &ProgramInputs<'_>, number: u16) {
     let slot = &slots(inputs)[usize::from(number)];
-    let (value, count) = (value_var(number), slot.var("count"));
-    match slot.of.function {
+    let value = value_var(number);
+    let is_previous = matches!(slot.of.window, AggregateWindow::Previous(_));
+    let part = |part: &str| slot.var(&if is_previous { format!("previous_{part}") } else { part.to_owned() });
+    let (count, amount) = (part("count"), part("amount"));
+    let width = key_width(inputs, number);
+    let some = |text: &mut Text| match slot.of.function {
         Function::Count => text.line(format!("{value} = {count};")),
-        Function::Sum | Function::Min | Function::Max => text.line(format!("{value} = {};", slot.var("amount"))),
+        Function::Sum => text.line(format!("{value} = {amount};")),
+        Function::Min | Function::Max => text.line(format!("{value} = (bit<{width}>){amount};")),
         Function::Avg => {
-            text.line(format!("{value} = 0;"));
-            text.block(format!("if ({count} != 0)"), |text| {
-                text.line(format!("dividend = {};", slot.var("amount")));
-                text.line(format!("divisor = {count};"));
-                text.line(format!("divide_{}();", width(inputs, slot)));
-                text.line(format!("{value} = quotient;"));
-            });
+            text.line(format!("dividend = {amount};"));
+            text.line(format!("divisor = {count};"));
+            text.line(format!("divide_{}();", slot.width));
+            text.line(format!("{value} = (bit<{width}>)quotient;"));
+        }
+        Function::Ewma => {
+            let bits = slot.of.window.fraction_bits();
+            text.line(format!("{value} = (bit<{width}>)(({amount} + {:#x}) >> {bits});", 1u64 << bits >> 1));
+        }
+    };
+    match inputs.rules.format.no_value(number) {
+        None => some(text),
+        Some(none) => {
+            text.line(format!("{value} = {none:#x};"));
+            text.block(format!("if ({count} != 0)"), some);
         }
     }
 }
@@ -331,6 +387,9 @@ pub(super) fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
 fn count(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
     let cell = cell(slot.computed);
     let key = slot.key(inputs);
+    if slot.of.function == Function::Ewma {
+        move_average(text, inputs, slot);
+    }
     if slot.has_count() {
         text.line(format!("{0} = {0} |+| 1;", slot.var("count")));
     }
@@ -339,7 +398,8 @@ fn count(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) 
         match slot.of.function {
             Function::Min => text.line(format!("{of} = {value} < {of} ? {value} : {of};")),
             Function::Max => text.line(format!("{of} = {value} > {of} ? {value} : {of};")),
-            _ => text.line(format!("{of} = {of} |+| {value};")),
+            Function::Sum | Function::Avg => text.line(format!("{of} = {of} |+| {value};")),
+            Function::Count | Function::Ewma => {}
         }
     }
     for (part, _) in slot.parts() {
@@ -355,4 +415,21 @@ fn count(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) 
             text.line(format!("{register}.write(0, {evictions} + 1);"));
         });
     }
+}
+
+/// Writes code that moves an average towards a message's value. The first message sets it.
+fn move_average(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
+    let (AggregateWindow::Decaying { shift }, Some(field)) = (slot.of.window, slot.of.field) else { return };
+    let (count, of, given) = (slot.var("count"), slot.var("amount"), slot.var("given"));
+    let (width, bits) = (slot.amount_width(), slot.of.window.fraction_bits());
+    text.line(format!("{given} = (bit<{width}>){} << {bits};", amount(inputs, field)));
+    for (head, result) in [
+        (format!("if ({count} == 0) {{"), given.clone()),
+        (format!("}} else if ({given} >= {of}) {{"), format!("{of} + (({given} - {of}) >> {shift})")),
+        ("} else {".to_owned(), format!("{of} - (({of} - {given}) >> {shift})")),
+    ] {
+        text.line(head);
+        text.indented(|text| text.line(format!("{of} = {result};")));
+    }
+    text.line("}");
 }

@@ -135,7 +135,8 @@ pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String
     shown.extend(there.map(|id| format.get_header(id).name.clone()));
     let counters = format.counters().iter().zip(&message.counters).filter(|(_, value)| **value != 0);
     shown.extend(counters.map(|(counter, value)| format!("{}={value}", counter.name)));
-    for (slot, value) in (0..).zip(&message.slots).filter(|(_, value)| **value != 0) {
+    for (slot, value) in (0..).zip(&message.slots) {
+        let Some(value) = value.filter(|value| *value != 0 || format.no_value(slot).is_some()) else { continue };
         match format.computed_in(slot) {
             Some(at) => {
                 let computed = &format.computed()[at];
@@ -157,9 +158,9 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
         .rsplit_once('=')
         .ok_or_else(|| format!("`{part}` has no value: write AGGREGATE=VALUE or COUNTER=VALUE"))?;
     let (name, value) = (name.trim(), value.trim());
-    let value = value.parse::<u64>().map_err(|_| format!("`{value}` is not a 64-bit number"))?.into();
+    let value: u128 = value.parse::<u64>().map_err(|_| format!("`{value}` is not a 64-bit number"))?.into();
     if let Ok(Subject::Counter(id)) = format.subject(name) {
-        message.put(ColumnKey::Counter(id), value);
+        message.put(format, ColumnKey::Counter(id), value);
         return Ok(());
     }
     let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
@@ -187,7 +188,12 @@ fn state(message: &mut Message, compiled: &Compiled, part: &str) -> Result<(), S
         };
         return Err(format!("no rule tests `{}`; the aggregates that rules test: {known}", asked.shown(format)));
     }
-    used.iter().filter(of).for_each(|slot| message.put(ColumnKey::Slot(slot.slot), value));
+    for slot in used.iter().filter(of) {
+        if format.no_value(slot.slot).is_some_and(|none| value >= none) {
+            return Err(format!("`{name}` is at most {}", format.no_value(slot.slot).unwrap_or_default() - 1));
+        }
+        message.put(format, ColumnKey::Slot(slot.slot), value);
+    }
     Ok(())
 }
 

@@ -9,7 +9,8 @@ use super::load::{Compiled, Loaded};
 /// Maximum width of a JSON number, in bits. Wider numbers are strings: JSON readers would round them.
 const EXACT_BITS: u32 = 53;
 
-/// Returns a message as JSON: its headers, its fields, and the state from earlier messages if it is not 0.
+/// Returns a message as JSON: its headers, its fields, and the state from earlier messages if there is any and it is
+/// not 0.
 pub fn message(message: &Message, rules: &RuleFormat) -> Value {
     let format = &rules.format;
     // Headers that stand for several have names that users cannot write.
@@ -21,10 +22,10 @@ pub fn message(message: &Message, rules: &RuleFormat) -> Value {
         there.map(|(field, number)| (field.name.clone(), value(*number, field.kind, field.width))).collect();
     let counters =
         (0..).map(subscribe::CounterId).zip(&message.counters).map(|(id, value)| (ColumnKey::Counter(id), *value));
-    let slots = (0..).zip(&message.slots).map(|(slot, value)| (ColumnKey::Slot(slot), *value));
+    let slots = (0..).zip(&message.slots).filter_map(|(slot, value)| Some((ColumnKey::Slot(slot), (*value)?)));
     let before: Map<String, Value> = counters
         .chain(slots)
-        .filter(|(_, value)| *value != 0)
+        .filter(|(key, value)| *value != 0 || matches!(key, ColumnKey::Slot(slot) if format.no_value(*slot).is_some()))
         .map(|(key, number)| (key.name(format), value(number, ValueKind::Unsigned, 64)))
         .collect();
     json!({ "headers": headers, "fields": fields, "before": before })

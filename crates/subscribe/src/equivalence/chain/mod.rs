@@ -188,12 +188,12 @@ impl TableChain {
             let key = self.column(stage);
             let value = match codes(key, format) {
                 Some(_) => {
-                    let value = message.column(key);
+                    let value = message.column(format, key);
                     let of_stage = self.codes.iter().filter(|row| row.stage == stage);
                     let hits = of_stage.filter(|row| (row.first..=row.last).contains(&value));
                     hits.max_by_key(|row| row.rank).map_or(0, |row| row.code)
                 }
-                None => message.column(key),
+                None => message.column(format, key),
             };
             let hits = rows.into_iter().filter(|row| {
                 row.state == state

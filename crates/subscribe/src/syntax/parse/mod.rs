@@ -12,7 +12,8 @@
 //! set        = "{" element { "," element } "}"          (or in parentheses or brackets)
 //! element    = value | value ".." value | value "/" LENGTH
 //! subject    = FIELD | COUNTER | function "(" [ FIELD ] [ "by" FIELD { "," FIELD } ] [ "over" window ] ")"
-//! window     = NUMBER ( "us" | "ms" | "s" | "min" | "packets" )
+//! window     = [ "previous" ] length | "all"
+//! length     = NUMBER ( "us" | "ms" | "s" | "min" | "packets" )
 //! action     = "fwd" "(" port { "," port } ")" | "drop" | "to_controller" | ACTION "(" [ value { "," value } ] ")"
 //!            | COUNTER "<-" operand | COUNTER ( "+=" | "-=" ) operand
 //! port       = NUMBER | NAME                            (names if the format has them)
@@ -37,7 +38,7 @@ use crate::syntax::lex::{Lexer, RuleToken, SIGN_WORDS, SpannedToken};
 use crate::syntax::value::Constant;
 
 /// Keywords of the rule language. Fields, headers, counters and actions should have other names.
-pub const WORDS: [&str; 19] = [
+pub const WORDS: [&str; 20] = [
     "and",
     "or",
     "not",
@@ -57,6 +58,7 @@ pub const WORDS: [&str; 19] = [
     "avg",
     "min",
     "max",
+    "ewma",
 ];
 
 /// Maximum nesting depth of parentheses and `not`.
@@ -216,7 +218,7 @@ pub fn aggregate(
     None
 }
 
-/// Parses a window as in rules: `100ms`, `1000 packets`. Returns `None` for any other text.
+/// Parses the length of a window as in rules: `100ms`, `1000 packets`. Returns `None` for any other text.
 pub fn window(text: &str) -> Option<Window> {
     let (format, mut diagnostics) = (MessageFormat::new(), Diagnostics::new());
     let mut parser = RuleParser::new(
@@ -225,7 +227,7 @@ pub fn window(text: &str) -> Option<Window> {
         &format,
         &mut diagnostics,
     );
-    let window = parser.window().ok()?;
+    let window = parser.length().ok()?;
     (parser.next.token == RuleToken::End).then_some(window)
 }
 

@@ -4,7 +4,7 @@ use diagnostics::{Diagnostic, Span};
 
 use super::{RuleParser, RuleResult};
 use crate::format::{FieldId, NameError, Subject, ValueKind, Window};
-use crate::rule::{Aggregate, Function};
+use crate::rule::{Aggregate, AggregateWindow, Function};
 use crate::syntax::lex::RuleToken;
 use crate::syntax::value::Constant;
 
@@ -89,7 +89,12 @@ impl RuleParser<'_> {
         }
         // A count does not depend on the field's value but on its presence.
         let field = field.map(|(_, id)| id);
-        let mut aggregate = Aggregate { function, field, by, window: window.unwrap_or(self.format.window) };
+        let window = match window {
+            Some((window, span)) if function == Function::Ewma => Some(self.decaying(window, span)?),
+            window => window.map(|(window, _)| window),
+        };
+        let default = function.default_window();
+        let mut aggregate = Aggregate { function, field, by, window: window.unwrap_or(default) };
         if window.is_none() && !self.declares {
             aggregate.window = self.format.window_of(&aggregate);
         }
@@ -125,7 +130,7 @@ impl RuleParser<'_> {
     }
 
     /// Parses `by field, field` and `over window`, in any order, each at most once.
-    fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<Window>) -> RuleResult<()> {
+    fn clauses(&mut self, by: &mut Vec<FieldId>, window: &mut Option<(AggregateWindow, Span)>) -> RuleResult<()> {
         loop {
             self.count(self.next.span)?;
             match self.next.token {
@@ -141,14 +146,59 @@ impl RuleParser<'_> {
                 }
                 RuleToken::Word("over") if window.is_none() => {
                     self.take();
-                    *window = Some(self.window()?);
+                    let start = self.next.span;
+                    let of = self.window()?;
+                    *window = Some((of, start.to(self.end)));
                 }
                 _ => return Ok(()),
             }
         }
     }
 
-    pub(super) fn window(&mut self) -> RuleResult<Window> {
+    fn window(&mut self) -> RuleResult<AggregateWindow> {
+        match self.next.token {
+            RuleToken::Word("all") => {
+                self.take();
+                Ok(AggregateWindow::All)
+            }
+            RuleToken::Word("previous") => {
+                self.take();
+                self.length().map(AggregateWindow::Previous)
+            }
+            RuleToken::Word("last" | "sliding") => {
+                let error = Diagnostic::error("rule-syntax", self.next.span, "this is not a valid window");
+                self.fail(error.help(
+                    "write `over previous 1s` for the last complete window, or `ewma(field) over 16 packets` for a \
+                     moving average",
+                ))
+            }
+            _ => self.length().map(AggregateWindow::Tumbling),
+        }
+    }
+
+    /// Returns the window of a moving average.
+    fn decaying(&mut self, window: AggregateWindow, span: Span) -> RuleResult<AggregateWindow> {
+        const MAX: u64 = 1 << AggregateWindow::MAX_SHIFT;
+        match window {
+            AggregateWindow::Tumbling(Window::Packets(packets)) if packets.is_power_of_two() && packets <= MAX => {
+                Ok(AggregateWindow::Decaying { shift: packets.ilog2() })
+            }
+            _ => {
+                let message = format!("the window of `ewma` is a power of two of packets, up to {MAX}");
+                let error = Diagnostic::error("rule-syntax", span, message);
+                self.fail(error.help(match window {
+                    AggregateWindow::Tumbling(Window::Packets(packets)) if packets < MAX => {
+                        let above = packets.next_power_of_two();
+                        format!("write `over {} packets` or `over {above} packets`", above / 2)
+                    }
+                    _ => "write `over 16 packets`: each message moves the average by 1/16 of the difference".to_owned(),
+                }))
+            }
+        }
+    }
+
+    /// Parses the length of a window.
+    pub(super) fn length(&mut self) -> RuleResult<Window> {
         let start = self.next.span;
         let parts = match self.next.token.clone() {
             RuleToken::Odd(text) => {

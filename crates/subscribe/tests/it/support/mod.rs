@@ -167,7 +167,7 @@ pub fn message(rng: &mut SplitMix64, format: &MessageFormat) -> Message {
         }
     }
     message.counters.iter_mut().for_each(|value| *value = u128::from(rng.below(8)));
-    message.slots.iter_mut().for_each(|value| *value = u128::from(rng.below(16)));
+    message.slots.iter_mut().for_each(|value| *value = rng.percent(80).then(|| u128::from(rng.below(16))));
     message
 }
 

@@ -164,8 +164,11 @@ impl TestProgram {
                 };
             }
         }
-        for value in message.counters.iter_mut().chain(&mut message.slots) {
+        for value in &mut message.counters {
             *value = u128::from(rng.below(VALUES + 2));
+        }
+        for value in &mut message.slots {
+            *value = Some(rng.below(VALUES + 2).into());
         }
         message
     }
@@ -207,7 +210,7 @@ impl TestProgram {
                         Wide::Ternary => "ternary",
                     };
                     let wide = stage.wide.map(kind);
-                    let mut value = BTreeMap::from([("value".to_owned(), message.column(*key))]);
+                    let mut value = BTreeMap::from([("value".to_owned(), message.column(format, *key))]);
                     if stage.codes.is_some() {
                         let table = match stage.code_table {
                             Wide::Range => format!("{name}_codes"),

@@ -25,11 +25,20 @@ fn one(rng: &mut SplitMix64, list: &[&'static str]) -> &'static str {
 /// Returns a test of state. Some aggregates have few slots, so that their rules use few other conditions.
 fn remembered(rng: &mut SplitMix64) -> String {
     let compare = one(rng, &["<", "<=", ">", ">=", "==", "!="]);
-    let subject = match rng.below(9) {
-        0 | 1 => format!("avg(value) by site {compare} {}", rng.below(12)),
+    let subject = match rng.below(15) {
+        0 => format!("avg(value) by site over 60us {compare} {}", rng.below(12)),
+        1 => format!("avg(value) by site over previous 60us {compare} {}", rng.below(12)),
+        9 => format!("min(weight) over previous 3 packets {compare} {}", rng.below(12)),
+        10 => format!("sum(value) over previous 25us {compare} {}", rng.below(20)),
+        11 => format!("ewma(value) by site {compare} {}", rng.below(12)),
+        12 => {
+            format!("ewma(large) over 2 packets {compare} {}", if rng.percent(10) { u64::MAX } else { rng.below(20) })
+        }
+        13 => format!("avg(weight) over all {compare} {}", rng.below(12)),
+        14 => format!("{}(value) by unit over all {compare} {}", one(rng, &["min", "max"]), rng.below(12)),
         2 => format!("count() by site, unit {compare} {}", rng.below(5)),
         3 => format!("sum(large) {compare} {}", if rng.percent(20) { u64::MAX } else { rng.below(40) }),
-        4 => format!("min(value) by unit {compare} {}", rng.below(12)),
+        4 => format!("min(value) by unit over 50us {compare} {}", rng.below(12)),
         5 => format!("max(weight) {compare} {}", rng.below(12)),
         6 => format!("count() {compare} {}", rng.below(6)),
         _ => format!("{} {compare} {}", one(rng, &["total", "lately", "few"]), rng.below(16)),
@@ -166,7 +175,8 @@ fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> 
                     ));
                 }
                 memory.update(format, &message, &expected, micros);
-                tally.stateful += usize::from(message.slots.iter().chain(&message.counters).any(|value| *value > 0));
+                let mut values = message.slots.iter().flatten().chain(&message.counters);
+                tally.stateful += usize::from(values.any(|value| *value > 0));
             }
         }
     }
@@ -200,7 +210,7 @@ fn codes_take_the_place_of_values() {
 }
 
 /// Possible bugs of a program, as text replacements.
-const MISTAKES: [(&str, &str); 16] = [
+const MISTAKES: [(&str, &str); 26] = [
     // Arithmetic without saturation.
     ("slot_3_amount |+|", "slot_3_amount +"),
     ("total_value |-| operand", "total_value - operand"),
@@ -215,8 +225,23 @@ const MISTAKES: [(&str, &str); 16] = [
     ("slot_2_count >= 4", "slot_2_count >= 5"),
     ("few_count >= 3", "few_count >= 4"),
     ("lately_end = meta.subscription.now + 40", "lately_end = meta.subscription.now + 35"),
-    // A minimum over no messages that is 0.
+    // A minimum that begins with 0; averages and a maximum over no messages that are 0.
     ("slot_5_amount = 0xffffffffffffffff", "slot_5_amount = 0"),
+    ("slot_0_value = 0x100000000;", "slot_0_value = 0;"),
+    ("slot_6_value = 0x100;", "slot_6_value = 0;"),
+    ("slot_11_value = 0x10000000000000000;", "slot_11_value = 0;"),
+    // Last complete windows that are not kept, or not after others of their key.
+    ("slot_8_previous_amount = slot_8_amount;", ""),
+    ("slot_9_previous_count = slot_9_count;", "slot_9_previous_count = 1;"),
+    ("slot_9_kept_previous_amount.write(cell_8, slot_9_previous_amount);", ""),
+    // Moving averages that start at 0, fall too fast, or are rounded down; values that end.
+    (
+        "if (slot_11_count == 0) {\n                        slot_11_amount = slot_11_given",
+        "if (slot_11_count == 0) {\n                        slot_11_amount = 0",
+    ),
+    ("(slot_10_amount - slot_10_given) >> 2", "(slot_10_amount - slot_10_given) >> 1"),
+    ("(slot_11_amount + 0x2) >> 2", "slot_11_amount >> 2"),
+    ("if (slot_12_count == 0)", "if (slot_12_count == 0 || slot_12_count >= 9)"),
     // Cells that do not store their key, or are not found again.
     ("slot_0_kept_of_site.write(cell_0, site_value);", ""),
     (
