@@ -29,7 +29,7 @@ header a_t {
 @query_counter(update)
 @query_counter(size)
 @query_aggregate("count() by name, price", 1000000, 20)
-@query_aggregate("sum(value)")
+@query_aggregate("sum(value) over 1000ms")
 @query_aggregate("sum(value over 1s)")
 struct headers_t { a_t a; }
 struct metadata_t {}
