@@ -206,7 +206,7 @@ pub struct ShapeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub messages_per_pass: Option<u32>,
     /// Minimum number of ports, from 0 on, of the bitmaps that entries deliver to. By default 63, or more if the
-    /// program is generated for rules that name more. Bitmaps have 64, 128, 256 or 512 bits; program and entries must
+    /// program is generated for rules that name more. Bitmaps have a multiple of 64 bits; program and entries must
     /// agree.
     #[arg(long, value_name = "PORTS", help_heading = "Target",
           value_parser = clap::value_parser!(u32).range(1..=511))]
