@@ -132,3 +132,35 @@ fn limits_stop_operations_and_leave_the_store_sound() {
     let (one, other) = (store.constant(&[1, 9]), store.constant(&[2, 9]));
     assert_eq!(store.union(one, other), Err(LimitExceeded::Steps));
 }
+
+#[test]
+fn common_arms_are_those_at_both_ends() {
+    let mut rng = SplitMix64::new(11);
+    let mut store = Store::new();
+    let constants: Vec<Ref> = (0..3).map(|number| store.constant(&[number])).collect();
+    let mut node = |store: &mut Store| {
+        let arms: Vec<(u128, Ref)> = (0..8).map(|first| (first, constants[rng.below(3) as usize])).collect();
+        store.node(0, arms).expect("no limits")
+    };
+    let mut differing = 0;
+    for _ in 0..500 {
+        let (a, b) = (node(&mut store), node(&mut store));
+        let [in_a, in_b]: [Vec<_>; 2] = [a, b].map(|of| store.arms(of).collect());
+        let (front, back) = store.common_arms(a, b);
+        assert_eq!((in_a.len(), in_b.len()), (store.arm_count(a), store.arm_count(b)));
+        assert!(front + back <= in_a.len().min(in_b.len()));
+        assert_eq!(in_a[..front], in_b[..front]);
+        assert_eq!(in_a[in_a.len() - back..], in_b[in_b.len() - back..]);
+        // No more arms are equal, unless the others have none left.
+        let rest = |arms: &[(u128, Ref)]| arms[front..arms.len() - back].to_vec();
+        let (rest_a, rest_b) = (rest(&in_a), rest(&in_b));
+        if let (Some(a), Some(b)) = (rest_a.first(), rest_b.first()) {
+            assert_ne!(a, b);
+            assert_ne!(rest_a.last(), rest_b.last());
+            differing += 1;
+        }
+        assert_eq!(store.arms_in(a, front..in_a.len() - back).collect::<Vec<_>>(), rest_a);
+    }
+    assert!(differing > 300, "{differing}");
+    assert_eq!((store.common_arms(constants[0], constants[1]), store.arm_count(constants[0])), ((0, 0), 0));
+}

@@ -38,8 +38,8 @@
 //! **State.** Tests of counters and aggregates read the values before the message; updates by a message are visible to
 //! the next one. An aggregate is computed over the messages for which the rest of its rule holds, that is, the rule's
 //! condition with every aggregate test taken as true. An average, a minimum or a maximum over no messages has no value,
-//! and a test of it is false. Rules that differ only in the constant that they compare it with,
-//! or in tests of its key, share the state. A [`MessageFormat`] may declare the aggregates that a program computes
+//! and a test of it is false. Rules that differ only in the constant that they compare it with, or in tests of its key,
+//! share the state. A [`MessageFormat`] may declare the aggregates that a program computes
 //! ([`MessageFormat::compute`]); rules then use only those, and keys that they name have a [`KeyCell`]. [`Memory`] is
 //! the reference semantics of registers in a data plane.
 //!

@@ -66,38 +66,34 @@ pub(super) fn carried(text: &mut Text, bits: u32, messages: &Messages, options: 
 /// Writes code that sends the packet to the ports of a bitmap, or to the only one. A group that earlier code of the
 /// format has chosen is reset.
 pub(super) fn send(text: &mut Text, bits: u32, (all, only): (&str, &str), is_chosen: bool) {
-    text.line(format!("if ({only} != {SEVERAL}) {{"));
-    text.indented(|text| {
-        text.line(format!("standard_metadata.egress_spec = {only};"));
-        if is_chosen {
-            text.line("standard_metadata.mcast_grp = 0;");
-        }
-    });
-    text.line("} else {");
-    text.indented(|text| text.line(format!("replicate_to_ports({});", all_ports(bits, all))));
-    text.line("}");
+    let several = |text: &mut Text| text.line(format!("replicate_to_ports({});", all_ports(bits, all)));
+    text.choice(format!("{only} != {SEVERAL}"), |text| send_to_one(text, only, is_chosen), several);
 }
 
 /// Writes code that sends the packet to the ports of the message's bitmap, unless `act`, which runs actions of the
 /// format, chooses another destination.
 pub(super) fn send_unless_redirected(text: &mut Text, bits: u32, is_chosen: bool, act: impl FnOnce(&mut Text)) {
-    text.line(format!("if (only_port != {SEVERAL}) {{"));
-    text.indented(|text| {
-        text.line("standard_metadata.egress_spec = only_port;");
-        if is_chosen {
-            text.line("standard_metadata.mcast_grp = 0;");
-        }
-    });
-    text.line("} else if (target == 0) {");
-    text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
-    text.line("} else {");
-    text.indented(|text| text.line(format!("standard_metadata.mcast_grp = {BY_BITMAP};")));
-    text.line("}");
+    let several = |text: &mut Text| {
+        text.choice(
+            "target == 0",
+            |text| text.line("mark_to_drop(standard_metadata);"),
+            |text| text.line(format!("standard_metadata.mcast_grp = {BY_BITMAP};")),
+        );
+    };
+    text.choice(format!("only_port != {SEVERAL}"), |text| send_to_one(text, "only_port", is_chosen), several);
     act(text);
     text.block(format!("if (standard_metadata.mcast_grp == {BY_BITMAP})"), |text| {
         text.line("standard_metadata.mcast_grp = 0;");
         text.line(format!("replicate_to_ports({});", all_ports(bits, "target")));
     });
+}
+
+/// Writes code that sends the packet to one port.
+fn send_to_one(text: &mut Text, port: &str, is_chosen: bool) {
+    text.line(format!("standard_metadata.egress_spec = {port};"));
+    if is_chosen {
+        text.line("standard_metadata.mcast_grp = 0;");
+    }
 }
 
 /// Returns the bitmap of all ports for `replicate_to_ports`, whose bits are ports, from one of the program.

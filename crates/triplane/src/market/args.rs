@@ -20,7 +20,7 @@ pub const AFTER_HELP: &str = "\
   triplane market receive --group 239.1.1.1 --interface 10.0.0.2 --filter 'stock == \"GOOGL\"'
   triplane market publish --to 239.1.1.1 --interface 10.0.0.1 --rate 10k --seconds 5
   triplane market publish --pcap feed.pcap --datagrams 1000
-  triplane market receive --pcap feed.pcap --cdf latency.svg
+  triplane market receive --pcap feed.pcap
   zcat 08302017.NASDAQ_ITCH50.gz | triplane market publish --binary-file - --from 9:30 --to 239.1.1.1
 
 Privileges: none are needed. Once its socket is open, the command gives up all

@@ -56,21 +56,18 @@ pub fn write(
     let failed = || format!("cannot write {}", path.display());
     let file = File::create(path).with_context(failed)?;
     let mut writer = Writer::new(BufWriter::new(file)).with_context(failed)?;
-    let (mut published, mut last) = (Published::default(), 0);
-    loop {
-        let prepared = feed.prepare();
-        let due = match prepared {
-            Ok(Some(recorded_ns)) => pace.due_ns(recorded_ns),
-            _ => last,
+    let (mut published, mut due) = (Published::default(), 0);
+    let error = loop {
+        let recorded_ns = match feed.prepare() {
+            Ok(Some(recorded_ns)) => recorded_ns,
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         };
-        let time = feed.start_ns().saturating_add(due);
-        if !matches!(prepared, Ok(Some(_))) || limit.is_reached(due, published.datagrams) {
-            published.seconds = due as f64 / 1e9;
-            writer.write(time, &frame(&feed.end_of_session())).with_context(failed)?;
-            writer.flush().with_context(failed)?;
-            return Ok((published, prepared.err()));
+        due = pace.due_ns(recorded_ns);
+        if limit.is_reached(due, published.datagrams) {
+            break None;
         }
-        last = due;
+        let time = feed.start_ns().saturating_add(due);
         let before = feed.next_sequence();
         let payload = feed.take(time % itch_feed::DAY_NS);
         let messages = feed.next_sequence() - before;
@@ -78,7 +75,12 @@ pub fn write(
         pace.sent(messages, due, due);
         published.datagrams += 1;
         published.messages += messages;
-    }
+    };
+    published.seconds = due as f64 / 1e9;
+    let end = feed.start_ns().saturating_add(due);
+    writer.write(end, &frame(&feed.end_of_session())).with_context(failed)?;
+    writer.flush().with_context(failed)?;
+    Ok((published, error))
 }
 
 /// Passes the datagrams of a capture to a subscriber. Returns the time from the first to the last, in seconds.

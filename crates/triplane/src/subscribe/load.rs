@@ -8,6 +8,7 @@ use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use super::args::FormatArgs;
 use super::memory::MemoryLimit;
+use super::replication::Replication;
 use super::report::counted;
 use crate::load::{Loader, ProgramArgs};
 use crate::output::{Failure, Output};
@@ -25,9 +26,8 @@ pub struct Loaded {
     pub layout: ColumnLayout,
     /// Whether the user chose the order.
     pub is_forced: bool,
-    /// The width of the bitmaps of the program whose order is used, `None` within for multicast groups; `None` if the
-    /// order is not that of a program.
-    pub bitmap_of_program: Option<Option<u32>>,
+    /// The replication of the program whose order is used, if it is that of a program.
+    pub replication: Option<Replication>,
     /// The memory limit of diagrams.
     pub memory_limit: MemoryLimit,
 }
@@ -119,10 +119,10 @@ impl Loaded {
             return Err(Failure::Input(format!("{} is not a valid message format", args.format.display())));
         };
         let order: Vec<&str> = args.order.iter().map(String::as_str).collect();
-        let (layout, bitmap_of_program) = match &args.order_of {
+        let (layout, replication) = match &args.order_of {
             Some(path) => {
-                let (layout, bitmap) = order_of(path, args, &rules, output)?;
-                (layout, Some(bitmap))
+                let (layout, replication) = order_of(path, args, &rules, output)?;
+                (layout, Some(replication))
             }
             None => {
                 let forced = ColumnLayout::forced(&rules.format, &order);
@@ -131,7 +131,7 @@ impl Loaded {
         };
         let is_forced = !order.is_empty() || args.order_of.is_some();
         let memory_limit = MemoryLimit::now(args.memory);
-        Ok(Loaded { loader, text, format, rules, layout, is_forced, bitmap_of_program, memory_limit })
+        Ok(Loaded { loader, text, format, rules, layout, is_forced, replication, memory_limit })
     }
 
     /// Chooses the order that suits these rules, unless the user chose one.
@@ -148,8 +148,9 @@ impl Loaded {
 
     /// Refuses rules that forward to a port without a bit in the bitmaps of a program with these options.
     pub fn limit_ports(&mut self, options: &ProgramOptions) {
-        if options.bitmap.is_some_and(|bits| bits <= u32::from(v1model::MAX_PORT)) {
-            self.rules.format.max_port = options.max_port().expect("it has bitmaps");
+        // The widest bitmaps have all ports but the controller's usual one, which rules may name, too.
+        if let Some(max) = options.max_port().filter(|max| max + 1 < v1model::CPU_PORT) {
+            self.rules.format.max_port = max;
             self.rules.format.more_ports = Some("`--bitmaps PORTS` generates a program with up to 511 ports");
         }
     }
@@ -255,13 +256,13 @@ impl Loaded {
     }
 }
 
-/// Returns the field order of an existing program, and the width of its bitmaps; `None` for multicast groups.
+/// Returns the field order of an existing program, and how it delivers.
 fn order_of(
     path: &Path,
     args: &FormatArgs,
     rules: &RuleFormat,
     output: &Output,
-) -> Result<(ColumnLayout, Option<u32>), Failure> {
+) -> Result<(ColumnLayout, Replication), Failure> {
     let mut loader = Loader::open(&ProgramArgs {
         program: path.to_owned(),
         include: args.include.clone(),
@@ -278,7 +279,8 @@ fn order_of(
         Failure::Input(format!("{path} was not generated from the current version of {format}"))
     })?;
     let params = info().flat_map(|info| &info.actions).flat_map(|action| &action.params);
-    Ok((order, subscribe_p4::bitmap_of(params.map(|param| param.name.as_str()))))
+    let bitmap = subscribe_p4::bitmap_of(params.map(|param| param.name.as_str()));
+    Ok((order, bitmap.map_or(Replication::Groups, Replication::Bitmaps)))
 }
 
 impl Compiled {

@@ -11,9 +11,6 @@ use subscribe_p4::format::{Messages, Path};
 use super::load::Loaded;
 use crate::output::{Failure, Output};
 
-/// Maximum number of passes over the rest of a packet: it may have more messages than a stack holds.
-const PASSES: usize = 255;
-
 /// The contents of a packet.
 pub struct Read {
     /// The messages, in order; the packet itself, if a packet is one message.
@@ -83,7 +80,8 @@ impl Reader {
         };
         let whole = data.len();
         let mut data = data.to_vec();
-        for _ in 0..PASSES {
+        // A packet may have more messages than a stack holds.
+        for _ in 0..v1model::Config::default().max_passes {
             match self.pass(&data, whole - data.len(), messages, loaded, &mut read) {
                 Some(rest) => data = rest,
                 None => return read,

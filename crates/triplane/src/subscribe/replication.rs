@@ -10,6 +10,15 @@ use super::load::Loaded;
 /// the controller.
 const PORTS_WITHOUT_RULES: u32 = 63;
 
+/// The way in which a program delivers to several ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replication {
+    /// By bitmaps of this width in bits.
+    Bitmaps(u32),
+    /// By multicast groups.
+    Groups,
+}
+
 /// Returns the options of a program that can deliver to these ports and to the controller's, as the user chose.
 pub fn options_for(shape: &ShapeArgs, ports: impl Iterator<Item = u32>, cpu_port: u32) -> ProgramOptions {
     let options =
@@ -27,9 +36,10 @@ pub fn options_for(shape: &ShapeArgs, ports: impl Iterator<Item = u32>, cpu_port
 /// program whose field order is used, says.
 pub fn options_without_rules(shape: &ShapeArgs, loaded: &Loaded) -> ProgramOptions {
     let options = options_for(shape, std::iter::empty(), v1model::CPU_PORT);
-    match loaded.bitmap_of_program {
-        Some(width) if shape.bitmaps.is_none() && !shape.groups => options.with_bitmap_width(width),
-        _ => options,
+    match loaded.replication.filter(|_| shape.bitmaps.is_none() && !shape.groups) {
+        Some(Replication::Bitmaps(width)) => options.with_bitmap_width(Some(width)),
+        Some(Replication::Groups) => options.with_bitmap_width(None),
+        None => options,
     }
 }
 
