@@ -169,7 +169,7 @@ impl<'a> Batch<'a> {
         let how = (self.unit, self.compiled.near_bytes());
         let prepared = scout::prepare(prefetch, &mut self.prefetch, how, self.prepared.take(), objects);
         self.prepared = Some(prepared);
-        self.leave_stopped();
+        self.discard_stopped();
         if prepared.needs_bulk_lookup && self.looked_up != Some(prepared.revision) {
             self.look_ahead(objects, now);
             self.looked_up = Some(prepared.revision);
@@ -278,7 +278,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Clears the state that a stopped packet left behind.
-    fn leave_stopped(&mut self) {
+    fn discard_stopped(&mut self) {
         if std::mem::take(&mut self.stopped) {
             self.packet.clear_previous_packet();
             let given = self.packet.given_words();

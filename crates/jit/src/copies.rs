@@ -72,7 +72,7 @@ fn copy_bytes(to: &mut [u8], from: &[u8]) {
 #[inline]
 fn restore(lent: &mut InPlacePacket<'_>, unit: &CopyUnit, origin: &CopyOrigin) {
     if lent.has_requests() {
-        leave_stopped(lent.packet);
+        discard_stopped(lent.packet);
     }
     copy_bytes(extracted(lent), &origin.extracted);
     let packet = &mut *lent.packet;
@@ -90,7 +90,7 @@ fn restore(lent: &mut InPlacePacket<'_>, unit: &CopyUnit, origin: &CopyOrigin) {
 
 /// Removes what a copy that stopped with requests left behind: its requests, and its state in the frame.
 #[cold]
-fn leave_stopped(packet: &mut Packet) {
+fn discard_stopped(packet: &mut Packet) {
     packet.requests.clear();
     let saved = std::mem::take(&mut packet.saved);
     packet.frame.copy_from_slice(&saved);

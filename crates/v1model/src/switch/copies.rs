@@ -14,7 +14,7 @@ use super::egress::obstacle;
 use super::in_place::{PacketOutput, PassResult, ReceivedPacket};
 use super::ingress::judge;
 use super::packet::{Instance, Leaving};
-use super::state::{Machine, Slots, State, input, result, unit};
+use super::state::{Machine, Slots, State, input, requests_hold, result, unit};
 
 /// A clone of a packet of a batch, which passes egress in the memory of the packet as received.
 pub(super) struct CloneInPlace<'c> {
@@ -28,8 +28,8 @@ pub(super) struct CloneInPlace<'c> {
 impl Switch {
     /// Whether copies of a packet pass egress as soon as they are made.
     pub(super) fn copies_pass_at_once(&self, came: ReceivedPacket<'_>) -> bool {
-        let ends = self.machine.as_ref().is_some_and(|machine| machine.copies_pass);
-        ends && came.queues_open && self.work.is_empty()
+        let passes = self.machine.as_ref().is_some_and(|machine| machine.copies_pass);
+        passes && came.queues_open && self.work.is_empty()
     }
 
     /// Sends a packet to these ports: copies, and at last the packet itself.
@@ -121,6 +121,7 @@ impl Switch {
             lent.set_slot_to(slot, self.length_in_egress(lent) as u64);
         }
         let max_frame = self.config.max_frame;
+        let egress = self.machine.as_ref().map_or(0, |machine| machine.copy_egress_begins);
         let mut origin = std::mem::take(&mut self.copy_origin);
         let mut copies = lent.copies(unit::COPY, &mut origin, Now { ns: came.at.as_ns() });
         let mut last = None;
@@ -130,9 +131,11 @@ impl Switch {
             let outcome = copies.run(&mut self.objects, inputs);
             let mut max_bytes = output.max_bytes;
             if copies.has_deferred() {
+                let hold = requests_hold(outcome, egress);
                 for request in copies.take_deferred() {
                     match request {
                         Requested::Truncate(bytes) => max_bytes = max_bytes.min(bytes),
+                        Requested::Digest(..) if !hold => {}
                         Requested::Digest(digest, values) => self.send_digest(digest, values, came.at),
                         _ => unreachable!("only digests and truncations are deferred"),
                     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use engine::{PacketState, Requested};
 use ir::{BodyId, FieldListItem, LocId, Op, Program, Request, SlotId};
-use jit::{InPlacePacket, MayWait, NativeProgram, Plan, Probe, SlotSet, Speed, Step, Unit, Unsupported};
+use jit::{InPlacePacket, MayWait, NativeProgram, Plan, Probe, SlotSet, Speed, Step, Unit, UnitOutcome, Unsupported};
 
 use switch::{Backup, PortId};
 
@@ -200,6 +200,12 @@ pub(super) mod result {
     pub const DROP_SITE: usize = 2;
 }
 
+/// Whether the requests of a packet, or of a copy, that passed egress hold. Nothing holds if the egress block, which is
+/// this step, failed; a packet that fails in the deparser has been through egress.
+pub(super) fn requests_hold(outcome: UnitOutcome, egress: usize) -> bool {
+    !matches!(outcome, UnitOutcome::Failed(step, _) if step <= egress)
+}
+
 /// A program in machine code.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -215,6 +221,8 @@ pub(super) struct Machine {
     pub is_whole_batched_only: bool,
     /// Whether copies pass egress one by one, in the buffer of their packet.
     pub copies_pass: bool,
+    /// The step of [`unit::COPY`] that runs the egress block.
+    pub copy_egress_begins: usize,
     /// Whether no pass through egress requests another pass.
     pub copies_end: bool,
     /// Whether packets of a batch can set requests aside.
@@ -366,10 +374,12 @@ impl Machine {
         let port = standard.egress_port;
         let results = vec![port, standard.priority.unwrap_or(port), standard.drop_site.unwrap_or(port)];
         let is_whole_batched_only = speed.saves_compile_time(program, &whole);
+        let for_copies = for_copies(layout, drop_port);
+        let copy_egress_begins = for_copies.len();
         let copy = Unit {
             results: Some(results.clone()),
             runs_on_copies: true,
-            ..unit([for_copies(layout, drop_port), egress(Step::StopIfRequested)].concat(), false, &[])
+            ..unit([for_copies, egress(Step::StopIfRequested)].concat(), false, &[])
         };
         let whole = Unit {
             results: Some(results),
@@ -410,6 +420,7 @@ impl Machine {
             reads_length,
             is_whole_batched_only,
             copies_pass,
+            copy_egress_begins,
             copies_end,
             requests_wait,
             metadata,

@@ -8,7 +8,7 @@ use super::Switch;
 use super::in_place::{InPlace, PacketOutput, PassResult, ReceivedPacket};
 use super::packet::Leaving;
 use super::paths::{Path, PathReason};
-use super::state::{Machine, result, unit};
+use super::state::{Machine, requests_hold, result, unit};
 use super::tally::BatchTally;
 
 /// Frames that run together.
@@ -215,7 +215,7 @@ impl Switch {
                 if let Some((session, keep, kept)) = requests.clone_before(whole) {
                     self.clone_waiting((session, keep, kept), came, &mut output);
                 }
-                if !matches!(outcome, UnitOutcome::Failed(..)) {
+                if requests_hold(outcome, whole) {
                     let max_bytes = self.carry_out_deferred(deferred, number, usize::MAX, came);
                     output.max_bytes = output.max_bytes.min(max_bytes);
                 }

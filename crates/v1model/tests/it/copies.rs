@@ -12,6 +12,7 @@ use switch::{
 use v1model::{Config, Executor, Switch, V1Model};
 
 /// A variant of the program.
+#[derive(Default)]
 struct Variant {
     /// Number of further headers.
     headers: usize,
@@ -19,6 +20,8 @@ struct Variant {
     length: &'static str,
     /// What egress requests.
     asks: &'static str,
+    /// What the deparser does at its end.
+    at_end: &'static str,
 }
 
 /// Compiles a variant of `testdata/copies_differ.p4`.
@@ -30,7 +33,10 @@ fn compile(variant: &Variant) -> Arc<ir::Program> {
         writeln!(declared, "more_h more{number};").expect("strings take all text");
         writeln!(emitted, "packet.emit(hdr.more{number});").expect("strings take all text");
     }
-    let text = text.replace("    MORE\n", &declared).replace("EMITS", &emitted).replace("LENGTH", variant.length);
+    let text = text
+        .replace("    MORE\n", &declared)
+        .replace("EMITS", &(emitted + variant.at_end))
+        .replace("LENGTH", variant.length);
     let text = text.replace("ASKS", variant.asks);
     Arc::new(compiler::expect_program(&Source::new("copies_differ.p4", &text), &V1Model).ir)
 }
@@ -101,17 +107,21 @@ fn copies_in_place_are_those_of_other_paths(variant: &Variant) {
 
 #[test]
 fn copies_of_few_headers_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "0", asks: "" });
+    copies_in_place_are_those_of_other_paths(&Variant { length: "0", ..Variant::default() });
 }
 
 #[test]
 fn copies_that_read_their_length_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 1, length: "standard.packet_length", asks: "" });
+    copies_in_place_are_those_of_other_paths(&Variant {
+        headers: 1,
+        length: "standard.packet_length",
+        ..Variant::default()
+    });
 }
 
 #[test]
 fn copies_of_many_headers_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks: "" });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", ..Variant::default() });
 }
 
 /// Requests by some of the copies: truncation, a digest, a clone, another pass.
@@ -129,12 +139,35 @@ const REQUESTS: &str = "
 
 #[test]
 fn copies_that_request_something_are_those_of_other_paths() {
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "standard.packet_length", asks: REQUESTS });
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks: REQUESTS });
+    let length = "standard.packet_length";
+    copies_in_place_are_those_of_other_paths(&Variant { length, asks: REQUESTS, ..Variant::default() });
+    copies_in_place_are_those_of_other_paths(&Variant {
+        headers: 40,
+        length: "0",
+        asks: REQUESTS,
+        ..Variant::default()
+    });
 }
 
 #[test]
 fn copies_that_are_truncated_are_those_of_other_paths() {
     let asks = "if (standard.egress_rid != 1) { truncate((bit<32>) hdr.command.value[4:0]); }";
-    copies_in_place_are_those_of_other_paths(&Variant { headers: 0, length: "0", asks });
+    copies_in_place_are_those_of_other_paths(&Variant { length: "0", asks, ..Variant::default() });
+}
+
+/// Copies, and packets that are not copied, that fail after they requested a digest.
+#[test]
+fn copies_that_fail_after_requests_are_those_of_other_paths() {
+    let asks = "digest(1, hdr.command); assert(hdr.command.value[1:0] != standard.egress_rid[1:0]);";
+    copies_in_place_are_those_of_other_paths(&Variant { length: "0", asks, ..Variant::default() });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks, ..Variant::default() });
+}
+
+#[test]
+fn copies_that_fail_in_the_deparser_are_those_of_other_paths() {
+    let asks = "digest(1, hdr.command); truncate(9);";
+    let at_end = "assert(hdr.command.value[1:0] != 2);";
+    copies_in_place_are_those_of_other_paths(&Variant { length: "0", asks, at_end, ..Variant::default() });
+    copies_in_place_are_those_of_other_paths(&Variant { length: "0", at_end, ..Variant::default() });
+    copies_in_place_are_those_of_other_paths(&Variant { headers: 40, length: "0", asks, at_end });
 }
