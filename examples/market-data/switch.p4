@@ -3001,7 +3001,7 @@ control SubscriptionsEgress(inout headers_t hdr, inout metadata_t meta, inout st
     register<bit<64>>(32768) numbered;     // number of the session that it belongs to
 
     apply {
-        if (standard_metadata.instance_type == 1) {
+        if (standard_metadata.instance_type == 1 && meta.subscription.done != 0) {
             bit<32> removed = 0;
             if (meta.subscription.done > 0) {
                 if (hdr.messages[0].add_order.isValid()) {

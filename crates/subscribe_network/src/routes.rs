@@ -110,6 +110,13 @@ impl Routes {
         self.down[switch.0].get(&host).copied().or(self.switches[switch.0].up)
     }
 
+    /// Returns the ports of a switch on which a message for all hosts leaves, whichever port it came in on:
+    /// [`Routes::split_horizon`] removes the others.
+    pub fn flooded(&self, switch: SwitchId) -> Vec<u32> {
+        let at = &self.switches[switch.0];
+        at.below.keys().copied().chain(at.up).collect()
+    }
+
     /// Whether a host is in the network.
     pub fn has(&self, host: HostId) -> bool {
         self.down.iter().any(|down| down.contains_key(&host))

@@ -13,7 +13,7 @@ use crate::groups;
 use crate::rule_format::RuleFormat;
 use crate::state_entries;
 use crate::write::{
-    CONTROLLER, EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table,
+    CONTROLLER, EVERYONE, FLOOD, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table,
     match_kind_name, part_name, to_code, validity,
 };
 
@@ -253,6 +253,20 @@ impl<'a> Installer<'a> {
             params: Vec::new(),
         };
         pairs.iter().map(|pair| Update::Insert(Entity::Table(entry(pair)))).collect()
+    }
+
+    /// Returns the writes by which a program with [`ProgramOptions::forwards_hosts`] forwards packets to hosts:
+    /// Ethernet addresses and ports, and the ports on which broadcasts leave.
+    pub fn host_addresses(hosts: &[(u64, u32)], flood: &[u32]) -> Vec<Update> {
+        let entry = |(address, port): &(u64, u32)| ProgramEntry {
+            table: "Subscriptions.host_addresses".to_owned(),
+            keys: vec![("address".to_owned(), 48, Matched::Exact((*address).into()))],
+            priority: None,
+            action: "Subscriptions.to_host".to_owned(),
+            params: vec![("port".to_owned(), 9, (*port).into())],
+        };
+        let group = Update::Insert(Entity::Group(FLOOD.into(), flood.to_vec()));
+        std::iter::once(group).chain(hosts.iter().map(|host| Update::Insert(Entity::Table(entry(host))))).collect()
     }
 
     /// Returns the writes of a change for a target that applies all of them atomically, in a valid order.

@@ -217,12 +217,26 @@ pub struct Parts {
     pub verify: Option<String>,
     /// Control that is applied before the rules, if any.
     pub before: Option<String>,
+    /// Control that decides about packets that no rule delivers, if any.
+    pub fallback: Option<String>,
     /// Control that is applied in egress, if any.
     pub egress: Option<String>,
     /// Control that computes checksums, if any.
     pub compute: Option<String>,
     /// The deparser, if any.
     pub deparser: Option<String>,
+    /// Name and destination field of the Ethernet header, if the first header begins with two fields of 48 bits.
+    pub ethernet: Option<(String, String)>,
+}
+
+impl ProgramFormat {
+    /// Whether a program can forward packets that are not of the feed by their Ethernet addresses
+    /// ([`ProgramOptions::forwards_hosts`](crate::ProgramOptions::forwards_hosts)): there are several messages per
+    /// packet, and no control of the format decides about other packets.
+    pub fn can_forward_hosts(&self) -> bool {
+        let Parts { before, fallback, ethernet, .. } = &self.parts;
+        self.messages.is_some() && before.is_none() && fallback.is_none() && ethernet.is_some()
+    }
 }
 
 /// A 64-bit variable that rules can test and update (`@query_counter`).

@@ -45,4 +45,4 @@ pub use mismatch::{ProgramMismatch, mismatch, order};
 pub use possible::Possible;
 pub use read::read;
 pub use rule_format::{RuleFormat, rule_format};
-pub use write::{EVERYONE, ProgramOptions, REST_SESSION, bare, bitmap_of, program, stage_tables};
+pub use write::{EVERYONE, FLOOD, ProgramOptions, REST_SESSION, bare, bitmap_of, program, stage_tables};

@@ -33,9 +33,9 @@ pub(super) fn check(checked_format: &Program, format: &ProgramFormat, map: &Sour
             diagnostics.push(reserved_name(action.span, &action.name));
         }
     }
-    let Parts { before, egress, .. } = &format.parts;
+    let Parts { before, egress, fallback, .. } = &format.parts;
     for control in checked_format.controls.values() {
-        let is_applied = [before, egress].into_iter().flatten().any(|part| **part == *control.name);
+        let is_applied = [before, egress, fallback].into_iter().flatten().any(|part| **part == *control.name);
         if is_applied && is_reserved(&control.name) {
             diagnostics.push(reserved_name(control.span, &control.name));
         }

@@ -1,6 +1,7 @@
 //! Finds the pipeline parts that the program provides, identified by their parameters.
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
+use p4::ast::StructKind;
 use p4::typed::{Annotation, Control, Param, Program, StructDecl, Type};
 
 use super::annotation::find;
@@ -53,9 +54,11 @@ pub(super) fn read<'a>(
         parser: parser.name.to_string(),
         verify: None,
         before: None,
+        fallback: None,
         egress: None,
         compute: None,
         deparser: None,
+        ethernet: ethernet(program, headers),
     };
     for control in program.controls.values() {
         let role =
@@ -67,7 +70,13 @@ pub(super) fn read<'a>(
                     if !structure(third).is_some_and(is_standard) {
                         continue;
                     }
-                    if marked(control, "query_egress") { &mut parts.egress } else { &mut parts.before }
+                    if marked(control, "query_egress") {
+                        &mut parts.egress
+                    } else if marked(control, "query_fallback") {
+                        &mut parts.fallback
+                    } else {
+                        &mut parts.before
+                    }
                 }
                 [packet, second] if matches!(program.vars[packet.var].ty, Type::Extern(_)) && same(second, headers) => {
                     &mut parts.deparser
@@ -77,14 +86,28 @@ pub(super) fn read<'a>(
         if let Some(other) = role {
             let message = format!("`{}` has the same parameters as `{other}`: which one is meant?", control.name);
             diagnostics.push(Diagnostic::error("two-parts", control.span, message).help(
-                "mark one of them: `@query_verify` checks checksums, `@query_egress` is applied in egress; without a mark a \
-                 control computes checksums, or is applied before the rules",
+                "mark one of them: `@query_verify` checks checksums, `@query_egress` is applied in egress, \
+                 `@query_fallback` to packets that no rule delivers; without a mark a control computes checksums, or \
+                 is applied before the rules",
             ));
             continue;
         }
         *role = Some(control.name.to_string());
     }
     Some((parts, headers, parser.span))
+}
+
+/// Returns the name and the destination field of the first header, if it begins like Ethernet's.
+fn ethernet(program: &Program, headers: &StructDecl) -> Option<(String, String)> {
+    let first = headers.fields.first()?;
+    let Type::Struct(id) = &first.ty else { return None };
+    let decl = &program.structs[*id];
+    match &decl.fields[..] {
+        [to, from, ..] if decl.kind == StructKind::Header && [to, from].iter().all(|one| one.ty == Type::Bit(48)) => {
+            Some((first.name.to_string(), to.name.to_string()))
+        }
+        _ => None,
+    }
 }
 
 fn marked(control: &Control, name: &str) -> bool {

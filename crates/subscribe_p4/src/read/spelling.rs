@@ -12,7 +12,7 @@ const HEADER: &[&str] = &["query_size"];
 /// Annotations of members of the struct of headers.
 const MEMBER: &[&str] = &["query_messages"];
 const ACTION: &[&str] = &["query_action"];
-const CONTROL: &[&str] = &["query_egress", "query_verify"];
+const CONTROL: &[&str] = &["query_egress", "query_fallback", "query_verify"];
 
 /// Returns the annotations of header fields.
 fn field() -> Vec<&'static str> {

@@ -90,10 +90,11 @@ pub(super) fn send_unless_redirected(text: &mut Text, bits: u32, is_chosen: bool
 
 /// Writes code that sends the packet to one port.
 fn send_to_one(text: &mut Text, port: &str, is_chosen: bool) {
-    text.line(format!("standard_metadata.egress_spec = {port};"));
     if is_chosen {
-        text.line("standard_metadata.mcast_grp = 0;");
+        // Resets the ports and the group that earlier code chose.
+        text.line("replicate_to_ports(1w0);");
     }
+    text.line(format!("standard_metadata.egress_spec = {port};"));
 }
 
 /// Returns the bitmap of all ports for `replicate_to_ports`, whose bits are ports, from one of the program.

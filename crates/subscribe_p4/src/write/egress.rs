@@ -48,7 +48,8 @@ pub(super) fn control(text: &mut Text, format: &ProgramFormat, options: &Program
                 text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
                 own(text);
             };
-            let is_clone = format!("standard_metadata.instance_type == {INGRESS_CLONE}");
+            // Controls of the format may clone packets, too.
+            let is_clone = format!("standard_metadata.instance_type == {INGRESS_CLONE} && meta.subscription.done != 0");
             let leaves = |text: &mut Text| {
                 if goes_alone(format) {
                     text.choice(

@@ -6,7 +6,7 @@ use super::message::{assign, bytes, count_off, element, goes_alone, is_there, ki
 use super::names::{valid_of_packet, value_of_packet};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
-use super::{AROUND, EVERYONE, PASSES, ProgramInputs, REST_SESSION, ROUND, do_table, place};
+use super::{AROUND, EVERYONE, FLOOD, PASSES, ProgramInputs, REST_SESSION, ROUND, do_table, place};
 use super::{bitmap, counters, numbers, state as memory};
 use crate::format::{Bound, FormatField, HeaderId, Messages};
 
@@ -22,7 +22,10 @@ pub(super) fn control(text: &mut Text, inputs: &ProgramInputs<'_>) {
         text.line("");
         text.block("apply", |text| {
             if let Some(before) = &parts.before {
-                text.line(format!("{before}.apply(hdr, meta, standard_metadata);"));
+                if inputs.format.messages.is_some() && parts.fallback.is_none() {
+                    text.line(format!("mark_to_drop(standard_metadata);    // unless {before} decides otherwise"));
+                }
+                text.line(call(before));
             }
             match &inputs.format.messages {
                 Some(messages) => several(text, inputs, messages),
@@ -30,6 +33,11 @@ pub(super) fn control(text: &mut Text, inputs: &ProgramInputs<'_>) {
             }
         });
     });
+}
+
+/// Returns the statement that applies a control of the format.
+fn call(control: &str) -> String {
+    format!("{control}.apply(hdr, meta, standard_metadata);")
 }
 
 /// Writes variables, registers, actions and tables.
@@ -56,6 +64,9 @@ fn declarations(text: &mut Text, inputs: &ProgramInputs<'_>) {
             text.line("action to_port(bit<9> port) { target = 0x80000000 | (bit<32>)port; }");
             text.line("action to_group(bit<16> group) { target = (bit<32>)group; }");
         }
+    }
+    if let Some(ethernet) = forwarded(inputs) {
+        declare_hosts(text, inputs, ethernet);
     }
     counters::declare(text, inputs);
     memory::declare(text, inputs);
@@ -108,14 +119,20 @@ fn count(text: &mut Text, inputs: &ProgramInputs<'_>) {
     counters::update_counters(text, inputs);
 }
 
-/// Writes code that calls the program's actions according to the last state.
-fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
+/// Writes code that calls the program's actions according to the last state. With `has_acted`, it sets this variable if
+/// there are any.
+fn act(text: &mut Text, inputs: &ProgramInputs<'_>, has_acted: bool) {
     if inputs.format.actions.is_empty() {
         return;
     }
     text.block(format!("if ({})", stages::is_leaf(inputs)), |text| {
         for action in &inputs.format.actions {
-            text.line(format!("{}.apply();", do_table(&action.name)));
+            let apply = format!("{}.apply()", do_table(&action.name));
+            if has_acted {
+                text.block(format!("if ({apply}.hit)"), |text| text.line("has_acted = 1;"));
+            } else {
+                text.line(format!("{apply};"));
+            }
         }
     });
 }
@@ -180,16 +197,25 @@ fn one(text: &mut Text, inputs: &ProgramInputs<'_>) {
     packet_fields(text, inputs);
     match_tables(text, inputs, false);
     let is_chosen = inputs.format.parts.before.is_some();
+    let fallback = inputs.format.parts.fallback.as_ref();
+    let has_acted = fallback.is_some() && !inputs.format.actions.is_empty();
+    if has_acted {
+        text.line("bit<1> has_acted = 0;");
+    }
     // Actions come last, so that an action can redirect the packet.
     match inputs.options.bitmap {
         Some(bits) if inputs.format.actions.is_empty() => {
             bitmap::send(text, bits, ("target", "only_port"), is_chosen);
         }
-        Some(bits) => bitmap::send_unless_redirected(text, bits, is_chosen, |text| act(text, inputs)),
+        Some(bits) => bitmap::send_unless_redirected(text, bits, is_chosen, |text| act(text, inputs, has_acted)),
         None => {
             send_to_group(text, "target", is_chosen);
-            act(text, inputs);
+            act(text, inputs, has_acted);
         }
+    }
+    if let Some(fallback) = fallback {
+        let is_undelivered = if has_acted { "target == 0 && has_acted == 0" } else { "target == 0" };
+        text.block(format!("if ({is_undelivered})"), |text| text.line(call(fallback)));
     }
 }
 
@@ -205,6 +231,7 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     // A frame that ends too early may have complete messages before its end.
     let is_refused = "standard_metadata.parser_error != error.NoError \
                       && standard_metadata.parser_error != error.PacketTooShort";
+    others(text, inputs, header);
     text.block(format!("if (!hdr.{header}.isValid() || {is_refused})"), |text| {
         if messages.sequence.is_some() {
             // The first pass has counted the numbers of all messages, so no later gap reveals the loss.
@@ -249,6 +276,42 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     }
     text.line("");
     leave(text, inputs, messages, &count);
+}
+
+/// Returns name and destination field of the Ethernet header, if packets that are not of the feed are forwarded by it.
+fn forwarded<'a>(inputs: &ProgramInputs<'a>) -> Option<&'a (String, String)> {
+    let is_wanted = inputs.options.forwards_hosts && inputs.format.can_forward_hosts();
+    inputs.format.parts.ethernet.as_ref().filter(|_| is_wanted)
+}
+
+/// Writes the table of hosts by Ethernet address.
+fn declare_hosts(text: &mut Text, inputs: &ProgramInputs<'_>, (header, address): &(String, String)) {
+    text.line("action to_host(bit<9> port) { standard_metadata.egress_spec = port; }");
+    let keys = [format!("hdr.{header}.{address}: exact @name(\"address\");")];
+    table(text, "host_addresses", &keys, "to_host;", inputs.options);
+}
+
+/// Writes code for packets that are not of the feed: the format's own controls forward them, or the table of hosts.
+fn others(text: &mut Text, inputs: &ProgramInputs<'_>, header: &str) {
+    let (parts, ethernet) = (&inputs.format.parts, forwarded(inputs));
+    if parts.before.is_none() && parts.fallback.is_none() && ethernet.is_none() {
+        return;
+    }
+    text.block(format!("if (!hdr.{header}.isValid())"), |text| {
+        if let Some(fallback) = &parts.fallback {
+            text.line("mark_to_drop(standard_metadata);");
+            text.line(call(fallback));
+        }
+        if let Some((ethernet, address)) = ethernet {
+            text.line("mark_to_drop(standard_metadata);");
+            text.choice(
+                format!("hdr.{ethernet}.isValid() && hdr.{ethernet}.{address} == 0xffffffffffff"),
+                |text| text.line(format!("standard_metadata.mcast_grp = {FLOOD};")),
+                |text| text.line("host_addresses.apply();"),
+            );
+        }
+        text.line("return;");
+    });
 }
 
 /// Writes code that updates the packet after its messages are matched.
@@ -386,7 +449,7 @@ fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index
             text.line("kept = kept + 1;");
         };
         let deal = |text: &mut Text| {
-            act(text, inputs);
+            act(text, inputs, false);
             text.line("done = done + 1;");
             text.choice("target == 0", |text| take_out(text, messages, index), stays);
         };

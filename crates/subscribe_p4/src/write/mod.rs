@@ -28,6 +28,8 @@ pub(crate) use text::identifier;
 
 /// Multicast group of all ports that any rule delivers to; heartbeats go there.
 pub const EVERYONE: u16 = 0x7fff;
+/// Multicast group of all ports on which broadcasts of hosts leave.
+pub const FLOOD: u16 = 0x7ffe;
 /// Mirror session that recirculates the rest of a packet.
 pub const REST_SESSION: u16 = 1;
 
@@ -56,12 +58,15 @@ pub struct ProgramOptions {
     /// Size of each table, in entries.
     pub table_size: u32,
     /// Width in bits of the bitmap of ports that an entry holds, a multiple of 64 up to 512; the highest bit stands for
-    /// the controller. Egress then removes from each copy what its port does not want. `None` for multicast groups, as
+    /// the controller (of 512 bits, bit 510, its usual port). Egress then removes from each copy what its port does not want. `None` for multicast groups, as
     /// other targets need them.
     pub bitmap: Option<u32>,
     /// Whether there is a table of port pairs between which nothing is forwarded (`split_horizon`), for switches that
     /// deliver to each other.
     pub split_horizon: bool,
+    /// Whether packets without messages of the feed are forwarded by their Ethernet addresses, which a table
+    /// (`host_addresses`) lists. Without effect unless [`ProgramFormat::can_forward_hosts`].
+    pub forwards_hosts: bool,
 }
 
 impl Default for ProgramOptions {
@@ -73,7 +78,14 @@ impl Default for ProgramOptions {
             carries: true,
             ..TargetCapabilities::default()
         };
-        ProgramOptions { target, messages_per_pass: None, table_size: 1 << 20, bitmap: None, split_horizon: false }
+        ProgramOptions {
+            target,
+            messages_per_pass: None,
+            table_size: 1 << 20,
+            bitmap: None,
+            split_horizon: false,
+            forwards_hosts: false,
+        }
     }
 }
 

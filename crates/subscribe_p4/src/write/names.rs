@@ -26,14 +26,14 @@ const IN_CONTROLS: &str = "
     due_message lost_messages lost lose
     sessions turns turn ended due_turn numbered
     updates operand by_number counted count_for counts dividend divisor quotient
-    split_horizon delivered opened
+    split_horizon delivered opened host_addresses to_host
     NoAction mark_to_drop replicate_to_ports truncate hash register V1Switch HashAlgorithm CloneType error
 ";
 
 /// Names of parameters, members and variables within these. No part of the format is called in their scope, but a macro
 /// would change them, too.
 const WITHIN: &str = "
-    packet state port ports all_ports one_port group code function number index slots messages done keep passes around missed from now empty first next due
+    packet state address port ports all_ports one_port group code function number index slots messages done keep passes around missed from now empty first next due
     kept run
     full seen removed size promised before sum given gap
     stream session is_over more mine at_port

@@ -75,8 +75,13 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let (layout, target) = read_back::reconstruct(mentioned, &loaded.rules, options.target).map_err(unfit)?;
     let has_pairs = text.contains("SubscriptionsEgress.split_horizon");
     let bitmap = subscribe_p4::bitmap_of(text.split('"'));
-    let options =
-        subscribe_p4::ProgramOptions { target, split_horizon: has_pairs, ..options }.with_bitmap_width(bitmap);
+    let options = subscribe_p4::ProgramOptions {
+        target,
+        split_horizon: has_pairs,
+        forwards_hosts: text.contains("Subscriptions.host_addresses"),
+        ..options
+    };
+    let options = options.with_bitmap_width(bitmap);
     let mut made = loaded.made(&layout, &options);
     let program = made.compile();
     made.report(output)?;

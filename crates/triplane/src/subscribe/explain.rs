@@ -43,7 +43,12 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
 
 /// Formats the destinations of a message, and the reasons.
 fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) -> String {
-    let mut text = format!("{}\n", explanation.delivery.shown(&loaded.rules.format));
+    let delivery = &explanation.delivery;
+    let mut text = format!("{}\n", delivery.shown(&loaded.rules.format));
+    let is_undelivered = delivery.ports.is_empty() && !delivery.to_controller && delivery.calls.is_empty();
+    if let (None, Some(fallback), true) = (&loaded.format.messages, &loaded.format.parts.fallback, is_undelivered) {
+        let _ = writeln!(text, "no rule delivers it: `{fallback}` decides");
+    }
     for verdict in &explanation.matching {
         rule(&mut text, verdict, compiled, loaded, "matches");
     }

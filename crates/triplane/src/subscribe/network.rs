@@ -53,14 +53,20 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
     std::fs::create_dir_all(&args.output)
         .with_context(|| format!("cannot create the directory {}", args.output.display()))?;
     let ports = (0..topology.switches.len()).flat_map(|switch| topology.ports(switch)).map(|(port, _)| port);
-    let options =
-        subscribe_p4::ProgramOptions { split_horizon: true, ..options_for(&args.shape, ports, v1model::CPU_PORT) };
+    let options = subscribe_p4::ProgramOptions {
+        split_horizon: true,
+        forwards_hosts: true,
+        ..options_for(&args.shape, ports, v1model::CPU_PORT)
+    };
     deliver(&loaded.program(&options), Some(&args.output.join(PROGRAM)), output)?;
     let mut made = Vec::new();
     for at in 0..topology.switches.len() {
         let own = ways.rules(SwitchId(at), &rules, upward).expect("each rule was tried");
         let rules = own.len();
-        let apart = Installer::split_horizon(&ways.split_horizon(SwitchId(at)));
+        let mut apart = Installer::split_horizon(&ways.split_horizon(SwitchId(at)));
+        if loaded.format.can_forward_hosts() {
+            apart.extend(hosts(&topology, &ways, SwitchId(at)));
+        }
         let (updates, entries, groups) = entries(&loaded, own, apart, &options, output)?;
         let name = format!("{}.json", topology.switches[at].name);
         deliver_with(Some(&args.output.join(&name)), output, |out| document::write(&updates, out))?;
@@ -119,6 +125,14 @@ fn ways(args: &NetworkArgs, topology: &Topology, graph: &Network) -> Result<Rout
             NetworkError::NoRoot(at) => format!("there is no switch {}", at.0),
         })
     })
+}
+
+/// Returns the updates by which a switch forwards packets that are not of the feed to hosts.
+fn hosts(topology: &Topology, ways: &Routes, switch: SwitchId) -> Vec<Update> {
+    let address = |host: &lab::Host| host.mac.0.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+    let port = |(at, host)| Some((address(host), ways.port(switch, HostId(at))?));
+    let hosts: Vec<(u64, u32)> = (0..).zip(&topology.hosts).filter_map(port).collect();
+    Installer::host_addresses(&hosts, &ways.flooded(switch))
 }
 
 /// Returns the updates that configure one switch, with the numbers of entries and groups.

@@ -72,7 +72,10 @@ impl Reader {
         let Some(messages) = &loaded.format.messages else {
             let mut parsed = self.parse(data.to_vec());
             read.end = self.refused(&parsed);
-            self.run(self.before, &mut parsed.state);
+            if self.run(self.before, &mut parsed.state) == Ending::Exit {
+                read.end = Some(ends_with_exit(loaded));
+                return read;
+            }
             read.messages.push(self.message(&parsed.state, None, loaded));
             // A packet that the parser rejects is processed all the same, with the headers extracted so far.
             read.end = read.end.map(|why| format!("{why}; the rules see only the headers extracted before"));
@@ -113,7 +116,12 @@ impl Reader {
             return None;
         }
         let Some(header) = self.valid(&parsed.state, &messages.count.header) else {
-            let none = format!("the packet has no `{}` and no messages: it is dropped", messages.count.header);
+            let parts = &loaded.format.parts;
+            let fate = match parts.fallback.as_ref().or(parts.before.as_ref()) {
+                Some(control) => format!("`{control}` decides about it"),
+                None => "it is dropped".to_owned(),
+            };
+            let none = format!("the packet has no `{}` and no messages: {fate}", messages.count.header);
             read.end = Some(self.refused(&parsed).map_or(none.clone(), |why| format!("{why}: {none}")));
             return None;
         };
@@ -141,7 +149,10 @@ impl Reader {
             read.end = Some(lost(format!("according to {path}, the packet ends before its messages do")));
             return None;
         }
-        self.run(self.before, &mut parsed.state);
+        if self.run(self.before, &mut parsed.state) == Ending::Exit {
+            read.end = Some(ends_with_exit(loaded));
+            return None;
+        }
         let mut done = 0;
         for index in 0..messages.max_messages {
             let is_there = messages.kinds.iter().any(|kind| {
@@ -206,8 +217,8 @@ impl Reader {
         Parsed { state, found, ending }
     }
 
-    fn run(&mut self, body: BodyId, state: &mut PacketState) {
-        Interpreter::run(&self.program, &mut self.objects, body, state, Now::default(), &mut ());
+    fn run(&mut self, body: BodyId, state: &mut PacketState) -> Ending {
+        Interpreter::run(&self.program, &mut self.objects, body, state, Now::default(), &mut ())
     }
 
     /// Returns the reason why the parser rejects a packet, or `None` if it accepts the packet.
@@ -260,6 +271,12 @@ impl Reader {
         }
         message
     }
+}
+
+/// Returns the fate of a packet for which the control before the rules ends with `exit`.
+fn ends_with_exit(loaded: &Loaded) -> String {
+    let before = loaded.format.parts.before.as_deref().unwrap_or("the program");
+    format!("`{before}` ends with `exit`: it decides about the packet, not the rules")
 }
 
 /// Formats the name of an element of the stack, or of its member.
