@@ -13,7 +13,7 @@ use crate::groups;
 use crate::rule_format::RuleFormat;
 use crate::state_entries;
 use crate::write::{
-    CONTROLLER, EVERYONE, FLOOD, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table,
+    CONTROLLER, EVERYONE, ProgramOptions, REST_SESSION, VALIDITY, bitmap_params, codes_table, do_table,
     match_kind_name, part_name, to_code, validity,
 };
 
@@ -239,34 +239,6 @@ impl<'a> Installer<'a> {
         updates.append(&mut steps.prepare);
         self.free.extend(std::mem::take(&mut self.known).into_values());
         Ok(UpdatePlan { prepare: updates, ..steps })
-    }
-
-    /// Returns the writes that make a program with [`ProgramOptions::split_horizon`] drop packets that came in on the
-    /// first port of a pair and leave on the second.
-    pub fn split_horizon(pairs: &[(u32, u32)]) -> Vec<Update> {
-        let port = |name: &str, port: u32| (name.to_owned(), 9, Matched::Exact(port.into()));
-        let entry = |(from, to): &(u32, u32)| ProgramEntry {
-            table: "SubscriptionsEgress.split_horizon".to_owned(),
-            keys: vec![port("from", *from), port("to", *to)],
-            priority: None,
-            action: "NoAction".to_owned(),
-            params: Vec::new(),
-        };
-        pairs.iter().map(|pair| Update::Insert(Entity::Table(entry(pair)))).collect()
-    }
-
-    /// Returns the writes by which a program with [`ProgramOptions::forwards_hosts`] forwards packets to hosts:
-    /// Ethernet addresses and ports, and the ports on which broadcasts leave.
-    pub fn host_addresses(hosts: &[(u64, u32)], flood: &[u32]) -> Vec<Update> {
-        let entry = |(address, port): &(u64, u32)| ProgramEntry {
-            table: "Subscriptions.host_addresses".to_owned(),
-            keys: vec![("address".to_owned(), 48, Matched::Exact((*address).into()))],
-            priority: None,
-            action: "Subscriptions.to_host".to_owned(),
-            params: vec![("port".to_owned(), 9, (*port).into())],
-        };
-        let group = Update::Insert(Entity::Group(FLOOD.into(), flood.to_vec()));
-        std::iter::once(group).chain(hosts.iter().map(|host| Update::Insert(Entity::Table(entry(host))))).collect()
     }
 
     /// Returns the writes of a change for a target that applies all of them atomically, in a valid order.

@@ -2,9 +2,9 @@
 
 use crate::write::{EVERYONE, FLOOD};
 
-/// Numbers of groups that include the controller. [`FLOOD`] and [`EVERYONE`] follow; all others belong to the compiler. BMv2's
-/// P4Runtime server accepts only groups below 2^15. The groups here must be available there, whereas the compiler uses
-/// numbers beyond that limit only if rules need them.
+/// Numbers of groups that include the controller. [`FLOOD`] and [`EVERYONE`] follow; all others belong to the compiler.
+/// BMv2's P4Runtime server accepts only groups below 2^15. The groups here must be available there, whereas the
+/// compiler uses numbers beyond that limit only if rules need them.
 pub(crate) const WITH_CONTROLLER: std::ops::Range<u32> = 0x7000..FLOOD as u32;
 
 /// Number of group numbers that do not belong to the compiler.

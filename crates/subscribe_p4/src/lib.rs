@@ -31,6 +31,7 @@ pub mod entries;
 pub mod format;
 mod groups;
 mod mismatch;
+mod network_entries;
 pub mod possible;
 mod read;
 pub mod read_back;
@@ -45,4 +46,6 @@ pub use mismatch::{ProgramMismatch, mismatch, order};
 pub use possible::Possible;
 pub use read::read;
 pub use rule_format::{RuleFormat, rule_format};
-pub use write::{EVERYONE, FLOOD, ProgramOptions, REST_SESSION, bare, bitmap_of, program, stage_tables};
+pub use write::{
+    EVERYONE, FLOOD, HOST_ADDRESSES, ProgramOptions, REST_SESSION, bare, bitmap_of, program, stage_tables,
+};

@@ -11,7 +11,7 @@ use super::{CONTROL, Finding, Meaning};
 use crate::entries::{BITMAP_PART, Matched, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{CONTROLLER, bitmap_params, validity, with_field};
+use crate::write::{CONTROLLER, HOST_ADDRESSES, bitmap_params, validity, with_field};
 
 /// Decodes entries one after the other.
 pub(super) struct EntryDecoder<'a> {
@@ -34,7 +34,7 @@ impl EntryDecoder<'_> {
 
     pub fn entry(&mut self, at: usize, entry: &ProgramEntry) {
         let Some(role) = self.roles.get(&entry.table).copied() else {
-            let is_ours = entry.table.starts_with(CONTROL);
+            let is_ours = entry.table.starts_with(CONTROL) && entry.table != HOST_ADDRESSES;
             if is_ours {
                 self.find(at, true, format!("a program of this format and order has no table `{}`", entry.table));
             } else if self.strangers.insert(entry.table.clone()) {

@@ -30,6 +30,8 @@ pub(crate) use text::identifier;
 pub const EVERYONE: u16 = 0x7fff;
 /// Multicast group of all ports on which broadcasts of hosts leave.
 pub const FLOOD: u16 = 0x7ffe;
+/// Table of hosts by Ethernet address, in programs with [`ProgramOptions::forwards_hosts`].
+pub const HOST_ADDRESSES: &str = "Subscriptions.host_addresses";
 /// Mirror session that recirculates the rest of a packet.
 pub const REST_SESSION: u16 = 1;
 
@@ -58,8 +60,8 @@ pub struct ProgramOptions {
     /// Size of each table, in entries.
     pub table_size: u32,
     /// Width in bits of the bitmap of ports that an entry holds, a multiple of 64 up to 512; the highest bit stands for
-    /// the controller (of 512 bits, bit 510, its usual port). Egress then removes from each copy what its port does not want. `None` for multicast groups, as
-    /// other targets need them.
+    /// the controller (of 512 bits, bit 510, its usual port). Egress then removes from each copy what its port does not
+    /// want. `None` for multicast groups, as other targets need them.
     pub bitmap: Option<u32>,
     /// Whether there is a table of port pairs between which nothing is forwarded (`split_horizon`), for switches that
     /// deliver to each other.

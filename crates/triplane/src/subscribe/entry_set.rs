@@ -78,7 +78,7 @@ pub fn in_file(path: &Path, text: String, loaded: &Loaded, output: &Output) -> R
     let options = subscribe_p4::ProgramOptions {
         target,
         split_horizon: has_pairs,
-        forwards_hosts: text.contains("Subscriptions.host_addresses"),
+        forwards_hosts: text.contains(subscribe_p4::HOST_ADDRESSES),
         ..options
     };
     let options = options.with_bitmap_width(bitmap);

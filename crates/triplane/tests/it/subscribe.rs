@@ -1,6 +1,7 @@
 //! Packet subscriptions from the user's point of view: a format and rules in, a program and entries out, and a market
 //! data feed through a switch that runs them. The messages of each subscriber are compared with the feed, one by one.
 
+mod beside;
 mod checksums;
 mod passes;
 mod random;

@@ -101,6 +101,7 @@ fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, pub
     let lab = run(&mut triplane(&[&["lab", "new"], shape].concat())).ok().stdout;
     let rules = random_rules(&mut SplitMix64::new(seed), hosts);
     compile(&directory, &lab, &rules, options, seed);
+    hosts_ping_each_other(&directory);
     for from in publishers {
         let others = (1..=hosts).filter(|host| host != from);
         simulate(&directory, *from, &others.clone().map(|host| format!("h{host}")).collect::<Vec<_>>());
@@ -113,6 +114,14 @@ fn each_host_gets_its_messages(shape: &[&str], options: &[&str], hosts: u64, pub
             assert!(got == wanted, "from h{from} to h{host}: other messages, or in another order");
         }
     }
+}
+
+/// Simulates a network without a scenario, in which all hosts ping each other: what is not the feed is forwarded, too.
+fn hosts_ping_each_other(directory: &Directory) {
+    let results = run(&mut triplane(&["lab", "sim", &directory.path("out/lab.toml"), "--json"])).ok().stdout;
+    let results: serde_json::Value = serde_json::from_str(&results).unwrap();
+    let pings = &results["traffic"][0];
+    assert!(pings["sent"].as_u64().is_some_and(|sent| sent > 0) && pings["sent"] == pings["received"], "{pings}");
 }
 
 /// A line of three switches. Frames are lost on the path from s1 over s2 and s3 to h3, on each link.

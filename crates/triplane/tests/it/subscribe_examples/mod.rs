@@ -5,6 +5,9 @@
 
 mod cache;
 mod dns;
+mod feed_router;
+mod flow_balancer;
+mod ila;
 mod int_reports;
 mod market_data;
 mod router;

@@ -1,0 +1,124 @@
+//! Controls of the format beside the rules: who decides about a packet.
+
+use std::fs::read_to_string;
+
+use wire::{ethernet, moldudp64};
+
+use crate::subscribe::{FORMAT, payload, run_rules};
+use crate::support::feed::frame;
+use crate::support::{Directory, run, triplane};
+
+/// A format with one message per packet: a kind and a port.
+const TINY: &str = "#include <v1model.p4>
+header tiny_t { @query_field_exact(\"kind\") bit<8> kind; bit<8> port; }
+struct headers_t { tiny_t tiny; }
+struct metadata_t { bit<1> unused; }
+parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    state start { packet.extract(hdr.tiny); transition accept; }
+}
+";
+const RULES: &str = "kind == 1 : fwd(2)\nkind == 2 : fwd(3, 4)\n";
+/// A control that sends a packet to the port that it names, and to two more.
+const BODY: &str = "(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    apply { WHAT }
+}";
+
+/// Runs packets of 16 bytes through a format with a control, and returns the packets of ports 2 to 5.
+fn through(mark: &str, what: &str, packets: &[[u8; 2]]) -> Vec<Vec<Vec<u8>>> {
+    let directory = Directory::new();
+    let format = format!("{TINY}{mark} control Own{}", BODY.replace("WHAT", what));
+    let format = directory.write("tiny.p4", format);
+    let frames: Vec<Vec<u8>> = packets.iter().map(|packet| padded(*packet)).collect();
+    run_rules(&format, RULES, &[], &frames, &[2, 3, 4, 5])
+}
+
+fn padded(packet: [u8; 2]) -> Vec<u8> {
+    [&packet[..], &[0; 14]].concat()
+}
+
+#[test]
+fn what_a_control_before_the_rules_chooses_is_reset_by_every_rule() {
+    let what = "replicate_to_ports(8w0x3c); standard_metadata.mcast_grp = 77; replicate_to_ports(8w0x3c);";
+    let got = through("", what, &[[1, 0], [2, 0], [3, 0]]);
+    let [one, two] = [1, 2].map(|kind| vec![padded([kind, 0])]);
+    assert_eq!(got, [one, two.clone(), two, vec![]], "what no rule delivers is dropped");
+}
+
+#[test]
+fn a_control_before_the_rules_that_exits_decides_alone() {
+    let what = "if (hdr.tiny.port != 0) { standard_metadata.egress_spec = (bit<9>) hdr.tiny.port; exit; }";
+    let got = through("", what, &[[1, 5], [2, 0], [3, 2], [3, 0]]);
+    let two = vec![padded([2, 0])];
+    assert_eq!(got, [vec![padded([3, 2])], two.clone(), two, vec![padded([1, 5])]]);
+}
+
+#[test]
+fn a_fallback_gets_what_no_rule_delivers() {
+    let what = "if (hdr.tiny.port == 5) { standard_metadata.egress_spec = 5; }
+        if (hdr.tiny.port == 6) { replicate_to_ports(8w0x24); }";
+    let got = through("@query_fallback", what, &[[1, 5], [2, 5], [3, 5], [3, 6], [3, 0]]);
+    let [two, both] = [[2, 5], [3, 6]].map(padded);
+    let expected = [vec![padded([1, 5]), both.clone()], vec![two.clone()], vec![two], vec![padded([3, 5]), both]];
+    assert_eq!(got, expected, "a fallback that does nothing drops the packet");
+}
+
+#[test]
+fn explain_names_the_control_that_decides() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", RULES);
+    let explain = |mark: &str, what: &str, packet: &str| {
+        let format = format!("{TINY}{mark} control Own{}", BODY.replace("WHAT", what));
+        let format = directory.write("tiny.p4", format);
+        run(&mut triplane(&["subscribe", "explain", &format, &rules, "--packet", packet])).ok().stdout
+    };
+    let ends = "if (hdr.tiny.port != 0) { exit; }";
+    let alone = explain("", ends, "0104");
+    assert!(alone.contains("`Own` ends with `exit`") && !alone.contains("fwd"), "{alone}");
+    let rule = explain("", ends, "0100");
+    assert!(rule.contains("fwd(2)") && !rule.contains("exit"), "{rule}");
+    let fallback = explain("@query_fallback", ends, "0300");
+    assert!(fallback.contains("no rule delivers it: `Own` decides"), "{fallback}");
+    let delivered = explain("@query_fallback", ends, "0200");
+    assert!(!delivered.contains("decides"), "{delivered}");
+}
+
+/// A format of the feed with a control beside the rules, in `directory`.
+fn feed_with(directory: &Directory, mark: &str, what: &str) -> String {
+    let format = read_to_string(format!("{}/../../{FORMAT}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    directory.write("feed.p4", format!("{format}{mark} control Own{}\n", BODY.replace("WHAT", what)))
+}
+
+/// A frame that is not of the feed.
+fn other(last: u8) -> Vec<u8> {
+    let (destination, source) = (ethernet::Address([2, 0, 0, 0, 0, last]), ethernet::Address([2; 6]));
+    ethernet::Repr { destination, source, ethertype: 0x88b5 }.packet(&[last; 50])
+}
+
+#[test]
+fn beside_a_feed_other_packets_go_where_the_program_says() {
+    let to_port = "if (hdr.ethernet.type == 0x88b5) { standard_metadata.egress_spec = hdr.ethernet.dst[8:0]; }";
+    let to_all = "if (hdr.ethernet.type == 0x88b5) { replicate_to_ports(8w0x0c); }";
+    let cloned = "if (hdr.ethernet.type == 0x88b5) { clone(CloneType.I2E, 1); standard_metadata.egress_spec = 2; }";
+    let nothing = "hdr.ethernet.src = 7;";
+    let heartbeat = frame(&moldudp64::datagram::<&[u8]>(*b"TRIPLANE01", 1, &[]));
+    let directory = Directory::new();
+    for mark in ["", "@query_fallback"] {
+        let through = |what: &str| {
+            let format = feed_with(&directory, mark, what);
+            let sent = [other(2), heartbeat.clone(), other(3)];
+            run_rules(&format, "stock == \"GOOGL\" : fwd(2)", &[], &sent, &[0, 2, 3])
+        };
+        let is_heartbeat = |frame: &Vec<u8>| frame.len() == heartbeat.len() && payload(frame) == payload(&heartbeat);
+        let got = through(to_port);
+        assert_eq!((&got[0], &got[2]), (&vec![], &vec![other(3)]), "{mark}");
+        assert!(got[1].len() == 2 && got[1][0] == other(2) && is_heartbeat(&got[1][1]), "{mark}: {got:02x?}");
+        let got = through(to_all);
+        assert_eq!(got[2], [other(2), other(3)], "{mark}");
+        assert_eq!(got[1].len(), 3, "{mark}");
+        // The session of the program's own clones goes to the controller; a packet's clone is not recirculated.
+        let got = through(cloned);
+        assert_eq!((got[1].len(), &got[2]), (3, &vec![]), "{mark}");
+        let got = through(nothing);
+        assert_eq!((&got[0], got[1].len(), &got[2]), (&vec![], 1, &vec![]), "port 0 is no default; {mark}");
+    }
+}
