@@ -154,6 +154,8 @@ pub struct MessageFormat {
     /// Names of fields and counters, and their suffixes.
     subjects: HashMap<String, Named<Subject>>,
     header_names: HashMap<String, Named<HeaderId>>,
+    /// Fields by the path of one of their headers.
+    paths: HashMap<String, (FieldId, HeaderId)>,
     /// Maximum port number that `fwd` accepts; by default there is no limit.
     pub max_port: u32,
     /// Advice to users whose rules need ports beyond [`MessageFormat::max_port`]; by default there is none.
@@ -233,6 +235,7 @@ impl Default for MessageFormat {
             computed: Vec::new(),
             subjects: HashMap::new(),
             header_names: HashMap::new(),
+            paths: HashMap::new(),
             max_port: u32::MAX,
             more_ports: None,
             controller_port: None,
@@ -425,6 +428,17 @@ impl MessageFormat {
     /// [`NameError`], if there is none, or more than one.
     pub fn subject(&self, name: &str) -> Result<Subject, NameError<Subject>> {
         find(&self.subjects, name)
+    }
+
+    /// Adds another name for a field in one of its headers: `add_order.stock` for `stock`, which several headers have.
+    /// A test by this name is false unless the header is valid.
+    pub fn path(&mut self, path: String, field: FieldId, header: HeaderId) {
+        self.paths.insert(path, (field, header));
+    }
+
+    /// Returns the field and the header with this path, unless it is the name of a field or counter.
+    pub fn by_path(&self, path: &str) -> Option<(FieldId, HeaderId)> {
+        self.paths.get(path).copied().filter(|_| !self.subjects.contains_key(path))
     }
 
     /// Returns the header with this name or unique suffix.

@@ -147,9 +147,9 @@ pub struct Messages {
     pub sequence: Option<Path>,
     /// Session of the sequence numbers, if packets carry one.
     pub session: Option<Session>,
-    /// Length fields that cover the messages, outermost first.
+    /// Length fields that cover the messages, outermost first. Without any, only the count says where they end.
     pub lengths: Vec<Path>,
-    /// Number of bytes from the header of the last of `lengths` to the first message.
+    /// Number of bytes from the header of the last of `lengths` to the first message; 0 without lengths.
     pub before: u32,
     /// Fields to set to zero when messages are removed: optional checksums.
     pub clear: Vec<Path>,
@@ -169,9 +169,9 @@ pub struct Session {
 }
 
 impl Messages {
-    /// Returns the last of [`Messages::lengths`]: its range ends with the last message.
-    pub fn innermost_length(&self) -> &Path {
-        self.lengths.last().expect("there is one: the reader asks for it")
+    /// Returns the last of [`Messages::lengths`], if there are any: its range ends with the last message.
+    pub fn innermost_length(&self) -> Option<&Path> {
+        self.lengths.last()
     }
 
     /// Whether [`Messages::checksum`] covers a field.
@@ -230,6 +230,24 @@ pub struct Parts {
 }
 
 impl ProgramFormat {
+    /// Whether the field of one source decides whenever its header is valid: no other header of the field that could be
+    /// valid, too, is read after it. The headers of a packet are read in their order, and then those of the message.
+    pub fn decides(&self, field: &FormatField, source: HeaderId) -> bool {
+        let in_message = |header: HeaderId| self.headers[header.0].in_message;
+        let later = |other: HeaderId| match (in_message(source), in_message(other)) {
+            (false, false) => other > source && self.can_both_be_valid(source, other),
+            (false, true) => true,
+            // A message is of one kind.
+            (true, _) => false,
+        };
+        !field.sources.iter().any(|other| other.header != source && later(other.header))
+    }
+
+    /// Whether a packet may have both of these headers, as far as is known.
+    fn can_both_be_valid(&self, one: HeaderId, other: HeaderId) -> bool {
+        let Some(packets) = &self.possible.packets else { return true };
+        packets.iter().any(|known| [one, other].iter().all(|header| known.valid.get(header) != Some(&false)))
+    }
     /// Whether a program can forward packets that are not of the feed by their Ethernet addresses
     /// ([`ProgramOptions::forwards_hosts`](crate::ProgramOptions::forwards_hosts)): there are several messages per
     /// packet, and no control of the format decides about other packets.

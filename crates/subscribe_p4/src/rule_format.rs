@@ -150,6 +150,10 @@ pub fn rule_format(format: &ProgramFormat) -> Result<RuleFormat, FormatError> {
         };
         let (name, width) = (field.name.clone(), field.width);
         let id = out.field(subscribe::FieldDeclaration { name, width, kind, matching, header: Some(header) })?;
+        for source in field.sources.iter().filter(|source| format.decides(field, source.header)) {
+            let path = format!("{}.{}", format.headers[source.header.0].name, source.member);
+            out.path(path, id, known[&vec![source.header]]);
+        }
         if let Some(bits) = field.codes {
             out.compress(id, bits)?;
         }

@@ -95,10 +95,22 @@ impl SourceParser<'_> {
             Some("value_set") => self.value_set()?,
             Some("table" | "state") if self.nth_is(2, "{") => return Err(self.misplaced_local()),
             Some("apply") if self.nth_is(1, "{") => return Err(self.misplaced_local()),
+            Some("header_type" | "field_list") if self.nth_is(2, "{") => return Err(self.older_version()),
             _ => self.function_or_instance()?,
         };
         made.push(Decl { annotations, kind, span: self.since(start) });
         Ok(())
+    }
+
+    /// Reports a program in P4_14. Further mistakes would all be of this kind, so the rest is skipped.
+    fn older_version(&mut self) -> Skip {
+        let message = "this program is written in P4_14, not in P4_16";
+        let help = "p4c translates it: `p4test --std p4-14 --pp NEW.p4 OLD.p4`";
+        let skip = self.mistaken("p4-14", self.span(), message, help);
+        while !self.at_end() {
+            self.bump();
+        }
+        skip
     }
 
     fn misplaced_local(&mut self) -> Skip {

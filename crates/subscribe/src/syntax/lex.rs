@@ -37,7 +37,7 @@ pub(crate) struct SpannedToken<'a> {
 pub const SIGN_WORDS: [&str; 4] = ["and", "or", "not", "in"];
 
 /// Spellings of signs with their canonical forms; longer spellings precede their prefixes.
-const SIGNS: [(&str, &str); 37] = [
+const SIGNS: [(&str, &str); 43] = [
     ("&&", "and"),
     ("||", "or"),
     ("==", "=="),
@@ -49,6 +49,13 @@ const SIGNS: [(&str, &str); 37] = [
     ("+=", "+="),
     ("-=", "-="),
     ("..", ".."),
+    // No signs of the language; a hint follows them.
+    ("/\\", "/\\"),
+    ("\\/", "\\/"),
+    ("^", "^"),
+    ("->", "->"),
+    ("=>", "=>"),
+    ("→", "→"),
     ("∧", "and"),
     ("∨", "or"),
     ("¬", "not"),

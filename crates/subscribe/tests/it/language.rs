@@ -100,6 +100,14 @@ fn mistakes_are_reported_at_their_positions() {
         ("stock < A : fwd(1)", "`add_order.stock` is matched exactly", "`==`, `!=` or `in { … }`"),
         ("dst in 3..7 : fwd(1)", "matched by prefix", "compare it with values and prefixes"),
         ("shares = 5 : fwd(1)", "expected a comparison, found `=`", "use `==` for equality"),
+        ("shares == 5 ^ port == 1 : fwd(1)", "expected `:`, found `^`", "use `and`, `&&` or `∧`"),
+        ("shares == 5 /\\ port == 1 : fwd(1)", "expected `:`, found `/\\`", "use `and`, `&&` or `∧`"),
+        ("shares == 5 \\/ port == 1 : fwd(1)", "expected `:`, found `\\/`", "use `or`, `||` or `∨`"),
+        ("shares == 5 AND port == 1 : fwd(1)", "found `AND`", "keywords are in lower case: `and`"),
+        ("NOT shares == 5 : fwd(1)", "there is no field or counter `NOT`", "keywords are in lower case: `not`"),
+        ("shares == 5 -> fwd(1)", "found `->`", "write `:` between the condition and the actions"),
+        ("shares in [1, 5] : fwd(1)", "a range or a set", "write `1..5` for the range, `{1, 5}` for the two values"),
+        ("shares == BUY : fwd(1)", "`BUY` is a string", "enumerators and constants of the program are not known"),
         ("shares == 16 : fwd(1)", "`16` does not fit in 4 bits: the maximum is 15", "a.rules:1:11"),
         ("shares == seen : fwd(1)", "`seen` is a string, expected a number of 4 bits", "not with other fields"),
         ("stock == ABCD : fwd(1)", "`ABCD` has 4 bytes, but the field has 3", "^^^^"),
@@ -129,6 +137,20 @@ fn mistakes_are_reported_at_their_positions() {
         assert!(found.contains(message) && found.contains(detail), "{text}:\n{found}");
         assert!(rules.is_empty(), "{text}: {rules:?}");
     }
+}
+
+#[test]
+fn text_for_a_number_of_whole_bytes_leads_to_the_format() {
+    let (_, mistakes) = read("port == \"AB\" : fwd(1)", &addresses());
+    assert!(
+        mistakes.contains("mark it `@format(TEXT)` in the format") && !mistakes.contains("enumerators"),
+        "{mistakes}"
+    );
+    let (_, mistakes) = read("port == AB : fwd(1)", &addresses());
+    assert!(mistakes.contains("enumerators") && mistakes.contains("@format(TEXT)"), "{mistakes}");
+    // Two names are no range.
+    let (rules, _) = read("name in [AB, CD] : fwd(1)", &addresses());
+    assert_eq!(rules.len(), 1);
 }
 
 #[test]

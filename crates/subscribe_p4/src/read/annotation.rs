@@ -15,7 +15,16 @@ pub(super) fn words(annotation: &Annotation) -> Option<Vec<String>> {
         AnnotationBody::Empty => {}
         AnnotationBody::Unstructured(_, tokens) => {
             let mut joins = false;
-            for token in tokens {
+            // `@pragma NAME(…)`: the parentheses are part of the text.
+            let inner = match &tokens[..] {
+                [open, inner @ .., close]
+                    if (&open.kind, &close.kind) == (&TokenKind::Punct("("), &TokenKind::Punct(")")) =>
+                {
+                    inner
+                }
+                all => all,
+            };
+            for token in inner {
                 match &token.kind {
                     TokenKind::Ident(name) if joins => {
                         let last = words.last_mut()?;

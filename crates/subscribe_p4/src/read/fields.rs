@@ -62,7 +62,12 @@ impl<'a> FormatReader<'a> {
     /// Adds the fields that annotations of the struct of headers declare by path: `@query_field(add_order.price)`.
     pub(super) fn named_from_outside(&mut self, all: &'a StructDecl) {
         for (annotation, matched) in queries(&all.annotations) {
-            let path = word(annotation).unwrap_or_default();
+            let Some(path) = word(annotation) else {
+                let message = format!("`@{}` before the headers struct takes the path of one field", annotation.name);
+                let error = Diagnostic::error("query-argument", annotation.span, message);
+                self.diagnostics.push(error.help(format!("write `@{}(add_order.price)`", annotation.name)));
+                continue;
+            };
             let found = path.rsplit_once('.').and_then(|(header, field)| {
                 let id = self.headers.iter().position(|candidate| candidate.name == header)?;
                 let decl = self.declaration(all, header)?;

@@ -73,10 +73,6 @@ impl<'a> FormatReader<'a> {
             self.error("messages", annotation.span, "`count` is missing: the field that holds the number of messages");
             return None;
         };
-        if lengths.is_empty() {
-            self.error("messages", annotation.span, "`lengths` is missing: the length fields that cover the messages");
-            return None;
-        }
         for (key, other, is_alone) in [
             ("session", "sequence", !session.is_empty() && sequence.is_empty()),
             (STREAMS, "session", streams.is_some() && session.is_empty()),
@@ -101,7 +97,10 @@ impl<'a> FormatReader<'a> {
             others: self.others(headers, stack),
         };
         self.check_widths(&messages, annotation.span);
-        let before = self.before(headers, stack, messages.innermost_length(), annotation.span)?;
+        let before = match messages.innermost_length() {
+            Some(length) => self.before(headers, stack, length, annotation.span)?,
+            None => 0,
+        };
         Some(Messages { before, ..messages })
     }
 

@@ -49,7 +49,30 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     state::read(&mut format, headers_struct, diagnostics);
     clashes::check(program, &format, map, diagnostics);
     format.possible = possible::read(program, &format);
+    shared(&format, diagnostics);
     (diagnostics.error_count() == before).then_some(format)
+}
+
+/// Warns about fields of headers that a packet can have both: a rule then tests one of the two values.
+fn shared(format: &ProgramFormat, diagnostics: &mut Diagnostics) {
+    let Some(packets) = &format.possible.packets else { return };
+    for field in &format.fields {
+        let is_packets = |header: &HeaderId| !format.headers[header.0].in_message;
+        let sources: Vec<HeaderId> = field.sources.iter().map(|source| source.header).filter(is_packets).collect();
+        let pairs =
+            sources.iter().enumerate().flat_map(|(at, one)| sources[at + 1..].iter().map(move |other| (one, other)));
+        let mut both = pairs.filter(|(one, other)| {
+            packets.iter().any(|known| [one, other].iter().all(|header| known.valid.get(header) == Some(&true)))
+        });
+        let Some((one, other)) = both.next() else { continue };
+        let [one, other] = [one, other].map(|header| &format.headers[header.0].name);
+        let message = format!("`{}` is a field of `{one}` and of `{other}`, and a packet can have both", field.name);
+        diagnostics.push(
+            Diagnostic::warning("query-shared", field.span, message)
+                .label(format!("rules then test the field of `{other}`"))
+                .help("give the two fields different names, unless that is what rules should test"),
+        );
+    }
 }
 
 struct FormatReader<'a> {

@@ -49,6 +49,12 @@ fn counter(
     let (name, window) = match &words[..] {
         [name] => (name, None),
         [name, window] => (name, Some(window)),
+        [name, window, _] => {
+            let message = "a counter has one value: `@query_counter` takes no number of cells".to_owned();
+            let help = format!("write `@query_counter({name}, {window})`; aggregates have a value for each key");
+            let error = Diagnostic::error("query-counter", annotation.span, message);
+            return Err(Box::new(error.help(help)));
+        }
         _ => return Err(wrong("`@query_counter` takes a name and optionally a window".to_owned())),
     };
     let starts_like_a_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');

@@ -316,11 +316,17 @@ fn others(text: &mut Text, inputs: &ProgramInputs<'_>, header: &str) {
 
 /// Writes code that updates the packet after its messages are matched.
 fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count: &str) {
-    text.line(format!("bit<32> promised = (bit<32>){};", place(messages.innermost_length())));
-    text.line("// The end of the last message in the stack.");
-    text.line(format!("bit<32> before = seen + {};", messages.before));
-    text.line("// A message of unknown type, or inconsistent lengths.");
-    text.block("if (done == 0 || promised < before)", |text| {
+    let length = messages.innermost_length();
+    if let Some(length) = length {
+        text.line(format!("bit<32> promised = (bit<32>){};", place(length)));
+        text.line("// The end of the last message in the stack.");
+        text.line(format!("bit<32> before = seen + {};", messages.before));
+        text.line("// A message of unknown type, or inconsistent lengths.");
+    } else {
+        text.line("// A message of unknown type.");
+    }
+    let is_wrong = if length.is_some() { "done == 0 || promised < before" } else { "done == 0" };
+    text.block(format!("if ({is_wrong})"), |text| {
         if messages.sequence.is_some() {
             text.line(format!("lose((bit<64>){count});"));
         }
@@ -352,7 +358,11 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
         (None, None) => send_to_group(text, "run", is_chosen),
     }
     let has_compute = inputs.format.parts.compute.is_some();
-    text.block("if (promised > before)", |text| {
+    let goes_on = match length {
+        Some(_) => "promised > before".to_owned(),
+        None => format!("(bit<32>){count} > (bit<32>)done"),
+    };
+    text.block(format!("if ({goes_on})"), |text| {
         text.line("// Bytes after the stack are not sent: neither messages nor trailing bytes.");
         text.line("meta.subscription.keep = seen - removed;");
         for (name, size) in &messages.others {
@@ -362,7 +372,9 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
                 text.line(format!("meta.subscription.keep = meta.subscription.keep + {size};"));
             });
         }
-        text.line("removed = removed + promised - before;");
+        if length.is_some() {
+            text.line("removed = removed + promised - before;");
+        }
     });
     if pruned.is_some() {
         text.line("meta.subscription.kept = kept;");

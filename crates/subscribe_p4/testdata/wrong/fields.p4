@@ -12,6 +12,8 @@ header b_t {
     @query_field("same") bit<16> three;
 }
 @query_field(a.missing)
+@query_field(3, 4)
+@pragma query_field(a.missing)
 struct headers_t { a_t a; b_t b; @query_messages[count = "a.one"] b_t c; }
 struct metadata_t {}
 @query_action

@@ -8,6 +8,7 @@ header a_t {
 @query_counter("two words")
 @query_counter(seen)
 @query_counter(seen, 7)
+@query_counter(papers, 100, 1024)
 @query_counter(never, "0 packets")
 @query_counter(forever, 140737488355328)
 @query_aggregate()

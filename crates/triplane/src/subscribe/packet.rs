@@ -131,11 +131,12 @@ impl Reader {
         let field_of_count = field(header, &messages.count)?;
         let count = parsed.state.header(header).fields[field_of_count].low_u128();
         // The length that the packet declares, up to the end of its messages.
-        let length = messages.innermost_length();
-        let promised = self
-            .valid(&parsed.state, &length.header)
-            .and_then(|id| Some(parsed.state.header(id).fields[field(id, length)?].low_u128()));
-        let promised = promised.unwrap_or(0).saturating_sub(removed as u128);
+        let promised = messages.innermost_length().map(|length| {
+            let declared = self
+                .valid(&parsed.state, &length.header)
+                .and_then(|id| Some(parsed.state.header(id).fields[field(id, length)?].low_u128()));
+            (length, declared.unwrap_or(0).saturating_sub(removed as u128))
+        });
         if before == 0 && (count == 0 || count == messages.count.all_ones()) {
             let field = &messages.count.field;
             read.end =
@@ -144,7 +145,9 @@ impl Reader {
         }
         let extent = self.extent(&parsed, messages);
         let seen = extent.map_or(0, |(first, end)| (end - first) as u128);
-        if extent.is_some() && promised < seen + u128::from(messages.before) {
+        if let (Some(_), Some((length, promised))) = (extent, promised)
+            && promised < seen + u128::from(messages.before)
+        {
             let path = format!("`{}.{}`", length.header, length.field);
             read.end = Some(lost(format!("according to {path}, the packet ends before its messages do")));
             return None;

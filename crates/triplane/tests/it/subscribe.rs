@@ -3,6 +3,8 @@
 
 mod beside;
 mod checksums;
+mod lengths;
+mod names;
 mod passes;
 mod random;
 mod sessions;

@@ -86,8 +86,9 @@ impl RuleParser<'_> {
             RuleToken::Constant(_) => self.reversed(),
             RuleToken::Word(_) => {
                 let start = self.next.span;
-                let subject = self.subject()?;
-                self.test(subject, start)
+                let (subject, header) = self.tested()?;
+                let test = self.test(subject, start)?;
+                Ok(in_header(header, test, start))
             }
             _ => {
                 let error = self.unexpected("a condition").help("write a test as `field == value`");
@@ -164,8 +165,8 @@ impl RuleParser<'_> {
             return self.fail(error);
         };
         self.take();
-        let subject = match self.next.token {
-            RuleToken::Word(_) => self.subject()?,
+        let (subject, header) = match self.next.token {
+            RuleToken::Word(_) => self.tested()?,
             _ => {
                 let error = self.unexpected("a field").help("a test compares a field with a constant");
                 return self.fail(error);
@@ -187,7 +188,17 @@ impl RuleParser<'_> {
             let error = Diagnostic::error("rule-syntax", self.next.span, "comparisons cannot be chained");
             return self.fail(error.help("write `field in 10..20`, or two tests with `and`"));
         }
-        self.finish(subject, values, comparison == "!=", start, sign)
+        let test = self.finish(subject, values, comparison == "!=", start, sign)?;
+        Ok(in_header(header, test, start))
+    }
+
+    /// Parses the subject of a test. A field may be named by the path of one of its headers, which is then returned, too.
+    fn tested(&mut self) -> RuleResult<(Subject, Option<HeaderId>)> {
+        let RuleToken::Word(name) = self.next.token else { return Ok((self.subject()?, None)) };
+        let Some((field, header)) = self.format.by_path(name) else { return Ok((self.subject()?, None)) };
+        self.take();
+        let is_shared = self.format.get(field).header != Some(header);
+        Ok((Subject::Field(field), is_shared.then_some(header)))
     }
 
     fn compared(&self, subject: Subject, comparison: &str, value: u128) -> Ranges {
@@ -234,6 +245,14 @@ impl RuleParser<'_> {
         let max = max_of(self.format.width(subject));
         let values = if negated { values.complement(max) } else { values };
         Ok(Condition::Test(Test { subject, values, span: start.to(self.end) }))
+    }
+}
+
+/// Returns the test of a field in one of the headers that have it, if only that one counts.
+fn in_header(header: Option<HeaderId>, test: Condition, span: Span) -> Condition {
+    match header {
+        Some(header) => Condition::All(vec![Condition::Valid { header, span }, test]),
+        None => test,
     }
 }
 

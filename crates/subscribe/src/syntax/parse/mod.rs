@@ -9,7 +9,7 @@
 //! validity   = "valid" "(" HEADER ")" | HEADER ".isValid" "(" ")"
 //! test       = subject comparison | value ( "==" | … ) subject
 //! comparison = ( "==" | "!=" ) element | ( "<" | "<=" | ">" | ">=" ) value | [ "not" ] "in" ( element | set )
-//! set        = "{" element { "," element } "}"          (or in parentheses or brackets)
+//! set        = "{" element { "," element } "}"          (or in parentheses; in brackets unless it is two numbers)
 //! element    = value | value ".." value | value "/" LENGTH
 //! subject    = FIELD | COUNTER | function "(" [ FIELD ] [ "by" FIELD { "," FIELD } ] [ "over" window ] ")"
 //! window     = [ "previous" ] length | "all"
@@ -408,7 +408,9 @@ impl<'a> RuleParser<'a> {
             RuleToken::Bad(why) => (*why).to_owned(),
             other => format!("expected {expected}, found {}", describe(other)),
         };
-        Diagnostic::error("rule-syntax", self.next.span, message)
+        let mut error = Diagnostic::error("rule-syntax", self.next.span, message);
+        error.help = hint(&self.next.token).map(str::to_owned);
+        error
     }
 
     /// Reports a mistake in the current rule.
@@ -436,6 +438,28 @@ impl<'a> RuleParser<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns a hint for spellings of other languages and of papers.
+fn hint(token: &RuleToken<'_>) -> Option<&'static str> {
+    Some(match token {
+        RuleToken::Sign("^" | "/\\") => "use `and`, `&&` or `∧` for a conjunction",
+        RuleToken::Sign("\\/") => "use `or`, `||` or `∨` for a disjunction",
+        RuleToken::Sign("->" | "=>" | "→") => "write `:` between the condition and the actions",
+        RuleToken::Word(word) => lower_case(word)?,
+        _ => return None,
+    })
+}
+
+/// Returns a hint for a keyword that is written with capital letters.
+fn lower_case(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "and" => "keywords are in lower case: `and`",
+        "or" => "keywords are in lower case: `or`",
+        "not" => "keywords are in lower case: `not`",
+        "in" => "keywords are in lower case: `in`",
+        _ => return None,
+    })
 }
 
 /// Returns the description of a token for messages.

@@ -24,6 +24,16 @@ impl RuleParser<'_> {
     /// Resolves a name to a field or counter.
     pub(super) fn named(&mut self, name: &str, span: Span) -> RuleResult<Subject> {
         let format = self.format;
+        match format.by_path(name) {
+            Some((field, header)) if format.get(field).header == Some(header) => return Ok(Subject::Field(field)),
+            Some((field, header)) => {
+                let (field, header) = (&format.get(field).name, &format.get_header(header).name);
+                let error =
+                    Diagnostic::error("rule-type", span, format!("`{field}` is one field of several headers here"));
+                return self.fail(error.help(format!("write `{field}`, and `valid({header})` in the condition")));
+            }
+            None => {}
+        }
         format.subject(name).or_else(|why| {
             let shown: String = name.chars().take(60).collect();
             let message = match why {
@@ -37,7 +47,10 @@ impl RuleParser<'_> {
                 fields.chain(format.counters().iter().map(|counter| &*counter.name))
             };
             let error = Diagnostic::error("unknown-field", span, message);
-            let error = error.help(format!("rules can test {}", diagnostics::names::listed(names())));
+            let error = error.help(match super::lower_case(name) {
+                Some(hint) => hint.to_owned(),
+                None => format!("rules can test {}", diagnostics::names::listed(names())),
+            });
             self.fail(match diagnostics::names::nearest(&shown, names()) {
                 Some(near) if why == NameError::Unknown => error.label(format!("did you mean `{near}`?")),
                 _ => error,

@@ -47,6 +47,9 @@ impl RuleParser<'_> {
             let mut error = Diagnostic::error("rule-type", span, format!("`{what}` {why}"));
             if is_name {
                 error = error.help("a field is compared with constants, not with other fields");
+            } else if let (Constant::Text(_), ValueKind::Unsigned) = (constant, kind) {
+                let is_field = matches!(subject, Subject::Field(_)) && width.is_multiple_of(8);
+                error.help = no_text(is_field, !what.starts_with('"'));
             }
             self.fail(error)
         })
@@ -129,15 +132,33 @@ impl RuleParser<'_> {
             RuleToken::Sign("[") => "]",
             _ => return self.element(subject),
         };
-        self.take();
-        let mut list = Vec::new();
+        let start = self.take().span;
+        let (mut list, mut texts) = (Vec::new(), Vec::new());
         while !self.is(close) {
+            let element = self.next.span;
             list.extend_from_slice(self.element(subject)?.list());
+            texts.push(self.lexer.text_at(element.to(self.end)).unwrap_or_default());
             if !self.accept(",") {
                 break;
             }
         }
         self.expect(close, "the set is not closed")?;
+        let is_text = matches!(self.kind(subject).0, ValueKind::Text(_));
+        if let ("]", [first, last], false) = (close, &texts[..], is_text || self.stretches != (false, false)) {
+            let help = format!("write `{first}..{last}` for the range, `{{{first}, {last}}}` for the two values");
+            let span = start.to(self.end);
+            let error = Diagnostic::error("rule-syntax", span, "this may mean a range or a set of two values");
+            return self.fail(error.help(help));
+        }
         Ok(Ranges::of(list))
     }
+}
+
+/// Returns a hint for text that is compared with a number; `is_name` if it is not in quotes.
+fn no_text(is_field: bool, is_name: bool) -> Option<String> {
+    let name = "enumerators and constants of the program are not known here: write the number";
+    let text = "if the field holds text, mark it `@format(TEXT)` in the format";
+    let hints = [(is_name, name), (is_field, text)].into_iter().filter(|(applies, _)| *applies);
+    let hints: Vec<&str> = hints.map(|(_, hint)| hint).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
 }
