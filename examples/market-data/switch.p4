@@ -631,10 +631,10 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                     ended.write(meta.subscription.stream, 0);
                     lost_messages.write(meta.subscription.stream, 0);
                 }
+                meta.subscription.turn = turn;
                 if (hdr.mold.count == 65535) {
                     ended.write(meta.subscription.stream, 1);
                 }
-                meta.subscription.turn = turn;
                 due_turn.read(mine, at_port);
                 if (mine != turn) {
                     due_turn.write(at_port, turn);

@@ -166,6 +166,9 @@ pub struct Session {
     pub field: Path,
     /// Number of streams; a power of two.
     pub streams: u32,
+    /// Number of the last messages of a stream, a power of two, among which those that come again are dropped; `None`
+    /// to deliver every message as often as it comes.
+    pub arbitrate: Option<u32>,
 }
 
 impl Messages {

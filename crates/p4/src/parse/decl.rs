@@ -105,7 +105,7 @@ impl SourceParser<'_> {
     /// Reports a program in P4_14. Further mistakes would all be of this kind, so the rest is skipped.
     fn older_version(&mut self) -> Skip {
         let message = "this program is written in P4_14, not in P4_16";
-        let help = "p4c translates it: `p4test --std p4-14 --pp NEW.p4 OLD.p4`";
+        let help = "p4c's `p4test` can translate it to P4_16: see its options `std` and `pp`";
         let skip = self.mistaken("p4-14", self.span(), message, help);
         while !self.at_end() {
             self.bump();

@@ -1,5 +1,7 @@
 //! Reads `@query_messages`, which describes the header stack that holds a packet's messages.
 
+use std::ops::RangeInclusive;
+
 use diagnostics::Diagnostic;
 use p4::ast::StructKind;
 use p4::typed::{Annotation, AnnotationBody, FieldDecl, StructDecl, Type, Value};
@@ -13,12 +15,20 @@ use crate::widths;
 const KEYS: [&str; 6] = ["count", "sequence", "session", "lengths", "clear", "checksum"];
 /// Keys that take several fields.
 const LISTS: [&str; 2] = ["lengths", "clear"];
-/// The key that takes a number: the maximum number of concurrent streams.
+/// The key of the maximum number of concurrent streams.
 const STREAMS: &str = "streams";
+/// The key of the number of messages among which duplicates are found.
+const ARBITRATE: &str = "arbitrate";
 /// Default number of streams.
 const DEFAULT_STREAMS: u32 = 64;
 /// Maximum number of streams: each takes several registers of 512 cells, one cell per port.
 const MAX_STREAMS: u32 = 4096;
+/// Minimum and maximum number of messages among which duplicates are found: a bit for each and stream.
+const ARBITRATED: RangeInclusive<u32> = 128..=1 << 20;
+/// Maximum number of bits for duplicates in all streams.
+const MAX_ARBITRATED: u64 = 1 << 28;
+/// Maximum number of messages of a pass, if duplicates are found.
+const MAX_PER_PASS: u32 = 64;
 
 impl<'a> FormatReader<'a> {
     /// Reads `@query_messages[count = "…", …]` of a stack.
@@ -43,19 +53,26 @@ impl<'a> FormatReader<'a> {
             return None;
         };
         let mut paths: [Vec<Path>; KEYS.len()] = Default::default();
-        let mut streams = None;
+        let (mut streams, mut arbitrate) = (None, None);
         for (key, value) in pairs {
-            if **key == *STREAMS {
-                streams = streams_of(value);
-                if streams.is_none() {
-                    let message = format!("`{STREAMS}` must be a power of two from 1 to {MAX_STREAMS}");
+            let number = match &**key {
+                STREAMS => Some((&mut streams, 1..=MAX_STREAMS)),
+                ARBITRATE => Some((&mut arbitrate, ARBITRATED)),
+                _ => None,
+            };
+            if let Some((number, range)) = number {
+                *number = power_of_two(value, &range);
+                if number.is_none() {
+                    let message = format!("`{key}` must be a power of two from {} to {}", range.start(), range.end());
                     self.error("messages", annotation.span, message);
                 }
                 continue;
             }
             let (Some(at), Value::String(text)) = (KEYS.iter().position(|known| **known == **key), value) else {
                 let keys = diagnostics::names::listed(KEYS.into_iter());
-                let message = format!("`@query_messages` takes strings for {keys}, and a number for `{STREAMS}`");
+                let message = format!(
+                    "`@query_messages` takes strings for {keys}, and numbers for `{STREAMS}` and `{ARBITRATE}`"
+                );
                 self.error("messages", annotation.span, message);
                 continue;
             };
@@ -76,11 +93,21 @@ impl<'a> FormatReader<'a> {
         for (key, other, is_alone) in [
             ("session", "sequence", !session.is_empty() && sequence.is_empty()),
             (STREAMS, "session", streams.is_some() && session.is_empty()),
+            (ARBITRATE, "session", arbitrate.is_some() && session.is_empty()),
         ] {
             if is_alone {
                 let message = format!("`{key}` has no effect without `{other}`");
                 self.error("messages", annotation.span, message);
             }
+        }
+        let bits = u64::from(arbitrate.unwrap_or(0)) * u64::from(streams.unwrap_or(DEFAULT_STREAMS));
+        if bits > MAX_ARBITRATED {
+            let message = format!("`{ARBITRATE}` times `{STREAMS}` is more than {MAX_ARBITRATED}");
+            self.error("messages", annotation.span, message);
+        }
+        if arbitrate.is_some() && max > MAX_PER_PASS {
+            let message = format!("with `{ARBITRATE}`, the stack can have at most {MAX_PER_PASS} elements");
+            self.error("messages", annotation.span, message);
         }
         let session = session.into_iter().next();
         let messages = Messages {
@@ -89,7 +116,7 @@ impl<'a> FormatReader<'a> {
             kinds,
             count,
             sequence: sequence.into_iter().next(),
-            session: session.map(|field| Session { field, streams: streams.unwrap_or(DEFAULT_STREAMS) }),
+            session: session.map(|field| Session { field, streams: streams.unwrap_or(DEFAULT_STREAMS), arbitrate }),
             lengths,
             before: 0,
             clear,
@@ -149,9 +176,9 @@ impl<'a> FormatReader<'a> {
     }
 }
 
-/// Parses a number of streams.
-fn streams_of(value: &Value) -> Option<u32> {
+/// Parses a power of two in a range.
+fn power_of_two(value: &Value, range: &RangeInclusive<u32>) -> Option<u32> {
     let Value::Integer(number) = value else { return None };
     let number: u32 = number.to_string().parse().ok()?;
-    (number.is_power_of_two() && number <= MAX_STREAMS).then_some(number)
+    (number.is_power_of_two() && range.contains(&number)).then_some(number)
 }

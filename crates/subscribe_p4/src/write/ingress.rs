@@ -7,7 +7,7 @@ use super::names::{valid_of_packet, value_of_packet};
 use super::stages::{self, STATE_KEY, table, validity};
 use super::text::{Text, identifier};
 use super::{AROUND, EVERYONE, FLOOD, PASSES, ProgramInputs, REST_SESSION, ROUND, do_table, place};
-use super::{bitmap, counters, numbers, state as memory};
+use super::{arbitration, bitmap, counters, numbers, state as memory};
 use crate::format::{Bound, FormatField, HeaderId, Messages};
 
 pub(super) fn control(text: &mut Text, inputs: &ProgramInputs<'_>) {
@@ -243,7 +243,7 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
     });
     text.line(format!("bit<1> empty = ({count} == 0 || {count} == {} ? 1w1 : 1w0);", messages.count.all_ones()));
     if let Some(sequence) = &messages.sequence {
-        numbers::arrivals(text, messages, sequence);
+        numbers::arrivals(text, messages, sequence, inputs.options.per_pass(messages));
     }
     text.block("if (empty == 1)", |text| {
         text.line(format!("standard_metadata.mcast_grp = {EVERYONE};"));
@@ -442,15 +442,27 @@ fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index
             }
             return;
         }
+        let arbitrates = messages.session.as_ref().is_some_and(|session| session.arbitrate.is_some());
+        let match_fresh = |text: &mut Text, may_wait: bool| {
+            if !arbitrates {
+                return match_tables(text, inputs, may_wait);
+            }
+            let again = |text: &mut Text| {
+                text.line("// It came before.");
+                text.line("meta.subscription.state = 0;");
+                text.line("target = 0;");
+            };
+            text.choice(arbitration::is_fresh(index), |text| match_tables(text, inputs, may_wait), again);
+        };
         if bitmap::pruned(format, inputs.options).is_some() {
-            match_tables(text, inputs, false);
+            match_fresh(text, false);
             text.line("done = done + 1;");
             let take_out = |text: &mut Text| take_out(text, messages, index);
             return text.choice("target == 0", take_out, |text| bitmap::keep(text, index));
         }
         text.block("if (full == 0)", |text| {
             // The first message of a pass never waits.
-            match_tables(text, inputs, index > 0);
+            match_fresh(text, index > 0);
             text.block(format!("if ({IS_FOR_OTHERS})"), |text| text.line("full = 1;"));
         });
         let stays = |text: &mut Text| {

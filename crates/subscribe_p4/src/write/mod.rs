@@ -1,5 +1,6 @@
 //! Generates the text of the program.
 
+mod arbitration;
 mod bitmap;
 mod counters;
 mod egress;
@@ -112,6 +113,18 @@ impl ProgramOptions {
         Some((self.bitmap? - 1).min(CONTROLLER) - 1)
     }
 
+    /// Returns these options, with one message per pass if a pass might otherwise leave messages of its stack to the
+    /// next one, although the format needs to know the messages of a pass before it matches them.
+    fn with_whole_passes(self, format: &ProgramFormat) -> ProgramOptions {
+        let session = format.messages.as_ref().and_then(|messages| messages.session.as_ref());
+        let arbitrates = session.is_some_and(|session| session.arbitrate.is_some());
+        let messages_per_pass = match bitmap::pruned(format, &self) {
+            None if arbitrates => Some(1),
+            _ => self.messages_per_pass,
+        };
+        ProgramOptions { messages_per_pass, ..self }
+    }
+
     fn per_pass(&self, messages: &Messages) -> u32 {
         self.messages_per_pass.unwrap_or(messages.max_messages).clamp(1, messages.max_messages)
     }
@@ -152,6 +165,7 @@ pub fn program(
 ) -> String {
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);
+    let options = &options.with_whole_passes(format);
     let inputs = ProgramInputs { format, rules, stages, options };
     let (before, behind) = source.split_at(parts.metadata_at);
     let mut text = Text::default();

@@ -25,6 +25,7 @@ const IN_CONTROLS: &str = "
     target only_port to_state to_port to_group to_ports validity leaf
     due_message lost_messages lost lose
     sessions turns turn ended due_turn numbered
+    began first_number seen_block seen_turn fresh
     updates operand by_number counted count_for counts dividend divisor quotient
     split_horizon delivered opened host_addresses to_host
     NoAction mark_to_drop replicate_to_ports truncate hash register V1Switch HashAlgorithm CloneType error
@@ -37,6 +38,7 @@ const WITHIN: &str = "
     kept run
     full seen removed size promised before sum given gap
     stream session is_over more mine at_port
+    since is_one there number shift ones later block begin bits at owner unseen missing cell start
 ";
 
 /// Prefixes of names that end with a number.

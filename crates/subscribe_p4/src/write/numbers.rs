@@ -13,8 +13,8 @@
 //! ```
 
 use super::message::{assign, clear};
-use super::place;
 use super::text::Text;
+use super::{arbitration, place};
 use crate::format::{Messages, Path, Session};
 
 /// Number of cells of a register with one cell per port.
@@ -41,7 +41,7 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
             text.line("register<bit<64>>(512) due_message;    // expected sequence number, by port");
             text.line("register<bit<64>>(1) lost_messages;    // messages that never arrived or were dropped here");
         }
-        Some(Session { field, streams }) => {
+        Some(session @ Session { field, streams, .. }) => {
             let (cells, width) = (streams * PORTS, field.width);
             text.line(format!("register<bit<{width}>>({streams}) sessions;    // session, by stream"));
             text.line(format!("register<bit<64>>({streams}) turns;    // number of sessions so far, by stream"));
@@ -54,6 +54,7 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
             ));
             text.line(format!("register<bit<64>>({cells}) due_turn;    // number of the session that it belongs to"));
             text.line("bit<64> turn = 0;");
+            arbitration::declare(text, session);
         }
     }
     text.line("bit<64> lost = 0;");
@@ -75,8 +76,9 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
 }
 
 /// Writes code that counts missing messages by gaps in their numbers.
-pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
+pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path, per_pass: u32) {
     let count = place(&messages.count);
+    let arbitrate = messages.session.as_ref().and_then(|session| session.arbitrate);
     text.block("if (standard_metadata.instance_type == 0)", |text| {
         text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
         text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
@@ -88,28 +90,43 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
                 let last = messages.count.all_ones();
                 text.line(format!("bit<{}> session;", session.field.width));
                 text.line("bit<1> is_over;");
-                text.line("bit<64> mine;");
+                if arbitrate.is_none() {
+                    text.line("bit<64> mine;");
+                }
                 text.line(format!(
                     "hash(meta.subscription.stream, HashAlgorithm.crc32, 32w0, {{ {field} }}, 32w{});",
                     session.streams
                 ));
-                text.line(at_port("ingress_port"));
+                if arbitrate.is_none() {
+                    text.line(at_port("ingress_port"));
+                }
                 text.block("@atomic", |text| {
                     text.line("sessions.read(session, meta.subscription.stream);");
                     text.line("turns.read(turn, meta.subscription.stream);");
-                    text.line("ended.read(is_over, meta.subscription.stream);");
-                    let anew = format!("is_over == 1 && first == 1 && {count} != {last}");
+                    let anew = if arbitrate.is_some() {
+                        arbitration::restart(text);
+                        "is_over == 1".to_owned()
+                    } else {
+                        text.line("ended.read(is_over, meta.subscription.stream);");
+                        format!("is_over == 1 && first == 1 && {count} != {last}")
+                    };
                     text.block(format!("if (turn == 0 || session != {field} || {anew})"), |text| {
                         text.line("turn = turn + 1;");
                         text.line("turns.write(meta.subscription.stream, turn);");
                         text.line(format!("sessions.write(meta.subscription.stream, {field});"));
                         text.line("ended.write(meta.subscription.stream, 0);");
                         text.line("lost_messages.write(meta.subscription.stream, 0);");
+                        if arbitrate.is_some() {
+                            arbitration::begin(text);
+                        }
                     });
+                    text.line("meta.subscription.turn = turn;");
+                    if arbitrate.is_some() {
+                        return arbitration::note(text);
+                    }
                     text.block(format!("if ({count} == {last})"), |text| {
                         text.line("ended.write(meta.subscription.stream, 1);");
                     });
-                    text.line("meta.subscription.turn = turn;");
                     text.line("due_turn.read(mine, at_port);");
                     text.block("if (mine != turn)", |text| {
                         text.line("due_turn.write(at_port, turn);");
@@ -120,6 +137,9 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path) {
             }
         }
     });
+    if let Some(arbitrate) = arbitrate {
+        text.block("if (empty == 0)", |text| arbitration::mark(text, messages, sequence, arbitrate, per_pass));
+    }
     match messages.session {
         None => {
             text.line("lost_messages.read(lost, 0);");

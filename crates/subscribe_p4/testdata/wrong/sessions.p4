@@ -13,6 +13,12 @@ struct headers_t {
     item_t[4] rest;
     @query_messages[count = "top.count", sequence = "top.number", session = "top.name", lengths = "top.length"]
     item_t[4] last;
+    @query_messages[count = "top.count", sequence = "top.number", arbitrate = 100]
+    item_t[65] none;
+    @query_messages[count = "top.count", sequence = "top.number", session = "top.short", streams = 4096, arbitrate = 1048576]
+    item_t[65] large;
+    @query_messages[count = "top.count", sequence = "top.number", arbitrate = 4096]
+    item_t[4] alone;
 }
 struct metadata_t {}
 parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {

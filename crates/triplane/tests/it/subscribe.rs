@@ -3,6 +3,7 @@
 
 mod beside;
 mod checksums;
+mod feeds;
 mod lengths;
 mod names;
 mod passes;

@@ -192,7 +192,8 @@ impl RuleParser<'_> {
         Ok(in_header(header, test, start))
     }
 
-    /// Parses the subject of a test. A field may be named by the path of one of its headers, which is then returned, too.
+    /// Parses the subject of a test. A field may be named by the path of one of its headers, which is then returned,
+    /// too.
     fn tested(&mut self) -> RuleResult<(Subject, Option<HeaderId>)> {
         let RuleToken::Word(name) = self.next.token else { return Ok((self.subject()?, None)) };
         let Some((field, header)) = self.format.by_path(name) else { return Ok((self.subject()?, None)) };
