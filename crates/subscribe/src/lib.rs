@@ -81,7 +81,7 @@ pub use reference::evaluate::Message;
 pub use reference::memory::Memory;
 pub use refusal::{ExceededLimit, Refusal};
 pub use rule::{
-    Aggregate, AggregateWindow, Condition, Function, Operand, Rule, RuleAction, Test, Update, UpdateFunction,
+    Aggregate, AggregateWindow, Condition, Function, Operand, Rule, RuleAction, Term, Test, Update, UpdateFunction,
 };
 pub use subscriptions::{AppliedChange, CompileOptions, Limits, RuleId, Subscriptions, UpdateMode};
 pub use syntax::lex::SIGN_WORDS;

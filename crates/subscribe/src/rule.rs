@@ -216,11 +216,24 @@ pub enum UpdateFunction {
     Max,
 }
 
-/// Operand of a counter update.
+/// Operand of a counter update. Its value saturates at 0 and at the largest value of a counter.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operand {
+    /// A term alone.
+    Term(Term),
+    /// The product of two terms.
+    Product(Term, Term),
+    /// The first term less the second.
+    Difference(Term, Term),
+}
+
+/// Term of a counter update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Term {
     /// A number.
     Number(u128),
     /// A field of the message; if its header is not valid, nothing is updated.
     Field(FieldId),
+    /// The value of a counter before the message.
+    Counter(CounterId),
 }

@@ -365,9 +365,11 @@ impl<'a> Installer<'a> {
         };
         updates.extend(step(counts(&before), counts(&leaf.delivery)));
         for counter in 0..self.format.counters.len() {
-            let told = |delivery: &Delivery| state_entries::update(delivery, counter, self.format);
-            let update = |delivery: &Delivery| told(delivery).map(|(table, action)| entity(table, action));
-            updates.extend(step(update(&before), update(&leaf.delivery)));
+            for told in [state_entries::combine, state_entries::update] {
+                let told = |delivery: &Delivery| told(delivery, counter, self.format);
+                let update = |delivery: &Delivery| told(delivery).map(|(table, action)| entity(table, action));
+                updates.extend(step(update(&before), update(&leaf.delivery)));
+            }
         }
         self.count_ports(&before, &leaf.delivery);
         if leaf.delivery != Delivery::default() {

@@ -1,11 +1,13 @@
 //! Entries of the tables that update counters and aggregates.
 
-use subscribe::{Delivery, KeyCell, Operand, Update, UpdateFunction};
+use subscribe::{Delivery, KeyCell, Operand, Term, Update, UpdateFunction};
 
 use crate::entries::{Entity, Matched, Params, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{COUNTS, place_table, update_table, with_field};
+use crate::write::{
+    COMBINES, COUNTS, combine_table, combined_with, place_table, update_table, with_counter, with_field,
+};
 
 /// A table, and the action of its entry for a leaf.
 type LeafEntry = (String, (String, Params));
@@ -17,20 +19,47 @@ pub(crate) fn counts(delivery: &Delivery, rules: &RuleFormat) -> Option<LeafEntr
     (slots != 0).then(|| (COUNTS.to_owned(), ("Subscriptions.count_for".to_owned(), params)))
 }
 
+/// Returns the update of a counter in a delivery.
+fn update_of(delivery: &Delivery, counter: usize) -> Option<&Update> {
+    let mut updates = delivery.updates.iter().filter(|update| usize::from(update.counter.0) == counter);
+    let update = updates.next()?;
+    assert!(updates.next().is_none(), "the target takes one update of a counter");
+    Some(update)
+}
+
 /// Returns the entry that makes a leaf update a counter.
 pub(crate) fn update(delivery: &Delivery, counter: usize, format: &ProgramFormat) -> Option<LeafEntry> {
-    let mut updates = delivery.updates.iter().filter(|update| usize::from(update.counter.0) == counter);
-    let Update { function, operand, .. } = updates.next()?;
-    assert!(updates.next().is_none(), "the target takes one update of a counter");
-    let mut params = vec![("function".to_owned(), 3, number(*function))];
-    let action = match operand {
-        Operand::Number(number) => {
+    let Update { function, operand, .. } = update_of(delivery, counter)?;
+    let (term, combines) = match operand {
+        Operand::Term(term) => (term, 0),
+        Operand::Product(term, _) | Operand::Difference(term, _) => (term, COMBINES),
+    };
+    let mut params = vec![("function".to_owned(), 4, number(*function) | combines)];
+    let action = match term {
+        Term::Number(number) => {
             params.push(("number".to_owned(), 64, *number));
             "by_number".to_owned()
         }
-        Operand::Field(id) => with_field(&format.fields[usize::from(id.0)].name),
+        Term::Field(id) => with_field(&format.fields[usize::from(id.0)].name),
+        Term::Counter(id) => with_counter(&format.counters[usize::from(id.0)].name),
     };
     Some((update_table(&format.counters[counter].name), (format!("Subscriptions.{action}"), params)))
+}
+
+/// Returns the entry for the second term of a counter's update in a leaf, if it has one.
+pub(crate) fn combine(delivery: &Delivery, counter: usize, format: &ProgramFormat) -> Option<LeafEntry> {
+    let (term, is_product) = match update_of(delivery, counter)?.operand {
+        Operand::Term(_) => return None,
+        Operand::Product(_, term) => (term, true),
+        Operand::Difference(_, term) => (term, false),
+    };
+    let (name, params) = match term {
+        Term::Number(number) => ("number", vec![("number".to_owned(), 64, number)]),
+        Term::Field(id) => (&*format.fields[usize::from(id.0)].name, Vec::new()),
+        Term::Counter(id) => (&*format.counters[usize::from(id.0)].name, Vec::new()),
+    };
+    let action = combined_with(name, is_product);
+    Some((combine_table(&format.counters[counter].name), (format!("Subscriptions.{action}"), params)))
 }
 
 /// Returns the number of a function in the program.

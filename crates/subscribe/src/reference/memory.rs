@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::compile::slots::SlotUse;
 use crate::format::{MessageFormat, Window, max_of};
 use crate::reference::evaluate::Message;
-use crate::rule::{Aggregate, AggregateWindow, Function, Operand, Update, UpdateFunction};
+use crate::rule::{Aggregate, AggregateWindow, Function, Operand, Term, Update, UpdateFunction};
 use crate::tables::Delivery;
 
 /// The contents of one window.
@@ -142,8 +142,11 @@ impl Memory {
 
     /// Applies the updates of a message's delivery.
     pub fn update(&mut self, format: &MessageFormat, message: &Message, delivery: &Delivery, micros: u64) {
+        // Updates see the counters before the message.
+        let values = self.counters.iter().zip(format.counters());
+        let before: Vec<u128> = values.map(|(seen, counter)| seen.at(counter.window, micros).sum).collect();
         for update in &delivery.updates {
-            self.count(format, message, update, micros);
+            self.count(format, (message, &before), update, micros);
         }
         for slot in &delivery.slots {
             let Some((aggregate, by_key)) = &mut self.slots[usize::from(*slot)] else { continue };
@@ -156,11 +159,19 @@ impl Memory {
         }
     }
 
-    fn count(&mut self, format: &MessageFormat, message: &Message, update: &Update, micros: u64) {
+    fn count(&mut self, format: &MessageFormat, (message, before): (&Message, &[u128]), update: &Update, micros: u64) {
         let counter = format.get_counter(update.counter);
+        let max = max_of(counter.width);
+        let term = |term: Term| match term {
+            Term::Number(number) => Some(number.min(max)),
+            Term::Field(field) => message.field(format, field).map(|value| value.min(max)),
+            Term::Counter(id) => Some(before[usize::from(id.0)]),
+        };
+        let both = |one: Term, other: Term| Some((term(one)?, term(other)?));
         let operand = match update.operand {
-            Operand::Number(number) => Some(number),
-            Operand::Field(field) => message.field(format, field),
+            Operand::Term(of) => term(of),
+            Operand::Product(one, other) => both(one, other).map(|(one, other)| one.saturating_mul(other).min(max)),
+            Operand::Difference(one, other) => both(one, other).map(|(one, other)| one.saturating_sub(other)),
         };
         let Some(operand) = operand else { return };
         let seen = &mut self.counters[usize::from(update.counter.0)];

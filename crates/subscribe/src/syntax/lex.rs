@@ -37,7 +37,7 @@ pub(crate) struct SpannedToken<'a> {
 pub const SIGN_WORDS: [&str; 4] = ["and", "or", "not", "in"];
 
 /// Spellings of signs with their canonical forms; longer spellings precede their prefixes.
-const SIGNS: [(&str, &str); 43] = [
+const SIGNS: [(&str, &str); 44] = [
     ("&&", "and"),
     ("||", "or"),
     ("==", "=="),
@@ -78,6 +78,7 @@ const SIGNS: [(&str, &str); 43] = [
     (":", ":"),
     ("/", "/"),
     ("+", "+"),
+    ("*", "*"),
     ("-", "-"),
     ("=", "="),
     ("&", "&"),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::compile::layout::ColumnKey;
 use crate::format::{Match, MessageFormat, Subject, ValueKind, Window, max_of};
-use crate::rule::{Aggregate, AggregateWindow, Condition, Operand, Rule, RuleAction, Test, UpdateFunction};
+use crate::rule::{Aggregate, AggregateWindow, Condition, Operand, Rule, RuleAction, Term, Test, UpdateFunction};
 use crate::syntax::parse::MAX_PARTS;
 use crate::syntax::value::show as show_value;
 use crate::tables::Delivery;
@@ -250,9 +250,15 @@ impl fmt::Display for Shown<'_, RuleAction> {
             }
             RuleAction::Update(update) => {
                 let counter = &self.format.get_counter(update.counter).name;
+                let term = |term: &Term| match term {
+                    Term::Number(number) => number.to_string(),
+                    Term::Field(id) => self.format.get(*id).name.clone(),
+                    Term::Counter(id) => self.format.get_counter(*id).name.clone(),
+                };
                 let operand = match &update.operand {
-                    Operand::Number(number) => number.to_string(),
-                    Operand::Field(id) => self.format.get(*id).name.clone(),
+                    Operand::Term(of) => term(of),
+                    Operand::Product(one, other) => format!("{} * {}", term(one), term(other)),
+                    Operand::Difference(one, other) => format!("{} - {}", term(one), term(other)),
                 };
                 match update.function {
                     UpdateFunction::Set => write!(f, "{counter} <- {operand}"),

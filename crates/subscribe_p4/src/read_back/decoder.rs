@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::chain::{CodeRow, Row, RowKey, RowResult, StageTable};
-use subscribe::{Delivery, FieldId, Operand, StateId, Update, UpdateFunction, state};
+use subscribe::{CounterId, Delivery, FieldId, Operand, StateId, Term, Update, UpdateFunction, state};
 
 use super::keys::{exactly, intervals, is_nothing, param, value};
 use super::roles::Role;
@@ -11,7 +11,9 @@ use super::{CONTROL, Finding, Meaning};
 use crate::entries::{BITMAP_PART, Matched, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{CONTROLLER, HOST_ADDRESSES, bitmap_params, validity, with_field};
+use crate::write::{
+    COMBINES, CONTROLLER, HOST_ADDRESSES, bitmap_params, combined_with, validity, with_counter, with_field,
+};
 
 /// Decodes entries one after the other.
 pub(super) struct EntryDecoder<'a> {
@@ -23,6 +25,10 @@ pub(super) struct EntryDecoder<'a> {
     pub meaning: Meaning,
     /// Cells of keys, by aggregate.
     pub taken: BTreeMap<(usize, u128), usize>,
+    /// Updates of counters by leaf state and counter, with the entry, and whether the operand has a second term.
+    pub updates: BTreeMap<(StateId, usize), (usize, UpdateFunction, Term, bool)>,
+    /// Second terms of operands by leaf state and counter, with the entry, and whether they are factors.
+    pub second_terms: BTreeMap<(StateId, usize), (usize, Term, bool)>,
     /// Tables that do not belong to rules.
     pub strangers: BTreeSet<String>,
 }
@@ -94,7 +100,7 @@ impl EntryDecoder<'_> {
                     self.at_leaf(at, state, false, |leaf| leaf.ports = ports);
                 }
             }
-            Role::Do(_) | Role::Counts | Role::Update(_) | Role::Place(_) if is_nothing(entry) => {}
+            Role::Do(_) | Role::Counts | Role::Update(_) | Role::Combine(_) | Role::Place(_) if is_nothing(entry) => {}
             Role::Do(action) => {
                 let declared = &self.format.actions[action];
                 if entry.action != declared.name {
@@ -112,6 +118,7 @@ impl EntryDecoder<'_> {
                 self.at_leaf(at, state, true, |leaf| leaf.slots = slots);
             }
             Role::Update(counter) => self.update(at, entry, state, counter),
+            Role::Combine(counter) => self.combine(at, entry, state, counter),
             Role::Place(computed) => self.place(at, entry, computed),
             Role::SplitHorizon => {
                 let ports = ["from", "to"].map(|name| self.key(at, entry, name).map(|port| port as u32));
@@ -217,7 +224,8 @@ impl EntryDecoder<'_> {
 
     fn update(&mut self, at: usize, entry: &ProgramEntry, state: StateId, counter: usize) {
         let Some(function) = self.param(at, entry, "function") else { return };
-        let function = match function {
+        let combines = function & COMBINES != 0;
+        let function = match function & !COMBINES {
             0 => return,
             1 => UpdateFunction::Set,
             2 => UpdateFunction::Add,
@@ -227,19 +235,62 @@ impl EntryDecoder<'_> {
             other => return self.find(at, true, format!("a counter has no function {other}")),
         };
         let action = entry.action.strip_prefix(CONTROL).unwrap_or(&entry.action);
-        let with = |name: &str| self.format.fields.iter().position(|field| with_field(&field.name) == name);
-        let operand = match action {
+        let term = match action {
             "by_number" => match self.param(at, entry, "number") {
-                Some(number) => Operand::Number(number),
+                Some(number) => Term::Number(number),
                 None => return,
             },
-            other => match with(other) {
-                Some(field) => Operand::Field(FieldId(field as u16)),
+            other => match self.term(|field| with_field(field) == other, |counter| with_counter(counter) == other) {
+                Some(term) => term,
                 None => return self.no_action(at, other),
             },
         };
-        let counter = subscribe::CounterId(counter as u16);
-        self.at_leaf(at, state, true, |leaf| leaf.updates.push(Update { counter, function, operand }));
+        self.updates.insert((state, counter), (at, function, term, combines));
+    }
+
+    fn combine(&mut self, at: usize, entry: &ProgramEntry, state: StateId, counter: usize) {
+        let action = entry.action.strip_prefix(CONTROL).unwrap_or(&entry.action);
+        let found = [true, false].into_iter().find_map(|is_product| {
+            let is = |name: &str| combined_with(name, is_product) == action;
+            let term = if is("number") { Some(Term::Number(0)) } else { self.term(is, is) };
+            Some((term?, is_product))
+        });
+        let term = match found {
+            Some((Term::Number(_), is_product)) => match self.param(at, entry, "number") {
+                Some(number) => (at, Term::Number(number), is_product),
+                None => return,
+            },
+            Some((term, is_product)) => (at, term, is_product),
+            None => return self.no_action(at, action),
+        };
+        self.second_terms.insert((state, counter), term);
+    }
+
+    /// Returns the field or counter with this name.
+    fn term(&self, is_field: impl Fn(&str) -> bool, is_counter: impl Fn(&str) -> bool) -> Option<Term> {
+        let field = self.format.fields.iter().position(|field| is_field(&field.name));
+        let counter = || self.format.counters.iter().position(|counter| is_counter(&counter.name));
+        match field {
+            Some(field) => Some(Term::Field(FieldId(field as u16))),
+            None => counter().map(|counter| Term::Counter(CounterId(counter as u16))),
+        }
+    }
+
+    /// Adds the updates of counters to the leaves when all entries are decoded.
+    pub fn finish_updates(&mut self) {
+        let mut second_terms = std::mem::take(&mut self.second_terms);
+        for ((state, counter), (at, function, first, combines)) in std::mem::take(&mut self.updates) {
+            let operand = match second_terms.remove(&(state, counter)).filter(|_| combines) {
+                Some((_, second, true)) => Operand::Product(first, second),
+                Some((_, second, false)) => Operand::Difference(first, second),
+                None => Operand::Term(first),
+            };
+            let counter = CounterId(counter as u16);
+            self.at_leaf(at, state, true, |leaf| leaf.updates.push(Update { counter, function, operand }));
+        }
+        for (at, ..) in second_terms.into_values() {
+            self.find(at, false, "no update in this state has a second term");
+        }
     }
 
     fn place(&mut self, at: usize, entry: &ProgramEntry, computed: usize) {

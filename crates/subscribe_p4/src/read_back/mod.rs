@@ -71,6 +71,8 @@ pub fn read_back(
             places: BTreeSet::new(),
         },
         taken: BTreeMap::new(),
+        updates: BTreeMap::new(),
+        second_terms: BTreeMap::new(),
         strangers: BTreeSet::new(),
     };
     for entity in entities {
@@ -94,6 +96,7 @@ pub fn read_back(
             decoder.entry(at, entry);
         }
     }
+    decoder.finish_updates();
     let EntryDecoder { mut meaning, mut findings, .. } = decoder;
     for leaf in meaning.chain.leaves.values_mut() {
         leaf.calls.sort_unstable();

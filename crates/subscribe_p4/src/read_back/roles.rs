@@ -8,7 +8,9 @@ use subscribe::{ColumnKey, ColumnLayout, Wide};
 use super::CONTROL;
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{COUNTS, VALIDITY, codes_table, do_table, match_kind_name, part_name, place_table, update_table};
+use crate::write::{
+    COUNTS, VALIDITY, codes_table, combine_table, do_table, match_kind_name, part_name, place_table, update_table,
+};
 
 /// Table of port pairs between which nothing is forwarded.
 const SPLIT_HORIZON: &str = "SubscriptionsEgress.split_horizon";
@@ -24,6 +26,7 @@ pub(super) enum Role {
     Do(usize),
     Counts,
     Update(usize),
+    Combine(usize),
     Place(usize),
     SplitHorizon,
 }
@@ -59,6 +62,7 @@ pub(super) fn roles(format: &ProgramFormat, rules: &RuleFormat, layout: &ColumnL
     add(COUNTS.to_owned(), Role::Counts);
     for (at, counter) in format.counters.iter().enumerate() {
         add(update_table(&counter.name), Role::Update(at));
+        add(combine_table(&counter.name), Role::Combine(at));
     }
     for at in 0..format.aggregates.len() {
         add(place_table(at), Role::Place(at));

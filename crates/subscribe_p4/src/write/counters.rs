@@ -19,6 +19,30 @@ pub(crate) fn with_field(field: &str) -> String {
     format!("with_{}", identifier(field))
 }
 
+/// Returns the name of the table that holds the second terms of a counter's updates, keyed by leaf state.
+pub(crate) fn combine_table(counter: &str) -> String {
+    format!("combine_{counter}")
+}
+
+/// Returns the name of the action that updates a counter by the value of another one.
+pub(crate) fn with_counter(counter: &str) -> String {
+    format!("{counter}_operand")
+}
+
+/// Returns the name of the action that multiplies the operand by the value of a field or counter, or subtracts it.
+pub(crate) fn combined_with(name: &str, is_product: bool) -> String {
+    format!("{}_{}", identifier(name), if is_product { "times" } else { "minus" })
+}
+
+/// The bit of a function number that says that the operand has a second term.
+pub(crate) const COMBINES: u128 = 8;
+
+/// Returns the name of the variable for a counter's value before the message.
+fn before(inputs: &ProgramInputs<'_>, counter: &Counter) -> String {
+    let part = if inputs.format.counters.len() > 1 { "before" } else { "value" };
+    format!("{}_{part}", counter.name)
+}
+
 /// Returns the name and width of the state that a counter's window needs, if any.
 fn window_state(counter: &Counter) -> Option<(String, u32)> {
     match counter.window? {
@@ -40,30 +64,78 @@ pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
             text.line(format!("register<bit<{width}>>(1) kept_{name};"));
             text.line(format!("bit<{width}> {name} = 0;"));
         }
+        if format.counters.len() > 1 {
+            text.line(format!("bit<64> {} = 0;", before(inputs, counter)));
+        }
     }
     text.line("");
-    text.line("bit<3> updates = 0;     // 1: set, 2: add, 3: subtract, 4: minimum, 5: maximum");
+    text.line("// 1: set, 2: add, 3: subtract, 4: minimum, 5: maximum; plus 8 if the operand has a second term");
+    text.line("bit<4> updates = 0;");
     text.line("bit<64> operand = 0;");
-    text.block("action by_number(bit<3> function, bit<64> number)", |text| {
+    text.line("bit<128> product = 0;");
+    text.block("action by_number(bit<4> function, bit<64> number)", |text| {
         text.line("updates = function;");
         text.line("operand = number;");
     });
     let mut actions = "by_number;".to_owned();
+    let mut combining = String::new();
+    for is_product in [true, false] {
+        let action = combined_with("number", is_product);
+        combining += &format!(" {action};");
+        text.block(format!("action {action}(bit<64> number)"), |text| combine(text, is_product, "number"));
+    }
     for (number, field) in format.fields.iter().enumerate() {
         let id = subscribe::FieldId(number as u16);
         let action = with_field(&field.name);
         actions += &format!(" {action};");
-        text.block(format!("action {action}(bit<3> function)"), |text| {
-            let header = inputs.rules.format.get(id).header.expect("all fields lie in headers");
-            let there = validity(format, &inputs.rules.headers[usize::from(header.0)]);
+        text.block(format!("action {action}(bit<4> function)"), |text| {
+            let there = there(inputs, id);
             // A field of an invalid header updates nothing.
-            text.line(format!("updates = function & ({there} ++ {there} ++ {there});"));
+            text.line(format!("updates = function & ({there} ++ {there} ++ {there} ++ {there});"));
             text.line(format!("operand = {};", amount(inputs, id)));
         });
+        for is_product in [true, false] {
+            let action = combined_with(&field.name, is_product);
+            combining += &format!(" {action};");
+            text.block(format!("action {action}()"), |text| {
+                let there = there(inputs, id);
+                text.line(format!("updates = updates & ({there} ++ {there} ++ {there} ++ {there});"));
+                combine(text, is_product, &amount(inputs, id));
+            });
+        }
+    }
+    for counter in &format.counters {
+        let (action, value) = (with_counter(&counter.name), before(inputs, counter));
+        actions += &format!(" {action};");
+        text.block(format!("action {action}(bit<4> function)"), |text| {
+            text.line("updates = function;");
+            text.line(format!("operand = {value};"));
+        });
+        for is_product in [true, false] {
+            let action = combined_with(&counter.name, is_product);
+            combining += &format!(" {action};");
+            text.block(format!("action {action}()"), |text| combine(text, is_product, &value));
+        }
     }
     for counter in &format.counters {
         table(text, &update_table(&counter.name), &[STATE_KEY.to_owned()], &actions, inputs.options);
+        table(text, &combine_table(&counter.name), &[STATE_KEY.to_owned()], combining.trim_start(), inputs.options);
     }
+}
+
+/// Returns the bit that says whether a field is there.
+fn there(inputs: &ProgramInputs<'_>, field: subscribe::FieldId) -> String {
+    let header = inputs.rules.format.get(field).header.expect("all fields lie in headers");
+    validity(inputs.format, &inputs.rules.headers[usize::from(header.0)])
+}
+
+/// Writes code that combines the operand with a second term.
+fn combine(text: &mut Text, is_product: bool, term: &str) {
+    if !is_product {
+        return text.line(format!("operand = operand |-| {term};"));
+    }
+    text.line(format!("product = (bit<128>)operand * (bit<128>){term};"));
+    text.line("operand = product[127:64] == 0 ? product[63:0] : 0xffffffffffffffff;");
 }
 
 /// Writes code that reads the current value of a counter.
@@ -87,16 +159,27 @@ pub(super) fn read(text: &mut Text, counter: &Counter) {
 
 /// Writes code that updates counters according to a message's leaf.
 pub(super) fn update_counters(text: &mut Text, inputs: &ProgramInputs<'_>) {
-    for counter in &inputs.format.counters {
+    let counters = &inputs.format.counters;
+    // Operands are values before the message.
+    for counter in counters {
+        read(text, counter);
+        if counters.len() > 1 {
+            text.line(format!("{} = {}_value;", before(inputs, counter), counter.name));
+        }
+    }
+    for counter in counters {
         text.line("updates = 0;");
         text.line(format!("{}.apply();", update_table(&counter.name)));
+        text.block("if (updates[3:3] == 1)", |text| {
+            text.line("updates[3:3] = 0;");
+            text.line(format!("{}.apply();", combine_table(&counter.name)));
+        });
         text.block("if (updates != 0)", |text| update(text, counter));
     }
 }
 
 fn update(text: &mut Text, counter: &Counter) {
     let value = format!("{}_value", counter.name);
-    read(text, counter);
     let functions = [
         "operand".to_owned(),
         format!("{value} |+| operand"),

@@ -1,7 +1,7 @@
 //! Names that the generated program uses.
 
 use super::stages::validity;
-use super::{do_table, identifier, update_table, with_field};
+use super::{combine_table, combined_with, do_table, identifier, update_table, with_field};
 use crate::RuleFormat;
 use crate::format::{FormatField, HeaderId, ProgramFormat};
 
@@ -26,7 +26,7 @@ const IN_CONTROLS: &str = "
     due_message lost_messages lost lose
     sessions turns turn ended due_turn numbered
     began first_number seen_block seen_turn fresh
-    updates operand by_number counted count_for counts dividend divisor quotient
+    updates operand product by_number number_times number_minus counted count_for counts dividend divisor quotient
     split_horizon delivered opened host_addresses to_host
     NoAction mark_to_drop replicate_to_ports truncate hash register V1Switch HashAlgorithm CloneType error
 ";
@@ -88,12 +88,16 @@ pub(crate) fn is_declared_by_generator(name: &str, format: &ProgramFormat, rules
         let of = identifier(field);
         ["value", "codes", "code", "to_code"].iter().any(|part| name == format!("{of}_{part}"))
             || name == with_field(field)
+            || [true, false].iter().any(|is_product| name == combined_with(field, *is_product))
             || is_table(&of)
     };
     let is_counters = |counter: &str| {
         let of = name.strip_prefix("kept_").unwrap_or(name);
-        ["value", "end", "count"].iter().any(|part| of == format!("{counter}_{part}"))
+        ["value", "end", "count", "before", "operand", "times", "minus"]
+            .iter()
+            .any(|part| of == format!("{counter}_{part}"))
             || name == update_table(counter)
+            || name == combine_table(counter)
             || is_table(counter)
     };
     is_among(IN_CONTROLS, name)

@@ -11,6 +11,7 @@ mod random;
 mod sessions;
 mod tables;
 mod truncated;
+mod updates;
 
 use std::collections::BTreeMap;
 

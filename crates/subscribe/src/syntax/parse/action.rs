@@ -4,7 +4,7 @@ use diagnostics::Diagnostic;
 
 use super::{RuleParser, RuleResult};
 use crate::format::{CounterId, Padding, Subject, ValueKind};
-use crate::rule::{Operand, RuleAction, Update, UpdateFunction};
+use crate::rule::{Operand, RuleAction, Term, Update, UpdateFunction};
 use crate::syntax::lex::RuleToken;
 use crate::syntax::value::Constant;
 
@@ -237,22 +237,19 @@ impl<'a> RuleParser<'a> {
             let function = match self.next.token {
                 RuleToken::Sign("+") => UpdateFunction::Add,
                 RuleToken::Sign("-") => UpdateFunction::Subtract,
+                RuleToken::Sign("*") => {
+                    let operand = self.combined(counter, Term::Counter(counter))?;
+                    return update(UpdateFunction::Set, operand);
+                }
                 _ => {
-                    let error = self.unexpected("`+` or `-`");
+                    let error = self.unexpected("`+`, `-` or `*`");
                     return self.fail(error);
                 }
             };
             self.take();
             return update(function, self.operand(counter)?);
         }
-        let operand = self.operand(counter)?;
-        if self.is("+") || self.is("-") {
-            let name = &self.format.get_counter(counter).name;
-            let help = format!("write `{name} <- {name} + …`");
-            let error = Diagnostic::error("rule-type", self.next.span, "a counter update takes one number or field");
-            return self.fail(error.help(help));
-        }
-        update(UpdateFunction::Set, operand)
+        update(UpdateFunction::Set, self.operand(counter)?)
     }
 
     /// Expects the updated counter again.
@@ -267,18 +264,45 @@ impl<'a> RuleParser<'a> {
         }
     }
 
+    /// Parses a term, or the product or the difference of two.
     fn operand(&mut self, counter: CounterId) -> RuleResult<Operand> {
+        let first = self.term(counter)?;
+        self.combined(counter, first)
+    }
+
+    /// Parses what may follow the first term of an operand.
+    fn combined(&mut self, counter: CounterId, first: Term) -> RuleResult<Operand> {
+        let operand = if self.accept("*") {
+            Operand::Product(first, self.term(counter)?)
+        } else if self.accept("-") {
+            Operand::Difference(first, self.term(counter)?)
+        } else {
+            Operand::Term(first)
+        };
+        let RuleToken::Sign(sign @ ("+" | "-" | "*")) = self.next.token else { return Ok(operand) };
+        let name = &self.format.get_counter(counter).name;
+        let help = match sign {
+            "+" => format!("write `{name} <- {name} + …` to add to the counter"),
+            _ => "an operand is a number, a field or a counter, or the product or difference of two".to_owned(),
+        };
+        let error = Diagnostic::error("rule-type", self.next.span, "an operand has at most one `*` or `-`");
+        self.fail(error.help(help))
+    }
+
+    fn term(&mut self, counter: CounterId) -> RuleResult<Term> {
+        self.count(self.next.span)?;
         if let RuleToken::Word(name) = self.next.token {
             let span = self.take().span;
             return match self.named(name, span)? {
-                Subject::Field(id) => Ok(Operand::Field(id)),
-                _ => {
-                    let error = Diagnostic::error("rule-type", span, "a counter update takes a number or a field");
+                Subject::Field(id) => Ok(Term::Field(id)),
+                Subject::Counter(id) => Ok(Term::Counter(id)),
+                Subject::Aggregate(_) => {
+                    let error = Diagnostic::error("rule-type", span, "an update takes numbers, fields and counters");
                     self.fail(error)
                 }
             };
         }
         let (value, _) = self.value(Subject::Counter(counter))?;
-        Ok(Operand::Number(value))
+        Ok(Term::Number(value))
     }
 }

@@ -15,7 +15,10 @@
 //! window     = [ "previous" ] length | "all"
 //! length     = NUMBER ( "us" | "ms" | "s" | "min" | "packets" )
 //! action     = "fwd" "(" port { "," port } ")" | "drop" | "to_controller" | ACTION "(" [ value { "," value } ] ")"
-//!            | COUNTER "<-" operand | COUNTER ( "+=" | "-=" ) operand
+//!            | COUNTER "<-" [ COUNTER ( "+" | "-" ) ] operand | COUNTER ( "+=" | "-=" ) operand
+//!            | COUNTER "<-" ( "min" | "max" ) "(" COUNTER "," operand ")"
+//! operand    = term [ ( "*" | "-" ) term ]
+//! term       = NUMBER | FIELD | COUNTER
 //! port       = NUMBER | NAME                            (names if the format has them)
 //! ```
 //!

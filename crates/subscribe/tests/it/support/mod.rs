@@ -123,7 +123,7 @@ pub fn rule(rng: &mut SplitMix64) -> String {
         0 => "drop".to_owned(),
         1 => "to_controller; fwd(3)".to_owned(),
         2 => "seen <- seen + 1".to_owned(),
-        3 => "seen <- max(seen, shares); fwd(1)".to_owned(),
+        3 => one(rng, &["seen <- max(seen, shares); fwd(1)", "seen <- shares * 2", "seen += 3 - seen"]).to_owned(),
         4 => "mark(7)".to_owned(),
         5 => format!("fwd({}, {})", rng.below(6), rng.below(6)),
         _ => format!("fwd({})", rng.below(6)),

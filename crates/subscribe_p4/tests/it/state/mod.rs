@@ -55,6 +55,17 @@ fn plain(rng: &mut SplitMix64) -> String {
     }
 }
 
+const COUNTERS: [&str; 3] = ["total", "lately", "few"];
+
+/// Returns a term of an update: a field, a number or one of these counters.
+fn term(rng: &mut SplitMix64, counters: &[&'static str]) -> String {
+    match rng.below(4) {
+        0 | 1 => one(rng, &["value", "large", "unit", "weight"]).to_owned(),
+        2 => one(rng, counters).to_owned(),
+        _ => rng.below(9).to_string(),
+    }
+}
+
 fn rule(rng: &mut SplitMix64) -> String {
     let word = |rng: &mut SplitMix64| one(rng, &["and", "and", "or"]);
     let condition = match rng.below(6) {
@@ -65,16 +76,19 @@ fn rule(rng: &mut SplitMix64) -> String {
         4 => format!("{} {} {}", plain(rng), word(rng), remembered(rng)),
         _ => remembered(rng),
     };
-    let operand = match rng.below(2) {
-        0 => one(rng, &["value", "large", "unit", "weight"]).to_owned(),
-        _ => rng.below(9).to_string(),
+    let counter = one(rng, &COUNTERS);
+    // `total <- total` alone is no update.
+    let others: Vec<&'static str> = COUNTERS.into_iter().filter(|other| *other != counter).collect();
+    let operand = match rng.below(4) {
+        0 => format!("{} * {}", term(rng, &COUNTERS), term(rng, &COUNTERS)),
+        1 => format!("{} - {}", term(rng, &others), term(rng, &COUNTERS)),
+        _ => term(rng, &others),
     };
-    let counter = one(rng, &["total", "lately", "few"]);
-    let action = match rng.below(9) {
+    let action = match rng.below(10) {
         0 => format!("{counter} += {operand}"),
         1 => format!("{counter} -= {operand}; fwd({})", rng.below(4)),
         2 => format!("{counter} <- {operand}"),
-        3 => format!("{counter} <- {}({counter}, {operand}); fwd(0, 1)", one(rng, &["min", "max"])),
+        3 | 4 => format!("{counter} <- {}({counter}, {operand}); fwd(0, 1)", one(rng, &["min", "max"])),
         _ => format!("fwd({})", rng.below(4)),
     };
     format!("{condition} : {action}")
@@ -93,7 +107,7 @@ fn message(rng: &mut SplitMix64, made: &Made) -> (Message, Vec<u8>) {
     };
     field("site", 16, rng.below(5).into());
     field("value", 32, if rng.percent(5) { u32::MAX.into() } else { rng.below(12).into() });
-    field("large", 72, if rng.percent(5) { subscribe::max_of(72) } else { rng.below(20).into() });
+    field("large", 72, if rng.percent(12) { subscribe::max_of(72) } else { rng.below(20).into() });
     if extra {
         field("unit", 8, b"ABC"[rng.below(3) as usize].into());
         field("weight", 8, rng.below(12).into());
@@ -210,7 +224,7 @@ fn codes_take_the_place_of_values() {
 }
 
 /// Possible bugs of a program, as text replacements.
-const MISTAKES: [(&str, &str); 26] = [
+const MISTAKES: [(&str, &str); 28] = [
     // Arithmetic without saturation.
     ("slot_3_amount |+|", "slot_3_amount +"),
     ("total_value |-| operand", "total_value - operand"),
@@ -252,7 +266,16 @@ const MISTAKES: [(&str, &str); 26] = [
     ("(dividend >> 0) >= divisor", "(dividend >> 0) + 1 >= divisor"),
     // Maximum instead of minimum; a field of an invalid header.
     ("operand < few_value", "operand > few_value"),
-    ("(extra_valid ++ extra_valid ++ extra_valid)", "(reading_valid ++ reading_valid ++ reading_valid)"),
+    (
+        "updates = function & (extra_valid ++ extra_valid ++ extra_valid ++ extra_valid)",
+        "updates = function & (reading_valid ++ reading_valid ++ reading_valid ++ reading_valid)",
+    ),
+    (
+        "updates = updates & (extra_valid ++ extra_valid ++ extra_valid ++ extra_valid)",
+        "updates = updates & (reading_valid ++ reading_valid ++ reading_valid ++ reading_valid)",
+    ),
+    // A difference without saturation.
+    ("operand = operand |-| number;", "operand = operand - number;"),
 ];
 
 #[test]
@@ -263,7 +286,7 @@ fn mistakes_in_a_program_are_found() {
             assert!(program.contains(right), "the program has no `{right}`");
             program.replace(right, wrong)
         });
-        if compare(&made, &[Executor::Interpreter], 0..160).is_ok() {
+        if compare(&made, &[Executor::Interpreter], 0..500).is_ok() {
             missed.push(wrong);
         }
     }
