@@ -1,9 +1,10 @@
 //! Compares a market data feed that the switch filters with one that the subscriber filters, on the workloads of the
-//! talk "High-Throughput Publish/Subscribe in the Forwarding Plane".
+//! talk "High-Throughput Publish/Subscribe in the Forwarding Plane", or of figure 7 of the paper "Packet Subscriptions
+//! for Programmable ASICs".
 //!
 //! ```text
 //! cargo bench -p triplane --bench delivery [-- [rounds=3] [seconds=1] [rates=20000,50000,...] [at=200000]
-//!     [ports=xdp|packet] [realtime=yes] [svg=DIR]]
+//!     [ports=xdp|packet] [realtime=yes] [workloads=talk|figure-7] [svg=DIR]]
 //! ```
 //!
 //! The exchange, the switch (`triplane run`) and the subscriber are processes in network namespaces that the benchmark
@@ -15,7 +16,9 @@
 //! subscriber's program, after its filter. All processes run on one machine, so their clocks agree.
 
 mod network;
+#[path = "../../src/market/picture.rs"]
 mod picture;
+mod rates;
 #[path = "../../tests/it/support/mod.rs"]
 mod support;
 mod trial;
@@ -23,11 +26,10 @@ mod trial;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use itch_feed::Workload;
 use network::Network;
 use picture::{Line, Panel};
 use support::Directory;
-use trial::{Programs, Setting, Trial, Where, trial};
+use trial::{Programs, Setting, Trial, Where, Workload, trial};
 
 struct Settings {
     rounds: usize,
@@ -37,6 +39,9 @@ struct Settings {
     at: f64,
     ports: String,
     realtime: bool,
+    workloads: Vec<Workload>,
+    /// Name of the picture of ages.
+    picture: &'static str,
     svg: Option<PathBuf>,
 }
 
@@ -50,6 +55,8 @@ impl Settings {
             at: 200e3,
             ports: "xdp:".to_owned(),
             realtime: false,
+            workloads: Workload::TALK.to_vec(),
+            picture: "delivery-latency.svg",
             svg: None,
         };
         for argument in std::env::args().skip(1) {
@@ -61,6 +68,9 @@ impl Settings {
                 Some(("ports", "xdp")) => this.ports = "xdp:".to_owned(),
                 Some(("ports", "packet")) => this.ports = String::new(),
                 Some(("realtime", value)) => this.realtime = value == "yes",
+                Some(("workloads", "figure-7")) => {
+                    (this.workloads, this.picture) = (Workload::FIGURE_7.to_vec(), "delivery-figure-7.svg");
+                }
                 Some(("svg", path)) => this.svg = Some(path.into()),
                 _ => {}
             }
@@ -109,6 +119,11 @@ impl Point {
         median(self.trials.iter().filter(|trial| trial.got > 0).map(|trial| trial.quantiles[at] as f64 / 1e3))
     }
 
+    /// Returns the share of messages that were no older than this age in us.
+    fn within(&self, bound: f64) -> f64 {
+        self.distribution().into_iter().take_while(|(age, _)| *age <= bound).last().map_or(0.0, |(_, share)| share)
+    }
+
     /// Returns the cumulative distribution of message ages over all trials: each age in us, and the share of messages
     /// that were no older.
     fn distribution(&self) -> Vec<(f64, f64)> {
@@ -124,6 +139,9 @@ impl Point {
     }
 }
 
+/// Ages in us. For each, tables have the share of messages that were no older.
+const BOUNDS_US: [f64; 5] = [20.0, 50.0, 100.0, 300.0, 500.0];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let begun = std::time::Instant::now();
     let settings = Settings::read()?;
@@ -136,7 +154,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let programs = Programs::new(Directory::new(), &settings.ports, settings.realtime);
     let mut points = Vec::new();
-    for workload in Workload::ALL {
+    for &workload in &settings.workloads {
         for &rate in &settings.rates {
             points.extend(measure(&settings, &network, &programs, workload, rate)?);
         }
@@ -172,16 +190,19 @@ fn measure(
 fn report(workload: Workload, points: &[Point], settings: &Settings) {
     println!(
         "\n{}, {} rounds of {} s; ages of wanted messages in us",
-        workload.name(),
-        settings.rounds,
-        settings.seconds
+        workload.name, settings.rounds, settings.seconds
     );
-    println!("\n| datagrams/s asked for | sent | filter in | wanted/s | delivered/s | lost | p50 | p99 | p99.9 |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    let bounds: String = BOUNDS_US.iter().map(|bound| format!(" within {bound} us |")).collect();
+    println!(
+        "\n| datagrams/s asked for | sent | filter in | wanted/s | delivered/s | lost | p50 | p99 | p99.9 |{bounds}"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|{}", "---|".repeat(BOUNDS_US.len()));
     for point in points.iter().filter(|point| point.workload == workload) {
         let (wanted, delivered) = point.wanted();
+        let within: String =
+            BOUNDS_US.iter().map(|bound| format!(" {:.2} % |", 100.0 * point.within(*bound))).collect();
         println!(
-            "| {:.0} | {:.0} | {} | {wanted:.0} | {delivered:.0} | {:.2} % | {:.0} | {:.0} | {:.0} |",
+            "| {:.0} | {:.0} | {} | {wanted:.0} | {delivered:.0} | {:.2} % | {:.0} | {:.0} | {:.0} |{within}",
             point.rate,
             point.sent(),
             point.filters.name(),
@@ -199,7 +220,8 @@ fn draw(folder: &Path, points: &[Point], settings: &Settings) -> Result<(), Box<
     };
     let panels = |line: &dyn Fn(Workload, Where) -> Line| -> Vec<Panel> {
         let lines = |workload| Where::BOTH.map(|filters| line(workload, filters)).to_vec();
-        Workload::ALL.map(|workload| Panel { title: workload.name(), lines: lines(workload) }).to_vec()
+        let panel = |workload: &Workload| Panel { title: workload.name.to_owned(), lines: lines(*workload) };
+        settings.workloads.iter().map(panel).collect()
     };
     let ages = panels(&|workload, filters| {
         let point = of(workload, filters).find(|point| point.rate == settings.at);
@@ -208,7 +230,10 @@ fn draw(folder: &Path, points: &[Point], settings: &Settings) -> Result<(), Box<
         Line { name, points: point.map(Point::distribution).unwrap_or_default(), bound: Vec::new() }
     });
     let x = format!("age in us, {} datagrams a second asked for", picture::short(settings.at));
-    picture::ages(&folder.join("delivery-latency.svg"), &x, 5.0..100_000.0, &ages)?;
+    std::fs::write(folder.join(settings.picture), picture::ages(&x, 5.0..100_000.0, &ages)?)?;
+    if settings.workloads != Workload::TALK {
+        return Ok(());
+    }
     let rates = panels(&|workload, filters| {
         let pick = |of_point: fn((f64, f64)) -> f64| {
             of(workload, filters).map(|point| (point.sent(), of_point(point.wanted()))).collect()
@@ -216,7 +241,7 @@ fn draw(folder: &Path, points: &[Point], settings: &Settings) -> Result<(), Box<
         let name = format!("filter in the {}", filters.name());
         Line { name, points: pick(|(_, delivered)| delivered), bound: pick(|(wanted, _)| wanted) }
     });
-    picture::rates(&folder.join("delivery-rates.svg"), &rates)
+    Ok(std::fs::write(folder.join("delivery-rates.svg"), rates::rates(&rates)?)?)
 }
 
 /// Returns the median of the values; 0 if there are none.

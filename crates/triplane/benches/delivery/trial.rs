@@ -3,8 +3,9 @@
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use itch_feed::{Feed, Filter, Workload};
+use itch_feed::{Feed, Filter, Spec};
 use ports::namespace::Namespace;
 use serde_json::Value;
 
@@ -15,7 +16,37 @@ use crate::support::{self, Directory};
 pub const WANTED: &str = "stock == \"GOOGL\"";
 
 /// Time that the subscriber waits if the end of a session is lost, in seconds. No queue of the benchmark is as long.
-const LATEST_S: f64 = 3.0;
+const LATEST_S: f64 = 4.0;
+
+/// Time between the start of the switch and the first datagram.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// The workload of a figure: one of the feed's, with another share of messages about the stock of interest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Workload {
+    pub name: &'static str,
+    of: itch_feed::Workload,
+    share: Option<f64>,
+}
+
+impl Workload {
+    /// The workloads of the talk.
+    pub const TALK: [Workload; 3] = [
+        Workload { name: "synthetic", of: itch_feed::Workload::Synthetic, share: None },
+        Workload { name: "worst-case", of: itch_feed::Workload::WorstCase, share: None },
+        Workload { name: "sample", of: itch_feed::Workload::Sample, share: None },
+    ];
+    /// The workloads of the paper's figure 7: a day with one message per datagram, and a synthetic feed.
+    pub const FIGURE_7: [Workload; 2] = [
+        Workload { name: "sample, 0.5 % wanted", of: itch_feed::Workload::Sample, share: Some(0.005) },
+        Workload { name: "synthetic, 5 % wanted", of: itch_feed::Workload::Synthetic, share: Some(0.05) },
+    ];
+
+    fn spec(self, seed: u64) -> Spec {
+        let spec = self.of.spec(seed);
+        Spec { share: self.share.unwrap_or(spec.share), ..spec }
+    }
+}
 
 /// The place of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,9 +147,14 @@ pub fn trial(network: &Network, programs: &Programs, setting: &Setting) -> Resul
         receive.args(["--filter", WANTED]);
     }
     let subscriber = Process::start(&mut receive, "listening")?;
+    // The switch may still be improving its machine code.
+    std::thread::sleep(WARM_UP);
     let mut publish = programs.triplane(&network.exchange, "market")?;
     publish.args(["publish", "--to", GROUP, "--interface", EXCHANGE, "--json"]);
-    publish.args(["--workload", setting.workload.name(), "--seed", &setting.seed.to_string()]);
+    publish.args(["--workload", setting.workload.of.name(), "--seed", &setting.seed.to_string()]);
+    if let Some(share) = setting.workload.share {
+        publish.args(["--share", &share.to_string()]);
+    }
     publish.args(["--datagram-rate", &setting.rate.to_string(), "--seconds", &setting.seconds.to_string()]);
     let published = publish.stderr(Stdio::null()).output()?;
     let sent: Value = serde_json::from_slice(&published.stdout)?;

@@ -206,6 +206,10 @@ pub struct ReceiveArgs {
     #[arg(long)]
     pub stay: bool,
 
+    /// Draw the distribution of the selected messages' ages as SVG.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub cdf: Option<PathBuf>,
+
     /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
     #[arg(long)]
     pub show_privileges: bool,

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod capture;
+mod picture;
 pub mod report;
 
 use std::fs::File;
@@ -108,6 +109,11 @@ fn receive(args: &ReceiveArgs, output: &Output) -> Result<(), Failure> {
     };
     let receiver = if args.from_start { Receiver::from_start() } else { Receiver::default() };
     let mut subscriber = Subscriber::new(receiver, filter);
+    // Afterwards, the command may not create files.
+    let mut picture = match &args.cdf {
+        Some(path) => Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
+        None => None,
+    };
     let seconds = match &args.pcap {
         Some(path) => {
             restrict(&KeptAccess::default().reading(path), args.show_privileges, output)?;
@@ -124,6 +130,10 @@ fn receive(args: &ReceiveArgs, output: &Output) -> Result<(), Failure> {
         }
     };
     let wanted = args.filter.as_deref();
+    if let (Some(file), Some(path)) = (&mut picture, &args.cdf) {
+        let svg = report::drawn(&subscriber, wanted).map_err(|error| anyhow::anyhow!("{error}"))?;
+        file.write_all(svg.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    }
     output.print(&if args.json {
         report::received_json(&subscriber, wanted, seconds)
     } else {

@@ -4,10 +4,11 @@ use hdrhistogram::Histogram;
 use itch_feed::{Published, Subscriber, Totals};
 use serde_json::{Value, json};
 
+use super::picture::{self, Line, Panel};
 use crate::output::grouped;
 
 /// The reported quantiles, with their names.
-const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// Formats the statistics of a published feed for people.
 pub fn published(published: &Published) -> String {
@@ -83,9 +84,27 @@ fn ages_json(ages: &Histogram<u64>) -> Value {
     let distribution: Vec<Value> =
         ages.iter_quantiles(5).map(|step| json!([step.value_iterated_to(), step.quantile()])).collect();
     json!({
-        "p50": ages.value_at_quantile(0.5), "p99": ages.value_at_quantile(0.99), "p99.9": ages.value_at_quantile(0.999),
+        "p50": ages.value_at_quantile(0.5), "p90": ages.value_at_quantile(0.9), "p99": ages.value_at_quantile(0.99), "p99.9": ages.value_at_quantile(0.999),
         "least": ages.min(), "most": ages.max(), "mean": ages.mean(), "distribution": distribution,
     })
+}
+
+/// Draws the distribution of the ages of the selected messages as SVG.
+///
+/// # Errors
+/// As of [`picture::ages`].
+pub fn drawn(subscriber: &Subscriber, filter: Option<&str>) -> Result<String, Box<dyn std::error::Error>> {
+    let ages = subscriber.ages();
+    let points: Vec<(f64, f64)> =
+        ages.iter_quantiles(20).map(|step| (step.value_iterated_to() as f64 / 1e3, step.quantile())).collect();
+    // Whole decades; a picture without messages has one, too.
+    let (least, most) = (ages.min().max(1) as f64 / 1e3, ages.max().max(1) as f64 / 1e3);
+    let (first, last) = (least.log10().floor(), most.log10().ceil());
+    let range = 10f64.powf(first)..10f64.powf(last.max(first + 1.0));
+    let name = format!("{} messages", grouped(subscriber.wanted()));
+    let title = filter.unwrap_or("all messages").to_owned();
+    let panel = Panel { title, lines: vec![Line { name, points, bound: Vec::new() }] };
+    picture::ages("age in us", range, &[panel])
 }
 
 /// Formats nanoseconds as microseconds: `12.3`.

@@ -104,12 +104,53 @@ fn lost_messages_are_reported() {
     assert!(text.contains("288 messages in 96 datagrams") && text.contains("missing      12"), "{text}");
 }
 
+/// Delays the frames of a capture: the first by 1 us, the next by 2 us and so on.
+fn delayed(capture: &str) -> Vec<u8> {
+    let bytes = std::fs::read(capture).unwrap();
+    let mut writer = wire::pcap::Writer::new(Vec::new()).unwrap();
+    for (frame, late_us) in wire::pcap::Reader::new(bytes.as_slice()).unwrap().map(Result::unwrap).zip(1..) {
+        writer.write(frame.time_ns + late_us * 1_000, &frame.data).unwrap();
+    }
+    writer.into_inner()
+}
+
+#[test]
+fn ages_are_drawn_with_their_quantiles() {
+    let directory = Directory::new();
+    let (feed, picture) = (directory.path("feed.pcap"), directory.path("ages.svg"));
+    let publish = ["market", "publish", "--pcap", &feed, "--datagrams", "100", "--messages", "1", "--share", "1"];
+    run(&mut triplane(&publish)).ok();
+    std::fs::write(&feed, delayed(&feed)).unwrap();
+    let receive = ["market", "receive", "--pcap", &feed, "--cdf", &picture, "--filter", "stock == \"GOOGL\""];
+    let got = run(&mut triplane(&[&receive[..], &["--json"]].concat())).ok().json();
+    let age = |name: &str| number(&got["age_ns"], name) / 1_000;
+    assert_eq!([age("p50"), age("p90"), age("p99")], [50, 90, 99], "{got:#}");
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    for text in ["<svg", "stock == &quot;GOOGL&quot;", "100 messages", "p90", "p99.9", "age in us"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    // The line goes on to the right and up: later points have greater ages and shares.
+    let line = svg.split("points=\"").map(|part| part.split('"').next().unwrap_or_default());
+    let line = line.max_by_key(|points| points.len()).unwrap_or_default();
+    let points: Vec<(i32, i32)> = line
+        .split_whitespace()
+        .filter_map(|point| point.split_once(','))
+        .map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()))
+        .collect();
+    assert!(points.len() > 50 && points.windows(2).all(|pair| pair[0].0 <= pair[1].0 && pair[0].1 >= pair[1].1));
+    // A feed without wanted messages has an empty picture.
+    let none = ["market", "receive", "--pcap", &feed, "--cdf", &picture, "--filter", "price == 0"];
+    run(&mut triplane(&none)).ok();
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("0 messages"));
+}
+
 #[test]
 fn wrong_arguments_are_reported() {
     for (arguments, code, said) in [
         (&["receive", "--filter", "stok == \"A\"", "--pcap", "x"][..], 1, "`stok`"),
         (&["receive", "--group", "10.0.0.1"], 2, "224.0.0.0"),
         (&["receive", "--pcap", "/nowhere.pcap"], 3, "cannot read /nowhere.pcap"),
+        (&["receive", "--pcap", "x", "--cdf", "/nowhere/a.svg"], 3, "cannot write /nowhere/a.svg"),
         (&["publish"], 2, "--to"),
         (&["publish", "--pcap", "x"], 2, "--datagrams"),
         (&["publish", "--to", "239.1.1.1", "--share", "2"], 2, "from 0 to 1"),

@@ -1,8 +1,8 @@
-//! Plots with a panel for each workload: the ages of messages, and the rates at which they arrived.
+//! Plots panels of lines as SVG: the ages of messages. It names nothing of its crate, as the `delivery` benchmark draws
+//! with it, too.
 
 use std::error::Error;
 use std::ops::Range;
-use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint};
@@ -16,9 +16,10 @@ pub struct Line {
     pub bound: Vec<(f64, f64)>,
 }
 
+/// A chart with a title.
 #[derive(Clone)]
 pub struct Panel {
-    pub title: &'static str,
+    pub title: String,
     pub lines: Vec<Line>,
 }
 
@@ -47,13 +48,20 @@ impl Ranged for Tail {
     }
 }
 
-const SIZE: (u32, u32) = (1200, 380);
+/// Width and height of a panel in pixels.
+const PANEL: (u32, u32) = (400, 380);
+/// Minimum width of a picture in pixels.
+const MIN_WIDTH: u32 = 640;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// The area of a panel.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// Draws the share of messages that were no older than an age. The axis of ages is logarithmic.
-pub fn ages(path: &Path, x: &str, range: Range<f64>, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
-    each(path, panels, |area, panel| {
+///
+/// # Errors
+/// The text cannot be laid out; no such case is known.
+pub fn ages(x: &str, range: Range<f64>, panels: &[Panel]) -> Result<String, Box<dyn Error>> {
+    each(panels, |area, panel| {
         let mut chart = frame(area, panel).build_cartesian_2d(range.clone().log_scale(), Tail)?;
         let name = |share: &f64| {
             NAMED.iter().find(|(named, _)| named == share).map_or(String::new(), |(_, name)| (*name).to_owned())
@@ -65,43 +73,33 @@ pub fn ages(path: &Path, x: &str, range: Range<f64>, panels: &[Panel]) -> Result
     })
 }
 
-/// Draws the wanted messages that arrived a second against the datagrams sent a second. The bound is the number of
-/// wanted messages sent a second.
-pub fn rates(path: &Path, panels: &[Panel]) -> Result<(), Box<dyn Error>> {
-    each(path, panels, |area, panel| {
-        let all = || panel.lines.iter().flat_map(|line| line.points.iter().chain(&line.bound));
-        let most = |of: fn(&(f64, f64)) -> f64| 1.05 * all().map(of).fold(1.0, f64::max);
-        let mut chart =
-            frame(area, panel).build_cartesian_2d(0.0..most(|point| point.0), 0.0..most(|point| point.1))?;
-        let mut mesh = chart.configure_mesh();
-        mesh.x_desc("datagrams sent a second").y_desc("wanted messages a second").x_labels(6).y_labels(6);
-        mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value));
-        mesh.light_line_style(WHITE.mix(0.0)).draw()?;
-        lines(&mut chart, panel)
-    })
-}
-
-/// Draws panels side by side.
-fn each(
-    path: &Path,
+/// Draws panels side by side. Returns the SVG.
+pub fn each(
     panels: &[Panel],
     draw: impl Fn(&Area<'_>, &Panel) -> Result<(), Box<dyn Error>>,
-) -> Result<(), Box<dyn Error>> {
-    let root = SVGBackend::new(path, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    for (area, panel) in root.split_evenly((1, panels.len().max(1))).iter().zip(panels) {
-        draw(area, panel)?;
+) -> Result<String, Box<dyn Error>> {
+    let mut svg = String::new();
+    {
+        let width = (PANEL.0 * panels.len() as u32).max(MIN_WIDTH);
+        let root = SVGBackend::with_string(&mut svg, (width, PANEL.1)).into_drawing_area();
+        root.fill(&WHITE)?;
+        for (area, panel) in root.split_evenly((1, panels.len().max(1))).iter().zip(panels) {
+            draw(area, panel)?;
+        }
+        root.present()?;
     }
-    Ok(root.present()?)
+    Ok(svg)
 }
 
-fn frame<'a, 'b>(area: &'a Area<'b>, panel: &Panel) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+/// Begins the chart of a panel.
+pub fn frame<'a, 'b>(area: &'a Area<'b>, panel: &Panel) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
     let mut chart = ChartBuilder::on(area);
-    chart.caption(panel.title, ("sans-serif", 17)).margin(10).x_label_area_size(42).y_label_area_size(54);
+    chart.caption(&panel.title, ("sans-serif", 17)).margin(10).x_label_area_size(42).y_label_area_size(54);
     chart
 }
 
-fn lines<'b, X, Y>(
+/// Draws the lines of a panel and their legend.
+pub fn lines<'b, X, Y>(
     chart: &mut ChartContext<'b, SVGBackend<'b>, Cartesian2d<X, Y>>,
     panel: &Panel,
 ) -> Result<(), Box<dyn Error>>
