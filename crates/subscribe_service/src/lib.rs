@@ -29,6 +29,7 @@ mod attribution;
 mod away_reason;
 pub mod client;
 mod compatibility;
+mod file_text;
 mod pending_call;
 mod program_names;
 pub mod proto;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::arbitration_inbox::ArbitrationInbox;
 use crate::away_reason::AwayReason;
+use crate::file_text::FileText;
 use crate::pending_call::PendingCall;
 use crate::rule_author::RuleAuthor;
 use crate::rule_files::FileWatch;
@@ -92,6 +93,8 @@ pub(crate) struct Reconciler<'a> {
     switch: SwitchSession<'a>,
     file: PathBuf,
     watch: FileWatch,
+    /// The file as it was applied, unless it has includes.
+    file_text: Option<FileText>,
     last_poll: Instant,
     journal: Option<RuleJournal>,
     /// Rendered mistakes of the file; empty if it has none.
@@ -139,6 +142,7 @@ impl<'a> Reconciler<'a> {
             last_poll: Instant::now(),
             journal: None,
             file_mistakes: String::new(),
+            file_text: None,
             max_request_rules: settings.max_request_rules,
             status,
             snapshot,

@@ -102,6 +102,13 @@ pub(crate) struct ParsedRules {
     base: u32,
 }
 
+impl ParsedRules {
+    /// Returns the offsets of the rules in their files: beginning and end.
+    pub fn places(&self) -> Vec<(u32, u32)> {
+        self.rules.iter().map(|new| (new.rule.span.start, new.rule.span.end)).collect()
+    }
+}
+
 /// A change that the set has applied, with the updates for the switch.
 pub(crate) struct AppliedChange<'a> {
     /// Ids of the added rules, in order.
@@ -443,6 +450,36 @@ impl<'a> RuleSet<'a> {
         let is_new = |new: &&NewRule| known.get_mut(&*new.text).and_then(Vec::pop).is_none();
         let added = new.iter().filter(is_new).cloned().collect();
         let mut removed: Vec<u64> = known.into_values().flatten().collect();
+        removed.sort_unstable();
+        (removed, added)
+    }
+
+    /// Compares rules of the file, by their texts, with those that take their place, like
+    /// [`RuleSet::compare_file`].
+    pub fn compare_part<'t>(&self, old: impl Iterator<Item = &'t str>, new: &[NewRule]) -> (Vec<u64>, Vec<NewRule>) {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        old.for_each(|text| *known.entry(text).or_default() += 1);
+        let mut take = |text: &str| match known.get_mut(text) {
+            Some(count @ 1..) => {
+                *count -= 1;
+                true
+            }
+            _ => false,
+        };
+        let added = new.iter().filter(|new| !take(&new.text)).cloned().collect();
+        // Of several rules with one text, the last ones go.
+        let mut left: usize = known.values().sum();
+        let mut removed = Vec::with_capacity(left);
+        for (id, held) in self.held.iter().rev().filter(|(_, held)| held.origin == RuleOrigin::File) {
+            if left == 0 {
+                break;
+            }
+            if let Some(count @ 1..) = known.get_mut(&*held.text) {
+                *count -= 1;
+                left -= 1;
+                removed.push(*id);
+            }
+        }
         removed.sort_unstable();
         (removed, added)
     }

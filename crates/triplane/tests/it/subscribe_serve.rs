@@ -243,6 +243,60 @@ fn the_file_is_watched_and_mistakes_change_nothing() {
     assert!(service.running.wait().ok().stderr.contains("keeps its current rules"));
 }
 
+/// The rules of a file, in ascending order, as the service lists them.
+fn listed(service: &Service) -> Vec<String> {
+    let listed = service.tell(&["list", "--json"]).ok().json();
+    let texts = listed.as_array().expect("a list").iter();
+    let mut texts: Vec<String> = texts.map(|rule| rule["rule"].as_str().expect("text").to_owned()).collect();
+    texts.sort_unstable();
+    texts
+}
+
+#[test]
+fn changes_of_a_large_file_are_those_of_its_lines() {
+    let directory = Directory::new();
+    let line = |number: usize| {
+        format!("stock == \"S{:04}\" and price > {} : fwd({})", number % 500, number * 37 % 9_999, 1 + number % 7)
+    };
+    let mut lines: Vec<String> = (0..5_000).map(line).collect();
+    let write = |lines: &[String]| directory.write("new", lines.join("\n") + "\n");
+    let rules = directory.path("rules.sub");
+    std::fs::rename(write(&lines), &rules).unwrap();
+    let address = reserved_address();
+    let _rig = Rig::new(8, address);
+    let mut service = Service::start(&rules, address, &[]);
+    service.running.wait_for("the switch applies 5000 rules: program loaded");
+    let mut change = |lines: &[String], said: &str| {
+        std::fs::rename(write(lines), &rules).unwrap();
+        service.running.wait_for(said);
+    };
+    lines[2_500] = "stock == \"NEW\" : fwd(3)".to_owned();
+    change(&lines, "1 rule added, 1 removed");
+    // The rule before goes on in the new line, and a comment hides others.
+    lines[2_501] = "; fwd(4)".to_owned();
+    change(&lines, "1 rule added, 2 removed");
+    lines[10] = "/*".to_owned();
+    lines[20] = "*/".to_owned();
+    change(&lines, "0 rules added, 11 removed");
+    lines[30] = "stok == 1 : fwd(1)".to_owned();
+    change(&lines, "rules.sub:31:1");
+    lines[30] = "rule named: price == 7 : fwd(1)".to_owned();
+    lines[4_000] = "rule named: price == 8 : fwd(1)".to_owned();
+    change(&lines, "two rules have the name `named`");
+    lines[4_000] = "rule other: price == 8 : fwd(1)".to_owned();
+    change(&lines, "2 rules added, 2 removed");
+    lines.splice(100..3_000, (0..3_000).map(|number| line(number + 9_000)));
+    change(&lines, " rules added, ");
+    let text = lines.join("\n");
+    let mut expected: Vec<String> =
+        text.split("/*").map(|part| part.split("*/").last().unwrap_or_default().to_owned()).collect();
+    expected =
+        expected.iter().flat_map(|part| part.lines().map(str::to_owned)).filter(|line| !line.is_empty()).collect();
+    expected.sort_unstable();
+    let got = listed(&service);
+    assert_eq!((got.len(), got == expected), (expected.len(), true));
+}
+
 #[test]
 fn switches_come_back_and_rules_that_were_added_are_kept() {
     let directory = Directory::new();
