@@ -1,5 +1,7 @@
 //! Maintains a changing set of rules and its tables.
 
+use std::collections::HashMap;
+
 use bdd::{Ref, Store};
 
 use crate::compile::aggregates::KeyCells;
@@ -8,13 +10,13 @@ use crate::compile::emit::{EmitContext, EmitError, Emitter, deliver};
 use crate::compile::layout::{ColumnKey, ColumnLayout, visit};
 use crate::compile::lower::Lowering;
 use crate::compile::slots::{SlotUse, Slots, apart_from_key, counted, named};
-use crate::compile::state_explosion;
 use crate::compile::union_trie::{Stopped, UnionTrie};
+use crate::compile::{state, state_explosion};
 use crate::format::{MessageFormat, Subject};
 use crate::reference::evaluate::{Message, View};
 use crate::refusal::Refusal;
 use crate::rule::{Aggregate, Condition, Rule};
-use crate::tables::{Delivery, Stage, TableChange, Tables, TargetCapabilities, stages};
+use crate::tables::{Delivery, Stage, StateId, TableChange, Tables, TargetCapabilities, stages};
 
 /// Number of a rule in [`Subscriptions`]. The number of a removed rule is reused eventually.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -414,6 +416,17 @@ impl Subscriptions {
     /// Returns the full contents of the switch's tables.
     pub fn tables(&self) -> Tables {
         Tables { key_cells: self.key_cells.list(), ..self.emitter.tables(&self.emit_context()) }
+    }
+
+    /// Gives states other numbers, as a switch that holds the same tables has them. A state that is not named keeps its
+    /// number, unless another one gets it.
+    ///
+    /// # Panics
+    /// If two states get one number, or one of another tag.
+    pub fn rename_states(&mut self, names: &HashMap<StateId, StateId>) {
+        let keeps_tag = |(old, new): (&StateId, &StateId)| state::tag(*old) == state::tag(*new);
+        assert!(names.iter().all(keeps_tag), "a state keeps its tag");
+        self.emitter.rename_states(names);
     }
 
     /// Evaluates each rule on a message separately. The result has no group.

@@ -30,6 +30,7 @@ mod consistent_update;
 pub mod entries;
 pub mod format;
 mod groups;
+mod match_states;
 mod mismatch;
 mod network_entries;
 pub mod possible;
@@ -42,6 +43,7 @@ mod write;
 
 pub use consistent_update::repair::{entity_state, repair};
 pub use format::ProgramFormat;
+pub use match_states::match_states;
 pub use mismatch::{ProgramMismatch, mismatch, order};
 pub use possible::Possible;
 pub use read::read;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use subscribe::{ColumnLayout, Limits, Loader, MessageFormat, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
-use subscribe_p4::entries::{DeliveryError, Installer, UpdatePlan};
+use subscribe_p4::entries::{DeliveryError, Entity, Installer, Update, UpdatePlan};
 
 mod attribution;
 mod compile_error;
@@ -398,6 +398,22 @@ impl<'a> RuleSet<'a> {
     pub fn full_install(&mut self) -> Result<UpdatePlan, RuleSetError> {
         self.installer = self.installer.again();
         Ok(self.installer.install_steps(&self.subscriptions.tables())?)
+    }
+
+    /// Gives states the numbers that they have at a switch, as far as the switch holds the same tables as
+    /// [`RuleSet::full_install`], whose updates are `plan`. Returns whether any number changed.
+    pub fn adopt_states(&mut self, plan: &UpdatePlan, at_switch: &[Entity]) -> bool {
+        let inserted = plan.clone().all().into_iter().filter_map(|update| match update {
+            Update::Insert(entity) | Update::Modify(entity) => Some(entity),
+            Update::Delete(_) => None,
+        });
+        let names = subscribe_p4::match_states(&inserted.collect::<Vec<Entity>>(), at_switch);
+        let is_other = names.iter().any(|(old, new)| old != new);
+        if is_other {
+            self.subscriptions.rename_states(&names);
+            self.bump_generation();
+        }
+        is_other
     }
 
     /// Creates a new installer, which assigns new numbers.

@@ -1,9 +1,13 @@
 //! Agreement of tables, decision diagram and direct evaluation on every message, and of incremental with one-step
 //! compilation.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use crate::support;
 use rng::SplitMix64;
-use subscribe::{ColumnLayout, Condition, Limits, Refusal, RuleId, Subscriptions, TableChange, Tables, difference};
+use subscribe::{
+    ColumnLayout, Condition, Limits, Refusal, RuleId, StateId, Subscriptions, TableChange, Tables, difference, state,
+};
 
 #[test]
 fn tables_and_diagram_say_what_the_rules_say() {
@@ -85,6 +89,16 @@ fn changes_step_by_step_are_what_is_made_at_once() {
             ids.extend(&applied.added);
             tables = apply(tables, &applied.change);
             assert_eq!(tables, all.tables(), "seed {seed} step {step}: the changes add up to the tables");
+            if rng.percent(25) {
+                all.rename_states(&other_names(&tables, &mut rng));
+                let renamed = all.tables();
+                if seed % 2 == 0 {
+                    let always = Condition::Always;
+                    let found = difference(&tables, &renamed, &format, all.layout(), &always, Limits::default());
+                    assert_eq!(found, Ok(None), "seed {seed} step {step}: other numbers of the same states");
+                }
+                tables = renamed;
+            }
 
             let mut anew = Subscriptions::new(format.clone(), all.layout().clone(), options);
             let rules: Vec<_> = all.rules().map(|(_, rule)| rule.clone()).collect();
@@ -120,6 +134,28 @@ fn changes_step_by_step_are_what_is_made_at_once() {
         assert_eq!(tables, Tables::default(), "without rules nothing is left");
     }
     assert!(spread > 3, "codes were given anew: {spread}");
+}
+
+/// Returns other numbers for some of the states in tables: those of other states, and new ones.
+fn other_names(tables: &Tables, rng: &mut SplitMix64) -> HashMap<StateId, StateId> {
+    let in_entries = tables.entries.iter().flat_map(|entry| [entry.state, entry.next]);
+    let all: BTreeSet<StateId> = in_entries.chain(tables.leaves.iter().map(|leaf| leaf.state)).collect();
+    let mut by_tag: BTreeMap<u32, Vec<StateId>> = BTreeMap::new();
+    for state in all.into_iter().filter(|state| *state != 0) {
+        by_tag.entry(state::tag(state)).or_default().push(state);
+    }
+    let mut names = HashMap::new();
+    for (tag, states) in by_tag {
+        let targets: BTreeSet<StateId> =
+            states.iter().copied().chain((0..5).map(|more| state::of(tag, 1_000 + more))).collect();
+        let mut targets: Vec<StateId> = targets.into_iter().collect();
+        for state in states {
+            if rng.percent(60) {
+                names.insert(state, targets.swap_remove(rng.below(targets.len() as u64) as usize));
+            }
+        }
+    }
+    names
 }
 
 /// Applies a change to tables and checks that each write is valid.

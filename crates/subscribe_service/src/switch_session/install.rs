@@ -7,7 +7,7 @@ use p4runtime_proto::v1;
 use p4runtime_proto::v1::update::Type;
 use p4runtime_proto::v1::write_request::Atomicity;
 use subscribe::UpdateMode;
-use subscribe_p4::entries::{Update, UpdatePlan};
+use subscribe_p4::entries::{Entity, Update, UpdatePlan};
 
 use super::{InstallError, LoadedProgram, SwitchSession, repair};
 use crate::attribution::RejectedUpdate;
@@ -41,12 +41,16 @@ impl SwitchSession<'_> {
         let incompatible = |why| SwitchError::from(Incompatibility::Compilation(why));
         let mode = if atomic { UpdateMode::Atomic } else { UpdateMode::PerMessageConsistent };
         rules.set_update_mode(mode).map_err(incompatible)?;
-        let steps = rules.full_install().map_err(incompatible)?;
+        let mut steps = rules.full_install().map_err(incompatible)?;
         let current = client.read_content(&names.tables())?;
-        let mut wanted = SwitchContent::default();
-        for update in steps.clone().all() {
-            let (Update::Insert(entity) | Update::Modify(entity)) = update else { continue };
-            wanted.put(names.encode(&entity).map_err(missing)?);
+        let mut wanted = content(&names, &steps)?;
+        // Another run of this service may have numbered the states in another order.
+        if current != wanted && !current.is_empty() && !self.has_generation_of(rules) {
+            let at_switch: Vec<Entity> = current.entities().filter_map(|entity| names.decode(entity)).collect();
+            if rules.adopt_states(&steps, &at_switch) {
+                steps = rules.full_install().map_err(incompatible)?;
+                wanted = content(&names, &steps)?;
+            }
         }
         let updates = current.updates_to(&wanted);
         let (writes, mut cleanup) = (updates.len(), Vec::new());
@@ -248,6 +252,16 @@ fn write(
 /// UpdateMode updates that need not be atomic, in batches.
 fn write_batches(client: &SwitchClient, names: &ProgramNames, updates: &[v1::Update]) -> Result<(), InstallError> {
     updates.chunks(BATCH_UPDATES).try_for_each(|batch| write(client, names, batch.to_vec(), Atomicity::ContinueOnError))
+}
+
+/// Returns the content of an empty switch after these steps.
+fn content(names: &ProgramNames, steps: &UpdatePlan) -> Result<SwitchContent, SwitchError> {
+    let mut content = SwitchContent::default();
+    for update in steps.clone().all() {
+        let (Update::Insert(entity) | Update::Modify(entity)) = update else { continue };
+        content.put(names.encode(&entity).map_err(missing)?);
+    }
+    Ok(content)
 }
 
 fn missing(MissingObject { object, table }: MissingObject) -> SwitchError {

@@ -253,7 +253,7 @@ fn listed(service: &Service) -> Vec<String> {
 }
 
 #[test]
-fn changes_of_a_large_file_are_those_of_its_lines() {
+fn changes_of_a_large_file_are_those_of_its_lines_and_a_restart_writes_nothing() {
     let directory = Directory::new();
     let line = |number: usize| {
         format!("stock == \"S{:04}\" and price > {} : fwd({})", number % 500, number * 37 % 9_999, 1 + number % 7)
@@ -295,6 +295,20 @@ fn changes_of_a_large_file_are_those_of_its_lines() {
     expected.sort_unstable();
     let got = listed(&service);
     assert_eq!((got.len(), got == expected), (expected.len(), true));
+    drop(service);
+    // The new process numbers the same tables in another order, but takes over the switch's numbers.
+    let mut again = Service::start(&rules, address, &[]);
+    let line = again.running.wait_for("the switch applies ");
+    assert!(line.contains(": 0 writes"), "{line}");
+    // Changes go on from there.
+    lines[1_000] = "stock == \"LAST\" : fwd(2)".to_owned();
+    std::fs::rename(write(&lines), &rules).unwrap();
+    again.running.wait_for("1 rule added, 1 removed");
+    assert!(listed(&again).contains(&lines[1_000]));
+    drop(again);
+    let mut third = Service::start(&rules, address, &[]);
+    let line = third.running.wait_for("the switch applies ");
+    assert!(line.contains(": 0 writes"), "{line}");
 }
 
 #[test]

@@ -236,6 +236,35 @@ impl Emitter {
         Ok(())
     }
 
+    /// Gives states other numbers. A state that is not named keeps its number, unless another one gets it.
+    ///
+    /// # Panics
+    /// If two states get one number.
+    pub fn rename_states(&mut self, names: &HashMap<StateId, StateId>) {
+        let targets: HashSet<StateId> = names.values().copied().collect();
+        let mut taken = HashSet::new();
+        let mut homeless = Vec::new();
+        for (function, node) in &mut self.nodes {
+            match names.get(&node.state) {
+                Some(new) => node.state = *new,
+                None if targets.contains(&node.state) => {
+                    homeless.push((node.state, *function));
+                    continue;
+                }
+                None => {}
+            }
+            assert!(taken.insert(node.state), "two states get one number");
+        }
+        self.states = StatePool::of(&taken);
+        homeless.sort_unstable();
+        for (old, function) in homeless {
+            let state = self.states.take(state::tag(old));
+            if let Some(node) = self.nodes.get_mut(&function) {
+                node.state = state;
+            }
+        }
+    }
+
     fn state(&self, function: Ref) -> StateId {
         self.nodes.get(&function).map_or(0, |node| node.state)
     }
