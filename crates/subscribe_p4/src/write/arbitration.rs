@@ -27,12 +27,11 @@ fn cells(arbitrate: u32) -> u32 {
 }
 
 /// Writes the registers.
-pub(super) fn declare(text: &mut Text, session: &Session) {
-    let Some(arbitrate) = session.arbitrate else { return };
+pub(super) fn declare(text: &mut Text, session: &Session, arbitrate: u32) {
     let (streams, all) = (session.streams, session.streams * cells(arbitrate));
     text.line(format!("register<bit<64>>({streams}) began;    // twice the time of its number 1, plus 1 if that came"));
     text.line(format!("register<bit<64>>({streams}) first_number;    // of the session, by stream"));
-    text.line(format!("register<bit<64>>({all}) seen;    // numbers that came, a bit for each"));
+    text.line(format!("register<bit<64>>({all}) seen_numbers;    // numbers that came, a bit for each"));
     text.line(format!("register<bit<64>>({all}) seen_block;    // the numbers of these bits, divided by 64"));
     text.line(format!("register<bit<64>>({all}) seen_turn;    // number of the session that they belong to"));
     text.line("bit<64> fresh = 0;     // bits of the messages of this pass that have not come before");
@@ -91,6 +90,7 @@ pub(super) fn mark(text: &mut Text, messages: &Messages, sequence: &Path, arbitr
             },
             |text| {
                 text.line("first_number.read(begin, meta.subscription.stream);");
+                text.line(format!("bit<64> start = begin >> {BLOCK};"));
                 word(text, arbitrate, "ones << shift");
                 text.line("fresh = (ones << shift & ~bits) >> shift;");
                 text.block("if (later != 0)", |text| {
@@ -111,10 +111,9 @@ fn word(text: &mut Text, arbitrate: u32, wanted: &str) {
     text.line(format!("cell = (meta.subscription.stream << {log}) | (bit<32>)(block & {last});"));
     text.line("seen_turn.read(owner, cell);");
     text.line("seen_block.read(at, cell);");
-    text.line("seen.read(bits, cell);");
+    text.line("seen_numbers.read(bits, cell);");
     text.line("unseen = 0;");
     text.line("missing = 0;");
-    text.line(format!("bit<64> start = begin >> {BLOCK};"));
     text.line("if (owner != turn) {");
     text.indented(|text| {
         text.line("bits = 0;");
@@ -135,7 +134,7 @@ fn word(text: &mut Text, arbitrate: u32, wanted: &str) {
     text.block("if (owner != turn || at <= block)", |text| {
         text.line("seen_turn.write(cell, turn);");
         text.line("seen_block.write(cell, block);");
-        text.line(format!("seen.write(cell, bits | {wanted});"));
+        text.line(format!("seen_numbers.write(cell, bits | {wanted});"));
     });
     text.block("if (unseen != 0 || missing != 0)", |text| {
         text.line("// The number of bits set, in halves, quarters, bytes and the whole word.");

@@ -25,7 +25,7 @@ const IN_CONTROLS: &str = "
     target only_port to_state to_port to_group to_ports validity leaf
     due_message lost_messages lost lose
     sessions turns turn ended due_turn numbered
-    began first_number seen_block seen_turn fresh
+    began first_number seen_numbers seen_block seen_turn fresh has_acted
     updates operand product by_number number_times number_minus counted count_for counts dividend divisor quotient
     split_horizon delivered opened host_addresses to_host
     NoAction mark_to_drop replicate_to_ports truncate hash register V1Switch HashAlgorithm CloneType error

@@ -45,16 +45,24 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
             let (cells, width) = (streams * PORTS, field.width);
             text.line(format!("register<bit<{width}>>({streams}) sessions;    // session, by stream"));
             text.line(format!("register<bit<64>>({streams}) turns;    // number of sessions so far, by stream"));
-            text.line(format!("register<bit<1>>({streams}) ended;    // 1 if the session has ended, by stream"));
+            if session.arbitrate.is_none() {
+                text.line(format!("register<bit<1>>({streams}) ended;    // 1 if the session has ended, by stream"));
+            }
             text.line(format!(
                 "register<bit<64>>({streams}) lost_messages;    // messages that never arrived or were dropped here"
             ));
-            text.line(format!(
-                "register<bit<64>>({cells}) due_message;    // expected sequence number, by stream and port"
-            ));
-            text.line(format!("register<bit<64>>({cells}) due_turn;    // number of the session that it belongs to"));
+            match session.arbitrate {
+                Some(arbitrate) => arbitration::declare(text, session, arbitrate),
+                None => {
+                    text.line(format!(
+                        "register<bit<64>>({cells}) due_message;    // expected sequence number, by stream and port"
+                    ));
+                    text.line(format!(
+                        "register<bit<64>>({cells}) due_turn;    // number of the session that it belongs to"
+                    ));
+                }
+            }
             text.line("bit<64> turn = 0;");
-            arbitration::declare(text, session);
         }
     }
     text.line("bit<64> lost = 0;");
@@ -81,8 +89,10 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path, pe
     let arbitrate = messages.session.as_ref().and_then(|session| session.arbitrate);
     text.block("if (standard_metadata.instance_type == 0)", |text| {
         text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
-        text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
-        text.line("bit<64> due;");
+        if arbitrate.is_none() {
+            text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
+            text.line("bit<64> due;");
+        }
         match &messages.session {
             None => text.block("@atomic", |text| due(text, "(bit<32>)standard_metadata.ingress_port")),
             Some(session) => {
@@ -114,7 +124,9 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path, pe
                         text.line("turn = turn + 1;");
                         text.line("turns.write(meta.subscription.stream, turn);");
                         text.line(format!("sessions.write(meta.subscription.stream, {field});"));
-                        text.line("ended.write(meta.subscription.stream, 0);");
+                        if arbitrate.is_none() {
+                            text.line("ended.write(meta.subscription.stream, 0);");
+                        }
                         text.line("lost_messages.write(meta.subscription.stream, 0);");
                         if arbitrate.is_some() {
                             arbitration::begin(text);

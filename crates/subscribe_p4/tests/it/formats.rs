@@ -78,10 +78,19 @@ fn a_recirculated_packet_keeps_its_time_stamp() {
 /// Various formats.
 fn formats() -> Vec<String> {
     let market = ["market-data/feed", "market-data/orders", "market-data/momentum"];
-    let examples =
-        market.into_iter().chain(["int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"]);
+    let others = ["int-reports/report", "dns/dns", "subscribe-router/router", "cache/cache"];
+    let beside = ["feed-router/router", "flow-balancer/balancer", "ila/ila"];
+    let examples = market.into_iter().chain(others).chain(beside);
     let own = ["batch", "coded", "meter", "reports", "types"].map(|name| format!("testdata/{name}.p4"));
     own.into_iter().chain(examples.map(|name| format!("../../examples/{name}.p4"))).collect()
+}
+
+/// The texts of various formats, one of them with arbitration, by their names.
+fn texts() -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = formats().into_iter().map(|name| (name.clone(), data(&name))).collect();
+    let arbitrated = data("../../examples/market-data/orders.p4").replace("session =", "arbitrate = 4096, session =");
+    all.push(("orders.p4 with arbitration".to_owned(), arbitrated));
+    all
 }
 
 /// Returns the names and keywords of a text, without strings and comments.
@@ -103,10 +112,14 @@ fn no_name_of_a_program_may_be_a_macro_of_the_format() {
                             return size struct table ternary true atomic field_list NoError PacketTooShort \
                             isValid setInvalid emit hit";
     let mut tried = BTreeSet::new();
-    for name in formats() {
-        let text = data(&name);
+    for (name, text) in texts() {
         for (messages_per_pass, ports) in [(None, None), (Some(1), None), (None, Some(500))] {
-            let options = ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() };
+            let options = ProgramOptions {
+                messages_per_pass,
+                split_horizon: true,
+                forwards_hosts: true,
+                ..ProgramOptions::default()
+            };
             let made = program(&text, &ports.map_or(options, |ports| options.with_bitmaps(ports)));
             let own = words(&text);
             let built_in = words(V1MODEL);
@@ -149,12 +162,10 @@ fn an_action_of_the_format_must_not_have_the_name_of_a_generated_declaration() {
 
 #[test]
 fn every_declaration_of_a_generated_program_is_used() {
-    for name in formats() {
+    for (_, text) in texts() {
         for messages_per_pass in [None, Some(1)] {
-            program(
-                &data(&name),
-                &ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() },
-            );
+            let options = ProgramOptions { messages_per_pass, split_horizon: true, ..ProgramOptions::default() };
+            program(&text, &ProgramOptions { forwards_hosts: true, ..options });
         }
     }
 }
