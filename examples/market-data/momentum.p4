@@ -121,9 +121,11 @@ header_union message_t {
 
 // Aggregates over one second: the average price of each stock (up to 256 that rules name) and of the messages that
 // match the rest of a rule (up to four rests), the number of messages of each stock, and a counter that rules update.
+// The moving average has no window: a stock that trades rarely keeps its price.
 @query_aggregate("avg(price) by stock over 1s", 4096)
 @query_aggregate("avg(price) over 1s", 1, 4)
 @query_aggregate("count() by locate over 1s")
+@query_aggregate("ewma(price) over 16 packets")
 @query_counter(traded, "1s")
 struct headers_t {
     ethernet_t ethernet;

@@ -137,12 +137,14 @@ fn averages_and_counters_decide_over_a_capture_of_a_feed() {
 const EXAMPLE_STEP: u64 = 3_000;
 const SECOND: u64 = 1_000_000;
 
-/// The rules of `examples/market-data/momentum.sub`, expressed in Rust: the messages for ports 2, 3 and 4.
-fn momentum(datagrams: &[Vec<u8>]) -> [Vec<Message>; 3] {
+/// The rules of `examples/market-data/momentum.sub`, expressed in Rust: the messages for ports 2 to 5.
+fn momentum(datagrams: &[Vec<u8>]) -> [Vec<Message>; 4] {
     let mut google = Window::default();
     let mut stocks = std::collections::BTreeMap::<Symbol, Window>::new();
     let mut traded = Window::default();
-    let mut out = [Vec::new(), Vec::new(), Vec::new()];
+    // The moving average in 32nds, so that it can move by a 16th of any difference.
+    let mut moving: Option<u64> = None;
+    let mut out = [const { Vec::new() }; 4];
     for (number, payload) in (0u64..).zip(datagrams) {
         let micros = number * EXAMPLE_STEP;
         for message in messages(payload).unwrap() {
@@ -159,12 +161,22 @@ fn momentum(datagrams: &[Vec<u8>]) -> [Vec<Message>; 3] {
                 is_above
             };
             let dear = stock == Symbol(*b"GOOGL   ") && above(&mut google, 5_000_000);
+            let mut trend = false;
+            if stock == Symbol(*b"GOOGL   ") {
+                let given = u64::from(price.0) << 5;
+                trend = moving.is_some_and(|moving| (moving + 16) >> 5 > 5_500_000);
+                moving = Some(match moving {
+                    None => given,
+                    Some(moving) if given >= moving => moving + ((given - moving) >> 4),
+                    Some(moving) => moving - ((moving - given) >> 4),
+                });
+            }
             let rising = message.body.letter() == b'A' && above(stocks.entry(stock).or_default(), 9_000_000);
             let pressure = micros < traded.end && traded.sum > 8_000 && side == Side::Sell && shares == 1_000;
             if message.body.letter() == b'P' {
                 traded.at(micros, SECOND).sum += u64::from(shares);
             }
-            for (wanted, out) in [dear, rising, pressure].into_iter().zip(&mut out) {
+            for (wanted, out) in [dear, rising, pressure, trend].into_iter().zip(&mut out) {
                 out.extend(wanted.then(|| message.clone()));
             }
         }
@@ -187,7 +199,7 @@ fn the_examples_rules_about_messages_before_deliver_what_they_say() {
     let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
     let (format, rules) = ("examples/market-data/momentum.p4", "examples/market-data/momentum.sub");
     run(&mut triplane(&["subscribe", "compile", format, rules, "-o", &entries, "--program", &program])).ok();
-    let outputs = [2, 3, 4].map(|port| (port, directory.path(&format!("{port}.pcap"))));
+    let outputs = [2, 3, 4, 5].map(|port| (port, directory.path(&format!("{port}.pcap"))));
     let ports: Vec<String> = outputs.iter().map(|(port, path)| format!("{port}=:{path}")).collect();
     let input = format!("1={input}:");
     let of_ports = std::iter::once(&input).chain(&ports).flat_map(|port| ["--port", port]);
