@@ -47,6 +47,7 @@ pub use match_states::match_states;
 pub use mismatch::{ProgramMismatch, mismatch, order};
 pub use possible::Possible;
 pub use read::read;
+pub use read_back::is_rule_table;
 pub use rule_format::{RuleFormat, rule_format};
 pub use write::{
     EVERYONE, FLOOD, HOST_ADDRESSES, ProgramOptions, REST_SESSION, bare, bitmap_of, program, stage_tables,

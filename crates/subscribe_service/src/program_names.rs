@@ -79,9 +79,10 @@ impl ProgramNames {
         find_object(&self.actions, action).and_then(|(_, action)| action.member(id)).map_or("", |(name, _)| name)
     }
 
-    /// Returns the ids of the tables that hold rules, in ascending order.
+    /// Returns the ids of the tables that hold rules, in ascending order. The tables of the format's own controls
+    /// (`Subscriptions.Route.routes`) are not among them.
     pub(crate) fn tables(&self) -> Vec<u32> {
-        let of_rules = self.tables.iter().filter(|(name, _)| name.starts_with("Subscriptions."));
+        let of_rules = self.tables.iter().filter(|(name, _)| subscribe_p4::is_rule_table(name));
         let mut ids: Vec<u32> = of_rules.map(|(_, table)| table.id).collect();
         ids.sort_unstable();
         ids

@@ -26,6 +26,18 @@ impl SwitchContent {
         }
     }
 
+    /// Removes the multicast groups and clone sessions with other numbers than these.
+    pub fn retain_replication(&mut self, is_group: impl Fn(u32) -> bool, is_session: impl Fn(u32) -> bool) {
+        self.0.retain(|_, entity| match &entity.entity {
+            Some(Kind::PacketReplicationEngineEntry(entry)) => match &entry.r#type {
+                Some(Replication::MulticastGroupEntry(group)) => is_group(group.multicast_group_id),
+                Some(Replication::CloneSessionEntry(session)) => is_session(session.session_id),
+                None => false,
+            },
+            _ => true,
+        });
+    }
+
     /// Returns the number of entities.
     pub fn len(&self) -> usize {
         self.0.len()

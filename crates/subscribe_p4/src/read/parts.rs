@@ -61,6 +61,10 @@ pub(super) fn read<'a>(
         ethernet: ethernet(program, headers),
     };
     for control in program.controls.values() {
+        if let Some(wrong) = misplaced_mark(program, control, headers, metadata) {
+            diagnostics.push(wrong);
+            continue;
+        }
         let role =
             match &control.params[..] {
                 [first, second] if same(first, headers) && same(second, metadata) => {
@@ -95,6 +99,29 @@ pub(super) fn read<'a>(
         *role = Some(control.name.to_string());
     }
     Some((parts, headers, parser.span))
+}
+
+/// Reports a mark on a control that does not have the parameters of its role: the control would not be applied.
+fn misplaced_mark(
+    program: &Program,
+    control: &Control,
+    headers: &StructDecl,
+    metadata: &StructDecl,
+) -> Option<Diagnostic> {
+    let has_standard = |name: &str| name != "query_verify";
+    let mark = ["query_egress", "query_fallback", "query_verify"].into_iter().find(|name| marked(control, name))?;
+    let is = |param: &Param, wanted: &str| match &program.vars[param.var].ty {
+        Type::Struct(id) => *program.structs[*id].name == *wanted,
+        _ => false,
+    };
+    let mut wanted = vec![&*headers.name, &*metadata.name];
+    wanted.extend(has_standard(mark).then_some("standard_metadata_t"));
+    let fits = control.params.len() == wanted.len()
+        && control.params.iter().zip(&wanted).all(|(param, wanted)| is(param, wanted));
+    let params: Vec<String> = wanted.iter().map(|name| format!("inout {name}")).collect();
+    let message = format!("`{}` does not have the parameters of a control marked `@{mark}`", control.name);
+    let help = format!("its parameters are ({})", params.join(", "));
+    (!fits).then(|| Diagnostic::error("control-parameters", control.span, message).help(help))
 }
 
 /// Returns the name and the destination field of the first header, if it begins like Ethernet's.

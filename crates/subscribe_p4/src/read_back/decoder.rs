@@ -7,13 +7,11 @@ use subscribe::{CounterId, Delivery, FieldId, Operand, StateId, Term, Update, Up
 
 use super::keys::{exactly, intervals, is_nothing, param, value};
 use super::roles::Role;
-use super::{CONTROL, Finding, Meaning};
+use super::{CONTROL, Finding, Meaning, is_rule_table};
 use crate::entries::{BITMAP_PART, Matched, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{
-    COMBINES, CONTROLLER, HOST_ADDRESSES, bitmap_params, combined_with, validity, with_counter, with_field,
-};
+use crate::write::{COMBINES, CONTROLLER, bitmap_params, combined_with, validity, with_counter, with_field};
 
 /// Decodes entries one after the other.
 pub(super) struct EntryDecoder<'a> {
@@ -40,8 +38,7 @@ impl EntryDecoder<'_> {
 
     pub fn entry(&mut self, at: usize, entry: &ProgramEntry) {
         let Some(role) = self.roles.get(&entry.table).copied() else {
-            let is_ours = entry.table.starts_with(CONTROL) && entry.table != HOST_ADDRESSES;
-            if is_ours {
+            if is_rule_table(&entry.table) {
                 self.find(at, true, format!("a program of this format and order has no table `{}`", entry.table));
             } else if self.strangers.insert(entry.table.clone()) {
                 self.find(at, false, format!("`{}` is not a rule table: its entries are not compared", entry.table));

@@ -111,6 +111,12 @@ pub fn read_back(
     (meaning, findings)
 }
 
+/// Whether a table of a generated program holds rules, by its full name. Tables of the format's own controls have the
+/// control's name in theirs (`Subscriptions.Route.routes`).
+pub fn is_rule_table(name: &str) -> bool {
+    name.strip_prefix(CONTROL).is_some_and(|rest| !rest.contains('.')) && name != crate::HOST_ADDRESSES
+}
+
 /// Reports states that lead back to an earlier stage or that no stage looks up.
 fn astray(chain: &TableChain, findings: &mut Vec<Finding>) {
     for row in &chain.rows {

@@ -42,7 +42,7 @@ impl SwitchSession<'_> {
         let mode = if atomic { UpdateMode::Atomic } else { UpdateMode::PerMessageConsistent };
         rules.set_update_mode(mode).map_err(incompatible)?;
         let mut steps = rules.full_install().map_err(incompatible)?;
-        let current = client.read_content(&names.tables())?;
+        let current = self.read(client, &names)?;
         let mut wanted = content(&names, &steps)?;
         // Another run of this service may have numbered the states in another order.
         if current != wanted && !current.is_empty() && !self.has_generation_of(rules) {
@@ -81,6 +81,18 @@ impl SwitchSession<'_> {
         self.loaded = Some(LoadedProgram { names, atomic });
         self.schedule_cleanup(cleanup);
         Ok(ServiceEvent::Installed { rules: rules.len(), writes, loaded, atomic })
+    }
+
+    /// Reads the entities that belong to the rules. The tables of the format's own controls do not, nor do other clone
+    /// sessions, nor other multicast groups if entries hold bitmaps of ports.
+    fn read(&self, client: &SwitchClient, names: &ProgramNames) -> Result<SwitchContent, SwitchError> {
+        let mut content = client.read_content(&names.tables())?;
+        let (has_bitmaps, has_messages) =
+            (self.program.options.bitmap.is_some(), self.program.format.messages.is_some());
+        let is_group = |id| !has_bitmaps || has_messages && id == u32::from(subscribe_p4::EVERYONE);
+        let is_session = |id| has_messages && id == u32::from(subscribe_p4::REST_SESSION);
+        content.retain_replication(is_group, is_session);
+        Ok(content)
     }
 
     /// Loads the program unless the switch has it. Returns the names of the switch's program, and whether it was

@@ -47,7 +47,8 @@ fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) ->
     let mut text = format!("{}\n", delivery.shown(&loaded.rules.format));
     let is_undelivered = delivery.ports.is_empty() && !delivery.to_controller && delivery.calls.is_empty();
     if let (None, Some(fallback), true) = (&loaded.format.messages, &loaded.format.parts.fallback, is_undelivered) {
-        let _ = writeln!(text, "no rule delivers it: `{fallback}` decides");
+        let why = if delivery.drop { "`drop` delivers nothing" } else { "no rule delivers it" };
+        let _ = writeln!(text, "{why}: `{fallback}` decides");
     }
     for verdict in &explanation.matching {
         rule(&mut text, verdict, compiled, loaded, "matches");

@@ -312,6 +312,48 @@ fn changes_of_a_large_file_are_those_of_its_lines_and_a_restart_writes_nothing()
 }
 
 #[test]
+fn tables_and_groups_of_the_formats_own_controls_are_left_alone() {
+    const BRIDGE: &str = "
+@query_fallback
+control Bridge(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
+    action send(bit<9> port) { standard_metadata.egress_spec = port; }
+    action flood(bit<16> group) { standard_metadata.mcast_grp = group; }
+    table stations {
+        key = { hdr.ethernet.dst: exact; }
+        actions = { send; flood; NoAction; }
+        default_action = NoAction;
+    }
+    apply { stations.apply(); }
+}
+";
+    let directory = Directory::new();
+    let format = std::fs::read_to_string(support::root().join(FORMAT)).unwrap();
+    let format = directory.write("feed.p4", format + BRIDGE);
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2, 3)\n");
+    let address = reserved_address();
+    let _rig = Rig::new(8, address);
+    let mut first = Service::of(&format, &rules, address, &[]);
+    first.running.wait_for("the switch applies 1 rule: program loaded");
+    drop(first);
+    let (addr, id) = (address.to_string(), "--election-id=99");
+    let ctl = |words: &[&str]| run(&mut triplane(&[&["ctl", "--addr", &addr][..], words].concat())).ok().stdout;
+    ctl(&["insert", id, "stations", "hdr.ethernet.dst=02:00:00:00:00:07 -> send(port=7)"]);
+    ctl(&["insert", id, "multicast", "77 -> 4, 5"]);
+    let told = |ctl: &dyn Fn(&[&str]) -> String| ctl(&["entries", "stations"]) + &ctl(&["sessions"]);
+    let before = told(&ctl);
+    assert!(before.contains("send") && before.contains("77"), "{before}");
+    let mut second = Service::of(&format, &rules, address, &[]);
+    let line = second.running.wait_for("the switch applies 1 rule: ");
+    assert!(line.contains(": 0 writes"), "{line}");
+    assert_eq!(told(&ctl), before);
+    second.add("price > 5 : fwd(4)");
+    let after = told(&ctl);
+    for own in ["00:07 -> Subscriptions.Bridge.send(port=7)", "multicast 77 -> 4, 5"] {
+        assert!(before.contains(own) && after.contains(own), "{after}");
+    }
+}
+
+#[test]
 fn switches_come_back_and_rules_that_were_added_are_kept() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
