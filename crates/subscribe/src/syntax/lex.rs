@@ -178,6 +178,9 @@ fn token(text: &str) -> (RuleToken<'_>, usize) {
     if text.starts_with("#include") {
         return (RuleToken::Word("include"), "#include".len());
     }
+    if first == '\'' {
+        return (RuleToken::Bad("strings are in double quotes: `\"GOOGL\"`"), 1);
+    }
     match SIGNS.iter().find(|(written, _)| text.starts_with(written)) {
         Some((written, sign)) => (RuleToken::Sign(sign), written.len()),
         None => (RuleToken::Bad("unexpected character"), first.len_utf8()),

@@ -245,8 +245,12 @@ impl fmt::Display for Shown<'_, RuleAction> {
             RuleAction::Drop => f.write_str("drop"),
             RuleAction::ToController => f.write_str("to_controller"),
             RuleAction::Call(id, values) => {
-                let name = &self.format.get_action(*id).name;
-                write!(f, "{name}({})", list(values.iter().map(u128::to_string).collect()))
+                let action = self.format.get_action(*id);
+                let shown = values.iter().zip(&action.parameters).map(|(value, parameter)| match parameter.width {
+                    48 => show_value(*value, ValueKind::Mac, 48),
+                    _ => value.to_string(),
+                });
+                write!(f, "{}({})", action.name, list(shown.collect()))
             }
             RuleAction::Update(update) => {
                 let counter = &self.format.get_counter(update.counter).name;

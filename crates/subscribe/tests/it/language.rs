@@ -106,6 +106,9 @@ fn mistakes_are_reported_at_their_positions() {
         ("shares == 5 AND port == 1 : fwd(1)", "found `AND`", "keywords are in lower case: `and`"),
         ("NOT shares == 5 : fwd(1)", "there is no field or counter `NOT`", "keywords are in lower case: `not`"),
         ("shares == 5 -> fwd(1)", "found `->`", "write `:` between the condition and the actions"),
+        ("shares in 1-5 : fwd(1)", "expected `:`, found `-`", "write a range as `10..20`"),
+        ("shares between 1 and 5 : fwd(1)", "found `between`", "write a range as `price in 5..10`"),
+        ("stock == 'A' : fwd(1)", "strings are in double quotes", "a.rules:1:10"),
         ("shares in [1, 5] : fwd(1)", "a range or a set", "write `1..5` for the range, `{1, 5}` for the two values"),
         ("shares == BUY : fwd(1)", "`BUY` is a string", "enumerators and constants of the program are not known"),
         ("shares == 16 : fwd(1)", "`16` does not fit in 4 bits: the maximum is 15", "a.rules:1:11"),
@@ -142,7 +145,7 @@ fn mistakes_are_reported_at_their_positions() {
 }
 
 #[test]
-fn text_for_a_number_of_whole_bytes_leads_to_the_format() {
+fn hints_lead_to_what_was_meant() {
     let (_, mistakes) = read("port == \"AB\" : fwd(1)", &addresses());
     assert!(
         mistakes.contains("mark it `@format(TEXT)` in the format") && !mistakes.contains("enumerators"),
@@ -150,6 +153,8 @@ fn text_for_a_number_of_whole_bytes_leads_to_the_format() {
     );
     let (_, mistakes) = read("port == AB : fwd(1)", &addresses());
     assert!(mistakes.contains("enumerators") && mistakes.contains("@format(TEXT)"), "{mistakes}");
+    let (_, mistakes) = read("port == 5 : fwd(1), fwd(2)", &addresses());
+    assert!(mistakes.contains("separate actions with `;`, or write `fwd(2, 3)`"), "{mistakes}");
     // Two names are no range.
     let (rules, _) = read("name in [AB, CD] : fwd(1)", &addresses());
     assert_eq!(rules.len(), 1);

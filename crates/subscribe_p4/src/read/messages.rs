@@ -69,6 +69,15 @@ impl<'a> FormatReader<'a> {
                 continue;
             }
             let (Some(at), Value::String(text)) = (KEYS.iter().position(|known| **known == **key), value) else {
+                if !KEYS.contains(&&**key) {
+                    let all = KEYS.into_iter().chain([STREAMS, ARBITRATE]);
+                    let error = Diagnostic::error("messages", annotation.span, format!("there is no key `{key}`"));
+                    self.diagnostics.push(match diagnostics::names::nearest(key, all.clone()) {
+                        Some(near) => error.help(format!("did you mean `{near}`?")),
+                        None => error.help(format!("the keys are {}", diagnostics::names::listed(all))),
+                    });
+                    continue;
+                }
                 let keys = diagnostics::names::listed(KEYS.into_iter());
                 let message = format!(
                     "`@query_messages` takes strings for {keys}, and numbers for `{STREAMS}` and `{ARBITRATE}`"
@@ -87,7 +96,11 @@ impl<'a> FormatReader<'a> {
         }
         let [count, sequence, session, lengths, clear, checksum] = paths;
         let Some(count) = count.into_iter().next() else {
-            self.error("messages", annotation.span, "`count` is missing: the field that holds the number of messages");
+            // A wrong path has been reported.
+            if !pairs.iter().any(|(key, _)| **key == *KEYS[0]) {
+                let message = "`count` is missing: the field that holds the number of messages";
+                self.error("messages", annotation.span, message);
+            }
             return None;
         };
         for (key, other, is_alone) in [
@@ -96,7 +109,7 @@ impl<'a> FormatReader<'a> {
             (ARBITRATE, "session", arbitrate.is_some() && session.is_empty()),
         ] {
             if is_alone {
-                let message = format!("`{key}` has no effect without `{other}`");
+                let message = format!("`{key}` needs `{other} = …`");
                 self.error("messages", annotation.span, message);
             }
         }

@@ -90,6 +90,10 @@ impl RuleParser<'_> {
                 let test = self.test(subject, start)?;
                 Ok(in_header(header, test, start))
             }
+            RuleToken::Sign(",") => {
+                let error = self.unexpected("a rule").help("separate actions with `;`, or write `fwd(2, 3)`");
+                self.fail(error)
+            }
             _ => {
                 let error = self.unexpected("a condition").help("write a test as `field == value`");
                 self.fail(error)
@@ -131,6 +135,7 @@ impl RuleParser<'_> {
                 let mut error = self.unexpected("a comparison");
                 error = match &self.next.token {
                     RuleToken::Sign("=") => error.help("use `==` for equality"),
+                    RuleToken::Word("between") => error.help("write a range as `price in 5..10`"),
                     _ => error.help("write `==`, `!=`, `<`, `<=`, `>`, `>=` or `in` after a field"),
                 };
                 return self.fail(error);

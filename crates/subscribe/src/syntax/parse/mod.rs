@@ -395,8 +395,12 @@ impl<'a> RuleParser<'a> {
         if self.accept(sign) {
             return Ok(());
         }
-        let mut error = self.unexpected(&format!("`{sign}`")).label(why);
+        let mut error = self.unexpected(&format!("`{sign}`"));
+        if error.help.is_none() {
+            error = error.label(why);
+        }
         error.help = error.help.or(match (sign, &self.next.token) {
+            (":", RuleToken::Sign("-")) => Some("write a range as `10..20`".to_owned()),
             (":", RuleToken::Sign("=")) => Some("use `==` for equality".to_owned()),
             (":", RuleToken::Sign("&")) => Some("use `and` or `&&` for a conjunction".to_owned()),
             (":", RuleToken::Sign("|")) => Some("use `or` or `||` for a disjunction".to_owned()),
