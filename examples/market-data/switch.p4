@@ -2962,7 +2962,8 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
                 return;
             }
             if (meta.subscription.passes > 253) {
-                lose((bit<64>)hdr.mold.count - (bit<64>)done);    // beyond the limit of passes
+                // Beyond the limit of passes.
+                lose((bit<64>)hdr.mold.count - (bit<64>)done);
             } else {
                 meta.subscription.done = done;
                 clone_preserving_field_list(CloneType.I2E, 1, 1);

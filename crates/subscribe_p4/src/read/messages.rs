@@ -118,6 +118,10 @@ impl<'a> FormatReader<'a> {
             let message = format!("`{ARBITRATE}` times `{STREAMS}` is more than {MAX_ARBITRATED}");
             self.error("messages", annotation.span, message);
         }
+        if arbitrate.is_some() && sequence.first().is_some_and(|path| path.width < 64) {
+            let message = format!("with `{ARBITRATE}`, `sequence` must have 64 bits: numbers must not begin again");
+            self.error("messages", annotation.span, message);
+        }
         if arbitrate.is_some() && max > MAX_PER_PASS {
             let message = format!("with `{ARBITRATE}`, the stack can have at most {MAX_PER_PASS} elements");
             self.error("messages", annotation.span, message);

@@ -9,7 +9,7 @@
 //! it. So gaps are exact, and subscribers see them later than without arbitration.
 
 use super::Text;
-use super::message::is_there;
+use super::message::{is_there, kinds, size};
 use super::place;
 use crate::format::{Messages, Path, Session};
 
@@ -39,13 +39,17 @@ pub(super) fn declare(text: &mut Text, session: &Session, arbitrate: u32) {
 
 /// Writes code that sets `is_first` if number 1 of a session comes anew, a while after it came first. Precedes the
 /// decision about a new session, in the same atomic section.
-pub(super) fn restart(text: &mut Text) {
+pub(super) fn restart(text: &mut Text, arbitrate: u32) {
     text.line("bit<64> now = (bit<64>)standard_metadata.ingress_global_timestamp;");
     text.line("bit<64> since;");
     text.line("began.read(since, meta.subscription.stream);");
     text.line("bit<1> is_one = (empty == 0 && first == 1 ? 1w1 : 1w0);");
     let is_late = format!("now > since >> 1 && now - (since >> 1) >= {RESTART}");
-    text.line(format!("is_over = (is_one == 1 && {is_late} ? 1w1 : 1w0);"));
+    text.line("bit<64> known;");
+    text.line("first_number.read(known, meta.subscription.stream);");
+    // A feed that lags may bring a number 1 that the other one has lost.
+    let is_again = format!("(since & 1 == 1 || known >= {arbitrate})");
+    text.line(format!("is_over = (is_one == 1 && {is_late} && {is_again} ? 1w1 : 1w0);"));
 }
 
 /// Writes code for a session that begins.
@@ -64,6 +68,21 @@ pub(super) fn note(text: &mut Text) {
 
 /// Writes code that finds the messages of this pass that have not come before, and marks them.
 pub(super) fn mark(text: &mut Text, messages: &Messages, sequence: &Path, arbitrate: u32, per_pass: u32) {
+    if let Some(length) = messages.innermost_length() {
+        // Messages of a datagram that is dropped may come by another feed.
+        text.line(format!("bit<32> end = {};", messages.before));
+        for index in 0..messages.max_messages {
+            text.block(format!("if ({})", is_there(messages, index)), |text| {
+                kinds(text, messages, index, |text, kind, _| {
+                    text.line(format!("end = end + {};", size(messages, kind, index)));
+                });
+            });
+        }
+        text.block(format!("if ((bit<32>){} < end)", place(length)), |text| {
+            text.line("mark_to_drop(standard_metadata);");
+            text.line("return;");
+        });
+    }
     text.line("bit<8> there = 0;      // messages in the stack, as far as this pass goes");
     for index in 0..per_pass.min(messages.max_messages) {
         text.line(format!("if ({}) {{ there = {}; }}", is_there(messages, index), index + 1));
@@ -114,19 +133,22 @@ fn word(text: &mut Text, arbitrate: u32, wanted: &str) {
     text.line("seen_numbers.read(bits, cell);");
     text.line("unseen = 0;");
     text.line("missing = 0;");
-    text.line("if (owner != turn) {");
+    text.line("if (owner != turn || at < start && at < block) {");
     text.indented(|text| {
         text.line("bits = 0;");
-        text.line("// Earlier blocks of the cell never came.");
+        text.line("// Earlier blocks of the cell never came, as far as they are of the session.");
         text.block("if (block > start)", |text| {
-            text.line(format!("missing = (block - start - (block - start & {last})) >> {log};"));
+            text.line(format!("missing = (block - start - (block - start & {last})) >> {log} << {BLOCK};"));
+            text.block(format!("if (block - start & {last} == 0)"), |text| {
+                text.line("missing = missing - (begin & 63);");
+            });
         });
     });
     text.line("} else if (at < block) {");
     text.indented(|text| {
-        text.line("unseen = at < start ? 64w0 : at == start ? ~bits >> (bit<8>)(begin & 63) : ~bits;");
+        text.line("unseen = at == start ? ~bits >> (bit<8>)(begin & 63) : ~bits;");
         text.line("bits = 0;");
-        text.line(format!("missing = (block - at >> {log}) - 1;"));
+        text.line(format!("missing = (block - at >> {log}) - 1 << {BLOCK};"));
     });
     text.line("} else if (at > block) {");
     text.indented(|text| text.line(format!("bits = {ALL};    // too old to know")));
@@ -144,7 +166,7 @@ fn word(text: &mut Text, arbitrate: u32, wanted: &str) {
         text.line("unseen = unseen + (unseen >> 8);");
         text.line("unseen = unseen + (unseen >> 16);");
         text.line("unseen = unseen + (unseen >> 32) & 0x7f;");
-        text.line(format!("lose(unseen + (missing << {BLOCK}));"));
+        text.line("lose(unseen + missing);");
     });
 }
 

@@ -22,9 +22,7 @@ pub(super) fn control(text: &mut Text, inputs: &ProgramInputs<'_>) {
         text.line("");
         text.block("apply", |text| {
             if let Some(before) = &parts.before {
-                if inputs.format.messages.is_some() && parts.fallback.is_none() {
-                    text.line(format!("mark_to_drop(standard_metadata);    // unless {before} decides otherwise"));
-                }
+                text.line(format!("mark_to_drop(standard_metadata);    // unless {before} decides otherwise"));
                 text.line(call(before));
             }
             match &inputs.format.messages {
@@ -137,15 +135,24 @@ fn act(text: &mut Text, inputs: &ProgramInputs<'_>, has_acted: bool) {
     });
 }
 
-/// Writes code that sends the packet to `target`, or drops it. A group that earlier code of the format has chosen is
-/// reset.
-fn send_to_group(text: &mut Text, target: &str, is_chosen: bool) {
+/// Writes code that drops the packet and resets the ports and the group that a control before the rules has chosen.
+fn drop_packet(text: &mut Text, inputs: &ProgramInputs<'_>) {
+    let is_chosen = inputs.format.parts.before.is_some() && inputs.replicates;
+    text.line(if is_chosen { "replicate_to_ports(1w0);" } else { "mark_to_drop(standard_metadata);" });
+}
+
+/// Writes code that sends the packet to `target`, or drops it. Ports and a group that earlier code of the format has
+/// chosen are reset.
+fn send_to_group(text: &mut Text, inputs: &ProgramInputs<'_>, target: &str, is_chosen: bool) {
     text.line(format!("if ({target} == 0) {{"));
-    text.indented(|text| text.line("mark_to_drop(standard_metadata);"));
+    text.indented(|text| drop_packet(text, inputs));
     text.line(format!("}} else if ({target}[31:31] == 1) {{"));
     text.indented(|text| {
+        if is_chosen && inputs.replicates {
+            text.line("replicate_to_ports(1w0);");
+        }
         text.line(format!("standard_metadata.egress_spec = {target}[8:0];"));
-        if is_chosen {
+        if is_chosen && !inputs.replicates {
             text.line("standard_metadata.mcast_grp = 0;");
         }
     });
@@ -209,7 +216,7 @@ fn one(text: &mut Text, inputs: &ProgramInputs<'_>) {
         }
         Some(bits) => bitmap::send_unless_redirected(text, bits, is_chosen, |text| act(text, inputs, has_acted)),
         None => {
-            send_to_group(text, "target", is_chosen);
+            send_to_group(text, inputs, "target", is_chosen);
             act(text, inputs, has_acted);
         }
     }
@@ -233,7 +240,7 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
                       && standard_metadata.parser_error != error.PacketTooShort";
     others(text, inputs, header);
     text.block(format!("if (!hdr.{header}.isValid() || {is_refused})"), |text| {
-        if messages.sequence.is_some() {
+        if counts_losses(messages) {
             // The first pass has counted the numbers of all messages, so no later gap reveals the loss.
             let goes_round = format!("hdr.{header}.isValid() && standard_metadata.instance_type != 0");
             text.block(format!("if ({goes_round})"), |text| text.line(format!("lose((bit<64>){count});")));
@@ -299,7 +306,7 @@ fn others(text: &mut Text, inputs: &ProgramInputs<'_>, header: &str) {
     }
     text.block(format!("if (!hdr.{header}.isValid())"), |text| {
         if let Some(fallback) = &parts.fallback {
-            text.line("mark_to_drop(standard_metadata);");
+            drop_packet(text, inputs);
             text.line(call(fallback));
         }
         if let Some((ethernet, address)) = ethernet {
@@ -312,6 +319,12 @@ fn others(text: &mut Text, inputs: &ProgramInputs<'_>, header: &str) {
         }
         text.line("return;");
     });
+}
+
+/// Whether messages that a pass drops count as lost at once. With arbitration they do when no feed has brought them.
+fn counts_losses(messages: &Messages) -> bool {
+    let arbitrates = messages.session.as_ref().is_some_and(|session| session.arbitrate.is_some());
+    messages.sequence.is_some() && !arbitrates
 }
 
 /// Writes code that updates the packet after its messages are matched.
@@ -327,7 +340,7 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
     }
     let is_wrong = if length.is_some() { "done == 0 || promised < before" } else { "done == 0" };
     text.block(format!("if ({is_wrong})"), |text| {
-        if messages.sequence.is_some() {
+        if counts_losses(messages) {
             text.line(format!("lose((bit<64>){count});"));
         }
         text.line("mark_to_drop(standard_metadata);");
@@ -344,7 +357,12 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
         match messages.sequence {
             Some(_) => text.choice(
                 format!("meta.subscription.passes > {}", PASSES - 2),
-                |text| text.line(format!("lose((bit<64>){count} - (bit<64>)done);    // beyond the limit of passes")),
+                |text| {
+                    text.line("// Beyond the limit of passes.");
+                    if counts_losses(messages) {
+                        text.line(format!("lose((bit<64>){count} - (bit<64>)done);"));
+                    }
+                },
                 again,
             ),
             None => again(text),
@@ -355,7 +373,7 @@ fn leave(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, count
     match (pruned, inputs.options.bitmap) {
         (Some(bits), _) => bitmap::send(text, bits, ("all_ports", "one_port"), is_chosen),
         (None, Some(bits)) => bitmap::send(text, bits, ("run", "run_port"), is_chosen),
-        (None, None) => send_to_group(text, "run", is_chosen),
+        (None, None) => send_to_group(text, inputs, "run", is_chosen),
     }
     let has_compute = inputs.format.parts.compute.is_some();
     let goes_on = match length {

@@ -166,7 +166,8 @@ pub fn program(
     let parts = &format.parts;
     let stages = subscribe::stages(&rules.format, layout, &options.target);
     let options = &options.with_whole_passes(format);
-    let inputs = ProgramInputs { format, rules, stages, options };
+    let replicates = options.bitmap.is_some() || source.contains("replicate_to_ports");
+    let inputs = ProgramInputs { format, rules, stages, options, replicates };
     let (before, behind) = source.split_at(parts.metadata_at);
     let mut text = Text::default();
     message::metadata(&mut text, format);
@@ -244,6 +245,8 @@ struct ProgramInputs<'a> {
     rules: &'a RuleFormat,
     stages: Vec<Stage>,
     options: &'a ProgramOptions,
+    /// Whether the program, or a control of the format, replicates to ports.
+    replicates: bool,
 }
 
 impl ProgramInputs<'_> {

@@ -113,8 +113,8 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path, pe
                 text.block("@atomic", |text| {
                     text.line("sessions.read(session, meta.subscription.stream);");
                     text.line("turns.read(turn, meta.subscription.stream);");
-                    let anew = if arbitrate.is_some() {
-                        arbitration::restart(text);
+                    let anew = if let Some(arbitrate) = arbitrate {
+                        arbitration::restart(text, arbitrate);
                         "is_over == 1".to_owned()
                     } else {
                         text.line("ended.read(is_over, meta.subscription.stream);");

@@ -63,6 +63,40 @@ fn a_fallback_gets_what_no_rule_delivers() {
 }
 
 #[test]
+fn a_control_that_exits_without_a_choice_drops_and_what_a_fallback_chooses_counts() {
+    let before = "if (hdr.tiny.port == 9) { exit; } replicate_to_ports(8w0x30);";
+    let after = "if (hdr.tiny.port == 5) { standard_metadata.egress_spec = 5; }";
+    let first = format!("control First{}", BODY.replace("WHAT", before));
+    let last = format!("@query_fallback control Last{}", BODY.replace("WHAT", after));
+    let directory = Directory::new();
+    let packets = [[1, 9], [3, 9], [1, 0], [2, 0], [3, 5], [3, 0]];
+    let frames: Vec<Vec<u8>> = packets.iter().map(|packet| padded(*packet)).collect();
+    for shape in [&[][..], &["--groups"]] {
+        for (fallback, of_fallback) in [(last.as_str(), vec![padded([3, 5])]), ("", vec![])] {
+            let format = directory.write("tiny.p4", format!("{TINY}{first}\n{fallback}\n"));
+            let got = run_rules(&format, RULES, shape, &frames, &[0, 2, 3, 4, 5]);
+            let two = vec![padded([2, 0])];
+            let expected = [vec![], vec![padded([1, 0])], two.clone(), two, of_fallback];
+            assert_eq!(got, expected, "{shape:?} {fallback}");
+        }
+    }
+    // Beside a feed, too.
+    let feed = read_to_string(format!("{}/../../{FORMAT}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let before = "if (hdr.ethernet.src == 9) { exit; } replicate_to_ports(8w0x30);";
+    let after = "if (hdr.ethernet.type == 0x88b5) { standard_metadata.egress_spec = 2; }";
+    let first = format!("control First{}", BODY.replace("WHAT", before));
+    let last = format!("@query_fallback control Last{}", BODY.replace("WHAT", after));
+    let format = directory.write("feed.p4", format!("{feed}{first}\n{last}\n"));
+    let mut exits = other(3);
+    exits[6..12].copy_from_slice(&[0, 0, 0, 0, 0, 9]);
+    for shape in [&[][..], &["--groups"]] {
+        let sent = [exits.clone(), other(2)];
+        let got = run_rules(&format, "stock == \"GOOGL\" : fwd(3)", shape, &sent, &[0, 2, 4, 5]);
+        assert_eq!(got, [vec![], vec![other(2)], vec![], vec![]], "{shape:?}");
+    }
+}
+
+#[test]
 fn explain_names_the_control_that_decides() {
     let directory = Directory::new();
     let rules = directory.write("rules.sub", RULES);

@@ -144,6 +144,76 @@ fn copies_that_are_too_late_to_be_known_are_dropped() {
     assert_eq!(received(&got[0]), (expected, 139));
 }
 
+/// Runs frames from port 1 and returns what port 2 receives: the numbers, and how many are missing.
+fn numbers_after(arbitrate: u32, frames: &[Vec<u8>]) -> (Vec<u64>, u64) {
+    let directory = Directory::new();
+    let frames: Vec<(u32, Vec<u8>)> = frames.iter().map(|frame| (1, frame.clone())).collect();
+    received(&run_rules_from(&format(&directory, arbitrate), RULES, &[], &frames, &[2])[0])
+}
+
+/// Datagrams of 100 messages each, more than enough for all bits of 128 numbers to be needed again.
+fn more(first: u64) -> Vec<Vec<u8>> {
+    (0..6).map(|number| datagram(b"TRIPLANE01", first + 100 * number, 100)).collect()
+}
+
+#[test]
+fn messages_that_were_dropped_unread_may_come_by_another_feed() {
+    let of = |first, count| datagram(b"TRIPLANE01", first, count);
+    let mut short = of(3, 2);
+    // According to its length, the datagram ends before its messages do.
+    short[14 + 20 + 4..14 + 20 + 6].copy_from_slice(&30u16.to_be_bytes());
+    let mut cut = of(5, 3);
+    cut.truncate(cut.len() - 10);
+    let mut unknown = of(8, 2);
+    let last = unknown.len() - 38;
+    unknown[last..last + 2].copy_from_slice(&[0, 1]);
+    let all = [of(1, 2), short, of(3, 2), cut, of(5, 3), unknown, of(8, 2)];
+    let (numbers, missing) = numbers_after(128, &[&all[..], &more(10)].concat());
+    assert_eq!((numbers, missing), ((1..610).collect(), 0));
+}
+
+#[test]
+fn messages_that_no_feed_brought_whole_are_missing_once() {
+    let mut cut = datagram(b"TRIPLANE01", 3, 4);
+    cut.truncate(cut.len() - 50);
+    let (numbers, missing) = numbers_after(128, &[vec![datagram(b"TRIPLANE01", 1, 2), cut], more(7)].concat());
+    assert_eq!((numbers, missing), ((1..5).chain(7..607).collect(), 2));
+}
+
+#[test]
+fn a_session_that_is_joined_late_has_no_gap_before_its_first_number() {
+    let of = |first, count| datagram(b"TRIPLANE01", first, count);
+    let (numbers, missing) = numbers_after(128, &[vec![of(1000, 5), of(150, 1)], more(1005)].concat());
+    assert_eq!((numbers, missing), ((1000..1005).chain([150]).chain(1005..1605).collect(), 0));
+    // A heartbeat says which number is next.
+    let heartbeat = frame(&moldudp64::datagram::<&[u8]>(*b"TRIPLANE01", 100, &[]));
+    let (numbers, missing) = numbers_after(128, &[vec![heartbeat], more(300)].concat());
+    assert_eq!((numbers.len(), missing), (600, 200));
+}
+
+#[test]
+fn a_late_number_one_is_no_new_session_if_it_never_came() {
+    let of = |first, count| datagram(b"TRIPLANE01", first, count);
+    let sent = [(10, of(2, 3)), (1_400_000, of(1, 4)), (1_400_010, of(5, 1)), (3_000_000, of(1, 2))];
+    let got = run_at("stock == \"GOOGL\" : fwd(2)", &sent, 1);
+    assert_eq!(numbers(&got[0]), [2, 3, 4, 1, 5, 1, 2]);
+}
+
+#[test]
+fn formats_and_networks_that_cannot_arbitrate_are_refused() {
+    let directory = Directory::new();
+    let text = read_to_string(format(&directory, 4096)).unwrap();
+    let narrow = directory.write("narrow.p4", text.replace("bit<64> sequence;", "bit<32> sequence;"));
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(h2)\n");
+    let done = run(&mut triplane(&["subscribe", "check", &narrow, &directory.write("r.sub", RULES)]));
+    assert!(done.stderr.contains("`sequence` must have 64 bits"), "{done:?}");
+    let lab = directory.write("lab.toml", run(&mut triplane(&["lab", "new", "star", "--hosts", "3"])).ok().stdout);
+    let network =
+        ["subscribe", "network", &format(&directory, 4096), &rules, "--lab", &lab, "-o", &directory.path("o")];
+    let done = run(&mut triplane(&network));
+    assert!(done.code == Some(1) && done.stderr.contains("a network cannot arbitrate"), "{done:?}");
+}
+
 /// Frames at times in microseconds, from port 1.
 fn run_at(rules: &str, frames: &[(u64, Vec<u8>)], ports: u32) -> Vec<Vec<Vec<u8>>> {
     let directory = Directory::new();
