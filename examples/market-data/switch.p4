@@ -396,8 +396,8 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
     bit<9> only_port = 511;    // its port, if there is only one
     register<bit<80>>(64) sessions;    // session, by stream
     register<bit<64>>(64) turns;    // number of sessions so far, by stream
-    register<bit<1>>(64) ended;    // 1 if the session has ended, by stream
     register<bit<64>>(64) lost_messages;    // messages that never arrived or were dropped here
+    register<bit<1>>(64) ended;    // 1 if the session has ended, by stream
     register<bit<64>>(32768) due_message;    // expected sequence number, by stream and port
     register<bit<64>>(32768) due_turn;    // number of the session that it belongs to
     bit<64> turn = 0;
@@ -615,21 +615,21 @@ control Subscriptions(inout headers_t hdr, inout metadata_t meta, inout standard
             bit<64> first = (bit<64>)hdr.mold.sequence;
             bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>)hdr.mold.count);
             bit<64> due;
-            bit<80> session;
             bit<1> is_over;
             bit<64> mine;
+            bit<80> session;
             hash(meta.subscription.stream, HashAlgorithm.crc32, 32w0, { hdr.mold.session }, 32w64);
             bit<32> at_port = (meta.subscription.stream << 9) | (bit<32>)standard_metadata.ingress_port;
             @atomic {
+                ended.read(is_over, meta.subscription.stream);
                 sessions.read(session, meta.subscription.stream);
                 turns.read(turn, meta.subscription.stream);
-                ended.read(is_over, meta.subscription.stream);
                 if (turn == 0 || session != hdr.mold.session || is_over == 1 && first == 1 && hdr.mold.count != 65535) {
                     turn = turn + 1;
                     turns.write(meta.subscription.stream, turn);
                     sessions.write(meta.subscription.stream, hdr.mold.session);
-                    ended.write(meta.subscription.stream, 0);
                     lost_messages.write(meta.subscription.stream, 0);
+                    ended.write(meta.subscription.stream, 0);
                 }
                 meta.subscription.turn = turn;
                 if (hdr.mold.count == 65535) {

@@ -437,7 +437,7 @@ impl MessageFormat {
     }
 
     /// Returns the field and the header with this path, unless it is the name of a field or counter.
-    pub fn by_path(&self, path: &str) -> Option<(FieldId, HeaderId)> {
+    pub fn field_by_path(&self, path: &str) -> Option<(FieldId, HeaderId)> {
         self.paths.get(path).copied().filter(|_| !self.subjects.contains_key(path))
     }
 

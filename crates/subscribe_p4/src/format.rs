@@ -177,6 +177,11 @@ impl Messages {
         self.lengths.last()
     }
 
+    /// Returns [`Session::arbitrate`], if there are sessions.
+    pub fn arbitrate(&self) -> Option<u32> {
+        self.session.as_ref()?.arbitrate
+    }
+
     /// Whether [`Messages::checksum`] covers a field.
     pub fn covers(&self, path: &Path) -> bool {
         self.checksum.as_ref().is_some_and(|checksum| checksum.header == path.header)

@@ -457,17 +457,8 @@ impl<'a> RuleSet<'a> {
     /// Compares the rules of the file with new ones. Returns the ids to remove and the rules to add; a rule with the
     /// same text stays.
     pub fn compare_file(&self, new: &[NewRule]) -> (Vec<u64>, Vec<NewRule>) {
-        let mut known: HashMap<&str, Vec<u64>> = HashMap::new();
-        for (id, held) in self.rules().filter(|(_, held)| held.origin == RuleOrigin::File) {
-            known.entry(&held.text).or_default().push(id);
-        }
-        // Of several rules with one text, the first keeps the first id.
-        known.values_mut().for_each(|ids| ids.reverse());
-        let is_new = |new: &&NewRule| known.get_mut(&*new.text).and_then(Vec::pop).is_none();
-        let added = new.iter().filter(is_new).cloned().collect();
-        let mut removed: Vec<u64> = known.into_values().flatten().collect();
-        removed.sort_unstable();
-        (removed, added)
+        let in_file = self.rules().filter(|(_, held)| held.origin == RuleOrigin::File);
+        self.compare_part(in_file.map(|(_, held)| &*held.text), new)
     }
 
     /// Compares rules of the file, by their texts, with those that take their place, like

@@ -17,8 +17,8 @@ use crate::format::{Messages, Path, Session};
 const BLOCK: u32 = 6;
 /// Time in microseconds after which number 1 of a session is not a duplicate but a session of the same name that
 /// begins again.
-const RESTART: u64 = 1_000_000;
-/// The longest number of microseconds that fits in a timestamp, with all bits of a word of marks.
+const RESTART_US: u64 = 1_000_000;
+/// A word with all bits set.
 const ALL: &str = "0xffffffffffffffff";
 
 /// Number of cells of a stream.
@@ -29,7 +29,9 @@ fn cells(arbitrate: u32) -> u32 {
 /// Writes the registers.
 pub(super) fn declare(text: &mut Text, session: &Session, arbitrate: u32) {
     let (streams, all) = (session.streams, session.streams * cells(arbitrate));
-    text.line(format!("register<bit<64>>({streams}) began;    // twice the time of its number 1, plus 1 if that came"));
+    text.line(format!(
+        "register<bit<64>>({streams}) began;    // twice the time of its first packet, or of its number 1 plus 1"
+    ));
     text.line(format!("register<bit<64>>({streams}) first_number;    // of the session, by stream"));
     text.line(format!("register<bit<64>>({all}) seen_numbers;    // numbers that came, a bit for each"));
     text.line(format!("register<bit<64>>({all}) seen_block;    // the numbers of these bits, divided by 64"));
@@ -37,19 +39,19 @@ pub(super) fn declare(text: &mut Text, session: &Session, arbitrate: u32) {
     text.line("bit<64> fresh = 0;     // bits of the messages of this pass that have not come before");
 }
 
-/// Writes code that sets `is_first` if number 1 of a session comes anew, a while after it came first. Precedes the
-/// decision about a new session, in the same atomic section.
-pub(super) fn restart(text: &mut Text, arbitrate: u32) {
+/// Writes code that sets `is_again` if number 1 of a session comes a while after it came first, or after the session
+/// was joined where no copy of number 1 can be late.
+pub(super) fn find_restart(text: &mut Text, arbitrate: u32) {
     text.line("bit<64> now = (bit<64>)standard_metadata.ingress_global_timestamp;");
     text.line("bit<64> since;");
     text.line("began.read(since, meta.subscription.stream);");
     text.line("bit<1> is_one = (empty == 0 && first == 1 ? 1w1 : 1w0);");
-    let is_late = format!("now > since >> 1 && now - (since >> 1) >= {RESTART}");
+    let is_late = format!("now > since >> 1 && now - (since >> 1) >= {RESTART_US}");
     text.line("bit<64> known;");
     text.line("first_number.read(known, meta.subscription.stream);");
     // A feed that lags may bring a number 1 that the other one has lost.
-    let is_again = format!("(since & 1 == 1 || known >= {arbitrate})");
-    text.line(format!("is_over = (is_one == 1 && {is_late} && {is_again} ? 1w1 : 1w0);"));
+    let is_known = format!("(since & 1 == 1 || known >= {arbitrate})");
+    text.line(format!("bit<1> is_again = (is_one == 1 && {is_late} && {is_known} ? 1w1 : 1w0);"));
 }
 
 /// Writes code for a session that begins.
@@ -59,8 +61,8 @@ pub(super) fn begin(text: &mut Text) {
     text.line("first_number.write(meta.subscription.stream, first);");
 }
 
-/// Writes code that notes the time of number 1.
-pub(super) fn note(text: &mut Text) {
+/// Writes code that keeps the time of the first number 1.
+pub(super) fn keep_time_of_number_1(text: &mut Text) {
     text.block("if (is_one == 1 && since & 1 == 0)", |text| {
         text.line("began.write(meta.subscription.stream, now << 1 | 1);");
     });
@@ -110,11 +112,11 @@ pub(super) fn mark(text: &mut Text, messages: &Messages, sequence: &Path, arbitr
             |text| {
                 text.line("first_number.read(begin, meta.subscription.stream);");
                 text.line(format!("bit<64> start = begin >> {BLOCK};"));
-                word(text, arbitrate, "ones << shift");
+                test_and_set(text, arbitrate, "ones << shift");
                 text.line("fresh = (ones << shift & ~bits) >> shift;");
                 text.block("if (later != 0)", |text| {
                     text.line("block = block + 1;");
-                    word(text, arbitrate, "later");
+                    test_and_set(text, arbitrate, "later");
                     text.line("fresh = fresh | (later & ~bits) << (8w64 - shift);");
                 });
             },
@@ -124,7 +126,7 @@ pub(super) fn mark(text: &mut Text, messages: &Messages, sequence: &Path, arbitr
 
 /// Writes code that reads the bits of `block` to `bits`, and sets those that are `wanted`. Numbers that leave the
 /// register unseen are lost.
-fn word(text: &mut Text, arbitrate: u32, wanted: &str) {
+fn test_and_set(text: &mut Text, arbitrate: u32, wanted: &str) {
     let cells = cells(arbitrate);
     let (log, last) = (cells.ilog2(), cells - 1);
     text.line(format!("cell = (meta.subscription.stream << {log}) | (bit<32>)(block & {last});"));

@@ -323,8 +323,7 @@ fn others(text: &mut Text, inputs: &ProgramInputs<'_>, header: &str) {
 
 /// Whether messages that a pass drops count as lost at once. With arbitration they do when no feed has brought them.
 fn counts_losses(messages: &Messages) -> bool {
-    let arbitrates = messages.session.as_ref().is_some_and(|session| session.arbitrate.is_some());
-    messages.sequence.is_some() && !arbitrates
+    messages.sequence.is_some() && messages.arbitrate().is_none()
 }
 
 /// Writes code that updates the packet after its messages are matched.
@@ -460,9 +459,8 @@ fn event(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages, index
             }
             return;
         }
-        let arbitrates = messages.session.as_ref().is_some_and(|session| session.arbitrate.is_some());
         let match_fresh = |text: &mut Text, may_wait: bool| {
-            if !arbitrates {
+            if messages.arbitrate().is_none() {
                 return match_tables(text, inputs, may_wait);
             }
             let again = |text: &mut Text| {

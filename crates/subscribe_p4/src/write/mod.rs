@@ -116,8 +116,7 @@ impl ProgramOptions {
     /// Returns these options, with one message per pass if a pass might otherwise leave messages of its stack to the
     /// next one, although the format needs to know the messages of a pass before it matches them.
     fn with_whole_passes(self, format: &ProgramFormat) -> ProgramOptions {
-        let session = format.messages.as_ref().and_then(|messages| messages.session.as_ref());
-        let arbitrates = session.is_some_and(|session| session.arbitrate.is_some());
+        let arbitrates = format.messages.as_ref().is_some_and(|messages| messages.arbitrate().is_some());
         let messages_per_pass = match bitmap::pruned(format, &self) {
             None if arbitrates => Some(1),
             _ => self.messages_per_pass,

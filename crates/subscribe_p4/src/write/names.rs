@@ -38,7 +38,7 @@ const WITHIN: &str = "
     kept run
     full seen removed size promised before sum given gap
     stream session is_over more mine at_port
-    since known is_one end there number shift ones later block begin bits at owner unseen missing cell start
+    since known is_one is_again end there number shift ones later block begin bits at owner unseen missing cell start
 ";
 
 /// Prefixes of names that end with a number.

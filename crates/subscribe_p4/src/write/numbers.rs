@@ -45,15 +45,15 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
             let (cells, width) = (streams * PORTS, field.width);
             text.line(format!("register<bit<{width}>>({streams}) sessions;    // session, by stream"));
             text.line(format!("register<bit<64>>({streams}) turns;    // number of sessions so far, by stream"));
-            if session.arbitrate.is_none() {
-                text.line(format!("register<bit<1>>({streams}) ended;    // 1 if the session has ended, by stream"));
-            }
             text.line(format!(
                 "register<bit<64>>({streams}) lost_messages;    // messages that never arrived or were dropped here"
             ));
             match session.arbitrate {
                 Some(arbitrate) => arbitration::declare(text, session, arbitrate),
                 None => {
+                    text.line(format!(
+                        "register<bit<1>>({streams}) ended;    // 1 if the session has ended, by stream"
+                    ));
                     text.line(format!(
                         "register<bit<64>>({cells}) due_message;    // expected sequence number, by stream and port"
                     ));
@@ -83,73 +83,23 @@ pub(super) fn declare_arrivals(text: &mut Text, messages: &Messages) {
     });
 }
 
-/// Writes code that counts missing messages by gaps in their numbers.
+/// Writes code that counts missing messages by gaps in their numbers or, with arbitration, by numbers that no feed has
+/// brought.
 pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path, per_pass: u32) {
-    let count = place(&messages.count);
-    let arbitrate = messages.session.as_ref().and_then(|session| session.arbitrate);
     text.block("if (standard_metadata.instance_type == 0)", |text| {
         text.line(format!("bit<64> first = (bit<64>){};", place(sequence)));
-        if arbitrate.is_none() {
-            text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
-            text.line("bit<64> due;");
-        }
         match &messages.session {
-            None => text.block("@atomic", |text| due(text, "(bit<32>)standard_metadata.ingress_port")),
-            Some(session) => {
-                let field = place(&session.field);
-                let last = messages.count.all_ones();
-                text.line(format!("bit<{}> session;", session.field.width));
-                text.line("bit<1> is_over;");
-                if arbitrate.is_none() {
-                    text.line("bit<64> mine;");
-                }
-                text.line(format!(
-                    "hash(meta.subscription.stream, HashAlgorithm.crc32, 32w0, {{ {field} }}, 32w{});",
-                    session.streams
-                ));
-                if arbitrate.is_none() {
-                    text.line(at_port("ingress_port"));
-                }
-                text.block("@atomic", |text| {
-                    text.line("sessions.read(session, meta.subscription.stream);");
-                    text.line("turns.read(turn, meta.subscription.stream);");
-                    let anew = if let Some(arbitrate) = arbitrate {
-                        arbitration::restart(text, arbitrate);
-                        "is_over == 1".to_owned()
-                    } else {
-                        text.line("ended.read(is_over, meta.subscription.stream);");
-                        format!("is_over == 1 && first == 1 && {count} != {last}")
-                    };
-                    text.block(format!("if (turn == 0 || session != {field} || {anew})"), |text| {
-                        text.line("turn = turn + 1;");
-                        text.line("turns.write(meta.subscription.stream, turn);");
-                        text.line(format!("sessions.write(meta.subscription.stream, {field});"));
-                        if arbitrate.is_none() {
-                            text.line("ended.write(meta.subscription.stream, 0);");
-                        }
-                        text.line("lost_messages.write(meta.subscription.stream, 0);");
-                        if arbitrate.is_some() {
-                            arbitration::begin(text);
-                        }
-                    });
-                    text.line("meta.subscription.turn = turn;");
-                    if arbitrate.is_some() {
-                        return arbitration::note(text);
-                    }
-                    text.block(format!("if ({count} == {last})"), |text| {
-                        text.line("ended.write(meta.subscription.stream, 1);");
-                    });
-                    text.line("due_turn.read(mine, at_port);");
-                    text.block("if (mine != turn)", |text| {
-                        text.line("due_turn.write(at_port, turn);");
-                        text.line("due_message.write(at_port, 0);");
-                    });
-                    due(text, "at_port");
-                });
+            None => {
+                declare_due(text, messages);
+                text.block("@atomic", |text| due(text, "(bit<32>)standard_metadata.ingress_port"));
             }
+            Some(session) => match session.arbitrate {
+                None => session_by_port(text, messages, session),
+                Some(arbitrate) => arbitrated_session(text, session, arbitrate),
+            },
         }
     });
-    if let Some(arbitrate) = arbitrate {
+    if let Some(arbitrate) = messages.arbitrate() {
         text.block("if (empty == 0)", |text| arbitration::mark(text, messages, sequence, arbitrate, per_pass));
     }
     match messages.session {
@@ -164,6 +114,71 @@ pub(super) fn arrivals(text: &mut Text, messages: &Messages, sequence: &Path, pe
             text.line("meta.subscription.missed = turn == meta.subscription.turn ? lost : 0;");
         }
     }
+}
+
+/// Writes code that finds the session's turn, and the gap before the packet at its port.
+fn session_by_port(text: &mut Text, messages: &Messages, session: &Session) {
+    let (count, last) = (place(&messages.count), messages.count.all_ones());
+    declare_due(text, messages);
+    text.line("bit<1> is_over;");
+    text.line("bit<64> mine;");
+    find_stream(text, session);
+    text.line(at_port("ingress_port"));
+    text.block("@atomic", |text| {
+        text.line("ended.read(is_over, meta.subscription.stream);");
+        let anew = format!("is_over == 1 && first == 1 && {count} != {last}");
+        take_turn(text, session, &anew, |text| text.line("ended.write(meta.subscription.stream, 0);"));
+        text.block(format!("if ({count} == {last})"), |text| {
+            text.line("ended.write(meta.subscription.stream, 1);");
+        });
+        text.line("due_turn.read(mine, at_port);");
+        text.block("if (mine != turn)", |text| {
+            text.line("due_turn.write(at_port, turn);");
+            text.line("due_message.write(at_port, 0);");
+        });
+        due(text, "at_port");
+    });
+}
+
+/// Writes code that finds the session's turn, whatever the port.
+fn arbitrated_session(text: &mut Text, session: &Session, arbitrate: u32) {
+    find_stream(text, session);
+    text.block("@atomic", |text| {
+        arbitration::find_restart(text, arbitrate);
+        take_turn(text, session, "is_again == 1", arbitration::begin);
+        arbitration::keep_time_of_number_1(text);
+    });
+}
+
+/// Writes code that finds the stream of the packet's session.
+fn find_stream(text: &mut Text, session: &Session) {
+    let Session { field, streams, .. } = session;
+    text.line(format!("bit<{}> session;", field.width));
+    let field = place(field);
+    text.line(format!("hash(meta.subscription.stream, HashAlgorithm.crc32, 32w0, {{ {field} }}, 32w{streams});"));
+}
+
+/// Writes code that begins a turn of the stream if its session is another one or, under the condition `anew`, begins
+/// again. `begin` writes further code for a new turn.
+fn take_turn(text: &mut Text, session: &Session, anew: &str, begin: impl Fn(&mut Text)) {
+    let field = place(&session.field);
+    text.line("sessions.read(session, meta.subscription.stream);");
+    text.line("turns.read(turn, meta.subscription.stream);");
+    text.block(format!("if (turn == 0 || session != {field} || {anew})"), |text| {
+        text.line("turn = turn + 1;");
+        text.line("turns.write(meta.subscription.stream, turn);");
+        text.line(format!("sessions.write(meta.subscription.stream, {field});"));
+        text.line("lost_messages.write(meta.subscription.stream, 0);");
+        begin(text);
+    });
+    text.line("meta.subscription.turn = turn;");
+}
+
+/// Writes the variables of [`due`].
+fn declare_due(text: &mut Text, messages: &Messages) {
+    let count = place(&messages.count);
+    text.line(format!("bit<64> next = first + (empty == 1 ? 64w0 : (bit<64>){count});"));
+    text.line("bit<64> due;");
 }
 
 /// Writes code that counts the gap before this packet and updates the number due at a port.

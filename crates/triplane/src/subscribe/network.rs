@@ -33,8 +33,7 @@ pub fn network(args: &NetworkArgs, output: &Output) -> Result<(), Failure> {
     let graph = graph(&topology);
     let ways = ways(args, &topology, &graph)?;
     let mut loaded = Loaded::format(&args.rules.format, output)?;
-    let session = loaded.format.messages.as_ref().and_then(|messages| messages.session.as_ref());
-    if session.is_some_and(|session| session.arbitrate.is_some()) {
+    if loaded.format.messages.as_ref().is_some_and(|messages| messages.arbitrate().is_some()) {
         let message = "a network cannot arbitrate: each switch gives messages new numbers, which the next one would \
                        compare with those of its own feed. Leave out `arbitrate`, and arbitrate in front of the network";
         return Err(Failure::Input(message.to_owned()));

@@ -201,7 +201,7 @@ impl RuleParser<'_> {
     /// too.
     fn tested(&mut self) -> RuleResult<(Subject, Option<HeaderId>)> {
         let RuleToken::Word(name) = self.next.token else { return Ok((self.subject()?, None)) };
-        let Some((field, header)) = self.format.by_path(name) else { return Ok((self.subject()?, None)) };
+        let Some((field, header)) = self.format.field_by_path(name) else { return Ok((self.subject()?, None)) };
         self.take();
         let is_shared = self.format.get(field).header != Some(header);
         Ok((Subject::Field(field), is_shared.then_some(header)))

@@ -24,7 +24,7 @@ impl RuleParser<'_> {
     /// Resolves a name to a field or counter.
     pub(super) fn named(&mut self, name: &str, span: Span) -> RuleResult<Subject> {
         let format = self.format;
-        match format.by_path(name) {
+        match format.field_by_path(name) {
             Some((field, header)) if format.get(field).header == Some(header) => return Ok(Subject::Field(field)),
             Some((field, header)) => {
                 let (field, header) = (&format.get(field).name, &format.get_header(header).name);
