@@ -61,10 +61,10 @@ mod syntax;
 pub mod tables;
 pub mod workload;
 
-pub use compile::aggregates::{ComputedAggregate, KeyCell};
+pub use compile::aggregates::{ComputedAggregate, KeyCell, MAX_LINKED_KEY_FIELDS, WINDOW_LIMIT_US};
 pub use compile::layout::{ColumnKey, ColumnLayout, OrderError};
 pub use compile::prefixes::cover;
-pub use compile::slots::SlotUse;
+pub use compile::slots::{SlotIdentity, SlotUse};
 pub use compile::state;
 pub use equivalence::chain::{self, TableChain};
 pub use equivalence::check::{Difference, TooLargeToCompare, compare, difference};

@@ -35,8 +35,8 @@ pub enum Refusal {
         /// The aggregate.
         aggregate: String,
         /// Number of slots for it.
-        slots: u16,
-        /// Whether the slots are reserved for this aggregate.
+        slots: usize,
+        /// Whether the format declares how many.
         computed: bool,
     },
     /// Rules name more keys of an aggregate than it has cells.
@@ -89,18 +89,20 @@ pub enum ExceededLimit {
 
 impl Refusal {
     pub(crate) fn slots(format: &MessageFormat, rule: Rule, aggregate: &Aggregate) -> Refusal {
-        let computed = format.computed().iter().find(|computed| computed.aggregate == *aggregate);
-        let slots = computed.map_or(format.slots, |computed| computed.slots);
+        let slots = (0..format.slots).filter(|slot| format.slot_takes(*slot, aggregate)).count();
         let aggregate = aggregate.shown(format).to_string();
-        Refusal::Slots { rule: Box::new(rule), aggregate, slots, computed: computed.is_some() }
+        Refusal::Slots { rule: Box::new(rule), aggregate, slots, computed: !format.computed().is_empty() }
     }
 
     /// Returns the refusal for an aggregate, by its index in [`MessageFormat::computed`].
     pub(crate) fn keys(of: &Subscriptions, computed: u16) -> Refusal {
-        let computed = &of.format.computed()[usize::from(computed)];
-        let uses = |rule: &&Rule| rule.aggregates.contains(&computed.aggregate);
+        let keys = of.format.computed()[usize::from(computed)].keys;
+        let is_in = |slot: &u16| of.format.computed_in(*slot) == Some(computed.into());
+        let aggregate = (0..of.format.slots).filter(is_in).find_map(|slot| of.aggregate_in(slot));
+        let uses = |rule: &&Rule| aggregate.is_some_and(|aggregate| rule.aggregates.contains(aggregate));
         let at = of.rules().map(|(_, rule)| rule).filter(uses).last().map_or(Span::default(), |rule| rule.span);
-        Refusal::Keys { aggregate: computed.aggregate.shown(&of.format).to_string(), keys: computed.keys, at }
+        let aggregate = aggregate.map(|aggregate| aggregate.shown(&of.format).to_string()).unwrap_or_default();
+        Refusal::Keys { aggregate, keys, at }
     }
 
     pub(crate) fn too_large(of: &Subscriptions, full: LimitExceeded, rules: usize) -> Refusal {

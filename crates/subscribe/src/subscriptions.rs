@@ -1,6 +1,6 @@
 //! Maintains a changing set of rules and its tables.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bdd::{Ref, Store};
 
@@ -9,7 +9,7 @@ use crate::compile::effects::{Effect, EffectInterner};
 use crate::compile::emit::{EmitContext, EmitError, Emitter, deliver};
 use crate::compile::layout::{ColumnKey, ColumnLayout, visit};
 use crate::compile::lower::Lowering;
-use crate::compile::slots::{SlotUse, Slots, apart_from_key, counted, named};
+use crate::compile::slots::{SlotIdentity, SlotUse, Slots, apart_from_key, counted, named};
 use crate::compile::union_trie::{Stopped, UnionTrie};
 use crate::compile::{state, state_explosion};
 use crate::format::{MessageFormat, Subject};
@@ -80,6 +80,9 @@ pub struct CompileOptions {
     pub limits: Limits,
     /// Update guarantee.
     pub update_mode: UpdateMode,
+    /// Lowest incarnation of a slot's values. A number that grows with each run of a service, such as the time in
+    /// seconds, keeps values void that an earlier run has left.
+    pub first_incarnation: u32,
 }
 
 /// Result of a change.
@@ -162,7 +165,7 @@ impl Subscriptions {
             emitter: Emitter::new(&format, &layout, &options),
             rules: Vec::new(),
             free: Vec::new(),
-            slots: Slots::new(format.slots),
+            slots: Slots::new(format.slots, options.first_incarnation),
             key_cells: KeyCells::default(),
             format,
             layout,
@@ -204,17 +207,27 @@ impl Subscriptions {
         self.slots.list()
     }
 
+    /// Returns the aggregate in a slot, if the slot is in use.
+    pub(crate) fn aggregate_in(&self, slot: u16) -> Option<&Aggregate> {
+        self.slots.aggregate_in(slot)
+    }
+
+    /// Continues with the identities of slots at a switch, before rules are added: states get the slots and keep the
+    /// values that they have there.
+    pub fn adopt_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+        self.slots.adopt(known);
+    }
+
     /// Removes and adds rules in one step. Unknown numbers are ignored.
     ///
     /// # Errors
     /// [`Refusal`], if the resulting rules cannot be compiled; nothing changes then.
     pub fn change(&mut self, remove: &[RuleId], add: Vec<Rule>) -> Result<AppliedChange, Refusal> {
-        let mut slot_uses = Vec::new();
-        let removed: Vec<(u32, RuleRecord)> = remove.iter().filter_map(|id| self.take(*id, &mut slot_uses)).collect();
+        let removed: Vec<(u32, RuleRecord)> = remove.iter().filter_map(|id| self.take(*id)).collect();
         let mut added = Vec::with_capacity(add.len());
         let mut refused = None;
         for rule in add {
-            match self.put(rule, &mut slot_uses) {
+            match self.put(rule) {
                 Ok(id) => added.push(id),
                 Err(refusal) => {
                     refused = Some(refusal);
@@ -234,13 +247,15 @@ impl Subscriptions {
         match outcome {
             Ok(mut change) => {
                 (change.new_key_cells, change.old_key_cells) = self.key_cells.settle(&self.format);
+                let slots = self.slots.settle();
+                change.links = slots.iter().filter(|of| self.format.declared_in(of.slot).is_none()).cloned().collect();
                 self.effects.free_unused();
                 self.free.extend(removed.iter().map(|(at, _)| *at));
-                Ok(AppliedChange { added, change, slots: slot_uses })
+                Ok(AppliedChange { added, change, slots })
             }
             Err(refusal) => {
                 for id in added {
-                    let (at, _) = self.take(id, &mut slot_uses).expect("it was just added");
+                    let (at, _) = self.take(id).expect("it was just added");
                     self.free.push(at);
                 }
                 for (at, record) in removed {
@@ -314,13 +329,13 @@ impl Subscriptions {
         merge.refresh(store, &[emitter.root()], &mut lower)
     }
 
-    fn put(&mut self, rule: Rule, slot_uses: &mut Vec<SlotUse>) -> Result<RuleId, Refusal> {
+    fn put(&mut self, rule: Rule) -> Result<RuleId, Refusal> {
         let mut aggregates = Vec::new();
         for aggregate in &rule.aggregates {
             let counted = counted(&rule, aggregate, &self.format);
             let over = (aggregate.clone(), apart_from_key(&counted, &aggregate.by));
-            let Some(slot) = self.slots.acquire(over.clone(), &self.format, slot_uses) else {
-                self.release_aggregates(aggregates, slot_uses);
+            let Some(slot) = self.slots.acquire(over.clone(), &self.format) else {
+                self.release_aggregates(aggregates);
                 return Err(Refusal::slots(&self.format, rule, &over.0));
             };
             let computed = self.format.computed_in(slot);
@@ -347,9 +362,9 @@ impl Subscriptions {
         Ok(RuleId(at))
     }
 
-    fn release_aggregates(&mut self, record: Vec<AggregateRecord>, slot_uses: &mut Vec<SlotUse>) {
+    fn release_aggregates(&mut self, record: Vec<AggregateRecord>) {
         for AggregateRecord { over, keys, effect, .. } in record {
-            self.slots.release(&over, slot_uses);
+            self.slots.release(&over);
             self.effects.release(effect);
             if let Some((computed, keys)) = keys {
                 keys.iter().for_each(|key| self.key_cells.release(computed, key));
@@ -358,11 +373,11 @@ impl Subscriptions {
     }
 
     /// Removes a rule; its number stays reserved.
-    fn take(&mut self, id: RuleId, slot_uses: &mut Vec<SlotUse>) -> Option<(u32, RuleRecord)> {
+    fn take(&mut self, id: RuleId) -> Option<(u32, RuleRecord)> {
         let record = self.rules.get_mut(id.0 as usize)?.take()?;
         self.merge.remove(record.key, id.0);
         record.effects.iter().for_each(|effect| self.effects.release(*effect));
-        self.release_aggregates(record.aggregates.clone(), slot_uses);
+        self.release_aggregates(record.aggregates.clone());
         Some((id.0, record))
     }
 
@@ -415,7 +430,9 @@ impl Subscriptions {
 
     /// Returns the full contents of the switch's tables.
     pub fn tables(&self) -> Tables {
-        Tables { key_cells: self.key_cells.list(), ..self.emitter.tables(&self.emit_context()) }
+        let is_linked = |of: &SlotUse| self.format.declared_in(of.slot).is_none();
+        let links = self.slots.list().into_iter().filter(is_linked).collect();
+        Tables { key_cells: self.key_cells.list(), links, ..self.emitter.tables(&self.emit_context()) }
     }
 
     /// Gives states other numbers, as a switch that holds the same tables has them. A state that is not named keeps its

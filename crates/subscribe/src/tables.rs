@@ -21,6 +21,7 @@
 //! can be generated before there are rules.
 
 use crate::compile::aggregates::KeyCell;
+use crate::compile::slots::SlotUse;
 use crate::compile::layout::{ColumnKey, ColumnLayout};
 use crate::format::{ActionId, Match, MessageFormat};
 use crate::reference::evaluate::Message;
@@ -243,6 +244,8 @@ pub struct Tables {
     pub codes: Vec<CodeEntry>,
     /// Key cells, sorted by aggregate and key.
     pub key_cells: Vec<KeyCell>,
+    /// Slots in use whose aggregates rules bring, sorted by number.
+    pub links: Vec<SlotUse>,
 }
 
 impl Tables {
@@ -319,6 +322,8 @@ pub struct TableChange {
     /// Code entries to add next. A value may have no code in between: if bounds of a field with codes change, only an
     /// atomic change leaves no message with a mixture.
     pub new_codes: Vec<CodeEntry>,
+    /// Slots whose aggregates rules bring, and which change.
+    pub links: Vec<SlotUse>,
     /// Key cells to assign first; a cell may be one that is freed by this change.
     pub new_key_cells: Vec<KeyCell>,
     /// Groups to create first.
@@ -359,6 +364,7 @@ impl TableChange {
             + self.new_codes.len()
             + self.new_key_cells.len()
             + self.old_key_cells.len()
+            + self.links.len()
     }
 
     /// Whether nothing changes.

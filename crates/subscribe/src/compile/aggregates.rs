@@ -1,15 +1,15 @@
-//! Allocates register cells for the keys of the aggregates that a program declares.
+//! Allocates register cells for the keys of the aggregates that a program computes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::MessageFormat;
+use crate::format::{MessageFormat, Window};
 use crate::rule::{Aggregate, AggregateWindow};
 
 /// An aggregate that a program computes, with its capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComputedAggregate {
-    /// The aggregate.
-    pub aggregate: Aggregate,
+    /// The aggregate; `None` if rules bring it, i.e. entries link the program's code for any aggregate to it.
+    pub aggregate: Option<Aggregate>,
     /// Number of slots that compute it. Each distinct condition on the counted messages needs one slot; tests of the
     /// aggregate's key do not count.
     pub slots: u16,
@@ -17,16 +17,40 @@ pub struct ComputedAggregate {
     pub keys: u32,
 }
 
+impl ComputedAggregate {
+    /// Returns the aggregate as in rules, or `any other`.
+    pub fn shown(&self, format: &MessageFormat) -> String {
+        self.aggregate.as_ref().map_or_else(|| "any other".to_owned(), |aggregate| aggregate.shown(format).to_string())
+    }
+}
+
+/// Maximum number of key fields of a linked aggregate.
+pub const MAX_LINKED_KEY_FIELDS: usize = 2;
+
+/// Number of microseconds that the length of a window must be below: half of the clock's range.
+pub const WINDOW_LIMIT_US: u64 = 1 << 47;
+
+impl Aggregate {
+    /// Whether entries can link a program's code for any aggregate to this one: it has at most
+    /// [`MAX_LINKED_KEY_FIELDS`] key fields, and its window is shorter than [`WINDOW_LIMIT_US`].
+    pub fn is_linkable(&self) -> bool {
+        let is_too_long = matches!(self.window.length(), Some(Window::Micros(WINDOW_LIMIT_US..)));
+        self.by.len() <= MAX_LINKED_KEY_FIELDS && !is_too_long
+    }
+}
+
 impl MessageFormat {
-    /// Adds an aggregate that the program computes. From the first one on, rules may use only declared aggregates. Its
-    /// slots follow those of the previous ones.
+    /// Adds an aggregate that the program computes. From the first one on, rules may use only declared aggregates, and
+    /// others if one without an aggregate is added. Its slots follow those of the previous ones.
     ///
     /// # Panics
-    /// If there are more than 65,535 slots.
+    /// If there are more than 65,535 slots, or an aggregate that rules bring has more than one: keys have cells by
+    /// aggregate.
     pub fn compute(&mut self, computed: ComputedAggregate) {
         if self.computed.is_empty() {
             self.slots = 0;
         }
+        assert!(computed.aggregate.is_some() || computed.slots == 1, "each slot has its own aggregate");
         self.slots = self.slots.checked_add(computed.slots).expect("a program has few slots");
         self.computed.push(computed);
     }
@@ -36,8 +60,8 @@ impl MessageFormat {
         &self.computed
     }
 
-    /// Returns the index into [`MessageFormat::computed`] of the aggregate that a slot computes; `None` if the slot
-    /// takes any aggregate.
+    /// Returns the index into [`MessageFormat::computed`] of the aggregate that a slot computes; `None` if the format
+    /// declares none.
     pub fn computed_in(&self, slot: u16) -> Option<usize> {
         let mut behind = 0;
         self.computed.iter().position(|computed| {
@@ -46,19 +70,32 @@ impl MessageFormat {
         })
     }
 
+    /// Returns the aggregate that the program computes in a slot; `None` if rules bring it.
+    pub fn declared_in(&self, slot: u16) -> Option<&Aggregate> {
+        self.computed[self.computed_in(slot)?].aggregate.as_ref()
+    }
+
+    /// Returns the number of slots whose aggregates rules bring.
+    pub fn linked_slots(&self) -> usize {
+        (0..self.slots).filter(|slot| self.declared_in(*slot).is_none()).count()
+    }
+
+    /// Whether a slot can compute an aggregate.
+    pub(crate) fn slot_takes(&self, slot: u16, aggregate: &Aggregate) -> bool {
+        match self.declared_in(slot) {
+            Some(declared) => declared == aggregate,
+            None => self.computed.is_empty() || aggregate.is_linkable(),
+        }
+    }
+
     /// Whether a rule may use an aggregate.
     pub(crate) fn computes(&self, aggregate: &Aggregate) -> bool {
-        if self.computed.is_empty() {
-            self.slots > 0
-        } else {
-            self.computed.iter().any(|computed| computed.aggregate == *aggregate)
-        }
+        (0..self.slots).any(|slot| self.slot_takes(slot, aggregate))
     }
 
     /// Returns the width in bits of a slot's values. An average, a minimum or a maximum is no wider than its field.
     fn slot_bits(&self, slot: u16) -> u32 {
-        let of = self.computed_in(slot).map(|at| &self.computed[at].aggregate).filter(|of| !of.function.is_total());
-        let field = of.and_then(|of| of.field);
+        let field = self.declared_in(slot).filter(|of| !of.function.is_total()).and_then(|of| of.field);
         field.map_or(self.slot_width, |field| self.get(field).width.min(self.slot_width))
     }
 
@@ -70,8 +107,8 @@ impl MessageFormat {
     /// Returns the number that stands in the tables for a slot without a value, one more than the largest value; `None`
     /// if the slot always has a value.
     pub fn no_value(&self, slot: u16) -> Option<u128> {
-        let is_total = |at: usize| self.computed[at].aggregate.function.is_total();
-        (!self.computed_in(slot).is_some_and(is_total)).then(|| 1 << self.slot_bits(slot))
+        let is_total = self.declared_in(slot).is_some_and(|of| of.function.is_total());
+        (!is_total).then(|| 1 << self.slot_bits(slot))
     }
 
     /// Returns the width in bits of a slot's key in the tables.
@@ -82,11 +119,10 @@ impl MessageFormat {
     /// Returns the window of an aggregate that names none: the window of the only declared aggregate of its kind, or
     /// the default.
     pub(crate) fn window_of(&self, like: &Aggregate) -> AggregateWindow {
-        let same =
-            |computed: &&ComputedAggregate| Aggregate { window: like.window, ..computed.aggregate.clone() } == *like;
-        let mut of_kind = self.computed.iter().filter(same);
+        let same = |declared: &&Aggregate| Aggregate { window: like.window, ..(*declared).clone() } == *like;
+        let mut of_kind = self.computed.iter().filter_map(|computed| computed.aggregate.as_ref()).filter(same);
         match (of_kind.next(), of_kind.next()) {
-            (Some(only), None) => only.aggregate.window,
+            (Some(only), None) => only.window,
             _ => like.function.default_window(),
         }
     }

@@ -151,8 +151,8 @@ impl ColumnKey {
             ColumnKey::Valid(id) => format!("valid({})", format.get_header(id).name),
             ColumnKey::Field(id) => format.get(id).name.clone(),
             ColumnKey::Counter(id) => format.get_counter(id).name.clone(),
-            ColumnKey::Slot(slot) => match format.computed_in(slot) {
-                Some(at) => format!("slot {slot} {}", format.computed()[at].aggregate.shown(format)),
+            ColumnKey::Slot(slot) => match format.declared_in(slot) {
+                Some(declared) => format!("slot {slot} {}", declared.shown(format)),
                 None => format!("slot {slot}"),
             },
         }

@@ -1,6 +1,7 @@
 //! Allocates slots to aggregates and the conditions under which messages count.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 
 use crate::format::{FieldId, MessageFormat, Subject};
 use crate::ranges::Ranges;
@@ -13,6 +14,18 @@ pub struct SlotUse {
     pub slot: u16,
     /// The aggregate that the slot computes; `None` if the slot is no longer in use.
     pub aggregate: Option<Aggregate>,
+    /// Identity of the values in the slot. Values that were stored under another one are void.
+    pub identity: SlotIdentity,
+}
+
+/// Identity of the values in a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlotIdentity {
+    /// Hash of the aggregate and the condition on counted messages. It is the same in every run of the compiler, so a
+    /// service that starts again finds its slots at the switch.
+    pub state: u32,
+    /// Number that grows each time the slot gets another state.
+    pub incarnation: u32,
 }
 
 /// Identity of a slot's state: the aggregate, and the condition on counted messages except tests of its key. Rules
@@ -20,54 +33,142 @@ pub struct SlotUse {
 /// state of keys that it excludes.
 type Over = (Aggregate, Condition);
 
+/// Returns the hash of a state (32-bit FNV-1a).
+fn hash(over: &Over) -> u32 {
+    struct Fnv(u32);
+    impl Hasher for Fnv {
+        fn write(&mut self, bytes: &[u8]) {
+            bytes.iter().for_each(|byte| self.0 = (self.0 ^ u32::from(*byte)).wrapping_mul(16_777_619));
+        }
+        fn finish(&self) -> u64 {
+            self.0.into()
+        }
+    }
+    let mut hash = Fnv(0x811c_9dc5);
+    over.hash(&mut hash);
+    hash.0
+}
+
 /// Slots with reference counts.
 #[derive(Clone)]
 pub(crate) struct Slots {
     taken: HashMap<Over, (u16, usize)>,
     /// Stack of free slots.
     free: Vec<u16>,
+    /// The state of each slot in use when slots were last settled.
+    settled: BTreeMap<u16, Over>,
+    /// The last identity of each slot that was in use.
+    identities: BTreeMap<u16, SlotIdentity>,
+    /// Slots that were taken or freed since they were last settled.
+    touched: BTreeSet<u16>,
+    /// The first incarnation of a slot.
+    first_incarnation: u32,
+    /// Slots that states should get, by their hashes.
+    wanted: HashMap<u32, u16>,
 }
 
 impl Slots {
-    pub fn new(count: u16) -> Slots {
-        Slots { taken: HashMap::new(), free: (0..count).rev().collect() }
+    pub fn new(count: u16, first_incarnation: u32) -> Slots {
+        Slots {
+            taken: HashMap::new(),
+            free: (0..count).rev().collect(),
+            settled: BTreeMap::new(),
+            identities: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            first_incarnation,
+            wanted: HashMap::new(),
+        }
     }
 
-    /// Adds a reference to the slot of this state; `None` if no slot is free.
-    pub fn acquire(&mut self, over: Over, format: &MessageFormat, slot_uses: &mut Vec<SlotUse>) -> Option<u16> {
+    /// Continues with identities that slots have elsewhere. States get the same slots, as far as they are free.
+    pub fn adopt(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+        self.identities.extend(known);
+        self.wanted.extend(known.iter().map(|(slot, identity)| (identity.state, *slot)));
+    }
+
+    /// Adds a reference to the slot of this state; `None` if no slot is free. A slot that has had this state comes
+    /// first, then one whose aggregate is declared, then one that had no state before the current change: a target
+    /// without atomic changes still counts for the state that leaves.
+    pub fn acquire(&mut self, over: Over, format: &MessageFormat) -> Option<u16> {
         if let Some((slot, uses)) = self.taken.get_mut(&over) {
             *uses += 1;
             return Some(*slot);
         }
-        let fits = |slot: &u16| match format.computed_in(*slot) {
-            Some(computed) => format.computed()[computed].aggregate == over.0,
-            None => true,
+        let wanted = self.wanted.get(&hash(&over));
+        let rank = |(at, slot): &(usize, &u16)| {
+            let had = self.settled.get(slot);
+            (had == Some(&over), wanted == Some(slot), format.declared_in(**slot).is_some(), had.is_none(), *at)
         };
-        let at = self.free.iter().rposition(fits)?;
+        let fitting = self.free.iter().enumerate().filter(|(_, slot)| format.slot_takes(**slot, &over.0));
+        let (at, _) = fitting.max_by_key(rank)?;
         let slot = self.free.remove(at);
-        slot_uses.push(SlotUse { slot, aggregate: Some(over.0.clone()) });
+        self.touched.insert(slot);
         self.taken.insert(over, (slot, 1));
         Some(slot)
+    }
+
+    /// Returns the slots whose states have changed since the last call, and forgets which slots were to be adopted.
+    pub fn settle(&mut self) -> Vec<SlotUse> {
+        let touched = std::mem::take(&mut self.touched);
+        let states = self.taken.iter().filter(|(_, (slot, _))| touched.contains(slot));
+        let states: HashMap<u16, Over> = states.map(|(over, (slot, _))| (*slot, over.clone())).collect();
+        let mut changed = Vec::new();
+        for slot in touched {
+            if self.settled.get(&slot) == states.get(&slot) {
+                continue;
+            }
+            match states.get(&slot) {
+                Some(over) => {
+                    self.identify(slot, hash(over));
+                    self.settled.insert(slot, over.clone());
+                }
+                None => drop(self.settled.remove(&slot)),
+            }
+            changed.push(self.of(slot, self.settled.get(&slot).map(|(aggregate, _)| aggregate.clone())));
+        }
+        self.wanted.clear();
+        changed
+    }
+
+    /// Gives a slot the identity of a state that it did not have.
+    fn identify(&mut self, slot: u16, state: u32) {
+        let known = self.identities.get(&slot);
+        // What another run of the compiler has left continues.
+        if known.is_some_and(|known| known.state == state) && self.wanted.remove(&state) == Some(slot) {
+            return;
+        }
+        let next = known.map_or(0, |known| known.incarnation.wrapping_add(1));
+        self.identities.insert(slot, SlotIdentity { state, incarnation: next.max(self.first_incarnation) });
+    }
+
+    fn of(&self, slot: u16, aggregate: Option<Aggregate>) -> SlotUse {
+        SlotUse { slot, aggregate, identity: self.identities.get(&slot).copied().unwrap_or_default() }
     }
 
     /// Reacquires the slot that this state had before, which nothing else has taken since.
     pub fn hold_again(&mut self, over: Over, slot: u16) {
         let (_, uses) = self.taken.entry(over).or_insert_with(|| {
             self.free.retain(|other| *other != slot);
+            self.touched.insert(slot);
             (slot, 0)
         });
         *uses += 1;
     }
 
     /// Drops one reference.
-    pub fn release(&mut self, over: &Over, slot_uses: &mut Vec<SlotUse>) {
+    pub fn release(&mut self, over: &Over) {
         let (slot, uses) = self.taken.get_mut(over).expect("what is released was held");
         *uses -= 1;
         if *uses == 0 {
-            slot_uses.push(SlotUse { slot: *slot, aggregate: None });
+            self.touched.insert(*slot);
             self.free.push(*slot);
             self.taken.remove(over);
         }
+    }
+
+    /// Returns the aggregate in a slot that is in use.
+    pub fn aggregate_in(&self, slot: u16) -> Option<&Aggregate> {
+        self.taken.iter().find(|(_, (other, _))| *other == slot).map(|((aggregate, _), _)| aggregate)
     }
 
     /// Returns the number of slots in use.
@@ -80,7 +181,7 @@ impl Slots {
         let uses = self.taken.iter().map(|((aggregate, _), (slot, _))| (*slot, aggregate.clone()));
         let mut list: Vec<_> = uses.collect();
         list.sort_unstable();
-        list.into_iter().map(|(slot, aggregate)| SlotUse { slot, aggregate: Some(aggregate) }).collect()
+        list.into_iter().map(|(slot, aggregate)| self.of(slot, Some(aggregate))).collect()
     }
 }
 

@@ -173,6 +173,10 @@ fn apply(mut tables: Tables, change: &TableChange) -> Tables {
         assert!(tables.codes.iter().all(apart), "{code:?} overlaps");
         tables.codes.push(code.clone());
     }
+    for link in &change.links {
+        tables.links.retain(|other| other.slot != link.slot);
+        tables.links.extend(link.aggregate.is_some().then(|| link.clone()));
+    }
     for group in &change.new_groups {
         assert!(tables.groups.iter().all(|other| other.id != group.id), "group {} is there", group.id);
         tables.groups.push(group.clone());
@@ -206,6 +210,7 @@ fn apply(mut tables: Tables, change: &TableChange) -> Tables {
         tables.groups.swap_remove(at);
     }
     tables.codes.sort_unstable();
+    tables.links.sort_unstable_by_key(|link| link.slot);
     tables.entries.sort_unstable();
     tables.leaves.sort_unstable_by_key(|leaf| leaf.state);
     tables.groups.sort_unstable();

@@ -122,7 +122,7 @@ fn computing(list: &[(&str, u16, u32)]) -> MessageFormat {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let aggregate = aggregate(&mut map, text, &format, &mut diagnostics);
         let aggregate = aggregate.unwrap_or_else(|| panic!("{}", diagnostics.render(&map, false)));
-        format.compute(ComputedAggregate { aggregate, slots: *slots, keys: *keys });
+        format.compute(ComputedAggregate { aggregate: Some(aggregate), slots: *slots, keys: *keys });
     }
     format
 }

@@ -13,7 +13,7 @@ fn format(aggregates: &[&str], slots: u16) -> MessageFormat {
     let computed = |text: &&str| {
         let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
         let aggregate = aggregate(&mut map, text, &plain, &mut diagnostics).expect("an aggregate");
-        ComputedAggregate { aggregate, slots, keys: 16 }
+        ComputedAggregate { aggregate: Some(aggregate), slots, keys: 16 }
     };
     let mut format = plain.clone();
     aggregates.iter().map(computed).for_each(|computed| format.compute(computed));

@@ -3,6 +3,7 @@
 use diagnostics::{Diagnostic, Span};
 
 use super::{RuleParser, RuleResult};
+use crate::compile::aggregates::{MAX_LINKED_KEY_FIELDS, WINDOW_LIMIT_US};
 use crate::format::{FieldId, NameError, Subject, ValueKind, Window};
 use crate::rule::{Aggregate, AggregateWindow, Function};
 use crate::syntax::lex::RuleToken;
@@ -130,8 +131,12 @@ impl RuleParser<'_> {
         let format = self.format;
         let shown = aggregate.shown(format).to_string();
         let error = Diagnostic::error("aggregates", span, format!("the program does not compute `{shown}`"));
-        let computed: Vec<String> =
-            format.computed().iter().map(|computed| computed.aggregate.shown(format).to_string()).collect();
+        let computed: Vec<String> = format.computed().iter().map(|computed| computed.shown(format)).collect();
+        if format.linked_slots() > 0 {
+            return self.fail(error.label(format!("it computes {}", diagnostics::names::listed(computed.iter().map(String::as_str)))).help(format!(
+                "an aggregate that the format does not declare has at most {MAX_LINKED_KEY_FIELDS} fields after `by` and a window below {WINDOW_LIMIT_US} us"
+            )));
+        }
         let error = if computed.is_empty() {
             error.label("it computes no aggregates")
         } else {
