@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bdd::{Ref, Store};
 
-use crate::compile::aggregates::KeyCells;
+use crate::compile::aggregates::{KeyCells, MAX_LINKED_KEY_FIELDS};
 use crate::compile::effects::{Effect, EffectInterner};
 use crate::compile::emit::{EmitContext, EmitError, Emitter, deliver};
 use crate::compile::layout::{ColumnKey, ColumnLayout, visit};
@@ -212,6 +212,22 @@ impl Subscriptions {
         self.slots.aggregate_in(slot)
     }
 
+    /// Returns the identities of the slots in use whose aggregates rules bring.
+    pub fn linked_slots(&self) -> BTreeMap<u16, SlotIdentity> {
+        let linked = self.slots().into_iter().filter(|of| self.format.declared_in(of.slot).is_none());
+        linked.map(|of| (of.slot, of.identity)).collect()
+    }
+
+    /// Returns an incarnation above those of all slots.
+    pub fn next_incarnation(&self) -> u32 {
+        self.slots.next_incarnation()
+    }
+
+    /// Continues with the identities that slots have at a switch where they hold the same states.
+    pub fn continue_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+        self.slots.continue_with(known);
+    }
+
     /// Continues with the identities of slots at a switch, before rules are added: states get the slots and keep the
     /// values that they have there.
     pub fn adopt_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
@@ -339,7 +355,11 @@ impl Subscriptions {
                 return Err(Refusal::slots(&self.format, rule, &over.0));
             };
             let computed = self.format.computed_in(slot);
-            let keys = computed.and_then(|at| Some((at as u16, named(&counted, &aggregate.by)?)));
+            let mut keys = computed.and_then(|at| Some((at as u16, named(&counted, &aggregate.by)?)));
+            if let Some((_, keys)) = keys.as_mut().filter(|_| self.format.declared_in(slot).is_none()) {
+                // A slot that takes any aggregate has as many parts of a key as any may have.
+                keys.iter_mut().for_each(|key| key.resize(MAX_LINKED_KEY_FIELDS, 0));
+            }
             if let Some((computed, keys)) = &keys {
                 keys.iter().for_each(|key| self.key_cells.acquire(*computed, key));
             }
@@ -431,7 +451,7 @@ impl Subscriptions {
     /// Returns the full contents of the switch's tables.
     pub fn tables(&self) -> Tables {
         let is_linked = |of: &SlotUse| self.format.declared_in(of.slot).is_none();
-        let links = self.slots.list().into_iter().filter(is_linked).collect();
+        let links = self.slots().into_iter().filter(is_linked).collect();
         Tables { key_cells: self.key_cells.list(), links, ..self.emitter.tables(&self.emit_context()) }
     }
 

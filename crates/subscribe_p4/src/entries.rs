@@ -97,6 +97,8 @@ pub struct Installer<'a> {
     leaving: Vec<u32>,
     /// Number of leaves that deliver to each port.
     ports: BTreeMap<u32, usize>,
+    /// Slots that are linked to aggregates.
+    linked: BTreeSet<u16>,
     /// Whether the target takes writes one after the other.
     per_message_consistent: bool,
     /// Entries with a priority other than the default.
@@ -175,6 +177,7 @@ impl<'a> Installer<'a> {
             free: groups::WITH_CONTROLLER.collect(),
             leaving: Vec::new(),
             ports: BTreeMap::new(),
+            linked: BTreeSet::new(),
             per_message_consistent: false,
             boost: PriorityBoost::default(),
         }
@@ -200,6 +203,7 @@ impl<'a> Installer<'a> {
             leaving: Vec::new(),
             leaves: BTreeMap::new(),
             ports: BTreeMap::new(),
+            linked: BTreeSet::new(),
             boost: self.boost.clone(),
             ..*self
         }
@@ -229,6 +233,7 @@ impl<'a> Installer<'a> {
         }
         let mut steps = self.steps(&TableChange {
             new_key_cells: tables.key_cells.clone(),
+            links: tables.links.clone(),
             new_groups: tables.groups.clone(),
             new_leaves: tables.leaves.clone(),
             new_codes: tables.codes.clone(),
@@ -263,11 +268,22 @@ impl<'a> Installer<'a> {
         let new_key_cells =
             change.new_key_cells.iter().map(|cell| Update::Insert(state_entries::key_cell(cell, self.format)));
         let mut steps = UpdatePlan { prepare: new_key_cells.chain(new_groups).collect(), ..UpdatePlan::default() };
+        let mut phases = Phases::default();
+        let mut old_links = Vec::new();
+        for of in &change.links {
+            let entry = state_entries::link_entry(of);
+            match (of.aggregate.is_some(), self.linked.contains(&of.slot)) {
+                (true, false) => steps.prepare.push(Update::Insert(entry)),
+                (true, true) => phases.independent(Update::Modify(entry)),
+                (false, true) => old_links.push(Update::Delete(entry)),
+                (false, false) => {}
+            }
+            if of.aggregate.is_some() { self.linked.insert(of.slot) } else { self.linked.remove(&of.slot) };
+        }
         let mut old_groups = Vec::new();
         for leaf in &change.new_leaves {
             self.leaf(leaf, &mut steps.prepare, &mut old_groups)?;
         }
-        let mut phases = Phases::default();
         self.codes(change).into_iter().for_each(|update| phases.independent(update));
         for leaf in &change.modified_leaves {
             let mut updates = Vec::new();
@@ -308,6 +324,7 @@ impl<'a> Installer<'a> {
         let old_key_cells =
             change.old_key_cells.iter().map(|cell| Update::Delete(state_entries::key_cell(cell, self.format)));
         steps.cleanup.extend(old_key_cells);
+        steps.cleanup.append(&mut old_links);
         self.free.extend(self.leaving.drain(..));
         let now: Vec<u32> = self.ports.keys().copied().collect();
         if self.format.messages.is_some() && now != everyone {

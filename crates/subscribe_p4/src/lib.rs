@@ -43,7 +43,7 @@ mod write;
 
 pub use consistent_update::repair::{entity_state, repair};
 pub use format::ProgramFormat;
-pub use match_states::match_states;
+pub use match_states::{match_states, slot_identities};
 pub use mismatch::{ProgramMismatch, mismatch, order};
 pub use possible::Possible;
 pub use read::read;

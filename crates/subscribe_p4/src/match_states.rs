@@ -4,12 +4,13 @@
 //! file anew, and would rewrite a switch that holds the same rules under other numbers. Both sets are followed from the
 //! initial state: entries with equal keys lead to states that correspond.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use subscribe::{StateId, state};
+use subscribe::{SlotIdentity, StateId, state};
 
 use crate::entity_state;
 use crate::entries::{Entity, Matched, ProgramEntry};
+use crate::write::linked_use;
 
 /// The action that leads to another state.
 const TO_STATE: &str = "Subscriptions.to_state";
@@ -46,6 +47,17 @@ impl<'e> ByState<'e> {
     fn of(&self, state: StateId) -> &[&'e ProgramEntry] {
         self.0.get(&state).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Returns the identities of the values in slots whose aggregates rules bring, as entries tell.
+pub fn slot_identities(entities: &[Entity]) -> BTreeMap<u16, SlotIdentity> {
+    let link = |entity: &Entity| {
+        let Entity::Table(entry) = entity else { return None };
+        let slot = entry.table.strip_prefix("Subscriptions.link_")?.parse().ok()?;
+        let param = |name: &str| Some(entry.params.iter().find(|(other, ..)| other == name)?.2);
+        Some((slot, linked_use(slot, param)?.identity))
+    };
+    entities.iter().filter_map(link).collect()
 }
 
 /// Returns the states of `new` that correspond to states of `known`, with these. No two have the same.

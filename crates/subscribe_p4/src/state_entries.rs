@@ -1,12 +1,13 @@
 //! Entries of the tables that update counters and aggregates.
 
-use subscribe::{Delivery, KeyCell, Operand, Term, Update, UpdateFunction};
+use subscribe::{Delivery, KeyCell, Operand, SlotUse, Term, Update, UpdateFunction};
 
 use crate::entries::{Entity, Matched, Params, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
 use crate::write::{
-    COMBINES, COUNTS, combine_table, combined_with, place_table, update_table, with_counter, with_field,
+    COMBINES, COUNTS, combine_table, combined_with, key_parts, key_width, link, link_table, place_table, update_table,
+    with_counter, with_field,
 };
 
 /// A table, and the action of its entry for a leaf.
@@ -73,12 +74,29 @@ fn number(function: UpdateFunction) -> u128 {
     }
 }
 
+/// Returns the entry that links a slot to an aggregate that rules bring; the action of a free slot does not matter.
+pub(crate) fn link_entry(of: &SlotUse) -> Entity {
+    let table = link_table(of.slot);
+    Entity::Table(ProgramEntry {
+        keys: vec![("slot".to_owned(), 16, Matched::Exact(of.slot.into()))],
+        priority: None,
+        action: format!("Subscriptions.to_{table}"),
+        params: of.aggregate.as_ref().map(|aggregate| link(of, aggregate)).unwrap_or_default(),
+        table: format!("Subscriptions.{table}"),
+    })
+}
+
 /// Returns the entry for the cell of a key.
 pub(crate) fn key_cell(key_cell: &KeyCell, format: &ProgramFormat) -> Entity {
-    let by = &format.aggregates[usize::from(key_cell.computed)].computes.by;
-    let fields = by.iter().map(|id| &format.fields[usize::from(id.0)]);
+    let parts: Vec<(String, u32)> = match &format.aggregates[usize::from(key_cell.computed)].computes {
+        Some(of) => {
+            let fields = of.by.iter().map(|id| &format.fields[usize::from(id.0)]);
+            fields.map(|field| (field.name.clone(), field.width)).collect()
+        }
+        None => key_parts().map(|part| (part, key_width(format))).collect(),
+    };
     let keys =
-        fields.zip(&key_cell.key).map(|(field, value)| (field.name.clone(), field.width, Matched::Exact(*value)));
+        parts.into_iter().zip(&key_cell.key).map(|((name, width), value)| (name, width, Matched::Exact(*value)));
     Entity::Table(ProgramEntry {
         table: format!("Subscriptions.{}", place_table(key_cell.computed.into())),
         keys: keys.collect(),

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
-use subscribe::{ColumnLayout, Limits, Loader, MessageFormat, Refusal, Rule, RuleId, Subscriptions, UpdateMode};
+use subscribe::{
+    ColumnLayout, Limits, Loader, MessageFormat, Refusal, Rule, RuleId, SlotIdentity, Subscriptions, UpdateMode,
+};
 use subscribe_p4::entries::{DeliveryError, Entity, Installer, Update, UpdatePlan};
 
 mod attribution;
@@ -31,6 +33,8 @@ pub struct SubscriptionProgram {
     pub is_forced: bool,
     /// Limits of the compiled rules.
     pub limits: Limits,
+    /// Lowest incarnation of the values of aggregates that rules bring. It must grow from run to run.
+    pub first_incarnation: u32,
     /// Generates the program in another order.
     pub write: ProgramWriter,
     /// The port of the controller.
@@ -162,9 +166,14 @@ pub enum RuleSetError {
     Delivery(#[from] DeliveryError),
 }
 
-fn subscriptions(program: &SubscriptionProgram, layout: &ColumnLayout, writes: UpdateMode) -> Subscriptions {
-    let options =
-        subscribe::CompileOptions { target: program.options.target, limits: program.limits, update_mode: writes };
+fn subscriptions(
+    program: &SubscriptionProgram,
+    layout: &ColumnLayout,
+    update_mode: UpdateMode,
+    first_incarnation: u32,
+) -> Subscriptions {
+    let (target, limits) = (program.options.target, program.limits);
+    let options = subscribe::CompileOptions { target, limits, update_mode, first_incarnation };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 
@@ -181,7 +190,7 @@ impl<'a> RuleSet<'a> {
         RuleSet {
             program,
             written: program.written.clone(),
-            subscriptions: subscriptions(program, &program.written.layout, update_mode),
+            subscriptions: subscriptions(program, &program.written.layout, update_mode, program.first_incarnation),
             installer: installer(program, &program.written.layout, update_mode),
             held: BTreeMap::new(),
             names: HashMap::new(),
@@ -214,7 +223,7 @@ impl<'a> RuleSet<'a> {
     /// If the rules cannot be compiled in that order. The set is unchanged then.
     pub fn recompile_with(&mut self, layout: &ColumnLayout) -> Result<(), RuleSetError> {
         if *layout != self.written.layout {
-            self.recompile(layout, self.update_mode).map_err(|refusal| render_without_source(&refusal))?;
+            self.recompile(layout, self.update_mode, &BTreeMap::new()).map_err(|refusal| render_without_source(&refusal))?;
             self.written = (self.program.write)(self.program, layout);
             self.renumber()?;
         }
@@ -432,17 +441,58 @@ impl<'a> RuleSet<'a> {
             return Ok(());
         }
         let layout = self.written.layout.clone();
-        self.recompile(&layout, update_mode).map_err(|refusal| render_without_source(&refusal))?;
+        self.recompile(&layout, update_mode, &BTreeMap::new()).map_err(|refusal| render_without_source(&refusal))?;
         self.update_mode = update_mode;
         self.renumber()
     }
 
-    /// Compiles all rules from scratch. The set is unchanged if they cannot be compiled.
-    fn recompile(&mut self, layout: &ColumnLayout, writes: UpdateMode) -> Result<(), Refusal> {
+    /// Gives aggregates that rules bring the slots in which a switch keeps their values. Returns whether any changed.
+    ///
+    /// # Errors
+    /// If the rules exceed a limit when they are compiled again. The set is unchanged then.
+    pub fn adopt_slots(&mut self, at_switch: &[Entity]) -> Result<bool, RuleSetError> {
+        let known = subscribe_p4::slot_identities(at_switch);
+        let own = self.subscriptions.linked_slots();
+        let place = |(slot, identity): (&u16, &SlotIdentity)| (*slot, identity.state);
+        let is_elsewhere = |at: &(u16, u32)| own.iter().map(place).any(|(slot, state)| state == at.1 && slot != at.0);
+        if !known.iter().map(place).any(|at| is_elsewhere(&at)) {
+            self.subscriptions.continue_slots(&known);
+            return Ok(self.subscriptions.linked_slots() != own);
+        }
+        let layout = self.written.layout.clone();
+        self.recompile(&layout, self.update_mode, &known).map_err(|refusal| render_without_source(&refusal))?;
+        self.renumber()?;
+        Ok(true)
+    }
+
+    /// Returns an empty compiler, in which aggregates that rules bring will have the slots that they have now, or those
+    /// that `slots` says.
+    fn without_rules(
+        &self,
+        layout: &ColumnLayout,
+        writes: UpdateMode,
+        slots: &BTreeMap<u16, SlotIdentity>,
+    ) -> Subscriptions {
+        let mut identities = self.subscriptions.linked_slots();
+        identities.retain(|_, own| !slots.values().any(|identity| identity.state == own.state));
+        identities.extend(slots);
+        let mut empty = subscriptions(self.program, layout, writes, self.subscriptions.next_incarnation());
+        empty.adopt_slots(&identities);
+        empty
+    }
+
+    /// Compiles all rules from scratch. Aggregates that rules bring keep their slots, or get those that `slots` says.
+    /// The set is unchanged if the rules cannot be compiled.
+    fn recompile(
+        &mut self,
+        layout: &ColumnLayout,
+        writes: UpdateMode,
+        slots: &BTreeMap<u16, SlotIdentity>,
+    ) -> Result<(), Refusal> {
         let ids: HashMap<RuleId, u64> = self.held.iter().map(|(id, held)| (held.rule, *id)).collect();
         let (known, rules): (Vec<u64>, Vec<Rule>) =
             self.subscriptions.rules().map(|(rule, what)| (ids[&rule], what.clone())).unzip();
-        let mut subscriptions = subscriptions(self.program, layout, writes);
+        let mut subscriptions = self.without_rules(layout, writes, slots);
         let applied = subscriptions.change(&[], rules)?;
         self.subscriptions = subscriptions;
         self.compiled += 1;

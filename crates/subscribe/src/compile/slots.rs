@@ -80,9 +80,25 @@ impl Slots {
         }
     }
 
+    /// Returns an incarnation above those of all slots.
+    pub fn next_incarnation(&self) -> u32 {
+        let next = self.identities.values().map(|identity| identity.incarnation.saturating_add(1)).max();
+        next.unwrap_or(0).max(self.first_incarnation)
+    }
+
+    /// Continues with identities that slots with the same states have elsewhere.
+    pub fn continue_with(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+        for (slot, identity) in known {
+            if let Some(own) = self.identities.get_mut(slot).filter(|own| own.state == identity.state) {
+                *own = *identity;
+            }
+        }
+    }
+
     /// Continues with identities that slots have elsewhere. States get the same slots, as far as they are free.
     pub fn adopt(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
         self.identities.extend(known);
+        self.first_incarnation = self.next_incarnation();
         self.wanted.extend(known.iter().map(|(slot, identity)| (identity.state, *slot)));
     }
 

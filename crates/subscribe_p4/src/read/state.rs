@@ -2,7 +2,7 @@
 
 use diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use p4::typed::{Annotation, StructDecl};
-use subscribe::Window;
+use subscribe::{WINDOW_LIMIT_US, Window};
 
 use super::annotation::words;
 use super::taken_names::TakenNames;
@@ -18,8 +18,8 @@ const MAX_SLOTS: usize = 64;
 /// Maximum number of cells of all aggregates' registers. Triplane runs programs with 64 M cells in total
 /// (`ir`'s limits); the rest is left to the program's own registers.
 const MAX_CELLS: u64 = 48 << 20;
-/// Time windows must be shorter than this, in microseconds: half the period of the switch's 48-bit clock.
-const WINDOW_LIMIT_US: u64 = 1 << 47;
+/// The declaration of an aggregate that rules bring.
+const ANY: &str = "any";
 
 /// Reads `@query_counter(name, window)` and `@query_aggregate("avg(price) by stock over 1s", keys, slots)` of the
 /// headers struct.
@@ -28,7 +28,7 @@ pub(super) fn read(format: &mut ProgramFormat, all: &StructDecl, diagnostics: &m
     for annotation in all.annotations.iter() {
         let found = match &*annotation.name {
             "query_counter" => counter(format, &mut taken, annotation).map(|counter| format.counters.push(counter)),
-            "query_aggregate" => aggregate(format, annotation).map(|aggregate| format.aggregates.push(aggregate)),
+            "query_aggregate" => aggregates(format, annotation).map(|declared| format.aggregates.extend(declared)),
             _ => Ok(()),
         };
         found.unwrap_or_else(|wrong| diagnostics.push(*wrong));
@@ -78,38 +78,42 @@ fn counter(
     }
 }
 
-fn aggregate(format: &ProgramFormat, annotation: &Annotation) -> Result<Aggregate, Box<Diagnostic>> {
-    let error = |message: String, help: String| {
-        let error = Diagnostic::error("query-aggregate", annotation.span, message);
-        Box::new(if help.is_empty() { error } else { error.help(help) })
-    };
-    let wrong = |message: String| error(message, String::new());
-    let example = "write `@query_aggregate(\"avg(price) by stock over 1s\")`; optionally followed by the maximum \
-                   number of keys and the number of slots (distinct conditions in use at once): `@query_aggregate(\"…\", 4096, 2)`";
+/// Returns an error about an aggregate; without `help`, what is written says enough.
+fn aggregate_error(annotation: &Annotation, message: String, help: Option<String>) -> Box<Diagnostic> {
+    let error = Diagnostic::error("query-aggregate", annotation.span, message);
+    Box::new(match help {
+        Some(help) => error.help(help),
+        None => error,
+    })
+}
+
+/// What a declaration of an aggregate may look like.
+const EXAMPLE: &str = "write `@query_aggregate(\"avg(price) by stock over 1s\")`, or `@query_aggregate(\"any\")` for one \
+                       that rules bring; optionally followed by the maximum number of keys and the number of slots \
+                       (distinct conditions in use at once): `@query_aggregate(\"…\", 4096, 2)`";
+
+/// Reads a declaration: one aggregate, or one for each slot if rules bring it, since their keys differ.
+fn aggregates(format: &ProgramFormat, annotation: &Annotation) -> Result<Vec<Aggregate>, Box<Diagnostic>> {
+    let wrong = |message: String| aggregate_error(annotation, message, None);
+    let with_example = |message: &str| aggregate_error(annotation, message.to_owned(), Some(EXAMPLE.to_owned()));
     let words = words(annotation).unwrap_or_default();
-    let (text, numbers) =
-        words.split_first().ok_or_else(|| error("an aggregate is missing".to_owned(), example.to_owned()))?;
+    let (text, numbers) = words.split_first().ok_or_else(|| with_example("an aggregate is missing"))?;
     let numbers: Vec<u32> = numbers.iter().map_while(|number| number.parse().ok()).collect();
     if words.len() > 3 || numbers.len() + 1 != words.len() || numbers.contains(&0) {
-        let message = "`@query_aggregate` takes an aggregate in quotes and up to two positive integers".to_owned();
-        return Err(error(message, example.to_owned()));
+        return Err(with_example("`@query_aggregate` takes an aggregate in quotes and up to two positive integers"));
     }
-    let Ok(rules) = crate::rule_format(format) else { return Err(wrong("field names clash".to_owned())) };
-    let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
-    let Some(aggregate) = subscribe::aggregate(&mut map, text, &rules.format, &mut findings) else {
-        let (message, help) = match findings.iter().next() {
-            Some(first) => (first.message.clone(), first.help.clone()),
-            None => ("this is not an aggregate".to_owned(), None),
-        };
-        return Err(error(format!("`{text}`: {message}"), help.unwrap_or_else(|| example.to_owned())));
+    let computes = match text.as_str() {
+        ANY => None,
+        text => Some(declared(format, annotation, text)?),
     };
-    if matches!(aggregate.window.length(), Some(Window::Micros(WINDOW_LIMIT_US..))) {
-        return Err(wrong(format!("a window must be shorter than {WINDOW_LIMIT_US} microseconds")));
-    }
-    if format.aggregates.iter().any(|other| other.computes == aggregate) {
+    if format.aggregates.iter().any(|other| other.computes == computes) {
         return Err(wrong(format!("`{text}` is declared twice")));
     }
-    let keys = if aggregate.by.is_empty() { 1 } else { numbers.first().copied().unwrap_or(KEYS) };
+    if computes.is_none() && format.fields.is_empty() {
+        return Err(wrong("there is no field that rules could aggregate".to_owned()));
+    }
+    let has_key = computes.as_ref().is_none_or(|aggregate| !aggregate.by.is_empty());
+    let keys = if has_key { numbers.first().copied().unwrap_or(KEYS) } else { 1 };
     let slots = numbers.get(1).map_or(1, |slots| *slots as usize);
     if keys > MAX_KEYS {
         return Err(wrong(format!("rules can name at most {MAX_KEYS} keys")));
@@ -118,14 +122,43 @@ fn aggregate(format: &ProgramFormat, annotation: &Annotation) -> Result<Aggregat
     if before + slots > MAX_SLOTS {
         return Err(wrong(format!("the aggregates of a program can have at most {MAX_SLOTS} slots in total")));
     }
-    let cells = |of: &subscribe::Aggregate, keys: u32, slots: usize| crate::write::cells(of, keys) * slots as u64;
+    let cells = |of: &Option<subscribe::Aggregate>, keys: u32, slots: usize| {
+        crate::write::cells(format, of.as_ref(), keys) * slots as u64
+    };
     let before: u64 = format.aggregates.iter().map(|of| cells(&of.computes, of.keys, of.slots.into())).sum();
-    let own = cells(&aggregate, keys, slots);
+    let own = cells(&computes, keys, slots);
     if before + own > MAX_CELLS {
         let message = format!(
             "the registers of this aggregate would have {own} cells, and those before it have {before}: the maximum is {MAX_CELLS}"
         );
-        return Err(error(message, "reduce the number of keys or slots".to_owned()));
+        return Err(aggregate_error(annotation, message, Some("reduce the number of keys or slots".to_owned())));
     }
-    Ok(Aggregate { computes: aggregate, keys, slots: slots as u16 })
+    Ok(match computes {
+        Some(_) => vec![Aggregate { computes, keys, slots: slots as u16 }],
+        None => vec![Aggregate { computes, keys, slots: 1 }; slots],
+    })
+}
+
+/// Parses an aggregate of a declaration.
+fn declared(
+    format: &ProgramFormat,
+    annotation: &Annotation,
+    text: &str,
+) -> Result<subscribe::Aggregate, Box<Diagnostic>> {
+    let wrong = |message: String, help| aggregate_error(annotation, message, help);
+    let Ok(rules) = crate::rule_format(format) else { return Err(wrong("field names clash".to_owned(), None)) };
+    let (mut map, mut findings) = (SourceMap::new(), Diagnostics::new());
+    let Some(aggregate) = subscribe::aggregate(&mut map, text, &rules.format, &mut findings) else {
+        let (message, help) = match findings.iter().next() {
+            Some(first) => (first.message.clone(), first.help.clone()),
+            None => ("this is not an aggregate".to_owned(), None),
+        };
+        return Err(wrong(format!("`{text}`: {message}"), Some(help.unwrap_or_else(|| EXAMPLE.to_owned()))));
+    };
+    match aggregate.window.length() {
+        Some(Window::Micros(WINDOW_LIMIT_US..)) => {
+            Err(wrong(format!("a window must be shorter than {WINDOW_LIMIT_US} microseconds"), None))
+        }
+        _ => Ok(aggregate),
+    }
 }

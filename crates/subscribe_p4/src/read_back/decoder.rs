@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::chain::{CodeRow, Row, RowKey, RowResult, StageTable};
-use subscribe::{CounterId, Delivery, FieldId, Operand, StateId, Term, Update, UpdateFunction, state};
+use subscribe::{Aggregate, CounterId, Delivery, FieldId, Operand, StateId, Term, Update, UpdateFunction, state};
 
 use super::keys::{exactly, intervals, is_nothing, param, value};
 use super::roles::Role;
@@ -11,7 +11,9 @@ use super::{CONTROL, Finding, Meaning, is_rule_table};
 use crate::entries::{BITMAP_PART, Matched, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
-use crate::write::{COMBINES, CONTROLLER, bitmap_params, combined_with, validity, with_counter, with_field};
+use crate::write::{
+    COMBINES, CONTROLLER, bitmap_params, combined_with, key_parts, linked_use, validity, with_counter, with_field,
+};
 
 /// Decodes entries one after the other.
 pub(super) struct EntryDecoder<'a> {
@@ -45,7 +47,8 @@ impl EntryDecoder<'_> {
             }
             return;
         };
-        let has_state = !matches!(role, Role::Validity | Role::Codes(_) | Role::Place(_) | Role::SplitHorizon);
+        let has_state =
+            !matches!(role, Role::Validity | Role::Codes(_) | Role::Place(_) | Role::Link(_) | Role::SplitHorizon);
         let state = if has_state { self.key(at, entry, "state") } else { Some(0) };
         let Some(state) = state.map(|state| state as StateId) else { return };
         // Prefixes have no priority; the longest wins.
@@ -97,7 +100,8 @@ impl EntryDecoder<'_> {
                     self.at_leaf(at, state, false, |leaf| leaf.ports = ports);
                 }
             }
-            Role::Do(_) | Role::Counts | Role::Update(_) | Role::Combine(_) | Role::Place(_) if is_nothing(entry) => {}
+            Role::Do(_) | Role::Counts | Role::Update(_) | Role::Combine(_) | Role::Place(_) | Role::Link(_)
+                if is_nothing(entry) => {}
             Role::Do(action) => {
                 let declared = &self.format.actions[action];
                 if entry.action != declared.name {
@@ -117,6 +121,7 @@ impl EntryDecoder<'_> {
             Role::Update(counter) => self.update(at, entry, state, counter),
             Role::Combine(counter) => self.combine(at, entry, state, counter),
             Role::Place(computed) => self.place(at, entry, computed),
+            Role::Link(slot) => self.link(at, entry, slot),
             Role::SplitHorizon => {
                 let ports = ["from", "to"].map(|name| self.key(at, entry, name).map(|port| port as u32));
                 if let [Some(from), Some(to)] = ports {
@@ -290,11 +295,25 @@ impl EntryDecoder<'_> {
         }
     }
 
+    fn link(&mut self, at: usize, entry: &ProgramEntry, slot: u16) {
+        let fields = self.format.fields.len();
+        let is_known = |aggregate: &Aggregate| {
+            let mut used = aggregate.fields();
+            used.all(|field| usize::from(field.0) < fields)
+        };
+        match linked_use(slot, |name| param(entry, name)).and_then(|of| of.aggregate).filter(is_known) {
+            Some(aggregate) => drop(self.meaning.links.insert(slot, aggregate)),
+            None => self.find(at, true, "this is not an aggregate of the format"),
+        }
+    }
+
     fn place(&mut self, at: usize, entry: &ProgramEntry, computed: usize) {
         let format = self.format;
-        let by = &format.aggregates[computed].computes.by;
-        let names = by.iter().map(|id| &format.fields[usize::from(id.0)].name);
-        let key: Option<Vec<u128>> = names.map(|name| self.key(at, entry, name)).collect();
+        let names: Vec<String> = match &format.aggregates[computed].computes {
+            Some(of) => of.by.iter().map(|id| format.fields[usize::from(id.0)].name.clone()).collect(),
+            None => key_parts().collect(),
+        };
+        let key: Option<Vec<u128>> = names.iter().map(|name| self.key(at, entry, name)).collect();
         let (Some(key), Some(index)) = (key, self.param(at, entry, "index")) else { return };
         if index >= u128::from(self.format.aggregates[computed].keys) {
             self.find(at, true, format!("cell {index} is not one for a key that rules name"));

@@ -8,7 +8,7 @@ mod roles;
 use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::chain::RowResult;
-use subscribe::{ColumnLayout, TableChain, state};
+use subscribe::{Aggregate, ColumnLayout, TableChain, state};
 
 use crate::entries::Entity;
 use crate::format::ProgramFormat;
@@ -46,6 +46,8 @@ pub struct Meaning {
     pub goes_round: bool,
     /// Pairs of ports: packets from the first are not sent to the second.
     pub split_horizon: BTreeSet<(u32, u32)>,
+    /// Aggregates that rules bring, by slot.
+    pub links: BTreeMap<u16, Aggregate>,
     /// Keys with dedicated cells, by aggregate.
     pub places: BTreeSet<(usize, Vec<u128>)>,
 }
@@ -68,6 +70,7 @@ pub fn read_back(
             everyone: Vec::new(),
             goes_round: false,
             split_horizon: BTreeSet::new(),
+            links: BTreeMap::new(),
             places: BTreeSet::new(),
         },
         taken: BTreeMap::new(),

@@ -9,7 +9,7 @@ use super::CONTROL;
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
 use crate::write::{
-    COUNTS, VALIDITY, codes_table, combine_table, do_table, match_kind_name, part_name, place_table, update_table,
+    COUNTS, VALIDITY, codes_table, combine_table, do_table, link_table, match_kind_name, part_name, place_table, update_table,
 };
 
 /// Table of port pairs between which nothing is forwarded.
@@ -28,6 +28,8 @@ pub(super) enum Role {
     Update(usize),
     Combine(usize),
     Place(usize),
+    /// The link of a slot.
+    Link(u16),
     SplitHorizon,
 }
 
@@ -66,6 +68,9 @@ pub(super) fn roles(format: &ProgramFormat, rules: &RuleFormat, layout: &ColumnL
     }
     for at in 0..format.aggregates.len() {
         add(place_table(at), Role::Place(at));
+    }
+    for slot in (0..rules.format.slots).filter(|slot| rules.format.declared_in(*slot).is_none()) {
+        add(link_table(slot), Role::Link(slot));
     }
     roles.insert(SPLIT_HORIZON.to_owned(), Role::SplitHorizon);
     roles

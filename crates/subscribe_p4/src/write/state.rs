@@ -19,10 +19,11 @@
 
 use subscribe::{Aggregate, AggregateWindow, ColumnKey, Function, Window};
 
+use super::linked;
 use super::stages::{STATE_KEY, table};
 use super::text::{Text, identifier};
 use super::{ProgramInputs, amount};
-use crate::format::FormatField;
+use crate::format::{FormatField, ProgramFormat};
 
 /// Name of the table that maps a leaf to the slots that its messages count for.
 pub(crate) const COUNTS: &str = "counts";
@@ -32,9 +33,11 @@ pub(super) const NOW: &str = "meta.subscription.now";
 
 /// Whether the program has time windows.
 pub(super) fn has_clock(format: &subscribe::MessageFormat) -> bool {
-    let mut lengths = format.computed().iter().map(|computed| computed.aggregate.window.length());
     let is_time = |length: Option<Window>| matches!(length, Some(Window::Micros(_)));
-    lengths.any(is_time) || format.counters().iter().any(|counter| is_time(counter.window))
+    // The windows of aggregates that rules bring are unknown.
+    let needs_clock =
+        |aggregate: &Option<Aggregate>| aggregate.as_ref().is_none_or(|of| is_time(of.window.length()));
+    format.computed().iter().any(|computed| needs_clock(&computed.aggregate)) || format.counters().iter().any(|counter| is_time(counter.window))
 }
 
 /// Writes code that reads the time of a pass. BMv2 stamps a packet on arrival only; there a recirculated packet keeps
@@ -58,7 +61,16 @@ const EARLY: u64 = 1 << 40;
 /// Returns the condition that no window is open that would end at `end`; 0 if there never was one. The clock has 48
 /// bits and wraps around; the remaining time of a window never exceeds its length.
 pub(super) fn is_over(end: &str, length: u64) -> String {
-    format!("{end} == 0 || {end} - {NOW} - 1 >= {}", length + EARLY)
+    is_beyond(end, &format!("{}", length + EARLY))
+}
+
+/// Returns the same condition for a window whose length is a variable.
+pub(super) fn is_over_after(end: &str, length: &str) -> String {
+    is_beyond(end, &format!("{length} + {EARLY}"))
+}
+
+fn is_beyond(end: &str, limit: &str) -> String {
+    format!("{end} == 0 || {end} - {NOW} - 1 >= {limit}")
 }
 
 /// Returns the name of the table that maps an aggregate's keys to cells.
@@ -67,12 +79,12 @@ pub(crate) fn place_table(computed: usize) -> String {
 }
 
 /// Returns the name of the variable for the cell of a message's key.
-fn cell(computed: usize) -> String {
+pub(super) fn cell(computed: usize) -> String {
     format!("cell_{computed}")
 }
 
-/// A slot: its number, its aggregate, and the index of the aggregate's declaration.
-struct AggregateSlot<'a> {
+/// A slot of a declared aggregate: its number, its aggregate, and the index of the aggregate's declaration.
+pub(super) struct AggregateSlot<'a> {
     number: u16,
     computed: usize,
     of: &'a Aggregate,
@@ -85,15 +97,25 @@ fn of(field: &str) -> String {
     format!("of_{field}")
 }
 
-fn slots<'a>(inputs: &ProgramInputs<'a>) -> Vec<AggregateSlot<'a>> {
-    let format = &inputs.rules.format;
-    let of = |number: u16| {
+/// A slot of a program.
+enum Slot<'a> {
+    Declared(AggregateSlot<'a>),
+    /// The aggregate is what rules bring: the slot's number, and the index of the declaration.
+    Linked(u16, usize),
+}
+
+impl<'a> Slot<'a> {
+    fn new(inputs: &ProgramInputs<'a>, number: u16) -> Slot<'a> {
+        let format = &inputs.rules.format;
         let computed = format.computed_in(number).expect("all slots compute something");
-        let of = &format.computed()[computed].aggregate;
+        let Some(of) = &format.computed()[computed].aggregate else { return Slot::Linked(number, computed) };
         let width = of.field.map_or(64, |id| inputs.format.fields[usize::from(id.0)].width.min(64));
-        AggregateSlot { number, computed, of, width }
-    };
-    (0..format.slots).map(of).collect()
+        Slot::Declared(AggregateSlot { number, computed, of, width })
+    }
+}
+
+fn all_slots<'a>(inputs: &ProgramInputs<'a>) -> Vec<Slot<'a>> {
+    (0..inputs.rules.format.slots).map(|number| Slot::new(inputs, number)).collect()
 }
 
 impl AggregateSlot<'_> {
@@ -141,11 +163,21 @@ impl AggregateSlot<'_> {
     }
 
     fn var(&self, part: &str) -> String {
-        format!("slot_{}_{part}", self.number)
+        Self::var_of(self.number, part)
     }
 
     fn register(&self, part: &str) -> String {
-        format!("slot_{}_kept_{part}", self.number)
+        Self::register_of(self.number, part)
+    }
+
+    /// Returns the name of the variable for a part of a slot's cell.
+    pub(super) fn var_of(slot: u16, part: &str) -> String {
+        format!("slot_{slot}_{part}")
+    }
+
+    /// Returns the name of the register for a part of a slot's cells.
+    pub(super) fn register_of(slot: u16, part: &str) -> String {
+        format!("slot_{slot}_kept_{part}")
     }
 }
 
@@ -173,24 +205,36 @@ pub(super) fn declare(text: &mut Text, inputs: &ProgramInputs<'_>) {
 }
 
 /// Returns the number of cells per register: one per key that rules can name, and the same number for other keys.
-fn cells_a_register(of: &Aggregate, keys: u32) -> u32 {
-    if of.by.is_empty() { 1 } else { 2 * keys }
+fn cells_a_register(of: Option<&Aggregate>, keys: u32) -> u32 {
+    if of.is_some_and(|of| of.by.is_empty()) { 1 } else { 2 * keys }
 }
 
 /// Returns the total number of cells in the registers of one slot.
-pub(crate) fn cells(of: &Aggregate, keys: u32) -> u64 {
+pub(crate) fn cells(format: &ProgramFormat, of: Option<&Aggregate>, keys: u32) -> u64 {
+    let Some(of) = of else {
+        return linked::parts(format).len() as u64 * u64::from(cells_a_register(None, keys)) + 1;
+    };
     let slot = AggregateSlot { number: 0, computed: 0, of, width: 64 };
     let evictions = u64::from(!of.by.is_empty());
     let registers = (slot.parts().len() + of.by.len()) as u64;
-    registers * u64::from(cells_a_register(of, keys)) + evictions
+    registers * u64::from(cells_a_register(Some(of), keys)) + evictions
 }
 
 fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
     let format = &inputs.rules.format;
-    for slot in slots(inputs) {
+    for slot in all_slots(inputs) {
+        let slot = match slot {
+            Slot::Declared(slot) => slot,
+            Slot::Linked(number, computed) => {
+                linked::declare(text, inputs, number, cells_a_register(None, format.computed()[computed].keys));
+                evictions(text, number);
+                text.line(format!("bit<{}> {} = 0;", key_width(inputs, number), value_var(number)));
+                continue;
+            }
+        };
         let computed = &format.computed()[slot.computed];
         let key = slot.key(inputs);
-        let cells = cells_a_register(slot.of, computed.keys);
+        let cells = cells_a_register(Some(slot.of), computed.keys);
         text.line("");
         text.line(format!("// Slot {}: {}.", slot.number, slot.of.shown(format)));
         let parts = slot.parts().into_iter().map(|(part, width)| (part.to_owned(), width));
@@ -199,18 +243,33 @@ fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
             text.line(format!("bit<{width}> {} = 0;", slot.var(&part)));
         }
         if !key.is_empty() {
-            text.line(format!(
-                "register<bit<64>>(1) {};    // number of keys that lost their cell before the end of their window",
-                slot.register("evictions")
-            ));
-            text.line(format!("bit<64> {} = 0;", slot.var("evictions")));
-            text.line(format!("bit<1> {} = 0;", slot.var("evicts")));
+            evictions(text, slot.number);
         }
         if slot.of.function == Function::Ewma {
             text.line(format!("bit<{}> {} = 0;", slot.amount_width(), slot.var("given")));
         }
         text.line(format!("bit<{}> {} = 0;", key_width(inputs, slot.number), value_var(slot.number)));
     }
+}
+
+/// Writes the counter of a slot's evictions.
+fn evictions(text: &mut Text, slot: u16) {
+    text.line(format!(
+        "register<bit<64>>(1) {};    // number of keys that lost their cell before the end of their window",
+        AggregateSlot::register_of(slot, "evictions")
+    ));
+    text.line(format!("bit<64> {} = 0;", AggregateSlot::var_of(slot, "evictions")));
+    text.line(format!("bit<1> {} = 0;", AggregateSlot::var_of(slot, "evicts")));
+}
+
+/// Writes code that counts an eviction.
+fn count_eviction(text: &mut Text, slot: u16) {
+    let (register, evictions) =
+        (AggregateSlot::register_of(slot, "evictions"), AggregateSlot::var_of(slot, "evictions"));
+    text.block(format!("if ({} == 1)", AggregateSlot::var_of(slot, "evicts")), |text| {
+        text.line(format!("{register}.read({evictions}, 0);"));
+        text.line(format!("{register}.write(0, {evictions} + 1);"));
+    });
 }
 
 fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
@@ -220,14 +279,24 @@ fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
         text.line(format!("bit<32> {} = 0;", cell(computed)));
     }
     text.line(format!("bit<{}> counted = 0;", format.slots));
-    for (number, _) in format.computed().iter().enumerate().filter(|(_, computed)| !computed.aggregate.by.is_empty()) {
+    let has_key = |aggregate: &Option<Aggregate>| aggregate.as_ref().is_none_or(|of| !of.by.is_empty());
+    for (number, _) in format.computed().iter().enumerate().filter(|(_, computed)| has_key(&computed.aggregate)) {
         text.line(format!("action to_{}(bit<32> index) {{ {} = index; }}", place_table(number), cell(number)));
     }
     text.line(format!("action count_for(bit<{}> slots) {{ counted = slots; }}", format.slots));
     averages(text, inputs);
     for (number, computed) in format.computed().iter().enumerate() {
         let key = |field: &FormatField| format!("{}_value: exact @name(\"{}\");", identifier(&field.name), field.name);
-        let keys: Vec<String> = key_fields(inputs, &computed.aggregate).map(key).collect();
+        let keys: Vec<String> = match &computed.aggregate {
+            Some(of) => key_fields(inputs, of).map(key).collect(),
+            None => {
+                let slot = slot_of(format, number);
+                let key = |part: String| {
+                    format!("{}: exact @name(\"{part}\");", linked::linked(slot, &format!("{part}_value")))
+                };
+                linked::key_parts().map(key).collect()
+            }
+        };
         if !keys.is_empty() {
             let place = place_table(number);
             table(text, &place, &keys, &format!("to_{place};"), inputs.options);
@@ -236,10 +305,18 @@ fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
     table(text, COUNTS, &[STATE_KEY.to_owned()], "count_for;", inputs.options);
 }
 
+/// Returns the slot of an aggregate that rules bring, by the index of its declaration.
+fn slot_of(format: &subscribe::MessageFormat, computed: usize) -> u16 {
+    format.computed()[..computed].iter().map(|before| before.slots).sum()
+}
+
 /// Writes division actions, one for each width of averaged values.
 fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
-    let mut widths: Vec<u32> =
-        slots(inputs).iter().filter(|slot| slot.of.function == Function::Avg).map(|slot| slot.width).collect();
+    let width = |slot: &Slot<'_>| match slot {
+        Slot::Declared(slot) => (slot.of.function == Function::Avg).then_some(slot.width),
+        Slot::Linked(..) => linked::average_width(inputs.format),
+    };
+    let mut widths: Vec<u32> = all_slots(inputs).iter().filter_map(width).collect();
     widths.sort_unstable();
     widths.dedup();
     if widths.is_empty() {
@@ -261,6 +338,13 @@ fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
     }
 }
 
+/// Writes code that divides, which sets `quotient`. It has this width in bits at most.
+pub(super) fn divide(text: &mut Text, dividend: &str, divisor: &str, width: u32) {
+    text.line(format!("dividend = {dividend};"));
+    text.line(format!("divisor = {divisor};"));
+    text.line(format!("divide_{width}();"));
+}
+
 /// Returns the width of a slot's key in the tables.
 fn key_width(inputs: &ProgramInputs<'_>, slot: u16) -> u32 {
     ColumnKey::Slot(slot).width(&inputs.rules.format)
@@ -269,7 +353,11 @@ fn key_width(inputs: &ProgramInputs<'_>, slot: u16) -> u32 {
 /// Writes code that finds the cells of a message's keys.
 pub(super) fn locate_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for (number, computed) in inputs.rules.format.computed().iter().enumerate() {
-        let fields = key_fields(inputs, &computed.aggregate);
+        let Some(of) = &computed.aggregate else {
+            linked::locate(text, inputs, slot_of(&inputs.rules.format, number), number, computed.keys);
+            continue;
+        };
+        let fields = key_fields(inputs, of);
         let key: Vec<String> = fields.map(|field| format!("{}_value", identifier(&field.name))).collect();
         if !key.is_empty() {
             let (place, cell, keys) = (place_table(number), cell(number), computed.keys);
@@ -284,7 +372,12 @@ pub(super) fn locate_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
 /// Writes code that reads the slots' cells before the stages of slots. It runs if one of these stages tests them, or if
 /// the message is counted in a slot or a counter.
 pub(super) fn read_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
-    slots(inputs).iter().for_each(|slot| read(text, inputs, slot));
+    for slot in all_slots(inputs) {
+        match slot {
+            Slot::Declared(slot) => read(text, inputs, &slot),
+            Slot::Linked(number, computed) => linked::read(text, inputs, number, computed),
+        }
+    }
 }
 
 fn read(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
@@ -341,20 +434,24 @@ fn read(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
 
 /// Writes code that sets the lookup key of a slot's stage.
 pub(super) fn value(text: &mut Text, inputs: &ProgramInputs<'_>, number: u16) {
-    let slot = &slots(inputs)[usize::from(number)];
+    let width = key_width(inputs, number);
+    let slot = match Slot::new(inputs, number) {
+        Slot::Declared(slot) => slot,
+        Slot::Linked(..) => {
+            let none = inputs.rules.format.no_value(number).expect("an average has no value at first");
+            return linked::value(text, inputs, number, none, width);
+        }
+    };
     let value = value_var(number);
     let is_previous = matches!(slot.of.window, AggregateWindow::Previous(_));
     let part = |part: &str| slot.var(&if is_previous { format!("previous_{part}") } else { part.to_owned() });
     let (count, amount) = (part("count"), part("amount"));
-    let width = key_width(inputs, number);
     let some = |text: &mut Text| match slot.of.function {
         Function::Count => text.line(format!("{value} = {count};")),
         Function::Sum => text.line(format!("{value} = {amount};")),
         Function::Min | Function::Max => text.line(format!("{value} = (bit<{width}>){amount};")),
         Function::Avg => {
-            text.line(format!("dividend = {amount};"));
-            text.line(format!("divisor = {count};"));
-            text.line(format!("divide_{}();", slot.width));
+            divide(text, &amount, &count, slot.width);
             text.line(format!("{value} = (bit<{width}>)quotient;"));
         }
         Function::Ewma => {
@@ -378,9 +475,14 @@ pub(super) fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
     }
     text.line("counted = 0;");
     text.line(format!("{COUNTS}.apply();"));
-    for slot in slots(inputs) {
-        let number = slot.number;
-        text.block(format!("if (counted[{number}:{number}] == 1)"), |text| count(text, inputs, &slot));
+    for (number, slot) in all_slots(inputs).into_iter().enumerate() {
+        text.block(format!("if (counted[{number}:{number}] == 1)"), |text| match slot {
+            Slot::Declared(slot) => count(text, inputs, &slot),
+            Slot::Linked(number, computed) => {
+                linked::count(text, inputs, number, computed);
+                count_eviction(text, number);
+            }
+        });
     }
 }
 
@@ -409,11 +511,7 @@ fn count(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) 
         text.line(format!("{}.write({cell}, {name}_value);", slot.register(&of(name))));
     }
     if !key.is_empty() {
-        let (register, evictions) = (slot.register("evictions"), slot.var("evictions"));
-        text.block(format!("if ({} == 1)", slot.var("evicts")), |text| {
-            text.line(format!("{register}.read({evictions}, 0);"));
-            text.line(format!("{register}.write(0, {evictions} + 1);"));
-        });
+        count_eviction(text, slot.number);
     }
 }
 

@@ -36,6 +36,7 @@ fn program() -> SubscriptionProgram {
         written,
         is_forced: false,
         limits: Limits::default(),
+        first_incarnation: 0,
         write: Box::new(write),
         cpu_port: 510,
     }

@@ -1,10 +1,12 @@
 //! Reverts a change that the switch did not take.
 
+use std::collections::BTreeMap;
+
 use subscribe::{Refusal, Rule, RuleId, Subscriptions};
 use subscribe_p4::entries::Installer;
 
 use super::compile_error::render_without_source;
-use super::{AppliedChange, HeldRule, RuleSet, RuleSetError, subscriptions};
+use super::{AppliedChange, HeldRule, RuleSet, RuleSetError};
 
 /// The rules that a change added and removed, and the state before it.
 pub(super) struct UndoRecord<'a> {
@@ -65,7 +67,7 @@ impl<'a> RuleSet<'a> {
             .filter_map(|(id, held)| Some((*id, self.subscriptions.rule(held.rule)?.clone())))
             .collect();
         let all = kept.iter().map(|(_, rule)| rule.clone()).chain(rules).collect();
-        let mut subscriptions = subscriptions(self.program, &self.written.layout, self.update_mode);
+        let mut subscriptions = self.without_rules(&self.written.layout, self.update_mode, &BTreeMap::new());
         let mut numbers = subscriptions.change(&[], all)?.added;
         self.subscriptions = subscriptions;
         self.compiled += 1;

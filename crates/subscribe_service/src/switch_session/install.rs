@@ -47,6 +47,10 @@ impl SwitchSession<'_> {
         // Another run of this service may have numbered the states in another order.
         if current != wanted && !current.is_empty() && !self.has_generation_of(rules) {
             let at_switch: Vec<Entity> = current.entities().filter_map(|entity| names.decode(entity)).collect();
+            if rules.adopt_slots(&at_switch).map_err(incompatible)? {
+                steps = rules.full_install().map_err(incompatible)?;
+                wanted = content(&names, &steps)?;
+            }
             if rules.adopt_states(&steps, &at_switch) {
                 steps = rules.full_install().map_err(incompatible)?;
                 wanted = content(&names, &steps)?;

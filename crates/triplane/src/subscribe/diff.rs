@@ -148,9 +148,22 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
         let says = |of: &Meaning| if of.goes_round { "is recirculated" } else { "is lost" }.to_owned();
         line("the rest of a packet after its first messages is treated differently", [says(one), says(other)]);
     }
+    for slot in one.links.keys().chain(other.links.keys()).copied().collect::<BTreeSet<u16>>() {
+        let links = [one, other].map(|side| side.links.get(&slot));
+        if links[0] != links[1] {
+            let format = &loaded.rules.format;
+            let shown = |link: &subscribe::Aggregate| link.shown(format).to_string();
+            let shown = links.map(|link| link.map_or_else(|| "nothing".to_owned(), shown));
+            line(&format!("slot {slot} computes different aggregates"), shown);
+        }
+    }
     if let Some((computed, key)) = one.places.symmetric_difference(&other.places).next() {
         let format = &loaded.rules.format;
-        let by = &format.computed()[*computed].aggregate.by;
+        // Of an aggregate that rules bring, the link of its slot tells the key.
+        let slot = (0..format.slots).find(|slot| format.computed_in(*slot) == Some(*computed));
+        let linked = slot.and_then(|slot| one.links.get(&slot));
+        let aggregate = format.computed()[*computed].aggregate.as_ref().or(linked);
+        let by = aggregate.map_or(&[][..], |aggregate| &aggregate.by);
         let value = |(id, value): (&subscribe::FieldId, &u128)| {
             let field = format.get(*id);
             format!("{}={}", field.name, subscribe::show_value(*value, field.kind, field.width))

@@ -143,15 +143,14 @@ pub fn show(message: &Message, rules: &RuleFormat, with_headers: bool) -> String
     shown.extend(counters.map(|(counter, value)| format!("{}={value}", counter.name)));
     for (slot, value) in (0..).zip(&message.slots) {
         let Some(value) = value.filter(|value| *value != 0 || format.no_value(slot).is_some()) else { continue };
-        match format.computed_in(slot) {
-            Some(at) => {
-                let computed = &format.computed()[at];
-                // The states of an aggregate with several are distinguished by their slot numbers.
-                let which = if computed.slots > 1 { format!("slot {slot}: ") } else { String::new() };
-                shown.push(format!("{which}{}={value}", computed.aggregate.shown(format)));
-            }
-            None => shown.push(format!("slot {slot}={value}")),
-        }
+        let computed = format.computed_in(slot).map(|at| &format.computed()[at]);
+        let declared = format.declared_in(slot).map(|aggregate| aggregate.shown(format));
+        shown.push(match (declared, computed) {
+            // The states of an aggregate with several are distinguished by their slot numbers.
+            (Some(declared), Some(computed)) if computed.slots > 1 => format!("slot {slot}: {declared}={value}"),
+            (Some(declared), _) => format!("{declared}={value}"),
+            (None, _) => format!("slot {slot}={value}"),
+        });
     }
     if shown.is_empty() { "(none of the fields)".to_owned() } else { shown.join(", ") }
 }

@@ -55,7 +55,7 @@ impl TestProgram {
         let format = &self.rules.format;
         let computed = rng.below(format.computed().len() as u64 + 1) as usize;
         let subject = match format.computed().get(computed) {
-            Some(computed) => computed.aggregate.shown(format).to_string(),
+            Some(computed) => computed.shown(format),
             None => format.counters()[0].name.clone(),
         };
         format!("{subject} {} {}", if rng.percent(50) { "<" } else { ">=" }, rng.below(VALUES))

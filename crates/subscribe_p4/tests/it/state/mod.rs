@@ -4,6 +4,7 @@
 mod batch;
 mod copies;
 mod keys;
+mod linked;
 mod switch;
 mod workers;
 

@@ -80,7 +80,16 @@ impl TestSwitch {
             Update::Insert(Entity::Group(id, ports)) | Update::Modify(Entity::Group(id, ports)) => {
                 assert!(self.switch.set_multicast_group(*id, Some(MulticastGroup::of_ports(ports.iter().copied()))));
             }
-            other => panic!("nothing else comes with the first entries: {other:?}"),
+            Update::Modify(Entity::Table(entry)) => {
+                let (table, entry) = entry::entry(self.switch.program(), entry);
+                self.switch.objects_mut().modify(table, entry).expect("the entry is there");
+            }
+            Update::Delete(Entity::Table(entry)) => {
+                let (table, entry) = entry::entry(self.switch.program(), entry);
+                self.switch.objects_mut().delete(table, &entry.keys, entry.priority).expect("the entry is there");
+            }
+            Update::Delete(Entity::Group(id, _)) => assert!(self.switch.set_multicast_group(*id, None)),
+            other => panic!("sessions stay: {other:?}"),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Runs `triplane subscribe serve`: the service that keeps a switch at the rules of a file and of its clients.
 
+use std::time::{Duration, SystemTime};
+
 use anyhow::anyhow;
 use subscribe::ColumnLayout;
 use subscribe_service::{ServiceEvent, Settings, StartError, SubscriptionProgram, WrittenProgram};
@@ -42,6 +44,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         written,
         is_forced,
         limits: memory_limit.limits(),
+        first_incarnation: seconds_since_1970(),
         write,
         cpu_port: args.cpu_port,
     };
@@ -136,4 +139,10 @@ fn describe(event: &ServiceEvent, rules: &str) -> String {
         ServiceEvent::Added(added) => format!("added: rule {}", ids(added)),
         ServiceEvent::Removed(removed) => format!("removed: rule {}", ids(removed)),
     }
+}
+
+/// Returns the time in seconds since 1970, as it fits 32 bits until 2106.
+fn seconds_since_1970() -> u32 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u32::try_from(now.as_secs()).unwrap_or(u32::MAX)
 }
