@@ -13,7 +13,7 @@ use subscribe::{ColumnLayout, Limits, Refusal, RuleId, Subscriptions, TargetCapa
 use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::{Installer, UpdatePlan};
 
-use program::{CODED, CPU_PORT, FEED, METER, REPORTS, TestProgram};
+use program::{CODED, CPU_PORT, FEED, METER, METER_ANY, REPORTS, TestProgram};
 use target::{ModelSwitch, Outcome};
 
 fn targets() -> [TargetCapabilities; 5] {
@@ -124,7 +124,7 @@ fn agree(
 
 #[test]
 fn incremental_changes_lead_to_the_entries_of_a_fresh_compilation() {
-    for (number, program) in [REPORTS, FEED, METER, CODED].map(TestProgram::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER, CODED, METER_ANY].map(TestProgram::read).into_iter().enumerate() {
         let mut delivered = 0;
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
@@ -159,7 +159,7 @@ fn writes_one_after_the_other_show_each_message_the_old_rules_or_the_new_ones() 
     // Number of messages that distinguish old from new rules, of switches with raised priorities, and of changes with
     // pauses.
     let (mut apart, mut raised, mut paused) = (0, 0, 0);
-    for (number, program) in [REPORTS, FEED, METER].map(TestProgram::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER, METER_ANY].map(TestProgram::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate() {
             for round in 0..rounds(at) {
                 let seed = 1000 + 100 * number as u64 + 10 * at as u64 + round;

@@ -16,6 +16,8 @@ use crate::support::checked::checked;
 pub const REPORTS: &str = "testdata/reports.p4";
 /// With counters and aggregates.
 pub const METER: &str = "testdata/meter.p4";
+/// The same format without aggregates of its own.
+pub const METER_ANY: &str = "meter.p4, aggregates by rules";
 /// With codes for values.
 pub const CODED: &str = "testdata/coded.p4";
 pub const FEED: &str = "../../examples/market-data/feed.p4";
@@ -29,10 +31,29 @@ pub struct TestProgram {
 /// Values of rules and messages; they are few, so that all combinations occur.
 const VALUES: u64 = 12;
 
+/// Aggregates of the meter's fields that its format does not declare.
+const LINKED: [&str; 5] = [
+    "avg(value) by unit",
+    "max(weight) over 9 packets",
+    "count(weight) by site, unit over 2ms",
+    "ewma(large) over 8 packets",
+    "min(value) by site over previous 9ms",
+];
+
 impl TestProgram {
     pub fn read(path: &str) -> TestProgram {
-        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the format");
-        let (typed, map) = checked("format.p4", &text);
+        let read = |path: &str| std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+        if path != METER_ANY {
+            return TestProgram::of(&read(path).expect("the format"));
+        }
+        let text = read(METER).expect("the format");
+        let others: Vec<&str> = text.lines().filter(|line| !line.starts_with("@query_aggregate")).collect();
+        let any = "@query_aggregate(\"any\", 64, 3)\n@query_counter(total)";
+        TestProgram::of(&others.join("\n").replace("@query_counter(total)", any))
+    }
+
+    fn of(text: &str) -> TestProgram {
+        let (typed, map) = checked("format.p4", text);
         let mut diagnostics = Diagnostics::new();
         let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
         let rules = subscribe_p4::rule_format(&format).expect("the format is right");
@@ -55,7 +76,10 @@ impl TestProgram {
         let format = &self.rules.format;
         let computed = rng.below(format.computed().len() as u64 + 1) as usize;
         let subject = match format.computed().get(computed) {
-            Some(computed) => computed.shown(format),
+            Some(computed) => match &computed.aggregate {
+                Some(aggregate) => aggregate.shown(format).to_string(),
+                None => LINKED[rng.below(LINKED.len() as u64) as usize].to_owned(),
+            },
             None => format.counters()[0].name.clone(),
         };
         format!("{subject} {} {}", if rng.percent(50) { "<" } else { ">=" }, rng.below(VALUES))

@@ -10,7 +10,7 @@ use subscribe_p4::ProgramOptions;
 use subscribe_p4::entries::{Entity, Matched};
 use subscribe_p4::read_back::{Finding, Meaning, read_back, reconstruct};
 
-use crate::changes::program::{CODED, FEED, METER, REPORTS, TestProgram};
+use crate::changes::program::{CODED, FEED, METER, METER_ANY, REPORTS, TestProgram};
 use crate::changes::target::{ModelSwitch, Outcome};
 use crate::changes::{compiler, installer, targets, walk};
 
@@ -97,7 +97,7 @@ fn disturbed(rng: &mut SplitMix64, switch: &ModelSwitch) -> ModelSwitch {
 #[test]
 fn entries_that_differ_are_shown_with_a_message_that_distinguishes_them() {
     let (mut same, mut different) = (0, 0);
-    for (number, program) in [REPORTS, FEED, METER, CODED].map(TestProgram::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER, CODED, METER_ANY].map(TestProgram::read).into_iter().enumerate() {
         let layout = ColumnLayout::sensible(&program.rules.format, &[]);
         let possible = program.rules.possible(&program.format);
         for (at, target) in targets().into_iter().enumerate() {
@@ -151,7 +151,7 @@ fn entries_that_differ_are_shown_with_a_message_that_distinguishes_them() {
 #[test]
 fn entries_of_other_orders_and_targets_are_compared_and_their_names_give_the_order() {
     let (mut same, mut different) = (0, 0);
-    for (number, program) in [REPORTS, FEED, METER].map(TestProgram::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER, METER_ANY].map(TestProgram::read).into_iter().enumerate() {
         let format = &program.rules.format;
         let sensible = ColumnLayout::sensible(format, &[]);
         let mut rng = SplitMix64::new(77 + number as u64);

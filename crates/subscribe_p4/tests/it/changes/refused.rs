@@ -7,7 +7,7 @@ use subscribe::{StateId, UpdateMode};
 use subscribe_p4::entries::{Entity, Update};
 use subscribe_p4::{entity_state, repair};
 
-use crate::changes::program::{FEED, METER, REPORTS, TestProgram};
+use crate::changes::program::{FEED, METER, METER_ANY, REPORTS, TestProgram};
 use crate::changes::target::{ModelSwitch, Outcome};
 use crate::changes::{targets, walk};
 
@@ -52,7 +52,7 @@ const MOST: usize = 2;
 fn the_way_back_from_a_part_of_a_change_shows_each_message_the_old_rules_or_the_new_ones() {
     // Number of rollbacks, of rollbacks with pauses, and of messages that distinguish old from new rules during one.
     let (mut ways, mut paused, mut apart) = (0, 0, 0);
-    for (number, program) in [REPORTS, FEED, METER].map(TestProgram::read).into_iter().enumerate() {
+    for (number, program) in [REPORTS, FEED, METER, METER_ANY].map(TestProgram::read).into_iter().enumerate() {
         for (at, target) in targets().into_iter().enumerate().step_by(2) {
             let seed = 7000 + 100 * number as u64 + 10 * at as u64;
             walk(seed, &program, target, UpdateMode::PerMessageConsistent, |rng, before, steps, rules| {
