@@ -21,8 +21,8 @@
 //! can be generated before there are rules.
 
 use crate::compile::aggregates::KeyCell;
-use crate::compile::slots::SlotUse;
 use crate::compile::layout::{ColumnKey, ColumnLayout};
+use crate::compile::slots::SlotUse;
 use crate::format::{ActionId, Match, MessageFormat};
 use crate::reference::evaluate::Message;
 use crate::rule::Update;

@@ -278,7 +278,11 @@ impl<'a> Installer<'a> {
                 (false, true) => old_links.push(Update::Delete(entry)),
                 (false, false) => {}
             }
-            if of.aggregate.is_some() { self.linked.insert(of.slot) } else { self.linked.remove(&of.slot) };
+            if of.aggregate.is_some() {
+                self.linked.insert(of.slot)
+            } else {
+                self.linked.remove(&of.slot)
+            };
         }
         let mut old_groups = Vec::new();
         for leaf in &change.new_leaves {

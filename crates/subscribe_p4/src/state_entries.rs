@@ -95,8 +95,7 @@ pub(crate) fn key_cell(key_cell: &KeyCell, format: &ProgramFormat) -> Entity {
         }
         None => key_parts().map(|part| (part, key_width(format))).collect(),
     };
-    let keys =
-        parts.into_iter().zip(&key_cell.key).map(|((name, width), value)| (name, width, Matched::Exact(*value)));
+    let keys = parts.into_iter().zip(&key_cell.key).map(|((name, width), value)| (name, width, Matched::Exact(*value)));
     Entity::Table(ProgramEntry {
         table: format!("Subscriptions.{}", place_table(key_cell.computed.into())),
         keys: keys.collect(),

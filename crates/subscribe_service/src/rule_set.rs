@@ -223,7 +223,8 @@ impl<'a> RuleSet<'a> {
     /// If the rules cannot be compiled in that order. The set is unchanged then.
     pub fn recompile_with(&mut self, layout: &ColumnLayout) -> Result<(), RuleSetError> {
         if *layout != self.written.layout {
-            self.recompile(layout, self.update_mode, &BTreeMap::new()).map_err(|refusal| render_without_source(&refusal))?;
+            self.recompile(layout, self.update_mode, &BTreeMap::new())
+                .map_err(|refusal| render_without_source(&refusal))?;
             self.written = (self.program.write)(self.program, layout);
             self.renumber()?;
         }

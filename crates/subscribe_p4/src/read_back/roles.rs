@@ -9,7 +9,8 @@ use super::CONTROL;
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
 use crate::write::{
-    COUNTS, VALIDITY, codes_table, combine_table, do_table, link_table, match_kind_name, part_name, place_table, update_table,
+    COUNTS, VALIDITY, codes_table, combine_table, do_table, link_table, match_kind_name, part_name, place_table,
+    update_table,
 };
 
 /// Table of port pairs between which nothing is forwarded.

@@ -194,10 +194,7 @@ pub(super) fn locate(text: &mut Text, inputs: &ProgramInputs<'_>, slot: u16, com
         }
         let (place, cell) = (place_table(computed), cell(computed));
         text.block(format!("if (!{place}.apply().hit)"), |text| {
-            text.line(format!(
-                "hash({cell}, HashAlgorithm.crc32, 32w{keys}, {{ {} }}, 32w{keys});",
-                parts.join(", ")
-            ));
+            text.line(format!("hash({cell}, HashAlgorithm.crc32, 32w{keys}, {{ {} }}, 32w{keys});", parts.join(", ")));
         });
     });
 }
@@ -211,8 +208,7 @@ fn read_linked(text: &mut Text, inputs: &ProgramInputs<'_>, slot: u16, computed:
     for (part, _) in parts(inputs.format) {
         text.line(format!("{}.read({}, {});", register(slot, &part), var(slot, &part), cell(computed)));
     }
-    let [end, count, is_over_var, is_void] =
-        ["end", "count", "is_over", "is_void"].map(|part| var(slot, part));
+    let [end, count, is_over_var, is_void] = ["end", "count", "is_over", "is_void"].map(|part| var(slot, part));
     let [length, packets, previous] = ["length", "packets", "previous"].map(|part| linked(slot, part));
     text.choice(
         format!("{length} != 0"),
@@ -223,9 +219,8 @@ fn read_linked(text: &mut Text, inputs: &ProgramInputs<'_>, slot: u16, computed:
         },
     );
     let identity = format!("{} != {}", var(slot, "identity"), linked(slot, "identity"));
-    let others: Vec<String> = key_parts()
-        .map(|part| format!("{} != {}", var(slot, &part), linked(slot, &format!("{part}_value"))))
-        .collect();
+    let others: Vec<String> =
+        key_parts().map(|part| format!("{} != {}", var(slot, &part), linked(slot, &format!("{part}_value")))).collect();
     let evicts = var(slot, "evicts");
     text.line(format!("{evicts} = 0;"));
     text.line(format!("{is_void} = 0;"));
@@ -286,9 +281,7 @@ pub(super) fn value(text: &mut Text, inputs: &ProgramInputs<'_>, slot: u16, none
             });
         }
         text.block(format!("if ({})", is(Function::Ewma)), |text| {
-            text.line(format!(
-                "{value} = (bit<{width}>)(({wide} + ({AMOUNT_WIDTH}w1 << {shift})) >> ({shift} + 1));"
-            ));
+            text.line(format!("{value} = (bit<{width}>)(({wide} + ({AMOUNT_WIDTH}w1 << {shift})) >> ({shift} + 1));"));
         });
     });
     text.line("}");

@@ -35,9 +35,9 @@ pub(super) const NOW: &str = "meta.subscription.now";
 pub(super) fn has_clock(format: &subscribe::MessageFormat) -> bool {
     let is_time = |length: Option<Window>| matches!(length, Some(Window::Micros(_)));
     // The windows of aggregates that rules bring are unknown.
-    let needs_clock =
-        |aggregate: &Option<Aggregate>| aggregate.as_ref().is_none_or(|of| is_time(of.window.length()));
-    format.computed().iter().any(|computed| needs_clock(&computed.aggregate)) || format.counters().iter().any(|counter| is_time(counter.window))
+    let needs_clock = |aggregate: &Option<Aggregate>| aggregate.as_ref().is_none_or(|of| is_time(of.window.length()));
+    format.computed().iter().any(|computed| needs_clock(&computed.aggregate))
+        || format.counters().iter().any(|counter| is_time(counter.window))
 }
 
 /// Writes code that reads the time of a pass. BMv2 stamps a packet on arrival only; there a recirculated packet keeps

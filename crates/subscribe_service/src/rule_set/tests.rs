@@ -16,9 +16,13 @@ parser P(packet_in packet, out headers_t hdr, inout metadata_t meta, inout stand
 ";
 
 fn program() -> SubscriptionProgram {
+    program_of(FORMAT)
+}
+
+fn program_of(text: &str) -> SubscriptionProgram {
     let options = p4::PreprocessorOptions { builtin: vec![("v1model.p4", V1MODEL)], ..Default::default() };
     let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
-    let ast = p4::parse(&mut map, "format.p4", FORMAT, &options, &p4::NoFiles, &mut diagnostics);
+    let ast = p4::parse(&mut map, "format.p4", text, &options, &p4::NoFiles, &mut diagnostics);
     let typed = p4::check(&ast, &map, &mut diagnostics).expect("the format is right");
     let format = subscribe_p4::read(&typed, FileId(0), &map, &mut diagnostics).expect("the format is right");
     let rules = subscribe_p4::rule_format(&format).expect("names differ");
@@ -246,4 +250,59 @@ fn a_name_is_that_of_one_rule() {
 
     let twice = rules.parse("rules", "rule d: a == 1 : fwd(1)\nrule d: a == 2 : fwd(1)".to_owned(), &mut NoIncludes);
     assert!(twice.diagnostics.render(&twice.map, false).contains("two rules have the name `d`"));
+}
+
+/// Returns the entities that an empty switch gets.
+fn installed(rules: &mut RuleSet<'_>) -> (UpdatePlan, Vec<Entity>) {
+    let plan = rules.full_install().unwrap();
+    let entity = |update: Update| match update {
+        Update::Insert(entity) | Update::Modify(entity) => Some(entity),
+        Update::Delete(_) => None,
+    };
+    let mut entities: Vec<Entity> = plan.clone().all().into_iter().filter_map(entity).collect();
+    entities.sort_by_key(|entity| format!("{entity:?}"));
+    (plan, entities)
+}
+
+#[test]
+fn linked_aggregates_keep_their_slots_and_values_when_the_service_starts_again() {
+    let text = FORMAT.replace("struct headers_t", "@query_aggregate(\"any\", 16, 4) struct headers_t");
+    let mut program = program_of(&text);
+    let rule = |number: u32| format!("a > {number} and sum(a) over {number}ms > {number} : fwd(1)\n");
+    let all = [2, 3, 4, 5].map(rule).concat();
+    let (links, entries) = {
+        let mut rules = RuleSet::new(&program, 10);
+        change(&mut rules, &[], &[1, 2, 3].map(rule).concat(), RuleOrigin::File).unwrap();
+        // The slots of rules 1 and 2 get others, and rule 2 another one.
+        change(&mut rules, &[1], &rule(4), RuleOrigin::File).unwrap();
+        change(&mut rules, &[2], &rule(5), RuleOrigin::File).unwrap();
+        change(&mut rules, &[], &rule(2), RuleOrigin::File).unwrap();
+        (rules.subscriptions.linked_slots(), installed(&mut rules).1)
+    };
+    assert_eq!(links.len(), 4);
+    program.first_incarnation = 1_000;
+    let mut again = RuleSet::new(&program, 10);
+    change(&mut again, &[], &all, RuleOrigin::File).unwrap();
+    assert_ne!(installed(&mut again).1, entries, "a new compiler assigns slots in the order of the file");
+    assert!(again.adopt_slots(&entries).unwrap());
+    assert_eq!(again.subscriptions.linked_slots(), links);
+    let (plan, _) = installed(&mut again);
+    again.adopt_states(&plan, &entries);
+    assert_eq!(installed(&mut again).1, entries, "nothing is to be written");
+    assert!(!again.adopt_slots(&entries).unwrap(), "they are the same now");
+    // A slot that changes hands gets an incarnation that no earlier run has used.
+    change(&mut again, &[1], &rule(6), RuleOrigin::File).unwrap();
+    let now = again.subscriptions.linked_slots();
+    let new: Vec<_> = now.iter().filter(|(slot, identity)| links.get(slot) != Some(identity)).collect();
+    assert!(matches!(new[..], [(_, identity)] if identity.incarnation >= 1_000), "{new:?}");
+
+    // If every slot is where it was, only the incarnations of the switch are taken over.
+    let mut fresh = RuleSet::new(&program, 10);
+    change(&mut fresh, &[], &all, RuleOrigin::File).unwrap();
+    let own = installed(&mut fresh).1;
+    program.first_incarnation = 2_000;
+    let mut last = RuleSet::new(&program, 10);
+    change(&mut last, &[], &all, RuleOrigin::File).unwrap();
+    assert!(last.adopt_slots(&own).unwrap());
+    assert_eq!(installed(&mut last).1, own);
 }

@@ -40,7 +40,8 @@ fn compiler(
     target: TargetCapabilities,
     writes: UpdateMode,
 ) -> Subscriptions {
-    let options = subscribe::CompileOptions { target, limits: Limits::default(), update_mode: writes, ..Default::default() };
+    let options =
+        subscribe::CompileOptions { target, limits: Limits::default(), update_mode: writes, ..Default::default() };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 

@@ -68,9 +68,8 @@ fn change(made: &Made, executor: Executor, seeds: std::ops::Range<u64>) -> Resul
         let (mut memory, mut micros, mut ids) = (Memory::new(format), 0, Vec::new());
         for step in 0..300 {
             if step % 12 == 0 {
-                let gone = (0..rng.below(3)).filter_map(|_| {
-                    (!ids.is_empty()).then(|| ids.swap_remove(rng.below(ids.len() as u64) as usize))
-                });
+                let gone = (0..rng.below(3))
+                    .filter_map(|_| (!ids.is_empty()).then(|| ids.swap_remove(rng.below(ids.len() as u64) as usize)));
                 let gone: Vec<_> = gone.collect();
                 // A rule without tests of its key: a key that a rule names for the first time changes its cell.
                 let text = format!("value < 9 and {} : fwd({})", remembered(&mut rng), rng.below(4));
