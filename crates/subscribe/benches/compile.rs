@@ -1,5 +1,5 @@
 //! Benchmark of the compiler: time, entries, and the time of a change. Run `cargo bench -p subscribe`, optionally with
-//! the parts to run: `paper`, `targets`, `change`, `siena`, `ranges`. Compilation times are CPU times.
+//! the parts to run: `paper`, `targets`, `change`, `keys`, `siena`, `ranges`. Compilation times are CPU times.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,14 @@ use subscribe::{
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let parts: [(&str, fn()); 5] =
-        [("paper", paper), ("targets", targets), ("change", change), ("siena", siena), ("ranges", ranges)];
+    let parts: [(&str, fn()); 6] = [
+        ("paper", paper),
+        ("targets", targets),
+        ("change", change),
+        ("keys", keys),
+        ("siena", siena),
+        ("ranges", ranges),
+    ];
     for (name, part) in parts {
         if wanted.is_empty() || wanted.iter().any(|other| other == name) {
             part();
@@ -147,6 +153,46 @@ fn change() {
         writes[writes.len() * 99 / 100],
         writes[writes.len() - 1]
     );
+}
+
+/// Prints how long rules take that name the keys of an aggregate: all at once, and one more with a new key.
+fn keys() {
+    println!("`stock == S and avg(price) by stock > P`, every rule with a key of its own");
+    println!(
+        "{:>9} {:>10} {:>11} {:>9} {:>22} {:>22}",
+        "rules", "aggregate", "compile ms", "cells", "new key ms: p50, p99", "known key: p50, p99"
+    );
+    for (count, is_linked) in [(1_000, false), (10_000, false), (100_000, false), (100_000, true)] {
+        let mut format = workload::itch();
+        let (mut map, mut diagnostics) = (SourceMap::new(), Diagnostics::new());
+        let declared = subscribe::aggregate(&mut map, "avg(price) by stock", &format, &mut diagnostics);
+        let aggregate = declared.filter(|_| !is_linked);
+        format.compute(subscribe::ComputedAggregate { aggregate, slots: 1, keys: 1 << 20 });
+        let rule = |stock: usize, price: usize, port: usize| {
+            format!("stock == \"S{stock}\" and avg(price) by stock > {price} : fwd({port})")
+        };
+        let text: Vec<String> = (0..count).map(|stock| rule(stock, stock % 1_000, 1 + stock % 200)).collect();
+        let of = Workload { text: text.join("\n"), format };
+        let (_, compiled, all) = compile(&of, Limits::default());
+        let mut all = all.expect("it fits");
+        let cells = all.tables().key_cells.len();
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..1_000 {
+            for (new, times) in times.iter_mut().enumerate() {
+                let stock = if new == 0 { count + round } else { round };
+                let more = rules(&rule(stock, 1_001 + round, 250), &of.format);
+                let start = Instant::now();
+                all.change(&[], more).expect("it fits");
+                times.push(start.elapsed());
+            }
+        }
+        let shown = times.map(|mut times| {
+            times.sort();
+            format!("{:.3}, {:.3}", ms(times[500]), ms(times[990]))
+        });
+        let name = if is_linked { "linked" } else { "declared" };
+        println!("{count:>9} {name:>10} {:>11.1} {cells:>9} {:>22} {:>22}", ms(compiled), shown[0], shown[1]);
+    }
 }
 
 fn siena() {

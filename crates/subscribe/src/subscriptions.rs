@@ -212,6 +212,12 @@ impl Subscriptions {
         self.slots.aggregate_in(slot)
     }
 
+    /// Returns the aggregates that rules have brought to slots.
+    pub fn links(&self) -> BTreeMap<u16, Aggregate> {
+        let linked = self.slots().into_iter().filter(|of| self.format.declared_in(of.slot).is_none());
+        linked.filter_map(|of| Some((of.slot, of.aggregate?))).collect()
+    }
+
     /// Returns the identities of the slots in use whose aggregates rules bring.
     pub fn linked_slots(&self) -> BTreeMap<u16, SlotIdentity> {
         let linked = self.slots().into_iter().filter(|of| self.format.declared_in(of.slot).is_none());

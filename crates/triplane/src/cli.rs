@@ -224,9 +224,9 @@ pub struct RunArgs {
     #[arg(short, long = "port", value_name = "N=WHAT", required = true)]
     pub ports: Vec<String>,
 
-    /// Table entries and other control plane state, as JSON.
+    /// Table entries and other control plane state, as JSON; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub entries: Option<PathBuf>,
+    pub entries: Vec<PathBuf>,
 
     /// Seed of the program's random numbers.
     #[arg(long, default_value_t = 1)]
@@ -327,9 +327,9 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// An entries file to check against the program.
+    /// An entries file to check against the program; may be repeated, for files that are used together.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub entries: Option<PathBuf>,
+    pub entries: Vec<PathBuf>,
 
     /// Print the diagnostics as JSON, for editors.
     #[arg(long)]
@@ -359,9 +359,9 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub program: Option<ProgramArgs>,
 
-    /// Table entries and other control plane state, as JSON.
+    /// Table entries and other control plane state, as JSON; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub entries: Option<PathBuf>,
+    pub entries: Vec<PathBuf>,
 
     /// Traffic to send: a specification (below) or a capture, whose frames are repeated. By default, frames match the
     /// entries of the program's tables.
@@ -517,9 +517,9 @@ pub struct TraceArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
 
-    /// Table entries and other control plane state, as JSON.
+    /// Table entries and other control plane state, as JSON; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub entries: Option<PathBuf>,
+    pub entries: Vec<PathBuf>,
 
     /// The ingress port of the packet.
     #[arg(short, long, value_name = "N")]

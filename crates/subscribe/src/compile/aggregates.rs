@@ -75,6 +75,18 @@ impl MessageFormat {
         self.computed[self.computed_in(slot)?].aggregate.as_ref()
     }
 
+    /// Returns the format with the aggregates that rules have brought to slots in place of any. It is for texts about
+    /// messages: values have other widths in tables.
+    pub fn with_links(&self, links: &BTreeMap<u16, Aggregate>) -> MessageFormat {
+        let mut format = self.clone();
+        for (slot, aggregate) in links.iter().filter(|(slot, _)| self.declared_in(**slot).is_none()) {
+            if let Some(at) = self.computed_in(*slot) {
+                format.computed[at].aggregate = Some(aggregate.clone());
+            }
+        }
+        format
+    }
+
     /// Returns the number of slots whose aggregates rules bring.
     pub fn linked_slots(&self) -> usize {
         (0..self.slots).filter(|slot| self.declared_in(*slot).is_none()).count()

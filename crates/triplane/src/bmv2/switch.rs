@@ -234,7 +234,7 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
     Ok(RunArgs {
         program,
         ports: args.interfaces.iter().map(|(port, interface)| format!("{port}=af_packet:{interface}")).collect(),
-        entries: None,
+        entries: Vec::new(),
         seed: 1,
         duration: None,
         workers: 1,

@@ -3,6 +3,7 @@
 
 mod live;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,7 +65,8 @@ fn part(limit: Limit, divisor: u32) -> Limit {
 struct Maker<'a> {
     program: Arc<Program>,
     loader: Loader,
-    entries: Option<(String, String)>,
+    /// Names and texts of the entries files.
+    entries: Vec<(String, String)>,
     output: &'a Output,
     reported: bool,
 }
@@ -73,9 +75,11 @@ impl Maker<'_> {
     fn switch(&mut self, executor: Executor, probe: Option<v1model::Probe>) -> Result<Switch, Failure> {
         let made = progress::with_compile_progress(|| memory::switch(&self.program, executor, probe));
         let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
-        if let Some((name, text)) = &self.entries {
+        if !self.entries.is_empty() {
             self.loader.diagnostics = diagnostics::Diagnostics::new();
-            self.loader.fill(name, text, &mut switch);
+            for (name, text) in &self.entries {
+                self.loader.fill(name, text, &mut switch);
+            }
             // What is found is the same for each switch.
             if !std::mem::replace(&mut self.reported, true) {
                 self.loader.report(self.output)?;
@@ -94,10 +98,8 @@ fn in_memory(
 ) -> Result<Results, Failure> {
     let mut loader = Loader::open(program)?;
     let compiled = loader.program(output)?;
-    let entries = match &args.entries {
-        Some(path) => Some((path.display().to_string(), load::read(path, entries_file::MAX_FILE_BYTES)?)),
-        None => None,
-    };
+    let read = |path: &PathBuf| Ok((path.display().to_string(), load::read(path, entries_file::MAX_FILE_BYTES)?));
+    let entries = args.entries.iter().map(read).collect::<Result<_, Failure>>()?;
     let mut maker = Maker { program: compiled, loader, entries, output, reported: false };
     let executor = if args.interpret { Executor::Interpreter } else { Executor::Auto };
     let switch = maker.switch(executor, None)?;

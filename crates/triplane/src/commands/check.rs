@@ -18,13 +18,15 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         Some(Checked::Other(other)) => (None, Some(other)),
         None => (None, None),
     };
-    if let (Some(program), Some(path)) = (&program, &args.entries) {
-        let text = crate::load::read(path, entries_file::MAX_FILE_BYTES)?;
+    if let Some(program) = program.as_ref().filter(|_| !args.entries.is_empty()) {
         // A switch that no packet comes to says what it would not take: a table that is full, for one.
         let config = Config { executor: Executor::Interpreter, ..Config::default() };
         let made = Switch::new(program.clone(), config);
         let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
-        loader.fill(&path.display().to_string(), &text, &mut switch);
+        for path in &args.entries {
+            let text = crate::load::read(path, entries_file::MAX_FILE_BYTES)?;
+            loader.fill(&path.display().to_string(), &text, &mut switch);
+        }
     }
     if args.json {
         let findings: Vec<_> =
@@ -41,7 +43,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<(), Failure> {
         let found = program.as_deref().map(describe).or(other.map(describe_other)).unwrap_or_default();
         output.print(&format!("{}: {found}\n", args.program.program.display()))?;
     }
-    if let (None, Some(path)) = (&program, &args.entries) {
+    if let (None, Some(path)) = (&program, args.entries.first()) {
         let path = path.display();
         return Err(Failure::Usage(format!("{path} cannot be checked: the program is not a v1model program")));
     }

@@ -1,6 +1,6 @@
 //! Runs `triplane run`: a program on ports, until Ctrl-C or the end of its captures.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -35,13 +35,13 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if let (Some(files), Some(pipeline)) = (&control, &pipeline) {
         files.warn_of_unmatched(pipeline, output);
     }
-    if is_placeholder && args.entries.is_some() {
+    if is_placeholder && !args.entries.is_empty() {
         return Err(Failure::Usage("--entries requires a program (PROG.p4)".to_owned()));
     }
     let is_checked = !is_placeholder;
     let mut switch = build_switch(args, &specs, program, is_checked, output)?;
     let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());
-    apply_entries(args.entries.as_deref(), loader, is_restored, &mut switch, output)?;
+    apply_entries(&args.entries, loader, is_restored, &mut switch, output)?;
     let workers = count_workers(args, &specs, output);
     let ports = open_ports(args, &specs, workers, output)?;
     if is_offline {
@@ -80,7 +80,7 @@ fn parse_ports(args: &RunArgs) -> Result<Vec<PortSpec>, Failure> {
     let specs =
         PortSpec::parse_all(&args.ports, v1model::WIDEST_PORT).map_err(|error| Failure::Usage(error.to_string()))?;
     let program = args.program.as_ref().map(|program| program.program.as_path());
-    let inputs = program.into_iter().chain(args.entries.as_deref());
+    let inputs = program.into_iter().chain(args.entries.iter().map(PathBuf::as_path));
     let conflict = port_conflicts::find_conflict(&specs)
         .or_else(|| {
             args.profile.has_cpu_port().then(|| port_conflicts::uses_cpu_port(&specs, args.control.cpu_port))?
@@ -176,20 +176,20 @@ fn read_bandwidths(specs: &[PortSpec]) -> Vec<(PortId, u64)> {
 
 /// Applies the entries file, unless a state directory restores newer entries.
 fn apply_entries(
-    entries: Option<&Path>,
+    entries: &[PathBuf],
     loader: Option<Loader>,
     is_restored: bool,
     switch: &mut Switch,
     output: &Output,
 ) -> Result<(), Failure> {
-    match (entries, loader) {
-        (Some(path), _) if is_restored => {
+    if is_restored {
+        for path in entries {
             output.note(&format!("{} is ignored: the state directory has newer entries", path.display()));
-            Ok(())
         }
-        (Some(path), Some(mut loader)) => loader.apply(path, switch, output),
-        _ => Ok(()),
+        return Ok(());
     }
+    let Some(mut loader) = loader else { return Ok(()) };
+    entries.iter().try_for_each(|path| loader.apply(path, switch, output))
 }
 
 /// Returns the number of workers. Captures have one order of frames, which only one worker keeps.

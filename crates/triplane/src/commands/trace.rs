@@ -23,7 +23,7 @@ pub fn run(args: &TraceArgs, output: &Output) -> Result<(), Failure> {
     let (seed, executor) = (args.seed, Executor::Interpreter);
     let config = Config { seed, executor, ports: (0..=max_port).map(PortId).collect(), ..Config::default() };
     let mut switch = Switch::new(program, config).map_err(|error| Failure::Input(error.to_string()))?;
-    if let Some(path) = &args.entries {
+    for path in &args.entries {
         loader.apply(path, &mut switch, output)?;
     }
     let mut start_ns = None;

@@ -1,11 +1,11 @@
 //! Compares two sets of rules, or of entries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use serde_json::json;
-use subscribe::{Delivery, Difference, TableChain};
+use subscribe::{Aggregate, Delivery, Difference, SlotIdentity, TableChain};
 use subscribe_p4::entries::{Installer, Update};
 use subscribe_p4::read_back::{Meaning, read_back};
 
@@ -50,9 +50,15 @@ fn compared(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     if let Some(layout) = layout {
         loaded.force(layout);
     }
-    let first = meaning(first, args, &mut loaded, output)?;
-    let second = meaning(second, args, &mut loaded, output)?;
-    of_entries(args, [first, second], &loaded, output)
+    // So are the slots of aggregates that they bring.
+    let slots = [&first, &second].into_iter().find_map(|given| match given {
+        Given::Rules(_) => None,
+        Given::Entries(entries) | Given::Switch(entries) => Some(subscribe_p4::slot_identities(&entries.entities)),
+    });
+    let slots = slots.unwrap_or_default();
+    let first = meaning(first, args, &slots, &mut loaded, output)?;
+    let second = meaning(second, args, &slots, &mut loaded, output)?;
+    of_entries(args, [first, second], &mut loaded, output)
 }
 
 fn given<'a>(path: &'a PathBuf, args: &DiffArgs, loaded: &Loaded, output: &Output) -> Result<Given<'a>, Failure> {
@@ -66,12 +72,20 @@ fn given<'a>(path: &'a PathBuf, args: &DiffArgs, loaded: &Loaded, output: &Outpu
 }
 
 /// Returns the function that a side computes, after its mistakes have been reported.
-fn meaning(given: Given<'_>, args: &DiffArgs, loaded: &mut Loaded, output: &Output) -> Result<Meaning, Failure> {
+fn meaning(
+    given: Given<'_>,
+    args: &DiffArgs,
+    slots: &BTreeMap<u16, SlotIdentity>,
+    loaded: &mut Loaded,
+    output: &Output,
+) -> Result<Meaning, Failure> {
     let entries = match given {
         Given::Entries(entries) | Given::Switch(entries) => entries,
         Given::Rules(path) => {
             let options = options_without_program();
-            let compiled = loaded.compile(std::slice::from_ref(path), &options, output)?;
+            let rules = loaded.parse(std::slice::from_ref(path), output)?;
+            loaded.choose_order(&rules);
+            let compiled = loaded.merge_in_slots(rules, &options, slots, output)?;
             let mut installer = Installer::new(&loaded.format, &loaded.rules, &loaded.layout, &options, args.cpu_port);
             let updates = installer.install(&compiled.tables).map_err(|many| Failure::Input(many.to_string()))?;
             let entities = updates.into_iter().filter_map(|update| match update {
@@ -93,18 +107,42 @@ fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: 
     // Tables can be compared if they have the same field order.
     loaded.choose_order(first.iter().chain(&second));
     let first = loaded.merge(first, &options, output)?;
-    let second = loaded.merge(second, &options, output)?;
+    // The order of rules may give their aggregates other slots.
+    let second = loaded.merge_in_slots(second, &options, &first.subscriptions.linked_slots(), output)?;
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
     let limits = loaded.memory_limit.limits();
     let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
     match found.map_err(|error| Failure::Input(error.to_string()))? {
         None => same(args, output),
-        Some(difference) => print_difference(args, &difference, None, true, loaded, output),
+        Some(difference) => {
+            name_slots(loaded, [&first.subscriptions.links(), &second.subscriptions.links()]);
+            print_difference(args, &difference, None, true, loaded, output)
+        }
     }
 }
 
-fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Output) -> Result<(), Failure> {
+/// Names the slots that both sides link to the same aggregate.
+fn name_slots(loaded: &mut Loaded, [one, other]: [&BTreeMap<u16, Aggregate>; 2]) {
+    let mut links: BTreeMap<u16, Aggregate> = other.clone();
+    links.extend(one.clone());
+    let is_same =
+        |slot: &u16, link: &Aggregate| [one, other].iter().all(|side| side.get(slot).is_none_or(|other| other == link));
+    links.retain(|slot, link| is_same(slot, link));
+    loaded.rules.format = loaded.rules.format.with_links(&links);
+}
+
+/// Returns the slots that two sides link to different aggregates, with these.
+fn other_links(one: &Meaning, other: &Meaning, loaded: &Loaded) -> Vec<(u16, [String; 2])> {
+    let slots: BTreeSet<u16> = one.links.keys().chain(other.links.keys()).copied().collect();
+    let shown = |link: Option<&Aggregate>| {
+        link.map_or_else(|| "nothing".to_owned(), |link| link.shown(&loaded.rules.format).to_string())
+    };
+    let links = |slot: u16| (slot, [one, other].map(|side| shown(side.links.get(&slot))));
+    slots.into_iter().map(links).filter(|(_, [first, second])| first != second).collect()
+}
+
+fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &mut Loaded, output: &Output) -> Result<(), Failure> {
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
     let [one, other] = &sides;
@@ -113,6 +151,10 @@ fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &Loaded, output: &Ou
         found.map_err(|error| Failure::Input(error.to_string()))
     };
     if let Some(difference) = compare(&one.chain, &other.chain)? {
+        for (slot, [first, second]) in other_links(one, other, loaded) {
+            output.note(&format!("slot {slot} computes {first} in the first, and {second} in the second"));
+        }
+        name_slots(loaded, [&one.links, &other.links]);
         return print_difference(args, &difference, None, false, loaded, output);
     }
     // Packets received at a port may be kept from some other ports.
@@ -148,14 +190,8 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
         let says = |of: &Meaning| if of.goes_round { "is recirculated" } else { "is lost" }.to_owned();
         line("the rest of a packet after its first messages is treated differently", [says(one), says(other)]);
     }
-    for slot in one.links.keys().chain(other.links.keys()).copied().collect::<BTreeSet<u16>>() {
-        let links = [one, other].map(|side| side.links.get(&slot));
-        if links[0] != links[1] {
-            let format = &loaded.rules.format;
-            let shown = |link: &subscribe::Aggregate| link.shown(format).to_string();
-            let shown = links.map(|link| link.map_or_else(|| "nothing".to_owned(), shown));
-            line(&format!("slot {slot} computes different aggregates"), shown);
-        }
+    for (slot, links) in other_links(one, other, loaded) {
+        line(&format!("slot {slot} computes different aggregates"), links);
     }
     if let Some((computed, key)) = one.places.symmetric_difference(&other.places).next() {
         let format = &loaded.rules.format;

@@ -25,7 +25,7 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
         return packets(args, packet, loaded, output);
     }
     let mut message = message(&loaded.rules, &args.message).map_err(Failure::Usage)?;
-    let compiled = loaded.compile(&args.rules.rules, &options_without_program(), output)?;
+    let compiled = compile(args, &mut loaded, output)?;
     // There was no message before this one, except for the state that the command line sets.
     let mut memory = Memory::new(&loaded.rules.format);
     memory.assign(&compiled.subscriptions.slots());
@@ -39,6 +39,13 @@ pub fn explain(args: &ExplainArgs, output: &Output) -> Result<(), Failure> {
     } else {
         output.print(&explained(&why, &compiled, &loaded))
     }
+}
+
+/// Compiles the rules. From then on, the format names their aggregates in place of slots.
+fn compile(args: &ExplainArgs, loaded: &mut Loaded, output: &Output) -> Result<Compiled, Failure> {
+    let compiled = loaded.compile(&args.rules.rules, &options_without_program(), output)?;
+    loaded.rules.format = loaded.rules.format.with_links(&compiled.subscriptions.links());
+    Ok(compiled)
 }
 
 /// Formats the destinations of a message, and the reasons.
@@ -66,7 +73,7 @@ fn explained(explanation: &Explanation, compiled: &Compiled, loaded: &Loaded) ->
 /// Explains each message of the packets.
 fn packets(args: &ExplainArgs, packet: &str, mut loaded: Loaded, output: &Output) -> Result<(), Failure> {
     let mut packets = PacketSource::open(packet)?;
-    let compiled = loaded.compile(&args.rules.rules, &options_without_program(), output)?;
+    let compiled = compile(args, &mut loaded, output)?;
     let mut reader = Reader::new(&loaded, output)?;
     let format = &loaded.rules.format;
     let mut memory = Memory::new(format);

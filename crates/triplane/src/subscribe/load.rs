@@ -1,9 +1,12 @@
 //! Loads a format and its rules from files, and compiles them into tables.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use diagnostics::{Diagnostic, Diagnostics, Span};
-use subscribe::{ColumnLayout, ExceededLimit, IncludeError, Loader as Includes, Refusal, Rule, Subscriptions, Tables};
+use subscribe::{
+    ColumnLayout, ExceededLimit, IncludeError, Loader as Includes, Refusal, Rule, SlotIdentity, Subscriptions, Tables,
+};
 use subscribe_p4::{ProgramFormat, ProgramOptions, RuleFormat};
 
 use super::args::FormatArgs;
@@ -210,6 +213,17 @@ impl Loaded {
 
     /// Compiles rules.
     pub fn merge(&self, rules: Vec<Rule>, options: &ProgramOptions, output: &Output) -> Result<Compiled, Failure> {
+        self.merge_in_slots(rules, options, &BTreeMap::new(), output)
+    }
+
+    /// Compiles rules. Linked aggregates that `slots` identifies get these slots.
+    pub fn merge_in_slots(
+        &self,
+        rules: Vec<Rule>,
+        options: &ProgramOptions,
+        slots: &BTreeMap<u16, SlotIdentity>,
+        output: &Output,
+    ) -> Result<Compiled, Failure> {
         let mut diagnostics = Diagnostics::new();
         let settings = subscribe::CompileOptions {
             target: options.target,
@@ -217,6 +231,7 @@ impl Loaded {
             ..subscribe::CompileOptions::default()
         };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
+        subscriptions.adopt_slots(slots);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             let mut finding = refusal.diagnostic(&self.loader.map);
             match refusal {

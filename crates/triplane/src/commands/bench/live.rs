@@ -139,7 +139,7 @@ fn switch(args: &BenchArgs, program: &ProgramArgs, output: &Output) -> Result<Sw
     config.check_ports(&program).map_err(|error| Failure::Usage(error.to_string()))?;
     let made = progress::with_compile_progress(|| Switch::new(program, config));
     let mut switch = made.map_err(|error| Failure::Input(error.to_string()))?;
-    if let Some(path) = &args.entries {
+    for path in &args.entries {
         loader.apply(path, &mut switch, output)?;
     }
     Ok(switch)
