@@ -4,8 +4,8 @@
 use diagnostics::{Diagnostics, SourceMap};
 use subscribe::{
     ActionDeclaration, ColumnLayout, CompileOptions, ComputedAggregate, Condition, Counter, Difference,
-    FieldDeclaration, Limits, Match, Memory, Message, MessageFormat, NoIncludes, Padding, Parameter, Rule,
-    Subscriptions, TargetCapabilities as Tables, ValueKind, Wide, Window,
+    FieldDeclaration, Limits, MAX_LINKED_KEY_FIELDS, Match, Memory, Message, MessageFormat, NoIncludes, Padding,
+    Parameter, Rule, Subscriptions, TargetCapabilities as Tables, ValueKind, Wide, Window,
 };
 
 use super::{FuzzTarget, Reached};
@@ -70,7 +70,12 @@ fn computing() -> MessageFormat {
     let mut format = format();
     for (text, slots, keys) in COMPUTED {
         let aggregate = subscribe::aggregate(&mut SourceMap::new(), text, &format, &mut Diagnostics::new());
-        format.compute(ComputedAggregate { aggregate: aggregate.expect("an aggregate"), slots, keys });
+        assert!(aggregate.is_some(), "{text}");
+        format.compute(ComputedAggregate { aggregate, slots, keys });
+    }
+    // Two that rules bring.
+    for keys in [1, 5] {
+        format.compute(ComputedAggregate { aggregate: None, slots: 1, keys });
     }
     format
 }
@@ -166,7 +171,8 @@ impl Rules {
         let places = all.tables().key_cells;
         for (at, place) in places.iter().enumerate() {
             let computed = &format.computed()[usize::from(place.computed)];
-            assert!(place.index < computed.keys && place.key.len() == computed.aggregate.by.len(), "{place:?}");
+            let parts = computed.aggregate.as_ref().map_or(MAX_LINKED_KEY_FIELDS, |aggregate| aggregate.by.len());
+            assert!(place.index < computed.keys && place.key.len() == parts, "{place:?}");
             let same = |other: &subscribe::KeyCell| (other.computed, other.index) == (place.computed, place.index);
             assert!(!places[at + 1..].iter().any(same), "two keys in one place: {places:?}");
         }

@@ -120,7 +120,7 @@ pub(super) fn parts(format: &ProgramFormat) -> Vec<(String, u32)> {
 
 /// Returns the name of the variable for a parameter of a slot's link, or for the value of a part of its key.
 pub(super) fn linked(slot: u16, part: &str) -> String {
-    format!("link_{slot}_{part}")
+    var(slot, &format!("link_{part}"))
 }
 
 fn var(slot: u16, part: &str) -> String {

@@ -39,10 +39,11 @@ const WITHIN: &str = "
     full seen removed size promised before sum given gap
     stream session is_over more mine at_port
     since known is_one is_again end there number shift ones later block begin bits at owner unseen missing cell start
+    length packets previous field key_0 key_1 identity
 ";
 
 /// Prefixes of names that end with a number.
-const NUMBERED: [&str; 4] = ["place_", "to_place_", "cell_", "divide_"];
+const NUMBERED: [&str; 6] = ["place_", "to_place_", "cell_", "divide_", "link_", "to_link_"];
 
 /// Whether some of these headers belong to messages and some do not.
 fn is_shared(format: &ProgramFormat, headers: impl Iterator<Item = HeaderId> + Clone) -> bool {

@@ -1,6 +1,7 @@
 //! Measures the time from a subscriber's request for a rule to the last table entry that the rule needs in the switch,
 //! by the number of symbols in the rules:
-//! `cargo bench -p triplane --bench subscriptions [-- rules=100000 changes=400 symbols=100]`.
+//! `cargo bench -p triplane --bench subscriptions [-- rules=100000 changes=400 symbols=100]`. With `reload=1000000`, it
+//! measures instead how long a changed line of a file of so many rules takes.
 //!
 //! The switch and its P4Runtime server run in this process, `triplane subscribe serve` runs in another. The calls are
 //! gRPC over the loopback interface, as is P4Runtime. A call returns when the switch delivers by the rule. The rules
@@ -38,6 +39,9 @@ struct Measured {
 }
 
 fn main() {
+    if let Some(rules) = argument("reload") {
+        return reload(rules);
+    }
     let (rules, changes) = (argument("rules").unwrap_or(100_000), argument("changes").unwrap_or(400));
     let one = argument("symbols").map(|symbols| vec![symbols as u64]);
     println!("{rules} rules, {changes} changes of one rule; times of changes in ms");
@@ -51,6 +55,37 @@ fn main() {
         let none = writes.iter().filter(|writes| **writes == 0).count();
         println!("{symbols:>9}{:>9.2}{}{}{none:>9}", start.as_secs_f64(), times.concat(), counts.concat());
     }
+}
+
+/// Measures the time from a changed line of the rules file to its effect in the switch. The service notices a change
+/// within 0.1 s, and reads the file when it has been the same for 0.2 s.
+fn reload(rules: usize) {
+    const SYMBOLS: u64 = 100;
+    let directory = Directory::new();
+    let text = workload::with_symbols(1, rules, SYMBOLS).text;
+    let mut lines: Vec<&str> = text.lines().collect();
+    let file = directory.write("rules.sub", &text);
+    let switch = reserved_address();
+    let _rig = Rig::new(HOSTS as u32, switch);
+    let begin = Instant::now();
+    let (addr, listen, ports) = (switch.to_string(), reserved_address().to_string(), (HOSTS + 1).to_string());
+    let options = ["--addr", &addr, "--listen", &listen, "--bitmaps", &ports];
+    let arguments = [&["subscribe", "serve", "examples/market-data/orders.p4", &file], &options[..]].concat();
+    let mut serve = Running::start(&mut triplane(&arguments));
+    serve.wait_for("the switch applies");
+    println!("{rules} rules of {SYMBOLS} symbols: the whole file takes {:.2} s", begin.elapsed().as_secs_f64());
+    let changed: Vec<String> = (0..9).map(|at| format!("stock == \"NEW{at}\" and price > {at} : fwd(1)")).collect();
+    let mut times: Vec<f64> = Vec::new();
+    for (at, line) in changed.iter().enumerate() {
+        let place = lines.len() * (at + 1) / 10;
+        lines[place] = line;
+        std::fs::write(&file, lines.join("\n")).expect("the file can be written");
+        let begin = Instant::now();
+        serve.wait_for("1 rule added, 1 removed");
+        times.push(begin.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    println!("one line of it: {:.2} s in the median of {}, at most {:.2} s", times[4], times.len(), times[8]);
 }
 
 /// Measures changes among `rules` rules over a number of symbols.

@@ -13,7 +13,7 @@ const ENTRIES: &str = "crates/triplane/testdata/control_plane.json";
 
 /// Sends these packets in on port 0, one by one. Returns the packets that leave by port 1 and the number of copies that
 /// leave by port 2.
-fn sent(packets: &[[u8; 4]], entries: Option<&str>) -> (Vec<Vec<u8>>, usize) {
+fn sent(packets: &[[u8; 4]], entries: &[&str]) -> (Vec<Vec<u8>>, usize) {
     let directory = Directory::new();
     let mut writer = Writer::new(Vec::new()).expect("memory takes a header");
     for (number, packet) in (0u64..).zip(packets) {
@@ -25,7 +25,7 @@ fn sent(packets: &[[u8; 4]], entries: Option<&str>) -> (Vec<Vec<u8>>, usize) {
     std::fs::write(&input, writer.into_inner()).expect("the capture can be written");
     let ports = [format!("0={input}:"), format!("1=:{one}"), format!("2=:{two}")];
     let mut arguments = vec!["run", PROGRAM, "--port", &ports[0], "--port", &ports[1], "--port", &ports[2]];
-    arguments.extend(entries.map(|entries| ["--entries", entries]).into_iter().flatten());
+    arguments.extend(entries.iter().flat_map(|entries| ["--entries", entries]));
     run(&mut triplane(&arguments)).ok();
     let read = |path: &str| -> Vec<Vec<u8>> {
         let bytes = std::fs::read(Path::new(path)).expect("the command wrote the file");
@@ -40,10 +40,21 @@ fn files_fill_what_only_a_control_plane_can() {
     // A group by its selector, a one-shot group, a member with a red direct meter, a value set with a yellow meter,
     // and a CRC-16 as CCITT defines it.
     let wanted = [[1, 4, 17, 0], [1, 5, 34, 0], [2, 0, 51, 0], [3, 0, 34, 2], [5, 0, 1, 1], [9, 0, 0x70, 0xd9]];
-    let (one, copies) = sent(&packets, Some(ENTRIES));
+    let (one, copies) = sent(&packets, &[ENTRIES]);
     assert_eq!(one, wanted.map(Vec::from));
     assert_eq!(copies, packets.len(), "the mirror session copies to its multicast group");
-    let (one, copies) = sent(&packets[..5], None);
+    // The same in two files.
+    let text = std::fs::read_to_string(root().join(ENTRIES)).expect("the file is there");
+    let all: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text).expect("JSON");
+    let directory = Directory::new();
+    let part = |of_groups: bool| {
+        let part = all.iter().filter(|(name, _)| name.contains("multicast") == of_groups);
+        let part: serde_json::Map<_, _> = part.map(|(name, value)| (name.clone(), value.clone())).collect();
+        directory.write(&format!("{of_groups}.json"), serde_json::Value::Object(part).to_string())
+    };
+    let (one, copies) = sent(&packets, &[&part(true), &part(false)]);
+    assert_eq!((one, copies), (wanted.map(Vec::from).to_vec(), packets.len()), "two files are like one");
+    let (one, copies) = sent(&packets[..5], &[]);
     assert_eq!(one, packets[..5].iter().map(|packet| packet.to_vec()).collect::<Vec<_>>());
     assert_eq!(copies, 0);
 }

@@ -47,6 +47,33 @@ fn rules_and_their_entries_are_the_same_in_any_order_until_an_entry_changes() {
 }
 
 #[test]
+fn linked_aggregates_are_compared_by_what_they_compute() {
+    let directory = Directory::new();
+    let text = std::fs::read_to_string(support::root().join(FORMAT)).unwrap();
+    let any = "@query_aggregate(\"any\", 64, 2)\nstruct headers_t {";
+    let format = directory.write("any.p4", text.replace("struct headers_t {", any));
+    let rules = ["stock == \"A\" and ewma(price) > 9 : fwd(2)", "count() by stock > 7 : fwd(3)"];
+    let one = directory.write("one.sub", rules.join("\n"));
+    let other = directory.write("other.sub", [rules[1], rules[0]].join("\n"));
+    let [entries, others] = ["entries.json", "others.json"].map(|name| directory.path(name));
+    subscribe(&["compile", &format, &one, "-o", &entries]).ok();
+    subscribe(&["compile", &format, &other, "-o", &others]).ok();
+    for [one, other] in [[&one, &other], [&other, &entries], [&entries, &one], [&others, &one]] {
+        assert_eq!(subscribe(&["diff", &format, one, other]).ok().stdout, SAME, "{one} {other}");
+    }
+    let differ = subscribe(&["diff", &format, &entries, &others]);
+    let says = "slot 0 computes ewma(price) over 16 packets in the first, and count() by stock over all in the second";
+    assert!(differ.code == Some(1) && differ.stderr.contains(says), "{differ:?}");
+    // An entry that links the slot to another function of the same field.
+    let text = std::fs::read_to_string(&entries).unwrap();
+    let changed = |to: &str| directory.write("changed.json", text.replacen("\"function\":6", to, 1));
+    let differ = subscribe(&["diff", &format, &entries, &changed("\"function\":9")]);
+    assert!(differ.code == Some(2) && differ.stderr.contains("not an aggregate of the format"), "{differ:?}");
+    let explained = subscribe(&["explain", &format, &one, "--message", "stock=A,price=5", "--state", "ewma(price)=10"]);
+    assert!(explained.ok().stdout.starts_with("fwd(2); counts for slot 0 ewma(price) over 16 packets;"));
+}
+
+#[test]
 fn entries_of_other_programs_and_contradictory_entries_are_reported_at_their_positions() {
     let directory = Directory::new();
     let plain = directory.path("plain.json");

@@ -197,18 +197,29 @@ fn the_examples_rules_about_messages_before_deliver_what_they_say() {
     }
     let input = directory.write("in.pcap", capture.into_inner());
     let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
-    let (format, rules) = ("examples/market-data/momentum.p4", "examples/market-data/momentum.sub");
-    run(&mut triplane(&["subscribe", "compile", format, rules, "-o", &entries, "--program", &program])).ok();
-    let outputs = [2, 3, 4, 5].map(|port| (port, directory.path(&format!("{port}.pcap"))));
-    let ports: Vec<String> = outputs.iter().map(|(port, path)| format!("{port}=:{path}")).collect();
-    let input = format!("1={input}:");
-    let of_ports = std::iter::once(&input).chain(&ports).flat_map(|port| ["--port", port]);
-    let arguments: Vec<&str> = ["run", &program, "--entries", &entries].into_iter().chain(of_ports).collect();
-    run(&mut triplane(&arguments)).ok();
-    for ((port, path), expected) in outputs.iter().zip(&expected) {
-        let got = delivered(path);
-        assert_eq!(got.len(), expected.len(), "port {port}");
-        assert!(got == *expected, "port {port}: other messages");
+    let [format, rules] = ["p4", "sub"].map(|kind| format!("examples/market-data/momentum.{kind}"));
+    let read = |path: &str| std::fs::read_to_string(support::root().join(path)).unwrap();
+    // The same with aggregates that the rules bring.
+    let declared: Vec<String> =
+        read(&format).lines().filter(|line| !line.starts_with("@query_aggregate")).map(str::to_owned).collect();
+    let any = "@query_aggregate(\"any\", 4096, 4)\n@query_counter(traded";
+    let linked_format = directory.write("any.p4", declared.join("\n").replace("@query_counter(traded", any));
+    let linked_rules = read(&rules).replace("avg(price) >", "avg(price) over 1s >");
+    let linked_rules = linked_rules.replace("avg(price) by stock >", "avg(price) by stock over 1s >");
+    let linked_rules = directory.write("any.sub", linked_rules);
+    for (format, rules) in [(format, rules), (linked_format, linked_rules)] {
+        run(&mut triplane(&["subscribe", "compile", &format, &rules, "-o", &entries, "--program", &program])).ok();
+        let outputs = [2, 3, 4, 5].map(|port| (port, directory.path(&format!("{port}.pcap"))));
+        let ports: Vec<String> = outputs.iter().map(|(port, path)| format!("{port}=:{path}")).collect();
+        let input = format!("1={input}:");
+        let of_ports = std::iter::once(&input).chain(&ports).flat_map(|port| ["--port", port]);
+        let arguments: Vec<&str> = ["run", &program, "--entries", &entries].into_iter().chain(of_ports).collect();
+        run(&mut triplane(&arguments)).ok();
+        for ((port, path), expected) in outputs.iter().zip(&expected) {
+            let got = delivered(path);
+            assert_eq!(got.len(), expected.len(), "{rules}, port {port}");
+            assert!(got == *expected, "{rules}, port {port}: other messages");
+        }
     }
 }
 

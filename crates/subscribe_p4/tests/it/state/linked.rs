@@ -110,24 +110,27 @@ fn a_slot_that_gets_another_aggregate_is_empty() {
 /// Possible bugs of a program, as text replacements.
 const MISTAKES: [(&str, &str); 15] = [
     // Values of another aggregate.
-    ("if (slot_0_identity != link_0_identity)", "if (slot_0_identity == 1)"),
-    ("slot_0_identity = link_0_identity;", ""),
+    ("if (slot_0_identity != slot_0_link_identity)", "if (slot_0_identity == 1)"),
+    ("slot_0_identity = slot_0_link_identity;", ""),
     // Windows.
     ("slot_0_end - meta.subscription.now - 1", "slot_0_end - meta.subscription.now"),
-    ("link_0_packets != 0 && slot_0_count >= link_0_packets", "slot_0_count >= link_0_packets"),
-    ("slot_0_count >= link_0_packets", "slot_0_count > link_0_packets"),
+    ("slot_0_link_packets != 0 && slot_0_count >= slot_0_link_packets", "slot_0_count >= slot_0_link_packets"),
+    ("slot_0_count >= slot_0_link_packets", "slot_0_count > slot_0_link_packets"),
     ("slot_0_previous_count = slot_0_count;", ""),
     ("slot_0_previous_amount = slot_0_amount[63:0];", ""),
-    ("else if (slot_0_is_over == 1 && link_0_previous == 1)", "else if (slot_0_is_over == 1 && link_0_previous == 0)"),
+    (
+        "else if (slot_0_is_over == 1 && slot_0_link_previous == 1)",
+        "else if (slot_0_is_over == 1 && slot_0_link_previous == 0)",
+    ),
     // Functions.
     ("slot_0_amount[63:0] |+| slot_0_added[63:0]", "slot_0_amount[63:0] + slot_0_added[63:0]"),
     ("slot_0_added < slot_0_amount ?", "slot_0_added > slot_0_amount ?"),
     ("96w0xffffffffffffffff : 0", "96w0 : 0"),
-    ("if (link_0_function == 6) {\n", "if (link_0_function == 7) {\n"),
-    (">> (link_0_shift + 1)", ">> link_0_shift"),
-    ("slot_0_given = slot_0_added << (link_0_shift + 1)", "slot_0_given = slot_0_added << link_0_shift"),
+    ("if (slot_0_link_function == 6) {\n", "if (slot_0_link_function == 7) {\n"),
+    (">> (slot_0_link_shift + 1)", ">> slot_0_link_shift"),
+    ("slot_0_given = slot_0_added << (slot_0_link_shift + 1)", "slot_0_given = slot_0_added << slot_0_link_shift"),
     // The second field of a key.
-    ("if (link_0_key_1 == 2)", "if (link_0_key_1 == 3)"),
+    ("if (slot_0_link_key_1 == 2)", "if (slot_0_link_key_1 == 3)"),
 ];
 
 #[test]
@@ -141,7 +144,7 @@ fn keys_that_no_rule_names_take_cells_from_each_other() {
     let expected = (vec![false, true, false, false, true, false, false], 4);
     assert_eq!(counted(&|program| program), [expected.clone(), expected.clone()]);
     // Programs that compare a part of the key only.
-    for wrong in ["slot_0_key_0 != link_0_key_0_value || ", " || slot_0_key_1 != link_0_key_1_value"] {
+    for wrong in ["slot_0_key_0 != slot_0_link_key_0_value || ", " || slot_0_key_1 != slot_0_link_key_1_value"] {
         let change = |program: String| {
             assert!(program.contains(wrong));
             program.replace(wrong, "")
