@@ -271,18 +271,11 @@ impl<'a> Installer<'a> {
         let mut phases = Phases::default();
         let mut old_links = Vec::new();
         for of in &change.links {
-            let entry = state_entries::link_entry(of);
-            match (of.aggregate.is_some(), self.linked.contains(&of.slot)) {
-                (true, false) => steps.prepare.push(Update::Insert(entry)),
-                (true, true) => phases.independent(Update::Modify(entry)),
-                (false, true) => old_links.push(Update::Delete(entry)),
-                (false, false) => {}
+            match state_entries::link_update(of, &mut self.linked) {
+                Some(update @ Update::Insert(_)) => steps.prepare.push(update),
+                Some(update @ Update::Modify(_)) => phases.independent(update),
+                other => old_links.extend(other),
             }
-            if of.aggregate.is_some() {
-                self.linked.insert(of.slot)
-            } else {
-                self.linked.remove(&of.slot)
-            };
         }
         let mut old_groups = Vec::new();
         for leaf in &change.new_leaves {

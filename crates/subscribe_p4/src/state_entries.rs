@@ -1,8 +1,10 @@
 //! Entries of the tables that update counters and aggregates.
 
+use std::collections::BTreeSet;
+
 use subscribe::{Delivery, KeyCell, Operand, SlotUse, Term, Update, UpdateFunction};
 
-use crate::entries::{Entity, Matched, Params, ProgramEntry};
+use crate::entries::{self, Entity, Matched, Params, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
 use crate::write::{
@@ -75,7 +77,7 @@ fn number(function: UpdateFunction) -> u128 {
 }
 
 /// Returns the entry that links a slot to an aggregate that rules bring; the action of a free slot does not matter.
-pub(crate) fn link_entry(of: &SlotUse) -> Entity {
+fn link_entry(of: &SlotUse) -> Entity {
     let table = link_table(of.slot);
     Entity::Table(ProgramEntry {
         keys: vec![("slot".to_owned(), 16, Matched::Exact(of.slot.into()))],
@@ -84,6 +86,16 @@ pub(crate) fn link_entry(of: &SlotUse) -> Entity {
         params: of.aggregate.as_ref().map(|aggregate| link(of, aggregate)).unwrap_or_default(),
         table: format!("Subscriptions.{table}"),
     })
+}
+
+/// Returns the update of a slot's link. `linked` has the slots that are linked.
+pub(crate) fn link_update(of: &SlotUse, linked: &mut BTreeSet<u16>) -> Option<entries::Update> {
+    let entry = link_entry(of);
+    match of.aggregate {
+        Some(_) if linked.insert(of.slot) => Some(entries::Update::Insert(entry)),
+        Some(_) => Some(entries::Update::Modify(entry)),
+        None => linked.remove(&of.slot).then_some(entries::Update::Delete(entry)),
+    }
 }
 
 /// Returns the entry for the cell of a key.

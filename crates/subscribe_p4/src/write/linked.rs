@@ -15,7 +15,7 @@ use crate::format::{FormatField, Notation, ProgramFormat};
 /// Width in bits of a stored sum, minimum, maximum, or moving average: 64, and the fraction of the longest average.
 const AMOUNT_WIDTH: u32 = 96;
 
-/// Returns the name of the table whose entry tells what a slot computes. Its action has the prefix `to_`.
+/// Returns the name of the table whose entry says what a slot computes. Its action has the prefix `to_`.
 pub(crate) fn link_table(slot: u16) -> String {
     format!("link_{slot}")
 }
@@ -64,7 +64,7 @@ pub(crate) fn link(of: &SlotUse, aggregate: &Aggregate) -> Vec<(String, u32, u12
     PARAMETERS.iter().zip(values).map(|((name, width), value)| ((*name).to_owned(), *width, value)).collect()
 }
 
-/// Returns the aggregate and the identity that the parameters of a link tell; `None` if they are not those of an
+/// Returns the aggregate and the identity that the parameters of a link hold; `None` if they are not those of an
 /// aggregate.
 pub(crate) fn linked_use(slot: u16, param: impl Fn(&str) -> Option<u128>) -> Option<SlotUse> {
     let small = |name: &str| param(name).and_then(|value| u16::try_from(value).ok());

@@ -98,24 +98,24 @@ fn of(field: &str) -> String {
 }
 
 /// A slot of a program.
-enum Slot<'a> {
+enum ProgramSlot<'a> {
     Declared(AggregateSlot<'a>),
     /// The aggregate is what rules bring: the slot's number, and the index of the declaration.
     Linked(u16, usize),
 }
 
-impl<'a> Slot<'a> {
-    fn new(inputs: &ProgramInputs<'a>, number: u16) -> Slot<'a> {
+impl<'a> ProgramSlot<'a> {
+    fn new(inputs: &ProgramInputs<'a>, number: u16) -> ProgramSlot<'a> {
         let format = &inputs.rules.format;
         let computed = format.computed_in(number).expect("all slots compute something");
-        let Some(of) = &format.computed()[computed].aggregate else { return Slot::Linked(number, computed) };
+        let Some(of) = &format.computed()[computed].aggregate else { return ProgramSlot::Linked(number, computed) };
         let width = of.field.map_or(64, |id| inputs.format.fields[usize::from(id.0)].width.min(64));
-        Slot::Declared(AggregateSlot { number, computed, of, width })
+        ProgramSlot::Declared(AggregateSlot { number, computed, of, width })
     }
 }
 
-fn all_slots<'a>(inputs: &ProgramInputs<'a>) -> Vec<Slot<'a>> {
-    (0..inputs.rules.format.slots).map(|number| Slot::new(inputs, number)).collect()
+fn all_slots<'a>(inputs: &ProgramInputs<'a>) -> Vec<ProgramSlot<'a>> {
+    (0..inputs.rules.format.slots).map(|number| ProgramSlot::new(inputs, number)).collect()
 }
 
 impl AggregateSlot<'_> {
@@ -224,8 +224,8 @@ fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
     let format = &inputs.rules.format;
     for slot in all_slots(inputs) {
         let slot = match slot {
-            Slot::Declared(slot) => slot,
-            Slot::Linked(number, computed) => {
+            ProgramSlot::Declared(slot) => slot,
+            ProgramSlot::Linked(number, computed) => {
                 linked::declare(text, inputs, number, cells_a_register(None, format.computed()[computed].keys));
                 evictions(text, number);
                 text.line(format!("bit<{}> {} = 0;", key_width(inputs, number), value_var(number)));
@@ -312,9 +312,9 @@ fn slot_of(format: &subscribe::MessageFormat, computed: usize) -> u16 {
 
 /// Writes division actions, one for each width of averaged values.
 fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
-    let width = |slot: &Slot<'_>| match slot {
-        Slot::Declared(slot) => (slot.of.function == Function::Avg).then_some(slot.width),
-        Slot::Linked(..) => linked::average_width(inputs.format),
+    let width = |slot: &ProgramSlot<'_>| match slot {
+        ProgramSlot::Declared(slot) => (slot.of.function == Function::Avg).then_some(slot.width),
+        ProgramSlot::Linked(..) => linked::average_width(inputs.format),
     };
     let mut widths: Vec<u32> = all_slots(inputs).iter().filter_map(width).collect();
     widths.sort_unstable();
@@ -374,8 +374,8 @@ pub(super) fn locate_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
 pub(super) fn read_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for slot in all_slots(inputs) {
         match slot {
-            Slot::Declared(slot) => read(text, inputs, &slot),
-            Slot::Linked(number, computed) => linked::read(text, inputs, number, computed),
+            ProgramSlot::Declared(slot) => read(text, inputs, &slot),
+            ProgramSlot::Linked(number, computed) => linked::read(text, inputs, number, computed),
         }
     }
 }
@@ -435,9 +435,9 @@ fn read(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlot<'_>) {
 /// Writes code that sets the lookup key of a slot's stage.
 pub(super) fn value(text: &mut Text, inputs: &ProgramInputs<'_>, number: u16) {
     let width = key_width(inputs, number);
-    let slot = match Slot::new(inputs, number) {
-        Slot::Declared(slot) => slot,
-        Slot::Linked(..) => {
+    let slot = match ProgramSlot::new(inputs, number) {
+        ProgramSlot::Declared(slot) => slot,
+        ProgramSlot::Linked(..) => {
             let none = inputs.rules.format.no_value(number).expect("an average has no value at first");
             return linked::value(text, inputs, number, none, width);
         }
@@ -477,8 +477,8 @@ pub(super) fn act(text: &mut Text, inputs: &ProgramInputs<'_>) {
     text.line(format!("{COUNTS}.apply();"));
     for (number, slot) in all_slots(inputs).into_iter().enumerate() {
         text.block(format!("if (counted[{number}:{number}] == 1)"), |text| match slot {
-            Slot::Declared(slot) => count(text, inputs, &slot),
-            Slot::Linked(number, computed) => {
+            ProgramSlot::Declared(slot) => count(text, inputs, &slot),
+            ProgramSlot::Linked(number, computed) => {
                 linked::count(text, inputs, number, computed);
                 count_eviction(text, number);
             }

@@ -1,7 +1,7 @@
 //! Measures the time from a subscriber's request for a rule to the last table entry that the rule needs in the switch,
 //! by the number of symbols in the rules:
 //! `cargo bench -p triplane --bench subscriptions [-- rules=100000 changes=400 symbols=100]`. With `reload=1000000`, it
-//! measures instead how long a changed line of a file of so many rules takes.
+//! measures instead how long a changed line takes in a file of that number of rules.
 //!
 //! The switch and its P4Runtime server run in this process, `triplane subscribe serve` runs in another. The calls are
 //! gRPC over the loopback interface, as is P4Runtime. A call returns when the switch delivers by the rule. The rules

@@ -195,7 +195,7 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
     }
     if let Some((computed, key)) = one.places.symmetric_difference(&other.places).next() {
         let format = &loaded.rules.format;
-        // Of an aggregate that rules bring, the link of its slot tells the key.
+        // The key of an aggregate that rules bring is in the link of its slot.
         let slot = (0..format.slots).find(|slot| format.computed_in(*slot) == Some(*computed));
         let linked = slot.and_then(|slot| one.links.get(&slot));
         let aggregate = format.computed()[*computed].aggregate.as_ref().or(linked);

@@ -131,17 +131,21 @@ impl RuleParser<'_> {
         let format = self.format;
         let shown = aggregate.shown(format).to_string();
         let error = Diagnostic::error("aggregates", span, format!("the program does not compute `{shown}`"));
-        let computed: Vec<String> = format.computed().iter().map(|computed| computed.shown(format)).collect();
-        if format.linked_slots() > 0 {
-            return self.fail(error.label(format!("it computes {}", diagnostics::names::listed(computed.iter().map(String::as_str)))).help(format!(
-                "an aggregate that the format does not declare has at most {MAX_LINKED_KEY_FIELDS} fields after `by` and a window below {WINDOW_LIMIT_US} us"
-            )));
-        }
-        let error = if computed.is_empty() {
-            error.label("it computes no aggregates")
-        } else {
-            error.label(format!("it computes {}", diagnostics::names::listed(computed.iter().map(String::as_str))))
+        let declared = format.computed().iter().filter_map(|computed| computed.aggregate.as_ref());
+        let mut computed: Vec<String> = declared.map(|aggregate| format!("`{}`", aggregate.shown(format))).collect();
+        let has_linked = format.linked_slots() > 0;
+        computed.extend(has_linked.then(|| {
+            format!(
+                "any other with up to {MAX_LINKED_KEY_FIELDS} fields after `by` and a window below {WINDOW_LIMIT_US} us"
+            )
+        }));
+        let error = match computed.is_empty() {
+            true => error.label("it computes no aggregates"),
+            false => error.label(format!("it computes {}", computed.join(", "))),
         };
+        if has_linked {
+            return self.fail(error.help("use fewer fields or a shorter window, or declare it in the format"));
+        }
         self.fail(error.help(format!(
             "write `@query_aggregate(\"{shown}\")` before the headers struct of the format, and regenerate the program (`triplane subscribe program`)"
         )))

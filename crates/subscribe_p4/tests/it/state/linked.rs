@@ -35,7 +35,7 @@ fn aggregates_without_room_are_refused() {
     };
     assert_eq!(findings("count() by site, value > 1 : drop"), "");
     let three = findings("count() by site, unit, value > 1 : drop");
-    assert!(three.contains("at most 2 fields after `by`"), "{three}");
+    assert!(three.contains("up to 2 fields after `by`"), "{three}");
     let options = CompileOptions { target: made.options.target, ..CompileOptions::default() };
     let format = &made.rules.format;
     let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(format, &[]), options);
@@ -68,9 +68,8 @@ fn change(made: &Made, executor: Executor, seeds: std::ops::Range<u64>) -> Resul
         let (mut memory, mut micros, mut ids) = (Memory::new(format), 0, Vec::new());
         for step in 0..300 {
             if step % 12 == 0 {
-                let gone = (0..rng.below(3))
-                    .filter_map(|_| (!ids.is_empty()).then(|| ids.swap_remove(rng.below(ids.len() as u64) as usize)));
-                let gone: Vec<_> = gone.collect();
+                let count = rng.below(3).min(ids.len() as u64);
+                let gone: Vec<_> = (0..count).map(|_| ids.swap_remove(rng.below(ids.len() as u64) as usize)).collect();
                 // A rule without tests of its key: a key that a rule names for the first time changes its cell.
                 let text = format!("value < 9 and {} : fwd({})", remembered(&mut rng), rng.below(4));
                 match all.change(&gone, made.parse(&text)) {
