@@ -113,7 +113,10 @@ impl Slots {
         let wanted = self.wanted.get(&hash(&over));
         let rank = |(at, slot): &(usize, &u16)| {
             let had = self.settled.get(slot);
-            (had == Some(&over), wanted == Some(slot), format.declared_in(**slot).is_some(), had.is_none(), *at)
+            // A slot that another state is to get stays free for it as long as others are.
+            let is_open = !self.wanted.values().any(|other| other == *slot);
+            let is_declared = format.declared_in(**slot).is_some();
+            (had == Some(&over), wanted == Some(slot), is_declared, is_open, had.is_none(), *at)
         };
         let fitting = self.free.iter().enumerate().filter(|(_, slot)| format.slot_takes(**slot, &over.0));
         let (at, _) = fitting.max_by_key(rank)?;

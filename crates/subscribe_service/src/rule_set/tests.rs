@@ -296,6 +296,20 @@ fn linked_aggregates_keep_their_slots_and_values_when_the_service_starts_again()
     let new: Vec<_> = now.iter().filter(|(slot, identity)| links.get(slot) != Some(identity)).collect();
     assert!(matches!(new[..], [(_, identity)] if identity.incarnation >= 1_000), "{new:?}");
 
+    // A new rule in front takes no slot of the others, as long as one is free.
+    program.first_incarnation = 1_500;
+    let known = {
+        let mut two = RuleSet::new(&program, 10);
+        change(&mut two, &[], &[2, 3].map(rule).concat(), RuleOrigin::File).unwrap();
+        let known = installed(&mut two).1;
+        (two.subscriptions.linked_slots(), known)
+    };
+    let mut three = RuleSet::new(&program, 10);
+    change(&mut three, &[], &[7, 2, 3].map(rule).concat(), RuleOrigin::File).unwrap();
+    three.adopt_slots(&known.1).unwrap();
+    let now = three.subscriptions.linked_slots();
+    assert!(known.0.iter().all(|(slot, identity)| now.get(slot) == Some(identity)), "{now:?}");
+
     // If every slot is where it was, only the incarnations of the switch are taken over.
     let mut fresh = RuleSet::new(&program, 10);
     change(&mut fresh, &[], &all, RuleOrigin::File).unwrap();

@@ -114,6 +114,15 @@ fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: 
     let limits = loaded.memory_limit.limits();
     let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
     match found.map_err(|error| Failure::Input(error.to_string()))? {
+        // The tables may be the same although the aggregates that they test are not.
+        None if first.subscriptions.links() != second.subscriptions.links() => {
+            output.print(if args.json {
+                "{\"same\":false}\n"
+            } else {
+                "different: the rules test other aggregates\n"
+            })?;
+            Err(Failure::Different("the rules differ".to_owned()))
+        }
         None => same(args, output),
         Some(difference) => {
             name_slots(loaded, [&first.subscriptions.links(), &second.subscriptions.links()]);
