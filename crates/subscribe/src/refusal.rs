@@ -7,7 +7,7 @@ use diagnostics::{Diagnostic, SourceMap, Span};
 
 use crate::compile::emit::EmitError;
 use crate::compile::layout::{ColumnKey, visit};
-use crate::format::{Match, MessageFormat, Subject};
+use crate::format::{Match, Subject};
 use crate::rule::{Aggregate, Rule, RuleAction};
 use crate::subscriptions::Subscriptions;
 use crate::tables::Wide;
@@ -28,15 +28,17 @@ pub enum Refusal {
         /// Location of the first rule.
         at: Span,
     },
-    /// There are more distinct aggregates than slots.
+    /// All slots that can compute an aggregate hold other states.
     Slots {
         /// The rule that found no free slot.
         rule: Box<Rule>,
         /// The aggregate.
         aggregate: String,
-        /// Number of slots for it.
+        /// Number of slots that can compute it.
         slots: usize,
-        /// Whether the format declares how many.
+        /// Aggregates in the linked slots among them.
+        linked: Vec<String>,
+        /// Whether the format declares aggregates or linked slots.
         computed: bool,
     },
     /// Rules name more keys of an aggregate than it has cells.
@@ -88,17 +90,23 @@ pub enum ExceededLimit {
 }
 
 impl Refusal {
-    pub(crate) fn slots(format: &MessageFormat, rule: Rule, aggregate: &Aggregate) -> Refusal {
-        let slots = (0..format.slots).filter(|slot| format.slot_takes(*slot, aggregate)).count();
+    pub(crate) fn slots(of: &Subscriptions, rule: Rule, aggregate: &Aggregate) -> Refusal {
+        let format = &of.format;
+        let computed = !format.computed().is_empty();
+        let fitting = (0..format.slots).filter(|slot| format.slot_takes(*slot, aggregate));
+        let in_linked = |slot: u16| of.aggregate_in(slot).filter(|_| computed && format.is_linked(slot));
+        let mut linked: Vec<String> =
+            fitting.clone().filter_map(in_linked).map(|aggregate| aggregate.shown(format).to_string()).collect();
+        linked.sort_unstable();
+        linked.dedup();
         let aggregate = aggregate.shown(format).to_string();
-        Refusal::Slots { rule: Box::new(rule), aggregate, slots, computed: !format.computed().is_empty() }
+        Refusal::Slots { rule: Box::new(rule), aggregate, slots: fitting.count(), linked, computed }
     }
 
     /// Returns the refusal for an aggregate, by its index in [`MessageFormat::computed`].
     pub(crate) fn keys(of: &Subscriptions, computed: u16) -> Refusal {
         let keys = of.format.computed()[usize::from(computed)].keys;
-        let is_in = |slot: &u16| of.format.computed_in(*slot) == Some(computed.into());
-        let aggregate = (0..of.format.slots).filter(is_in).find_map(|slot| of.aggregate_in(slot));
+        let aggregate = of.format.slots_of(computed.into()).find_map(|slot| of.aggregate_in(slot));
         let uses = |rule: &&Rule| aggregate.is_some_and(|aggregate| rule.aggregates.contains(aggregate));
         let at = of.rules().map(|(_, rule)| rule).filter(uses).last().map_or(Span::default(), |rule| rule.span);
         let aggregate = aggregate.map(|aggregate| aggregate.shown(&of.format).to_string()).unwrap_or_default();
@@ -181,7 +189,17 @@ impl Refusal {
                 };
                 Diagnostic::error("rules-too-large", *at, message).help(prefixes.to_owned() + &why + &help)
             }
-            Refusal::Slots { rule, aggregate, slots, computed } => {
+            Refusal::Slots { rule, aggregate, slots, linked, .. } if !linked.is_empty() => {
+                let message = format!(
+                    "{} needs a slot for `{aggregate}`, but all {slots} slots that can compute it are in use",
+                    rule.label(map)
+                );
+                let linked = diagnostics::names::listed(linked.iter().map(String::as_str));
+                Diagnostic::error("aggregates", rule.span, message)
+                    .label(format!("linked slots compute {linked}"))
+                    .help("remove a rule with another aggregate or condition; or declare the aggregate, or raise the third argument of `@query_aggregate(\"any\", …)`, and regenerate the program")
+            }
+            Refusal::Slots { rule, aggregate, slots, computed, .. } => {
                 let message = format!(
                     "{} needs another state for `{aggregate}`, but the program has {slots}, all in use",
                     rule.label(map)

@@ -80,9 +80,9 @@ pub struct CompileOptions {
     pub limits: Limits,
     /// Update guarantee.
     pub update_mode: UpdateMode,
-    /// Lowest incarnation of a slot's values. A number that grows with each run of a service, such as the time in
-    /// seconds, keeps values void that an earlier run has left.
-    pub first_incarnation: u32,
+    /// Lowest generation of a slot's values. With a number that grows from run to run, such as the time in seconds, no
+    /// run reads values that an earlier one left in a slot which was free in between.
+    pub first_generation: u32,
 }
 
 /// Result of a change.
@@ -165,7 +165,7 @@ impl Subscriptions {
             emitter: Emitter::new(&format, &layout, &options),
             rules: Vec::new(),
             free: Vec::new(),
-            slots: Slots::new(format.slots, options.first_incarnation),
+            slots: Slots::new(format.slots, options.first_generation),
             key_cells: KeyCells::default(),
             format,
             layout,
@@ -212,32 +212,36 @@ impl Subscriptions {
         self.slots.aggregate_in(slot)
     }
 
-    /// Returns the aggregates that rules have brought to slots.
+    /// Returns the linked slots in use.
+    fn linked(&self) -> impl Iterator<Item = SlotUse> {
+        self.slots().into_iter().filter(|of| self.format.is_linked(of.slot))
+    }
+
+    /// Returns the aggregates of the linked slots in use.
     pub fn links(&self) -> BTreeMap<u16, Aggregate> {
-        let linked = self.slots().into_iter().filter(|of| self.format.declared_in(of.slot).is_none());
-        linked.filter_map(|of| Some((of.slot, of.aggregate?))).collect()
+        self.linked().filter_map(|of| Some((of.slot, of.aggregate?))).collect()
     }
 
-    /// Returns the identities of the slots in use whose aggregates rules bring.
-    pub fn linked_slots(&self) -> BTreeMap<u16, SlotIdentity> {
-        let linked = self.slots().into_iter().filter(|of| self.format.declared_in(of.slot).is_none());
-        linked.map(|of| (of.slot, of.identity)).collect()
+    /// Returns the identities of the linked slots in use.
+    pub fn linked_identities(&self) -> BTreeMap<u16, SlotIdentity> {
+        self.linked().map(|of| (of.slot, of.identity)).collect()
     }
 
-    /// Returns an incarnation above those of all slots.
-    pub fn next_incarnation(&self) -> u32 {
-        self.slots.next_incarnation()
+    /// Returns a generation above those of all slots.
+    pub fn next_generation(&self) -> u32 {
+        self.slots.next_generation()
     }
 
-    /// Continues with the identities that slots have at a switch where they hold the same states.
-    pub fn continue_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
-        self.slots.continue_with(known);
+    /// Replaces the generations of slots by those at a switch, where a slot holds the same state there. Values in the
+    /// switch stay valid.
+    pub fn restore_generations(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+        self.slots.restore_generations(known);
     }
 
-    /// Continues with the identities of slots at a switch, before rules are added: states get the slots and keep the
-    /// values that they have there.
-    pub fn adopt_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
-        self.slots.adopt(known);
+    /// Reserves the slots that states have at a switch, before rules are added. A state that the rules of the next change
+    /// have gets its slot and its generation, so that its values stay valid.
+    pub fn reserve_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+        self.slots.reserve(known);
     }
 
     /// Removes and adds rules in one step. Unknown numbers are ignored.
@@ -270,7 +274,7 @@ impl Subscriptions {
             Ok(mut change) => {
                 (change.new_key_cells, change.old_key_cells) = self.key_cells.settle(&self.format);
                 let slots = self.slots.settle();
-                change.links = slots.iter().filter(|of| self.format.declared_in(of.slot).is_none()).cloned().collect();
+                change.links = slots.iter().filter(|of| self.format.is_linked(of.slot)).cloned().collect();
                 self.effects.free_unused();
                 self.free.extend(removed.iter().map(|(at, _)| *at));
                 Ok(AppliedChange { added, change, slots })
@@ -358,12 +362,12 @@ impl Subscriptions {
             let over = (aggregate.clone(), apart_from_key(&counted, &aggregate.by));
             let Some(slot) = self.slots.acquire(over.clone(), &self.format) else {
                 self.release_aggregates(aggregates);
-                return Err(Refusal::slots(&self.format, rule, &over.0));
+                return Err(Refusal::slots(self, rule, &over.0));
             };
             let computed = self.format.computed_in(slot);
             let mut keys = computed.and_then(|at| Some((at as u16, named(&counted, &aggregate.by)?)));
-            if let Some((_, keys)) = keys.as_mut().filter(|_| self.format.declared_in(slot).is_none()) {
-                // A slot that takes any aggregate has as many parts of a key as any may have.
+            if let Some((_, keys)) = keys.as_mut().filter(|_| self.format.is_linked(slot)) {
+                // Keys of linked slots have a fixed number of parts.
                 keys.iter_mut().for_each(|key| key.resize(MAX_LINKED_KEY_FIELDS, 0));
             }
             if let Some((computed, keys)) = &keys {
@@ -456,9 +460,8 @@ impl Subscriptions {
 
     /// Returns the full contents of the switch's tables.
     pub fn tables(&self) -> Tables {
-        let is_linked = |of: &SlotUse| self.format.declared_in(of.slot).is_none();
-        let links = self.slots().into_iter().filter(is_linked).collect();
-        Tables { key_cells: self.key_cells.list(), links, ..self.emitter.tables(&self.emit_context()) }
+        let (key_cells, links) = (self.key_cells.list(), self.linked().collect());
+        Tables { key_cells, links, ..self.emitter.tables(&self.emit_context()) }
     }
 
     /// Gives states other numbers, as a switch that holds the same tables has them. A state that is not named keeps its

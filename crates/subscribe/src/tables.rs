@@ -244,7 +244,7 @@ pub struct Tables {
     pub codes: Vec<CodeEntry>,
     /// Key cells, sorted by aggregate and key.
     pub key_cells: Vec<KeyCell>,
-    /// Slots in use whose aggregates rules bring, sorted by number.
+    /// Linked slots in use, sorted by number.
     pub links: Vec<SlotUse>,
 }
 
@@ -322,7 +322,7 @@ pub struct TableChange {
     /// Code entries to add next. A value may have no code in between: if bounds of a field with codes change, only an
     /// atomic change leaves no message with a mixture.
     pub new_codes: Vec<CodeEntry>,
-    /// Slots whose aggregates rules bring, and which change.
+    /// Linked slots that change.
     pub links: Vec<SlotUse>,
     /// Key cells to assign first; a cell may be one that is freed by this change.
     pub new_key_cells: Vec<KeyCell>,

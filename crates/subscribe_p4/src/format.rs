@@ -277,7 +277,7 @@ pub struct Counter {
 /// A 64-bit aggregate over messages (`@query_aggregate`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aggregate {
-    /// The aggregate; its fields are indices into [`ProgramFormat::fields`]. `None` if rules bring it.
+    /// The aggregate; its fields are indices into [`ProgramFormat::fields`]. `None` for a linked slot.
     pub computes: Option<subscribe::Aggregate>,
     /// Number of keys that rules can name; all other keys share the same number of additional cells.
     pub keys: u32,

@@ -10,7 +10,7 @@ use subscribe::{SlotIdentity, StateId, state};
 
 use crate::entity_state;
 use crate::entries::{Entity, Matched, ProgramEntry};
-use crate::write::linked_use;
+use crate::state_entries::parse_link_entry;
 
 /// The action that leads to another state.
 const TO_STATE: &str = "Subscriptions.to_state";
@@ -49,13 +49,11 @@ impl<'e> ByState<'e> {
     }
 }
 
-/// Returns the identities of the values in slots whose aggregates rules bring, as entries tell.
+/// Returns the identities in link entries, by slot.
 pub fn slot_identities(entities: &[Entity]) -> BTreeMap<u16, SlotIdentity> {
-    let link = |entity: &Entity| {
-        let Entity::Table(entry) = entity else { return None };
-        let slot = entry.table.strip_prefix("Subscriptions.link_")?.parse().ok()?;
-        let param = |name: &str| Some(entry.params.iter().find(|(other, ..)| other == name)?.2);
-        Some((slot, linked_use(slot, param)?.identity))
+    let link = |entity: &Entity| match entity {
+        Entity::Table(entry) => parse_link_entry(entry).map(|of| (of.slot, of.identity)),
+        _ => None,
     };
     entities.iter().filter_map(link).collect()
 }

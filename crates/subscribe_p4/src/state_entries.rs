@@ -8,8 +8,8 @@ use crate::entries::{self, Entity, Matched, Params, ProgramEntry};
 use crate::format::ProgramFormat;
 use crate::rule_format::RuleFormat;
 use crate::write::{
-    COMBINES, COUNTS, combine_table, combined_with, key_parts, key_width, link, link_table, place_table, update_table,
-    with_counter, with_field,
+    COMBINES, COUNTS, combine_table, combined_with, key_parts, key_width, link_params, link_table, parse_link,
+    place_table, update_table, with_counter, with_field,
 };
 
 /// A table, and the action of its entry for a leaf.
@@ -76,16 +76,26 @@ fn number(function: UpdateFunction) -> u128 {
     }
 }
 
-/// Returns the entry that links a slot to an aggregate that rules bring; the action of a free slot does not matter.
+/// Returns the entry that links a slot to its aggregate. Without one, only the key matters.
 fn link_entry(of: &SlotUse) -> Entity {
     let table = link_table(of.slot);
     Entity::Table(ProgramEntry {
         keys: vec![("slot".to_owned(), 16, Matched::Exact(of.slot.into()))],
         priority: None,
         action: format!("Subscriptions.to_{table}"),
-        params: of.aggregate.as_ref().map(|aggregate| link(of, aggregate)).unwrap_or_default(),
+        params: of.aggregate.as_ref().map(|aggregate| link_params(of, aggregate)).unwrap_or_default(),
         table: format!("Subscriptions.{table}"),
     })
+}
+
+/// Returns the slot and the aggregate that an entry links; `None` if no message reaches the entry, or no rule can have
+/// such an aggregate.
+pub(crate) fn parse_link_entry(entry: &ProgramEntry) -> Option<SlotUse> {
+    let slot = entry.table.strip_prefix(&format!("Subscriptions.{}", link_table("")))?.parse().ok()?;
+    let is_reached =
+        entry.keys.iter().any(|(name, _, matched)| name == "slot" && *matched == Matched::Exact(u128::from(slot)));
+    let param = |name: &str| Some(entry.params.iter().find(|(other, ..)| other == name)?.2);
+    parse_link(slot, param).filter(|_| is_reached)
 }
 
 /// Returns the update of a slot's link. `linked` has the slots that are linked.

@@ -33,8 +33,8 @@ pub struct SubscriptionProgram {
     pub is_forced: bool,
     /// Limits of the compiled rules.
     pub limits: Limits,
-    /// Lowest incarnation of the values of aggregates that rules bring. It must grow from run to run.
-    pub first_incarnation: u32,
+    /// Lowest generation of the values in linked slots. It must grow from run to run.
+    pub first_generation: u32,
     /// Generates the program in another order.
     pub write: ProgramWriter,
     /// The port of the controller.
@@ -170,10 +170,10 @@ fn subscriptions(
     program: &SubscriptionProgram,
     layout: &ColumnLayout,
     update_mode: UpdateMode,
-    first_incarnation: u32,
+    first_generation: u32,
 ) -> Subscriptions {
     let (target, limits) = (program.options.target, program.limits);
-    let options = subscribe::CompileOptions { target, limits, update_mode, first_incarnation };
+    let options = subscribe::CompileOptions { target, limits, update_mode, first_generation };
     Subscriptions::new(program.rules.format.clone(), layout.clone(), options)
 }
 
@@ -190,7 +190,7 @@ impl<'a> RuleSet<'a> {
         RuleSet {
             program,
             written: program.written.clone(),
-            subscriptions: subscriptions(program, &program.written.layout, update_mode, program.first_incarnation),
+            subscriptions: subscriptions(program, &program.written.layout, update_mode, program.first_generation),
             installer: installer(program, &program.written.layout, update_mode),
             held: BTreeMap::new(),
             names: HashMap::new(),
@@ -447,18 +447,18 @@ impl<'a> RuleSet<'a> {
         self.renumber()
     }
 
-    /// Gives aggregates that rules bring the slots in which a switch keeps their values. Returns whether any changed.
+    /// Gives linked aggregates the slots in which a switch keeps their values. Returns whether any changed.
     ///
     /// # Errors
     /// If the rules exceed a limit when they are compiled again. The set is unchanged then.
     pub fn adopt_slots(&mut self, at_switch: &[Entity]) -> Result<bool, RuleSetError> {
         let known = subscribe_p4::slot_identities(at_switch);
-        let own = self.subscriptions.linked_slots();
-        let place = |(slot, identity): (&u16, &SlotIdentity)| (*slot, identity.state);
+        let own = self.subscriptions.linked_identities();
+        let place = |(slot, identity): (&u16, &SlotIdentity)| (*slot, identity.state_hash);
         let is_elsewhere = |at: &(u16, u32)| own.iter().map(place).any(|(slot, state)| state == at.1 && slot != at.0);
         if !known.iter().map(place).any(|at| is_elsewhere(&at)) {
-            self.subscriptions.continue_slots(&known);
-            return Ok(self.subscriptions.linked_slots() != own);
+            self.subscriptions.restore_generations(&known);
+            return Ok(self.subscriptions.linked_identities() != own);
         }
         let layout = self.written.layout.clone();
         self.recompile(&layout, self.update_mode, &known).map_err(|refusal| render_without_source(&refusal))?;
@@ -466,23 +466,23 @@ impl<'a> RuleSet<'a> {
         Ok(true)
     }
 
-    /// Returns an empty compiler, in which aggregates that rules bring will have the slots that they have now, or those
-    /// that `slots` says.
+    /// Returns a compiler without rules that reserves slots for linked aggregates: those that they have now, or those in
+    /// `slots`.
     fn without_rules(
         &self,
         layout: &ColumnLayout,
         writes: UpdateMode,
         slots: &BTreeMap<u16, SlotIdentity>,
     ) -> Subscriptions {
-        let mut identities = self.subscriptions.linked_slots();
-        identities.retain(|_, own| !slots.values().any(|identity| identity.state == own.state));
+        let mut identities = self.subscriptions.linked_identities();
+        identities.retain(|_, own| !slots.values().any(|identity| identity.state_hash == own.state_hash));
         identities.extend(slots);
-        let mut empty = subscriptions(self.program, layout, writes, self.subscriptions.next_incarnation());
-        empty.adopt_slots(&identities);
+        let mut empty = subscriptions(self.program, layout, writes, self.subscriptions.next_generation());
+        empty.reserve_slots(&identities);
         empty
     }
 
-    /// Compiles all rules from scratch. Aggregates that rules bring keep their slots, or get those that `slots` says.
+    /// Compiles all rules from scratch. Linked aggregates keep their slots, or get those in `slots`.
     /// The set is unchanged if the rules cannot be compiled.
     fn recompile(
         &mut self,

@@ -73,7 +73,7 @@ fn computing() -> MessageFormat {
         assert!(aggregate.is_some(), "{text}");
         format.compute(ComputedAggregate { aggregate, slots, keys });
     }
-    // Two that rules bring.
+    // Two linked slots.
     for keys in [1, 5] {
         format.compute(ComputedAggregate { aggregate: None, slots: 1, keys });
     }

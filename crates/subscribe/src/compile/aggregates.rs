@@ -8,7 +8,7 @@ use crate::rule::{Aggregate, AggregateWindow};
 /// An aggregate that a program computes, with its capacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComputedAggregate {
-    /// The aggregate; `None` if rules bring it, i.e. entries link the program's code for any aggregate to it.
+    /// The aggregate; `None` for a linked slot, whose aggregate a rule chooses and an entry selects.
     pub aggregate: Option<Aggregate>,
     /// Number of slots that compute it. Each distinct condition on the counted messages needs one slot; tests of the
     /// aggregate's key do not count.
@@ -17,22 +17,15 @@ pub struct ComputedAggregate {
     pub keys: u32,
 }
 
-impl ComputedAggregate {
-    /// Returns the aggregate as in rules, or `any other`.
-    pub fn shown(&self, format: &MessageFormat) -> String {
-        self.aggregate.as_ref().map_or_else(|| "any other".to_owned(), |aggregate| aggregate.shown(format).to_string())
-    }
-}
-
 /// Maximum number of key fields of a linked aggregate.
 pub const MAX_LINKED_KEY_FIELDS: usize = 2;
 
-/// Number of microseconds that the length of a window must be below: half of the clock's range.
+/// Upper limit, exclusive, of the length of a time window in microseconds: half the period of the switch's 48-bit clock.
 pub const WINDOW_LIMIT_US: u64 = 1 << 47;
 
 impl Aggregate {
-    /// Whether entries can link a program's code for any aggregate to this one: it has at most
-    /// [`MAX_LINKED_KEY_FIELDS`] key fields, and its window is shorter than [`WINDOW_LIMIT_US`].
+    /// Whether a linked slot can compute the aggregate: it has at most [`MAX_LINKED_KEY_FIELDS`] key fields, and its
+    /// window is shorter than [`WINDOW_LIMIT_US`].
     pub fn is_linkable(&self) -> bool {
         let is_too_long = matches!(self.window.length(), Some(Window::Micros(WINDOW_LIMIT_US..)));
         self.by.len() <= MAX_LINKED_KEY_FIELDS && !is_too_long
@@ -40,17 +33,16 @@ impl Aggregate {
 }
 
 impl MessageFormat {
-    /// Adds an aggregate that the program computes. From the first one on, rules may use only declared aggregates, and
-    /// others if one without an aggregate is added. Its slots follow those of the previous ones.
+    /// Adds an aggregate that the program computes, or a linked slot. From the first one on, rules may use only declared
+    /// aggregates, and others only in linked slots. Its slots follow those of the previous ones.
     ///
     /// # Panics
-    /// If there are more than 65,535 slots, or an aggregate that rules bring has more than one: keys have cells by
-    /// aggregate.
+    /// If there are more than 65,535 slots, or `computed` has several linked slots: each has keys of its own.
     pub fn compute(&mut self, computed: ComputedAggregate) {
         if self.computed.is_empty() {
             self.slots = 0;
         }
-        assert!(computed.aggregate.is_some() || computed.slots == 1, "each slot has its own aggregate");
+        assert!(computed.aggregate.is_some() || computed.slots == 1, "linked slots are added one by one");
         self.slots = self.slots.checked_add(computed.slots).expect("a program has few slots");
         self.computed.push(computed);
     }
@@ -70,16 +62,16 @@ impl MessageFormat {
         })
     }
 
-    /// Returns the aggregate that the program computes in a slot; `None` if rules bring it.
+    /// Returns the declared aggregate that a slot computes; `None` for a linked slot.
     pub fn declared_in(&self, slot: u16) -> Option<&Aggregate> {
         self.computed[self.computed_in(slot)?].aggregate.as_ref()
     }
 
-    /// Returns the format with the aggregates that rules have brought to slots in place of any. It is for texts about
-    /// messages: values have other widths in tables.
+    /// Returns a copy for display, in which linked slots have these aggregates. Not for tables: the widths of values
+    /// differ.
     pub fn with_links(&self, links: &BTreeMap<u16, Aggregate>) -> MessageFormat {
         let mut format = self.clone();
-        for (slot, aggregate) in links.iter().filter(|(slot, _)| self.declared_in(**slot).is_none()) {
+        for (slot, aggregate) in links.iter().filter(|(slot, _)| self.is_linked(**slot)) {
             if let Some(at) = self.computed_in(*slot) {
                 format.computed[at].aggregate = Some(aggregate.clone());
             }
@@ -87,9 +79,15 @@ impl MessageFormat {
         format
     }
 
-    /// Returns the number of slots whose aggregates rules bring.
-    pub fn linked_slots(&self) -> usize {
-        (0..self.slots).filter(|slot| self.declared_in(*slot).is_none()).count()
+    /// Whether rules choose the slot's aggregate.
+    pub fn is_linked(&self, slot: u16) -> bool {
+        self.declared_in(slot).is_none()
+    }
+
+    /// Returns the slots of an aggregate, by its index in [`MessageFormat::computed`].
+    pub fn slots_of(&self, computed: usize) -> std::ops::Range<u16> {
+        let first = self.computed[..computed].iter().map(|before| before.slots).sum();
+        first..first + self.computed[computed].slots
     }
 
     /// Whether a slot can compute an aggregate.

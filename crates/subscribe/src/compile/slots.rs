@@ -14,27 +14,27 @@ pub struct SlotUse {
     pub slot: u16,
     /// The aggregate that the slot computes; `None` if the slot is no longer in use.
     pub aggregate: Option<Aggregate>,
-    /// Identity of the values in the slot. Values that were stored under another one are void.
+    /// Identity of the values in the slot. Values that were stored under another identity are void.
     pub identity: SlotIdentity,
 }
 
 /// Identity of the values in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotIdentity {
-    /// Hash of the aggregate and the condition on counted messages. It is the same in every run of the compiler, so a
-    /// service that starts again finds its slots at the switch.
-    pub state: u32,
+    /// Hash of the aggregate and the condition on counted messages. It is the same in every run of one build, so a
+    /// service that starts again finds its slots at the switch. Another build may hash differently; values then restart.
+    pub state_hash: u32,
     /// Number that grows each time the slot gets another state.
-    pub incarnation: u32,
+    pub generation: u32,
 }
 
 /// Identity of a slot's state: the aggregate, and the condition on counted messages except tests of its key. Rules
 /// whose conditions differ only in those tests share a slot. Each key has separate state, so a rule never reads the
 /// state of keys that it excludes.
-type Over = (Aggregate, Condition);
+type SlotState = (Aggregate, Condition);
 
-/// Returns the hash of a state (32-bit FNV-1a).
-fn hash(over: &Over) -> u32 {
+/// Returns the 32-bit FNV-1a hash of a state.
+fn state_hash(state: &SlotState) -> u32 {
     struct Fnv(u32);
     impl Hasher for Fnv {
         fn write(&mut self, bytes: &[u8]) {
@@ -45,119 +45,120 @@ fn hash(over: &Over) -> u32 {
         }
     }
     let mut hash = Fnv(0x811c_9dc5);
-    over.hash(&mut hash);
+    state.hash(&mut hash);
     hash.0
 }
 
 /// Slots with reference counts.
 #[derive(Clone)]
 pub(crate) struct Slots {
-    taken: HashMap<Over, (u16, usize)>,
+    taken: HashMap<SlotState, (u16, usize)>,
     /// Stack of free slots.
     free: Vec<u16>,
     /// The state of each slot in use when slots were last settled.
-    settled: BTreeMap<u16, Over>,
+    settled: BTreeMap<u16, SlotState>,
     /// The last identity of each slot that was in use.
     identities: BTreeMap<u16, SlotIdentity>,
     /// Slots that were taken or freed since they were last settled.
     touched: BTreeSet<u16>,
-    /// The first incarnation of a slot.
-    first_incarnation: u32,
-    /// Slots that states should get, by their hashes.
-    wanted: HashMap<u32, u16>,
+    /// The first generation of a slot.
+    first_generation: u32,
+    /// Slots that are reserved for states, by the hashes of these.
+    reserved: HashMap<u32, u16>,
 }
 
 impl Slots {
-    pub fn new(count: u16, first_incarnation: u32) -> Slots {
+    pub fn new(count: u16, first_generation: u32) -> Slots {
         Slots {
             taken: HashMap::new(),
             free: (0..count).rev().collect(),
             settled: BTreeMap::new(),
             identities: BTreeMap::new(),
             touched: BTreeSet::new(),
-            first_incarnation,
-            wanted: HashMap::new(),
+            first_generation,
+            reserved: HashMap::new(),
         }
     }
 
-    /// Returns an incarnation above those of all slots.
-    pub fn next_incarnation(&self) -> u32 {
-        let next = self.identities.values().map(|identity| identity.incarnation.saturating_add(1)).max();
-        next.unwrap_or(0).max(self.first_incarnation)
+    /// Returns a generation above those of all slots.
+    pub fn next_generation(&self) -> u32 {
+        let next = self.identities.values().map(|identity| identity.generation.saturating_add(1)).max();
+        next.unwrap_or(0).max(self.first_generation)
     }
 
-    /// Continues with identities that slots with the same states have elsewhere.
-    pub fn continue_with(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+    /// Replaces the generations of slots by known ones, where a slot has the same state.
+    pub fn restore_generations(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
         for (slot, identity) in known {
-            if let Some(own) = self.identities.get_mut(slot).filter(|own| own.state == identity.state) {
+            if let Some(own) = self.identities.get_mut(slot).filter(|own| own.state_hash == identity.state_hash) {
                 *own = *identity;
             }
         }
     }
 
-    /// Continues with identities that slots have elsewhere. States get the same slots, as far as they are free.
-    pub fn adopt(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
+    /// Reserves slots for the states with known identities, until slots are settled next.
+    pub fn reserve(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
         self.identities.extend(known);
-        self.first_incarnation = self.next_incarnation();
-        self.wanted.extend(known.iter().map(|(slot, identity)| (identity.state, *slot)));
+        self.first_generation = self.next_generation();
+        self.reserved.extend(known.iter().map(|(slot, identity)| (identity.state_hash, *slot)));
     }
 
     /// Adds a reference to the slot of this state; `None` if no slot is free. A slot that has had this state comes
     /// first, then one whose aggregate is declared, then one that had no state before the current change: a target
     /// without atomic changes still counts for the state that leaves.
-    pub fn acquire(&mut self, over: Over, format: &MessageFormat) -> Option<u16> {
-        if let Some((slot, uses)) = self.taken.get_mut(&over) {
+    pub fn acquire(&mut self, state: SlotState, format: &MessageFormat) -> Option<u16> {
+        if let Some((slot, uses)) = self.taken.get_mut(&state) {
             *uses += 1;
             return Some(*slot);
         }
-        let wanted = self.wanted.get(&hash(&over));
+        let reserved = self.reserved.get(&state_hash(&state));
         let rank = |(at, slot): &(usize, &u16)| {
             let had = self.settled.get(slot);
-            // A slot that another state is to get stays free for it as long as others are.
-            let is_open = !self.wanted.values().any(|other| other == *slot);
+            // A slot that is reserved for another state is taken only if no other is free.
+            let is_unreserved = !self.reserved.values().any(|other| other == *slot);
             let is_declared = format.declared_in(**slot).is_some();
-            (had == Some(&over), wanted == Some(slot), is_declared, is_open, had.is_none(), *at)
+            (had == Some(&state), reserved == Some(slot), is_declared, is_unreserved, had.is_none(), *at)
         };
-        let fitting = self.free.iter().enumerate().filter(|(_, slot)| format.slot_takes(**slot, &over.0));
+        let fitting = self.free.iter().enumerate().filter(|(_, slot)| format.slot_takes(**slot, &state.0));
         let (at, _) = fitting.max_by_key(rank)?;
         let slot = self.free.remove(at);
         self.touched.insert(slot);
-        self.taken.insert(over, (slot, 1));
+        self.taken.insert(state, (slot, 1));
         Some(slot)
     }
 
-    /// Returns the slots whose states have changed since the last call, and forgets which slots were to be adopted.
+    /// Returns the slots whose states have changed since the last call, and ends reservations.
     pub fn settle(&mut self) -> Vec<SlotUse> {
         let touched = std::mem::take(&mut self.touched);
         let states = self.taken.iter().filter(|(_, (slot, _))| touched.contains(slot));
-        let states: HashMap<u16, Over> = states.map(|(over, (slot, _))| (*slot, over.clone())).collect();
+        let states: HashMap<u16, SlotState> = states.map(|(state, (slot, _))| (*slot, state.clone())).collect();
         let mut changed = Vec::new();
         for slot in touched {
             if self.settled.get(&slot) == states.get(&slot) {
                 continue;
             }
             match states.get(&slot) {
-                Some(over) => {
-                    self.identify(slot, hash(over));
-                    self.settled.insert(slot, over.clone());
+                Some(state) => {
+                    self.identify(slot, state_hash(state));
+                    self.settled.insert(slot, state.clone());
                 }
                 None => drop(self.settled.remove(&slot)),
             }
             changed.push(self.of(slot, self.settled.get(&slot).map(|(aggregate, _)| aggregate.clone())));
         }
-        self.wanted.clear();
+        self.reserved.clear();
         changed
     }
 
     /// Gives a slot the identity of a state that it did not have.
-    fn identify(&mut self, slot: u16, state: u32) {
+    fn identify(&mut self, slot: u16, state_hash: u32) {
         let known = self.identities.get(&slot);
-        // What another run of the compiler has left continues.
-        if known.is_some_and(|known| known.state == state) && self.wanted.remove(&state) == Some(slot) {
+        // The state had this slot before.
+        if known.is_some_and(|known| known.state_hash == state_hash) && self.reserved.remove(&state_hash) == Some(slot)
+        {
             return;
         }
-        let next = known.map_or(0, |known| known.incarnation.wrapping_add(1));
-        self.identities.insert(slot, SlotIdentity { state, incarnation: next.max(self.first_incarnation) });
+        let next = known.map_or(0, |known| known.generation.saturating_add(1));
+        self.identities.insert(slot, SlotIdentity { state_hash, generation: next.max(self.first_generation) });
     }
 
     fn of(&self, slot: u16, aggregate: Option<Aggregate>) -> SlotUse {
@@ -165,8 +166,8 @@ impl Slots {
     }
 
     /// Reacquires the slot that this state had before, which nothing else has taken since.
-    pub fn hold_again(&mut self, over: Over, slot: u16) {
-        let (_, uses) = self.taken.entry(over).or_insert_with(|| {
+    pub fn hold_again(&mut self, state: SlotState, slot: u16) {
+        let (_, uses) = self.taken.entry(state).or_insert_with(|| {
             self.free.retain(|other| *other != slot);
             self.touched.insert(slot);
             (slot, 0)
@@ -175,13 +176,13 @@ impl Slots {
     }
 
     /// Drops one reference.
-    pub fn release(&mut self, over: &Over) {
-        let (slot, uses) = self.taken.get_mut(over).expect("what is released was held");
+    pub fn release(&mut self, state: &SlotState) {
+        let (slot, uses) = self.taken.get_mut(state).expect("what is released was held");
         *uses -= 1;
         if *uses == 0 {
             self.touched.insert(*slot);
             self.free.push(*slot);
-            self.taken.remove(over);
+            self.taken.remove(state);
         }
     }
 

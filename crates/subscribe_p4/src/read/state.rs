@@ -18,7 +18,7 @@ const MAX_SLOTS: usize = 64;
 /// Maximum number of cells of all aggregates' registers. Triplane runs programs with 64 M cells in total
 /// (`ir`'s limits); the rest is left to the program's own registers.
 const MAX_CELLS: u64 = 48 << 20;
-/// The declaration of an aggregate that rules bring.
+/// The declaration of linked slots.
 const ANY: &str = "any";
 
 /// Reads `@query_counter(name, window)` and `@query_aggregate("avg(price) by stock over 1s", keys, slots)` of the
@@ -87,12 +87,12 @@ fn aggregate_error(annotation: &Annotation, message: String, help: Option<String
     })
 }
 
-/// What a declaration of an aggregate may look like.
-const EXAMPLE: &str = "write `@query_aggregate(\"avg(price) by stock over 1s\")`, or `@query_aggregate(\"any\")` for one \
-                       that rules bring; optionally followed by the maximum number of keys and the number of slots \
-                       (distinct conditions in use at once): `@query_aggregate(\"…\", 4096, 2)`";
+/// Help with the forms of a declaration.
+const EXAMPLE: &str = "write `@query_aggregate(\"avg(price) by stock over 1s\")`, or `@query_aggregate(\"any\")` for \
+                       any that a rule uses; optionally followed by the maximum number of keys, and the number of \
+                       states (distinct conditions in use at once; with `any`, of aggregates and conditions): `@query_aggregate(\"…\", 4096, 2)`";
 
-/// Reads a declaration: one aggregate, or one for each slot if rules bring it, since their keys differ.
+/// Reads a declaration. Linked slots become one aggregate each, since each has keys of its own.
 fn aggregates(format: &ProgramFormat, annotation: &Annotation) -> Result<Vec<Aggregate>, Box<Diagnostic>> {
     let wrong = |message: String| aggregate_error(annotation, message, None);
     let with_example = |message: &str| aggregate_error(annotation, message.to_owned(), Some(EXAMPLE.to_owned()));

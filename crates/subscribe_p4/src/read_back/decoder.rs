@@ -3,17 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use subscribe::chain::{CodeRow, Row, RowKey, RowResult, StageTable};
-use subscribe::{Aggregate, CounterId, Delivery, FieldId, Operand, StateId, Term, Update, UpdateFunction, state};
+use subscribe::{
+    Aggregate, CounterId, Delivery, FieldId, Function, Operand, StateId, Term, Update, UpdateFunction, state,
+};
 
 use super::keys::{exactly, intervals, is_nothing, param, value};
 use super::roles::Role;
 use super::{CONTROL, Finding, Meaning, is_rule_table};
 use crate::entries::{BITMAP_PART, Matched, ProgramEntry};
-use crate::format::ProgramFormat;
+use crate::format::{Notation, ProgramFormat};
 use crate::rule_format::RuleFormat;
-use crate::write::{
-    COMBINES, CONTROLLER, bitmap_params, combined_with, key_parts, linked_use, validity, with_counter, with_field,
-};
+use crate::state_entries;
+use crate::write::{COMBINES, CONTROLLER, bitmap_params, combined_with, key_parts, validity, with_counter, with_field};
 
 /// Decodes entries one after the other.
 pub(super) struct EntryDecoder<'a> {
@@ -296,14 +297,28 @@ impl EntryDecoder<'_> {
     }
 
     fn link(&mut self, at: usize, entry: &ProgramEntry, slot: u16) {
-        let fields = self.format.fields.len();
-        let is_known = |aggregate: &Aggregate| {
-            let mut used = aggregate.fields();
-            used.all(|field| usize::from(field.0) < fields)
+        let Some(key) = self.key(at, entry, "slot") else { return };
+        if key != slot.into() {
+            return self.find(
+                at,
+                false,
+                format!("no message reaches this: the table is looked up for slot {slot} only"),
+            );
+        }
+        let fields = &self.format.fields;
+        let field = |id: FieldId| fields.get(usize::from(id.0));
+        let is_of_format = |aggregate: &Aggregate| {
+            let is_number = |id| field(id).is_some_and(|field| field.notation == Notation::Number);
+            let has_input = aggregate.function == Function::Count || aggregate.field.is_some_and(is_number);
+            has_input && aggregate.fields().all(|id| field(id).is_some())
         };
-        match linked_use(slot, |name| param(entry, name)).and_then(|of| of.aggregate).filter(is_known) {
+        match state_entries::parse_link_entry(entry).and_then(|of| of.aggregate).filter(is_of_format) {
             Some(aggregate) => drop(self.meaning.links.insert(slot, aggregate)),
-            None => self.find(at, true, "this is not an aggregate of the format"),
+            None => {
+                let message =
+                    "no rule of this format has such an aggregate: check the function, the window and the fields";
+                self.find(at, true, message)
+            }
         }
     }
 

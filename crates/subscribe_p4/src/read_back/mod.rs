@@ -46,7 +46,7 @@ pub struct Meaning {
     pub goes_round: bool,
     /// Pairs of ports: packets from the first are not sent to the second.
     pub split_horizon: BTreeSet<(u32, u32)>,
-    /// Aggregates that rules bring, by slot.
+    /// Linked aggregates, by slot.
     pub links: BTreeMap<u16, Aggregate>,
     /// Keys with dedicated cells, by aggregate.
     pub places: BTreeSet<(usize, Vec<u128>)>,

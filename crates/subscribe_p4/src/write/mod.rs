@@ -23,7 +23,7 @@ use text::Text;
 pub use bitmap::bitmap_of;
 pub(crate) use bitmap::{CONTROLLER, params as bitmap_params};
 pub(crate) use counters::{COMBINES, combine_table, combined_with, update_table, with_counter, with_field};
-pub(crate) use linked::{key_parts, key_width, link, link_table, linked_use};
+pub(crate) use linked::{key_parts, key_width, link_params, link_table, parse_link};
 pub(crate) use names::{METADATA, TOP_LEVEL, is_declared_by_generator, occurs_in_generated_text};
 pub(crate) use stages::{VALIDITY, codes_table, match_kind_name, part_name, to_code, validity};
 pub(crate) use state::{COUNTS, cells, place_table};

@@ -34,7 +34,7 @@ pub(super) const NOW: &str = "meta.subscription.now";
 /// Whether the program has time windows.
 pub(super) fn has_clock(format: &subscribe::MessageFormat) -> bool {
     let is_time = |length: Option<Window>| matches!(length, Some(Window::Micros(_)));
-    // The windows of aggregates that rules bring are unknown.
+    // The windows of linked aggregates are unknown.
     let needs_clock = |aggregate: &Option<Aggregate>| aggregate.as_ref().is_none_or(|of| is_time(of.window.length()));
     format.computed().iter().any(|computed| needs_clock(&computed.aggregate))
         || format.counters().iter().any(|counter| is_time(counter.window))
@@ -84,7 +84,7 @@ pub(super) fn cell(computed: usize) -> String {
 }
 
 /// A slot of a declared aggregate: its number, its aggregate, and the index of the aggregate's declaration.
-pub(super) struct AggregateSlot<'a> {
+struct AggregateSlot<'a> {
     number: u16,
     computed: usize,
     of: &'a Aggregate,
@@ -100,7 +100,7 @@ fn of(field: &str) -> String {
 /// A slot of a program.
 enum ProgramSlot<'a> {
     Declared(AggregateSlot<'a>),
-    /// The aggregate is what rules bring: the slot's number, and the index of the declaration.
+    /// A linked slot: its number, and the index of its declaration.
     Linked(u16, usize),
 }
 
@@ -163,22 +163,22 @@ impl AggregateSlot<'_> {
     }
 
     fn var(&self, part: &str) -> String {
-        Self::var_of(self.number, part)
+        slot_var(self.number, part)
     }
 
     fn register(&self, part: &str) -> String {
-        Self::register_of(self.number, part)
+        slot_register(self.number, part)
     }
+}
 
-    /// Returns the name of the variable for a part of a slot's cell.
-    pub(super) fn var_of(slot: u16, part: &str) -> String {
-        format!("slot_{slot}_{part}")
-    }
+/// Returns the name of the variable for a part of a slot's cell.
+pub(super) fn slot_var(slot: u16, part: &str) -> String {
+    format!("slot_{slot}_{part}")
+}
 
-    /// Returns the name of the register for a part of a slot's cells.
-    pub(super) fn register_of(slot: u16, part: &str) -> String {
-        format!("slot_{slot}_kept_{part}")
-    }
+/// Returns the name of the register for a part of a slot's cells.
+pub(super) fn slot_register(slot: u16, part: &str) -> String {
+    format!("slot_{slot}_kept_{part}")
 }
 
 /// Returns the fields of an aggregate's key.
@@ -256,17 +256,16 @@ fn registers(text: &mut Text, inputs: &ProgramInputs<'_>) {
 fn evictions(text: &mut Text, slot: u16) {
     text.line(format!(
         "register<bit<64>>(1) {};    // number of keys that lost their cell before the end of their window",
-        AggregateSlot::register_of(slot, "evictions")
+        slot_register(slot, "evictions")
     ));
-    text.line(format!("bit<64> {} = 0;", AggregateSlot::var_of(slot, "evictions")));
-    text.line(format!("bit<1> {} = 0;", AggregateSlot::var_of(slot, "evicts")));
+    text.line(format!("bit<64> {} = 0;", slot_var(slot, "evictions")));
+    text.line(format!("bit<1> {} = 0;", slot_var(slot, "evicts")));
 }
 
 /// Writes code that counts an eviction.
 fn count_eviction(text: &mut Text, slot: u16) {
-    let (register, evictions) =
-        (AggregateSlot::register_of(slot, "evictions"), AggregateSlot::var_of(slot, "evictions"));
-    text.block(format!("if ({} == 1)", AggregateSlot::var_of(slot, "evicts")), |text| {
+    let (register, evictions) = (slot_register(slot, "evictions"), slot_var(slot, "evictions"));
+    text.block(format!("if ({} == 1)", slot_var(slot, "evicts")), |text| {
         text.line(format!("{register}.read({evictions}, 0);"));
         text.line(format!("{register}.write(0, {evictions} + 1);"));
     });
@@ -290,9 +289,9 @@ fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
         let keys: Vec<String> = match &computed.aggregate {
             Some(of) => key_fields(inputs, of).map(key).collect(),
             None => {
-                let slot = slot_of(format, number);
+                let slot = format.slots_of(number).start;
                 let key = |part: String| {
-                    format!("{}: exact @name(\"{part}\");", linked::linked(slot, &format!("{part}_value")))
+                    format!("{}: exact @name(\"{part}\");", linked::link_var(slot, &format!("{part}_value")))
                 };
                 linked::key_parts().map(key).collect()
             }
@@ -303,11 +302,6 @@ fn tables(text: &mut Text, inputs: &ProgramInputs<'_>) {
         }
     }
     table(text, COUNTS, &[STATE_KEY.to_owned()], "count_for;", inputs.options);
-}
-
-/// Returns the slot of an aggregate that rules bring, by the index of its declaration.
-fn slot_of(format: &subscribe::MessageFormat, computed: usize) -> u16 {
-    format.computed()[..computed].iter().map(|before| before.slots).sum()
 }
 
 /// Writes division actions, one for each width of averaged values.
@@ -338,7 +332,7 @@ fn averages(text: &mut Text, inputs: &ProgramInputs<'_>) {
     }
 }
 
-/// Writes code that divides, which sets `quotient`. It has this width in bits at most.
+/// Writes a division. The variable `quotient` gets the result, which has at most `width` bits.
 pub(super) fn divide(text: &mut Text, dividend: &str, divisor: &str, width: u32) {
     text.line(format!("dividend = {dividend};"));
     text.line(format!("divisor = {divisor};"));
@@ -354,7 +348,7 @@ fn key_width(inputs: &ProgramInputs<'_>, slot: u16) -> u32 {
 pub(super) fn locate_cells(text: &mut Text, inputs: &ProgramInputs<'_>) {
     for (number, computed) in inputs.rules.format.computed().iter().enumerate() {
         let Some(of) = &computed.aggregate else {
-            linked::locate(text, inputs, slot_of(&inputs.rules.format, number), number, computed.keys);
+            linked::locate(text, inputs, inputs.rules.format.slots_of(number).start, number, computed.keys);
             continue;
         };
         let fields = key_fields(inputs, of);
@@ -521,13 +515,17 @@ fn move_average(text: &mut Text, inputs: &ProgramInputs<'_>, slot: &AggregateSlo
     let (count, of, given) = (slot.var("count"), slot.var("amount"), slot.var("given"));
     let (width, bits) = (slot.amount_width(), slot.of.window.fraction_bits());
     text.line(format!("{given} = (bit<{width}>){} << {bits};", amount(inputs, field)));
-    for (head, result) in [
-        (format!("if ({count} == 0) {{"), given.clone()),
-        (format!("}} else if ({given} >= {of}) {{"), format!("{of} + (({given} - {of}) >> {shift})")),
-        ("} else {".to_owned(), format!("{of} - (({of} - {given}) >> {shift})")),
-    ] {
-        text.line(head);
-        text.indented(|text| text.line(format!("{of} = {result};")));
-    }
+    move_towards(text, [&of, &given, &count], shift);
+}
+
+/// Writes code that moves an average towards a value, by `1 / 2^shift` of the difference; the shift is a number or a
+/// variable. Over no messages, the value becomes the average.
+pub(super) fn move_towards(text: &mut Text, [average, value, count]: [&str; 3], shift: impl std::fmt::Display) {
+    text.line(format!("if ({count} == 0) {{"));
+    text.indented(|text| text.line(format!("{average} = {value};")));
+    text.line(format!("}} else if ({value} >= {average}) {{"));
+    text.indented(|text| text.line(format!("{average} = {average} + (({value} - {average}) >> {shift});")));
+    text.line("} else {");
+    text.indented(|text| text.line(format!("{average} = {average} - (({average} - {value}) >> {shift});")));
     text.line("}");
 }

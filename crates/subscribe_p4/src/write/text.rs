@@ -39,6 +39,15 @@ impl Text {
         self.line("}");
     }
 
+    /// Writes `if (…) { … } else if (…) { … }` with one line per case.
+    pub(super) fn cases(&mut self, cases: impl IntoIterator<Item = (String, String)>) {
+        for (at, (condition, line)) in cases.into_iter().enumerate() {
+            self.line(format!("{} ({condition}) {{", if at == 0 { "if" } else { "} else if" }));
+            self.indented(|text| text.line(line));
+        }
+        self.line("}");
+    }
+
     /// Indents the output of `body` by one level.
     pub(super) fn indented(&mut self, body: impl FnOnce(&mut Text)) {
         self.depth += 1;

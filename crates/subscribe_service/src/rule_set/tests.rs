@@ -40,7 +40,7 @@ fn program_of(text: &str) -> SubscriptionProgram {
         written,
         is_forced: false,
         limits: Limits::default(),
-        first_incarnation: 0,
+        first_generation: 0,
         write: Box::new(write),
         cpu_port: 510,
     }
@@ -277,44 +277,44 @@ fn linked_aggregates_keep_their_slots_and_values_when_the_service_starts_again()
         change(&mut rules, &[1], &rule(4), RuleOrigin::File).unwrap();
         change(&mut rules, &[2], &rule(5), RuleOrigin::File).unwrap();
         change(&mut rules, &[], &rule(2), RuleOrigin::File).unwrap();
-        (rules.subscriptions.linked_slots(), installed(&mut rules).1)
+        (rules.subscriptions.linked_identities(), installed(&mut rules).1)
     };
     assert_eq!(links.len(), 4);
-    program.first_incarnation = 1_000;
+    program.first_generation = 1_000;
     let mut again = RuleSet::new(&program, 10);
     change(&mut again, &[], &all, RuleOrigin::File).unwrap();
     assert_ne!(installed(&mut again).1, entries, "a new compiler assigns slots in the order of the file");
     assert!(again.adopt_slots(&entries).unwrap());
-    assert_eq!(again.subscriptions.linked_slots(), links);
+    assert_eq!(again.subscriptions.linked_identities(), links);
     let (plan, _) = installed(&mut again);
     again.adopt_states(&plan, &entries);
     assert_eq!(installed(&mut again).1, entries, "nothing is to be written");
     assert!(!again.adopt_slots(&entries).unwrap(), "they are the same now");
-    // A slot that changes hands gets an incarnation that no earlier run has used.
+    // A slot that changes hands gets an generation that no earlier run has used.
     change(&mut again, &[1], &rule(6), RuleOrigin::File).unwrap();
-    let now = again.subscriptions.linked_slots();
+    let now = again.subscriptions.linked_identities();
     let new: Vec<_> = now.iter().filter(|(slot, identity)| links.get(slot) != Some(identity)).collect();
-    assert!(matches!(new[..], [(_, identity)] if identity.incarnation >= 1_000), "{new:?}");
+    assert!(matches!(new[..], [(_, identity)] if identity.generation >= 1_000), "{new:?}");
 
     // A new rule in front takes no slot of the others, as long as one is free.
-    program.first_incarnation = 1_500;
+    program.first_generation = 1_500;
     let known = {
         let mut two = RuleSet::new(&program, 10);
         change(&mut two, &[], &[2, 3].map(rule).concat(), RuleOrigin::File).unwrap();
         let known = installed(&mut two).1;
-        (two.subscriptions.linked_slots(), known)
+        (two.subscriptions.linked_identities(), known)
     };
     let mut three = RuleSet::new(&program, 10);
     change(&mut three, &[], &[7, 2, 3].map(rule).concat(), RuleOrigin::File).unwrap();
     three.adopt_slots(&known.1).unwrap();
-    let now = three.subscriptions.linked_slots();
+    let now = three.subscriptions.linked_identities();
     assert!(known.0.iter().all(|(slot, identity)| now.get(slot) == Some(identity)), "{now:?}");
 
-    // If every slot is where it was, only the incarnations of the switch are taken over.
+    // If every slot is where it was, only the generations of the switch are taken over.
     let mut fresh = RuleSet::new(&program, 10);
     change(&mut fresh, &[], &all, RuleOrigin::File).unwrap();
     let own = installed(&mut fresh).1;
-    program.first_incarnation = 2_000;
+    program.first_generation = 2_000;
     let mut last = RuleSet::new(&program, 10);
     change(&mut last, &[], &all, RuleOrigin::File).unwrap();
     assert!(last.adopt_slots(&own).unwrap());

@@ -50,7 +50,7 @@ fn compared(args: &DiffArgs, output: &Output) -> Result<(), Failure> {
     if let Some(layout) = layout {
         loaded.force(layout);
     }
-    // So are the slots of aggregates that they bring.
+    // Linked aggregates get the slots that they have there.
     let slots = [&first, &second].into_iter().find_map(|given| match given {
         Given::Rules(_) => None,
         Given::Entries(entries) | Given::Switch(entries) => Some(subscribe_p4::slot_identities(&entries.entities)),
@@ -108,61 +108,75 @@ fn of_rules(args: &DiffArgs, files: [&PathBuf; 2], loaded: &mut Loaded, output: 
     loaded.choose_order(first.iter().chain(&second));
     let first = loaded.merge(first, &options, output)?;
     // The order of rules may give their aggregates other slots.
-    let second = loaded.merge_in_slots(second, &options, &first.subscriptions.linked_slots(), output)?;
+    let second = loaded.merge_in_slots(second, &options, &first.subscriptions.linked_identities(), output)?;
+    let links = [&first.subscriptions.links(), &second.subscriptions.links()];
+    compare_links(args, links, "the rules differ", loaded, output)?;
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
     let limits = loaded.memory_limit.limits();
     let found = subscribe::difference(&first.tables, &second.tables, format, &loaded.layout, &possible, limits);
     match found.map_err(|error| Failure::Input(error.to_string()))? {
-        // The tables may be the same although the aggregates that they test are not.
-        None if first.subscriptions.links() != second.subscriptions.links() => {
-            output.print(if args.json {
-                "{\"same\":false}\n"
-            } else {
-                "different: the rules test other aggregates\n"
-            })?;
-            Err(Failure::Different("the rules differ".to_owned()))
-        }
         None => same(args, output),
         Some(difference) => {
-            name_slots(loaded, [&first.subscriptions.links(), &second.subscriptions.links()]);
+            name_slots(loaded, links);
             print_difference(args, &difference, None, true, loaded, output)
         }
     }
 }
 
-/// Names the slots that both sides link to the same aggregate.
-fn name_slots(loaded: &mut Loaded, [one, other]: [&BTreeMap<u16, Aggregate>; 2]) {
-    let mut links: BTreeMap<u16, Aggregate> = other.clone();
-    links.extend(one.clone());
-    let is_same =
-        |slot: &u16, link: &Aggregate| [one, other].iter().all(|side| side.get(slot).is_none_or(|other| other == link));
-    links.retain(|slot, link| is_same(slot, link));
+/// Aggregates of linked slots.
+type Links = BTreeMap<u16, Aggregate>;
+
+/// Reports slots that compute different aggregates: the tables do not show them.
+///
+/// # Errors
+/// [`Failure::Different`] if there are any.
+fn compare_links(
+    args: &DiffArgs,
+    [first, second]: [&Links; 2],
+    why: &str,
+    loaded: &Loaded,
+    output: &Output,
+) -> Result<(), Failure> {
+    let shown = |link: &Aggregate| link.shown(&loaded.rules.format).to_string();
+    let both = first.iter().filter_map(|(slot, one)| Some((*slot, one, second.get(slot)?)));
+    let differing: Vec<(u16, String, String)> = both
+        .filter(|(_, one, other)| one != other)
+        .map(|(slot, one, other)| (slot, shown(one), shown(other)))
+        .collect();
+    if differing.is_empty() {
+        return Ok(());
+    }
+    if args.json {
+        let slot =
+            |(slot, first, second): &(u16, String, String)| json!({ "slot": slot, "first": first, "second": second });
+        let slots: Vec<_> = differing.iter().map(slot).collect();
+        output.print(&format!("{}\n", json!({ "same": false, "slots": slots })))?;
+        return Err(Failure::Different(why.to_owned()));
+    }
+    for (slot, one, other) in differing {
+        let (first, second) = (args.first.display(), args.second.display());
+        output.print(&format!("slot {slot} computes different aggregates:\n{first}: {one}\n{second}: {other}\n"))?;
+    }
+    Err(Failure::Different(why.to_owned()))
+}
+
+/// Names linked slots by their aggregates, which are the same on both sides.
+fn name_slots(loaded: &mut Loaded, [first, second]: [&Links; 2]) {
+    let links = first.iter().chain(second).map(|(slot, link)| (*slot, link.clone())).collect();
     loaded.rules.format = loaded.rules.format.with_links(&links);
 }
 
-/// Returns the slots that two sides link to different aggregates, with these.
-fn other_links(one: &Meaning, other: &Meaning, loaded: &Loaded) -> Vec<(u16, [String; 2])> {
-    let slots: BTreeSet<u16> = one.links.keys().chain(other.links.keys()).copied().collect();
-    let shown = |link: Option<&Aggregate>| {
-        link.map_or_else(|| "nothing".to_owned(), |link| link.shown(&loaded.rules.format).to_string())
-    };
-    let links = |slot: u16| (slot, [one, other].map(|side| shown(side.links.get(&slot))));
-    slots.into_iter().map(links).filter(|(_, [first, second])| first != second).collect()
-}
-
 fn of_entries(args: &DiffArgs, sides: [Meaning; 2], loaded: &mut Loaded, output: &Output) -> Result<(), Failure> {
+    let [one, other] = &sides;
+    compare_links(args, [&one.links, &other.links], "the entries differ", loaded, output)?;
     let format = &loaded.rules.format;
     let possible = loaded.rules.possible(&loaded.format);
-    let [one, other] = &sides;
     let compare = |one: &TableChain, other: &TableChain| {
         let found = subscribe::compare(one, other, format, &possible, loaded.memory_limit.limits());
         found.map_err(|error| Failure::Input(error.to_string()))
     };
     if let Some(difference) = compare(&one.chain, &other.chain)? {
-        for (slot, [first, second]) in other_links(one, other, loaded) {
-            output.note(&format!("slot {slot} computes {first} in the first, and {second} in the second"));
-        }
         name_slots(loaded, [&one.links, &other.links]);
         return print_difference(args, &difference, None, false, loaded, output);
     }
@@ -199,21 +213,26 @@ fn beside(args: &DiffArgs, [one, other]: &[Meaning; 2], loaded: &Loaded, output:
         let says = |of: &Meaning| if of.goes_round { "is recirculated" } else { "is lost" }.to_owned();
         line("the rest of a packet after its first messages is treated differently", [says(one), says(other)]);
     }
-    for (slot, links) in other_links(one, other, loaded) {
-        line(&format!("slot {slot} computes different aggregates"), links);
+    let is_linked =
+        |of: &Meaning, slot: u16| if of.links.contains_key(&slot) { "is linked" } else { "is free" }.to_owned();
+    let slots = one.links.keys().chain(other.links.keys());
+    if let Some(slot) = slots.copied().find(|slot| one.links.contains_key(slot) != other.links.contains_key(slot)) {
+        line(&format!("slot {slot}, which no entry tests, differs"), [is_linked(one, slot), is_linked(other, slot)]);
     }
     if let Some((computed, key)) = one.places.symmetric_difference(&other.places).next() {
         let format = &loaded.rules.format;
-        // The key of an aggregate that rules bring is in the link of its slot.
-        let slot = (0..format.slots).find(|slot| format.computed_in(*slot) == Some(*computed));
-        let linked = slot.and_then(|slot| one.links.get(&slot));
-        let aggregate = format.computed()[*computed].aggregate.as_ref().or(linked);
-        let by = aggregate.map_or(&[][..], |aggregate| &aggregate.by);
+        let slot = format.slots_of(*computed).start;
+        // The link of a slot says which fields its key has.
+        let linked = one.links.get(&slot).or(other.links.get(&slot));
+        let by = format.declared_in(slot).or(linked).map_or(&[][..], |aggregate| &aggregate.by);
         let value = |(id, value): (&subscribe::FieldId, &u128)| {
             let field = format.get(*id);
             format!("{}={}", field.name, subscribe::show_value(*value, field.kind, field.width))
         };
-        let key_shown: Vec<String> = by.iter().zip(key).map(value).collect();
+        let key_shown: Vec<String> = match by {
+            [] => key.iter().map(u128::to_string).collect(),
+            by => by.iter().zip(key).map(value).collect(),
+        };
         let has = |of: &Meaning| {
             if of.places.contains(&(*computed, key.clone())) {
                 "has its own cell".to_owned()

@@ -231,7 +231,7 @@ impl Loaded {
             ..subscribe::CompileOptions::default()
         };
         let mut subscriptions = Subscriptions::new(self.rules.format.clone(), self.layout.clone(), settings);
-        subscriptions.adopt_slots(slots);
+        subscriptions.reserve_slots(slots);
         if let Err(refusal) = subscriptions.change(&[], rules) {
             let mut finding = refusal.diagnostic(&self.loader.map);
             match refusal {

@@ -61,14 +61,42 @@ fn linked_aggregates_are_compared_by_what_they_compute() {
     for [one, other] in [[&one, &other], [&other, &entries], [&entries, &one], [&others, &one]] {
         assert_eq!(subscribe(&["diff", &format, one, other]).ok().stdout, SAME, "{one} {other}");
     }
-    let differ = subscribe(&["diff", &format, &entries, &others]);
-    let says = "slot 0 computes ewma(price) over 16 packets in the first, and count() by stock over all in the second";
-    assert!(differ.code == Some(1) && differ.stderr.contains(says), "{differ:?}");
-    // An entry that links the slot to another function of the same field.
+    let says = |one: &str, other: &str, [first, second]: [&str; 2]| {
+        let text = format!("slot 0 computes different aggregates:\n{one}: {first}\n{other}: {second}\n");
+        let differ = subscribe(&["diff", &format, one, other]);
+        assert!(differ.code == Some(1) && differ.stdout.starts_with(&text), "{differ:?}");
+    };
+    let [ewma, count] = ["ewma(price) over 16 packets", "count() by stock over all"];
+    says(&entries, &others, [ewma, count]);
+    // The tables of these rules are the same.
+    let longer = rules[0].replace("ewma(price)", "ewma(price) over 64 packets");
+    let longer = directory.write("longer.sub", [&longer, rules[1]].join("\n"));
+    says(&one, &longer, [ewma, "ewma(price) over 64 packets"]);
+    says(&entries, &longer, [ewma, "ewma(price) over 64 packets"]);
+    let json = subscribe(&["diff", &format, &one, &longer, "--json"]);
+    assert!(json.code == Some(1) && json.stdout.starts_with("{\"same\":false,\"slots\":[{"), "{json:?}");
+
+    // Links that no rule can have, and one that no message reaches.
     let text = std::fs::read_to_string(&entries).unwrap();
-    let changed = |to: &str| directory.write("changed.json", text.replacen("\"function\":6", to, 1));
-    let differ = subscribe(&["diff", &format, &entries, &changed("\"function\":9")]);
-    assert!(differ.code == Some(2) && differ.stderr.contains("not an aggregate of the format"), "{differ:?}");
+    let changed = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}: {text}");
+        directory.write("changed.json", text.replacen(from, to, 1))
+    };
+    for (from, to) in [
+        ("\"function\":6", "\"function\":9"),
+        ("\"function\":6", "\"function\":2"),
+        ("\"shift\":4", "\"shift\":17"),
+        ("\"length\":0", "\"length\":1"),
+        ("\"key_1\":0", "\"key_1\":2"),
+        ("\"field\":7", "\"field\":0"),
+        ("\"field\":7", "\"field\":4"),
+        ("\"field\":7", "\"field\":77"),
+    ] {
+        let differ = subscribe(&["diff", &format, &entries, &changed(from, to)]);
+        assert!(differ.code == Some(2) && differ.stderr.contains("no rule of this format"), "{to}: {differ:?}");
+    }
+    let dead = subscribe(&["diff", &format, &entries, &changed("\"match\":{\"slot\":0}", "\"match\":{\"slot\":5}")]);
+    assert!(dead.code == Some(1) && dead.stderr.contains("looked up for slot 0 only"), "{dead:?}");
     let explained = subscribe(&["explain", &format, &one, "--message", "stock=A,price=5", "--state", "ewma(price)=10"]);
     assert!(explained.ok().stdout.starts_with("fwd(2); counts for slot 0 ewma(price) over 16 packets;"));
 }

@@ -199,7 +199,7 @@ fn the_examples_rules_about_messages_before_deliver_what_they_say() {
     let (program, entries) = (directory.path("program.p4"), directory.path("entries.json"));
     let [format, rules] = ["p4", "sub"].map(|kind| format!("examples/market-data/momentum.{kind}"));
     let read = |path: &str| std::fs::read_to_string(support::root().join(path)).unwrap();
-    // The same with aggregates that the rules bring.
+    // The same with linked aggregates.
     let declared: Vec<String> =
         read(&format).lines().filter(|line| !line.starts_with("@query_aggregate")).map(str::to_owned).collect();
     let any = "@query_aggregate(\"any\", 4096, 4)\n@query_counter(traded";

@@ -9,6 +9,9 @@ use crate::rule::{Aggregate, AggregateWindow, Function};
 use crate::syntax::lex::RuleToken;
 use crate::syntax::value::Constant;
 
+/// A number of fields after `by` that no linked aggregate has.
+const MORE_THAN_LINKED: usize = MAX_LINKED_KEY_FIELDS + 1;
+
 impl RuleParser<'_> {
     pub(super) fn subject(&mut self) -> RuleResult<Subject> {
         let RuleToken::Word(name) = self.next.token else {
@@ -132,20 +135,20 @@ impl RuleParser<'_> {
         let shown = aggregate.shown(format).to_string();
         let error = Diagnostic::error("aggregates", span, format!("the program does not compute `{shown}`"));
         let declared = format.computed().iter().filter_map(|computed| computed.aggregate.as_ref());
-        let mut computed: Vec<String> = declared.map(|aggregate| format!("`{}`", aggregate.shown(format))).collect();
-        let has_linked = format.linked_slots() > 0;
-        computed.extend(has_linked.then(|| {
-            format!(
-                "any other with up to {MAX_LINKED_KEY_FIELDS} fields after `by` and a window below {WINDOW_LIMIT_US} us"
-            )
-        }));
-        let error = match computed.is_empty() {
-            true => error.label("it computes no aggregates"),
-            false => error.label(format!("it computes {}", computed.join(", "))),
-        };
-        if has_linked {
-            return self.fail(error.help("use fewer fields or a shorter window, or declare it in the format"));
-        }
+        let declared: Vec<String> = declared.map(|aggregate| aggregate.shown(format).to_string()).collect();
+        let has_linked = (0..format.slots).any(|slot| format.is_linked(slot));
+        let error = error.label(match (declared.is_empty(), has_linked, aggregate.by.len()) {
+            (_, true, parts @ MORE_THAN_LINKED..) => {
+                format!("a linked aggregate has at most {MAX_LINKED_KEY_FIELDS} fields after `by`, not {parts}")
+            }
+            (_, true, _) => {
+                format!("the window of a linked aggregate is shorter than {WINDOW_LIMIT_US} us (1,628 days)")
+            }
+            (true, false, _) => "it computes no aggregates".to_owned(),
+            (false, false, _) => {
+                format!("it computes {}", diagnostics::names::listed(declared.iter().map(String::as_str)))
+            }
+        });
         self.fail(error.help(format!(
             "write `@query_aggregate(\"{shown}\")` before the headers struct of the format, and regenerate the program (`triplane subscribe program`)"
         )))

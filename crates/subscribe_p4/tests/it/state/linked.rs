@@ -1,4 +1,4 @@
-//! Aggregates that rules bring: one program computes all of them, and slots change hands while it runs.
+//! Linked aggregates: one program computes all of them, and its slots are linked anew while it runs.
 
 use diagnostics::{Diagnostics, SourceMap};
 use rng::SplitMix64;
@@ -7,9 +7,9 @@ use subscribe_p4::entries::Installer;
 use v1model::Executor;
 
 use super::keys::results;
-use super::{BOTH, METER, PORTS, compare, message, remembered, switch::Made, switch::TestSwitch};
+use super::{BOTH, METER, PORTS, compare, remembered, send, switch::Made, switch::TestSwitch};
 
-/// Returns the format without its own aggregates; rules bring as many as there are slots.
+/// Returns the format with this number of linked slots and no declared aggregates.
 fn format(slots: u32) -> String {
     let own = |line: &&str| !line.starts_with("@query_aggregate");
     let text: Vec<&str> = METER.lines().filter(own).collect();
@@ -35,7 +35,7 @@ fn aggregates_without_room_are_refused() {
     };
     assert_eq!(findings("count() by site, value > 1 : drop"), "");
     let three = findings("count() by site, unit, value > 1 : drop");
-    assert!(three.contains("up to 2 fields after `by`"), "{three}");
+    assert!(three.contains("at most 2 fields after `by`"), "{three}");
     let options = CompileOptions { target: made.options.target, ..CompileOptions::default() };
     let format = &made.rules.format;
     let mut all = Subscriptions::new(format.clone(), ColumnLayout::sensible(format, &[]), options);
@@ -84,14 +84,8 @@ fn change(made: &Made, executor: Executor, seeds: std::ops::Range<u64>) -> Resul
                 }
             }
             micros += rng.pick(&[(3, 5), (3, 10), (2, 1), (1, 45), (1, 200)]);
-            let (mut message, bytes) = message(&mut rng, made);
-            memory.fill(format, &mut message, micros);
-            let expected = all.evaluate(&message);
-            let got = switch.message(micros, bytes);
-            if got != expected.ports {
-                return Err(format!("seed {seed}, message {step} went to {got:?}, not {:?}", expected.ports));
-            }
-            memory.update(format, &message, &expected, micros);
+            let sent = send(&mut rng, made, (&all, &mut memory), &mut switch, micros);
+            sent.map_err(|difference| format!("seed {seed}, message {step}: {difference}"))?;
         }
     }
     Ok(linked)
@@ -122,12 +116,12 @@ const MISTAKES: [(&str, &str); 15] = [
         "else if (slot_0_is_over == 1 && slot_0_link_previous == 0)",
     ),
     // Functions.
-    ("slot_0_amount[63:0] |+| slot_0_added[63:0]", "slot_0_amount[63:0] + slot_0_added[63:0]"),
-    ("slot_0_added < slot_0_amount ?", "slot_0_added > slot_0_amount ?"),
+    ("slot_0_amount[63:0] |+| slot_0_input[63:0]", "slot_0_amount[63:0] + slot_0_input[63:0]"),
+    ("slot_0_input < slot_0_amount ?", "slot_0_input > slot_0_amount ?"),
     ("96w0xffffffffffffffff : 0", "96w0 : 0"),
     ("if (slot_0_link_function == 6) {\n", "if (slot_0_link_function == 7) {\n"),
     (">> (slot_0_link_shift + 1)", ">> slot_0_link_shift"),
-    ("slot_0_given = slot_0_added << (slot_0_link_shift + 1)", "slot_0_given = slot_0_added << slot_0_link_shift"),
+    ("slot_0_scaled = slot_0_input << (slot_0_link_shift + 1)", "slot_0_scaled = slot_0_input << slot_0_link_shift"),
     // The second field of a key.
     ("if (slot_0_link_key_1 == 2)", "if (slot_0_link_key_1 == 3)"),
 ];

@@ -158,6 +158,27 @@ struct Tally {
     refused: usize,
 }
 
+/// Sends a random message to the switch and to the reference semantics, which have the same state. Returns the message
+/// with the state that its tests read, or the difference of the destinations.
+fn send(
+    rng: &mut SplitMix64,
+    made: &Made,
+    (all, memory): (&Subscriptions, &mut Memory),
+    switch: &mut TestSwitch,
+    micros: u64,
+) -> Result<Message, String> {
+    let format = &made.rules.format;
+    let (mut message, bytes) = message(rng, made);
+    memory.fill(format, &mut message, micros);
+    let expected = all.evaluate(&message);
+    let got = switch.message(micros, bytes);
+    if got != expected.ports {
+        return Err(format!("to {got:?}, not {:?}: {message:?}", expected.ports));
+    }
+    memory.update(format, &message, &expected, micros);
+    Ok(message)
+}
+
 /// Sends sequences of messages to a program and compares each destination with the reference semantics. Returns the
 /// first discrepancy.
 fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> Result<Tally, String> {
@@ -178,18 +199,13 @@ fn compare(made: &Made, executors: &[Executor], seeds: std::ops::Range<u64>) -> 
             let mut micros = if seed % 3 == 0 { (1 << 48) - 1_000 } else { 0 };
             for step in 0..150 {
                 micros += rng.pick(&[(3, 5), (3, 10), (2, 1), (1, 45), (1, 200)]);
-                let (mut message, bytes) = message(&mut rng, made);
-                memory.fill(format, &mut message, micros);
-                let expected = all.evaluate(&message);
-                let got = switch.message(micros, bytes);
-                if got != expected.ports {
-                    return Err(format!(
-                        "seed {seed}, {executor:?}, message {step} at {micros} us went to {got:?}, not {:?}: {message:?}\n{}",
-                        expected.ports,
+                let sent = send(&mut rng, made, (&all, &mut memory), &mut switch, micros);
+                let message = sent.map_err(|difference| {
+                    format!(
+                        "seed {seed}, {executor:?}, message {step} at {micros} us: {difference}\n{}",
                         text.join("\n")
-                    ));
-                }
-                memory.update(format, &message, &expected, micros);
+                    )
+                })?;
                 let mut values = message.slots.iter().flatten().chain(&message.counters);
                 tally.stateful += usize::from(values.any(|value| *value > 0));
             }

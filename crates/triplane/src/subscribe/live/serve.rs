@@ -44,7 +44,7 @@ pub fn serve(args: &ServeArgs, output: &Output) -> Result<(), Failure> {
         written,
         is_forced,
         limits: memory_limit.limits(),
-        first_incarnation: seconds_since_1970(),
+        first_generation: seconds_since_1970(),
         write,
         cpu_port: args.cpu_port,
     };
