@@ -36,7 +36,7 @@ impl Rule {
 
 /// A condition. Any test of a field of an invalid header is false: `not stock == "A"` holds for messages without a
 /// `stock`, and `stock != "A"` does not. The same holds for a test of an aggregate without a value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Condition {
     /// `true`.
     Always,
@@ -60,7 +60,7 @@ pub enum Condition {
 }
 
 /// A test of whether a subject has one of some values.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Test {
     /// The tested subject.
     pub subject: Subject,

@@ -238,8 +238,8 @@ impl Subscriptions {
         self.slots.restore_generations(known);
     }
 
-    /// Reserves the slots that states have at a switch, before rules are added. A state that the rules of the next change
-    /// have gets its slot and its generation, so that its values stay valid.
+    /// Reserves the slots that states have at a switch, before rules are added. A state that the rules of the next
+    /// change have gets its slot and its generation, so that its values stay valid.
     pub fn reserve_slots(&mut self, known: &BTreeMap<u16, SlotIdentity>) {
         self.slots.reserve(known);
     }

@@ -466,8 +466,8 @@ impl<'a> RuleSet<'a> {
         Ok(true)
     }
 
-    /// Returns a compiler without rules that reserves slots for linked aggregates: those that they have now, or those in
-    /// `slots`.
+    /// Returns a compiler without rules that reserves slots for linked aggregates: those that they have now, or those
+    /// in `slots`.
     fn without_rules(
         &self,
         layout: &ColumnLayout,

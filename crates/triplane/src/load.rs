@@ -199,7 +199,13 @@ impl Loader {
     /// Compiles the program; `None` if an error was reported.
     pub fn compile(&mut self) -> Option<CompiledProgram> {
         match &self.input {
-            Input::Text(text) => compiler::compile(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics),
+            Input::Text(text) => {
+                let compiled = compiler::compile(&text.source(), ARCHITECTURE, &mut self.map, &mut self.diagnostics);
+                if compiled.is_none() && is_message_format(&self.bytes) {
+                    self.diagnostics.set_help("no-main", |_| Some(FORMAT_HELP.to_owned()));
+                }
+                compiled
+            }
             Input::File(_, file) => {
                 compiler::check_restrictions(&file.program.p4info, &mut self.map, &mut self.diagnostics);
                 (!self.diagnostics.has_errors()).then(|| file.program.clone())
@@ -303,6 +309,16 @@ impl Loader {
 }
 
 /// Parses a program file. Options of the preprocessor have no meaning for it.
+/// What to do with a format of messages, which is not a program.
+const FORMAT_HELP: &str = "this is a format of messages for `triplane subscribe`: generate a program and entries with \
+                           `triplane subscribe compile FORMAT RULES -o entries.json --program switch.p4`, and run these";
+
+/// Whether a text declares fields of messages for subscriptions.
+fn is_message_format(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    ["@query_field", "@pragma query_field"].iter().any(|annotation| text.contains(annotation))
+}
+
 fn parse_file(args: &ProgramArgs, bytes: &[u8]) -> Result<ProgramFile, Failure> {
     let shown = args.program.display();
     if !args.include.is_empty() || !args.define.is_empty() {

@@ -20,7 +20,8 @@ pub struct ComputedAggregate {
 /// Maximum number of key fields of a linked aggregate.
 pub const MAX_LINKED_KEY_FIELDS: usize = 2;
 
-/// Upper limit, exclusive, of the length of a time window in microseconds: half the period of the switch's 48-bit clock.
+/// Upper limit, exclusive, of the length of a time window in microseconds: half the period of the switch's 48-bit
+/// clock.
 pub const WINDOW_LIMIT_US: u64 = 1 << 47;
 
 impl Aggregate {
@@ -33,8 +34,8 @@ impl Aggregate {
 }
 
 impl MessageFormat {
-    /// Adds an aggregate that the program computes, or a linked slot. From the first one on, rules may use only declared
-    /// aggregates, and others only in linked slots. Its slots follow those of the previous ones.
+    /// Adds an aggregate that the program computes, or a linked slot. From the first one on, rules may use only
+    /// declared aggregates, and others only in linked slots. Its slots follow those of the previous ones.
     ///
     /// # Panics
     /// If there are more than 65,535 slots, or `computed` has several linked slots: each has keys of its own.

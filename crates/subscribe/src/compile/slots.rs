@@ -22,7 +22,8 @@ pub struct SlotUse {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotIdentity {
     /// Hash of the aggregate and the condition on counted messages. It is the same in every run of one build, so a
-    /// service that starts again finds its slots at the switch. Another build may hash differently; values then restart.
+    /// service that starts again finds its slots at the switch. Another build may hash differently; values then
+    /// restart.
     pub state_hash: u32,
     /// Number that grows each time the slot gets another state.
     pub generation: u32,
@@ -278,6 +279,7 @@ pub(crate) fn named(counted: &Condition, by: &[FieldId]) -> Option<Vec<Vec<u128>
     (!by.is_empty()).then_some(keys)
 }
 
+/// Returns the conjunction of all parts. The order and the number of equal parts do not matter.
 fn flat(all: Vec<Condition>) -> Condition {
     let mut out = Vec::new();
     for part in all {
@@ -287,6 +289,8 @@ fn flat(all: Vec<Condition>) -> Condition {
             part => out.push(part),
         }
     }
+    out.sort_unstable();
+    out.dedup();
     match out.len() {
         0 => Condition::Always,
         1 => out.remove(0),
@@ -294,8 +298,8 @@ fn flat(all: Vec<Condition>) -> Condition {
     }
 }
 
-/// Pushes negations inwards, so that aggregate tests become true in any position. Removes source locations, so that
-/// equal conditions compare equal.
+/// Pushes negations inwards, so that aggregate tests become true in any position. Removes source locations and sorts
+/// operands, so that equal conditions compare equal.
 fn without_aggregates(condition: &Condition, negated: bool) -> Condition {
     let span = diagnostics::Span::default();
     let list = |list: &[Condition]| list.iter().map(|part| without_aggregates(part, negated)).collect();
@@ -317,8 +321,14 @@ fn without_aggregates(condition: &Condition, negated: bool) -> Condition {
         Condition::All(parts) if !negated => flat(list(parts)),
         Condition::Any(parts) if negated => flat(list(parts)),
         Condition::All(parts) | Condition::Any(parts) => {
-            let any: Vec<Condition> = list(parts);
-            if any.contains(&Condition::Always) { Condition::Always } else { Condition::Any(any) }
+            let mut any: Vec<Condition> = list(parts);
+            any.sort_unstable();
+            any.dedup();
+            match any.len() {
+                _ if any.contains(&Condition::Always) => Condition::Always,
+                1 => any.remove(0),
+                _ => Condition::Any(any),
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Generates the code of linked slots, which compute aggregates that rules choose.
 //!
-//! The entry of a slot's table (`link_3`) selects the function, the window, and the numbers of the input and key fields.
-//! A slot without an entry costs one lookup. A cell has the parts of all aggregates of [`state`](super::state), and the
-//! identity of its values: a cell that was filled for another aggregate reads as empty.
+//! The entry of a slot's table (`link_3`) selects the function, the window, and the numbers of the input and key
+//! fields. A slot without an entry costs one lookup. A cell has the parts of all aggregates of [`state`](super::state),
+//! and the identity of its values: a cell that was filled for another aggregate reads as empty.
 
 use subscribe::{Aggregate, AggregateWindow, FieldId, Function, MAX_LINKED_KEY_FIELDS, SlotIdentity, SlotUse, Window};
 

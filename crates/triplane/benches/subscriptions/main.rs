@@ -79,10 +79,11 @@ fn reload(rules: usize) {
     for (at, line) in changed.iter().enumerate() {
         let place = lines.len() * (at + 1) / 10;
         lines[place] = line;
-        std::fs::write(&file, lines.join("\n")).expect("the file can be written");
+        std::fs::write(&file, lines.join("\n") + "\n").expect("the file can be written");
         let begin = Instant::now();
         serve.wait_for("1 rule added, 1 removed");
         times.push(begin.elapsed().as_secs_f64());
+        println!("line {:>7}: {:.2} s", place + 1, times[at]);
     }
     times.sort_by(f64::total_cmp);
     println!("one line of it: {:.2} s in the median of {}, at most {:.2} s", times[4], times.len(), times[8]);

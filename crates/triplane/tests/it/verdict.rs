@@ -183,3 +183,11 @@ fn a_library_is_checked_and_not_run() {
     let done = command(&directory, &["p4info", "p4_device_config"]);
     assert!(done.code == Some(1) && errors(&done).starts_with("error[no-main]"), "{done:?}");
 }
+
+#[test]
+fn a_format_of_messages_that_is_run_leads_to_the_program() {
+    let directory = Directory::new();
+    let format = root().join("examples/market-data/orders.p4");
+    let done = command(&directory, &["run", &format.to_string_lossy(), "--port", "1=feed.pcap:"]);
+    assert!(done.code == Some(1) && errors(&done).contains("triplane subscribe compile FORMAT RULES"), "{done:?}");
+}
