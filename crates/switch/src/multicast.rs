@@ -1,6 +1,8 @@
 //! Defines multicast groups: the ports to which a packet is copied.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
 
 use crate::PortId;
 
@@ -67,7 +69,7 @@ impl MulticastGroup {
 /// The multicast groups of a switch, by number. Group 0 means "no multicast" and cannot be set.
 #[derive(Clone, Debug, Default)]
 pub struct MulticastGroups {
-    groups: BTreeMap<u32, MulticastGroup>,
+    groups: HashMap<u32, MulticastGroup, FixedState>,
 }
 
 impl MulticastGroups {
@@ -88,13 +90,16 @@ impl MulticastGroups {
     }
 
     /// Returns the group with this number.
+    #[inline]
     pub fn get(&self, id: u32) -> Option<&MulticastGroup> {
         self.groups.get(&id)
     }
 
     /// Returns the groups in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &MulticastGroup)> {
-        self.groups.iter().map(|(id, group)| (*id, group))
+        let mut groups: Vec<_> = self.groups.iter().map(|(id, group)| (*id, group)).collect();
+        groups.sort_unstable_by_key(|(id, _)| *id);
+        groups.into_iter()
     }
 }
 

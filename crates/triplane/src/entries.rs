@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use anyhow::Context;
-use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
+use diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use entries_file::{Entries, StreamCheck};
 use ir::Program;
 use subscribe_p4::ProgramMismatch;
@@ -75,7 +75,13 @@ fn remedy(misfit: ProgramMismatch<'_>) -> &'static str {
 
 fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, program: &Program) -> Option<Diagnostic> {
     let span = finding.primary.span;
-    if finding.code != "unknown-table" || span.file != file {
+    if span.file != file {
+        return None;
+    }
+    if matches!(finding.code, "missing-parameter" | "unknown-parameter" | "unknown-action") {
+        return of_other_bitmaps(span, map.file(file).text(), program);
+    }
+    if finding.code != "unknown-table" {
         return None;
     }
     let wanted = map.text(span).trim_matches('"');
@@ -87,4 +93,25 @@ fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, progr
     );
     let message = format!("entries and program {}", misfit.describe(wanted));
     Some(Diagnostic::error("other-program", span, message).help(help))
+}
+
+/// Returns a finding if entries and program deliver by bitmaps of different widths, or one of them by groups.
+fn of_other_bitmaps(span: Span, entries: &str, program: &Program) -> Option<Diagnostic> {
+    let params = program.actions.values().flat_map(|action| &action.params).map(|param| param.name.as_str());
+    let tables = program.tables.values().map(|table| table.name.as_str());
+    let [of_entries, of_program] =
+        [subscribe_p4::bitmap_of(entries.split('"')), subscribe_p4::bitmap_of(params)].map(deliveries);
+    let is_of_rules = tables.into_iter().any(|name| name.starts_with("Subscriptions."));
+    (is_of_rules && of_entries != of_program).then(|| {
+        let message = format!("the entries deliver by {of_entries}, and the program by {of_program}");
+        Diagnostic::error("other-program", span, message).help(
+            "generate both with the same `--bitmaps` or `--groups`: `triplane subscribe compile FORMAT RULES -o ENTRIES \
+             --program PROGRAM` writes both, and `--order-of PROGRAM` makes entries for this program",
+        )
+    })
+}
+
+/// Describes how a program delivers, by the width of its bitmaps.
+fn deliveries(bitmap: Option<u32>) -> String {
+    bitmap.map_or("multicast groups".to_owned(), |bits| format!("bitmaps of {bits} ports"))
 }

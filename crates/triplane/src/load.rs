@@ -65,6 +65,8 @@ pub enum Checked {
 pub enum NotRunnable {
     /// A source without `main`, for programs to include.
     Library,
+    /// A format of messages for subscriptions.
+    Format,
     /// A source without any text.
     Empty,
     /// A program whose `main` is an instance of this package, which is one of another architecture.
@@ -227,6 +229,7 @@ impl Loader {
         Some(Checked::Other(match typed.main.map(|main| &typed.instances[main].ty) {
             Some(p4::typed::Type::Package(id)) => NotRunnable::Foreign(typed.packages[*id].name.to_string()),
             _ if self.bytes.trim_ascii().is_empty() => NotRunnable::Empty,
+            _ if is_message_format(&self.bytes) => NotRunnable::Format,
             _ => NotRunnable::Library,
         }))
     }
@@ -310,7 +313,7 @@ impl Loader {
 
 /// Parses a program file. Options of the preprocessor have no meaning for it.
 /// What to do with a format of messages, which is not a program.
-const FORMAT_HELP: &str = "this is a format of messages for `triplane subscribe`: generate a program and entries with \
+pub const FORMAT_HELP: &str = "this is a format of messages for `triplane subscribe`: generate a program and entries with \
                            `triplane subscribe compile FORMAT RULES -o entries.json --program switch.p4`, and run these";
 
 /// Whether a text declares fields of messages for subscriptions.

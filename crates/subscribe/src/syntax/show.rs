@@ -5,7 +5,6 @@ use std::fmt;
 use crate::compile::layout::ColumnKey;
 use crate::format::{Match, MessageFormat, Subject, ValueKind, Window, max_of};
 use crate::rule::{Aggregate, AggregateWindow, Condition, Operand, Rule, RuleAction, Term, Test, UpdateFunction};
-use crate::syntax::parse::MAX_PARTS;
 use crate::syntax::value::show as show_value;
 use crate::tables::Delivery;
 
@@ -163,7 +162,7 @@ impl fmt::Display for Shown<'_, Test> {
             (_, [(first, last)]) if first == last => write!(f, " != {}", value(*first)),
             ([(first, last)], [_]) if ordered && *first == 0 => write!(f, " <= {}", value(*last)),
             ([(first, last)], [_]) if ordered && *last == max => write!(f, " >= {}", value(*first)),
-            (values, missing) if values.len() <= missing.len() && fits(values, matching) => {
+            (values, missing) if elements(values, matching) <= elements(missing, matching) => {
                 f.write_str(" in ")?;
                 set(f, values)
             }
@@ -175,9 +174,15 @@ impl fmt::Display for Shown<'_, Test> {
     }
 }
 
-/// Whether a set can be written as a list. For a field with exact match, only the set or its complement is short.
-fn fits(values: &[(u128, u128)], matching: Match) -> bool {
-    matching != Match::Exact || values.iter().all(|(first, last)| last - first <= MAX_PARTS as u128)
+/// Returns the number of elements with which a set is written. A field with exact match has no ranges: either the set
+/// or its complement is short.
+fn elements(values: &[(u128, u128)], matching: Match) -> u128 {
+    match matching {
+        Match::Exact => {
+            values.iter().fold(0, |sum: u128, (first, last)| sum.saturating_add((last - first).saturating_add(1)))
+        }
+        _ => values.len() as u128,
+    }
 }
 
 /// Returns the length of the prefix that equals a range.

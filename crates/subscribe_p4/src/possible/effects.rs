@@ -35,6 +35,8 @@ pub(super) struct Effects {
     pub moves: bool,
     /// Whether an error may occur: in a call, or by access to an absent stack element.
     pub may_fail: bool,
+    /// Whether the packet may be cloned.
+    pub clones: bool,
     /// Whether the effects are unknown (top).
     pub everything: bool,
 }
@@ -75,6 +77,7 @@ impl Effects {
         self.vars.extend(other.vars);
         self.moves |= other.moves;
         self.may_fail |= other.may_fail;
+        self.clones |= other.clones;
         self.everything |= other.everything;
     }
 }
@@ -232,7 +235,9 @@ impl<'a> EffectCollector<'a> {
                 }
             }
             Callee::ExternFn(id, _) => {
-                let ways = program.extern_fns[*id].params.iter().map(|(_, way)| *way);
+                let of = &program.extern_fns[*id];
+                self.effects.clones |= ["clone", "clone_preserving_field_list"].contains(&&*of.name);
+                let ways = of.params.iter().map(|(_, way)| *way);
                 self.results(&call.args, ways);
             }
             Callee::Method { object, of, method, .. } => {

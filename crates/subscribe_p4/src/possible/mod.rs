@@ -49,6 +49,13 @@ pub(crate) fn read(program: &Program, format: &ProgramFormat) -> Possible {
     known.unwrap_or_default()
 }
 
+/// Whether the control before the rules may clone the packet.
+pub(crate) fn clones_before(program: &Program, format: &ProgramFormat) -> bool {
+    let paths = HeaderPaths::new(program, format);
+    let before = program.controls.values().find(|control| Some(&*control.name) == format.parts.before.as_deref());
+    paths.zip(before).is_some_and(|(paths, before)| Effects::of_control(program, &paths, before).clones)
+}
+
 fn behind(program: &Program, format: &ProgramFormat, paths: &HeaderPaths<'_>) -> Option<Possible> {
     let parser = program.parsers.values().find(|parser| *parser.name == *format.parts.parser)?;
     let parsed = interpreter::interpret(program, parser, paths, format.messages.is_none())?;

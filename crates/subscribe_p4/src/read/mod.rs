@@ -27,6 +27,18 @@ use annotation::find;
 /// names in `@query_messages` that the headers do not have.
 pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<ProgramFormat> {
     let before = diagnostics.error_count();
+    if let Some(main) = program.main {
+        let span = program.instances[main].span;
+        let is_generated = program.controls.values().any(|control| *control.name == *"Subscriptions");
+        let help = if is_generated {
+            "`triplane subscribe` generated this program: give the format from which it was generated"
+        } else {
+            "a format has header types, a struct of headers, a struct of metadata and a parser: remove `main` and the \
+             controls whose work the rules do"
+        };
+        diagnostics.push(Diagnostic::error("format-main", span, "this is a whole program, not a format").help(help));
+        return None;
+    }
     let (parts, headers_struct, span) = parts::read(program, main, map, diagnostics)?;
     spelling::check(program, headers_struct, diagnostics);
     let mut reader = FormatReader { program, diagnostics, headers: Vec::new(), fields: Vec::new() };
@@ -35,11 +47,21 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     let actions = actions::read(program, &parts, reader.diagnostics);
     let FormatReader { headers, mut fields, .. } = reader;
     if fields.is_empty() && diagnostics.error_count() == before {
-        diagnostics.push(
-            Diagnostic::error("no-query-fields", span, "no field of these headers can be subscribed to").help(
-                "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules test",
+        let stack = headers_struct.fields.iter().find(|field| matches!(field.ty, Type::Stack(..)));
+        let unread = stack.filter(|_| messages.is_none());
+        let help = match unread {
+            Some(stack) => format!(
+                "rules do not test `{}`, a stack: write `@query_messages[count = \"HEADER.FIELD\"]` before it if its \
+                 elements are the messages of a packet",
+                stack.name
             ),
-        );
+            None => {
+                "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules test"
+                    .to_owned()
+            }
+        };
+        let message = "no field of these headers can be subscribed to";
+        diagnostics.push(Diagnostic::error("no-query-fields", span, message).help(help));
     }
     // Exact tables first: they split messages into many small sets at the lowest cost.
     fields.sort_by_key(|field| field.matched != crate::format::Match::Exact);
@@ -49,6 +71,14 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     state::read(&mut format, headers_struct, diagnostics);
     clashes::check(program, &format, map, diagnostics);
     format.possible = possible::read(program, &format);
+    if format.messages.is_some() && possible::clones_before(program, &format) {
+        let control = format.parts.before.as_deref().unwrap_or_default();
+        let message = format!("`{control}` runs before the rules and clones packets");
+        diagnostics.push(Diagnostic::warning("clone-before", span, message).help(
+            "clone only packets without messages: a clone takes the place of the messages that wait for the next pass \
+             of their packet; a rule `true : fwd(PORT)` delivers all messages",
+        ));
+    }
     shared(&format, diagnostics);
     (diagnostics.error_count() == before).then_some(format)
 }

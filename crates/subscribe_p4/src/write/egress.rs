@@ -43,7 +43,7 @@ pub(super) fn control(text: &mut Text, format: &ProgramFormat, options: &Program
                     bitmap::prune(text, bits, messages, options, parts.compute.is_some());
                 }
                 if let Some(sequence) = &messages.sequence {
-                    numbers::number(text, messages, sequence, parts.compute.is_some());
+                    numbers::number(text, format, messages, sequence);
                 }
                 text.block("if (meta.subscription.keep != 0)", |text| text.line("truncate(meta.subscription.keep);"));
                 own(text);

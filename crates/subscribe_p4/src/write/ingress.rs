@@ -248,6 +248,9 @@ fn several(text: &mut Text, inputs: &ProgramInputs<'_>, messages: &Messages) {
         text.line("mark_to_drop(standard_metadata);");
         text.line("return;");
     });
+    if numbers::others_leave(inputs.format) {
+        text.line("meta.subscription.matched = 1;");
+    }
     text.line(format!("bit<1> empty = ({count} == 0 || {count} == {} ? 1w1 : 1w0);", messages.count.all_ones()));
     if let Some(sequence) = &messages.sequence {
         numbers::arrivals(text, messages, sequence, inputs.options.per_pass(messages));

@@ -15,6 +15,9 @@ pub(super) fn declaration(format: &ProgramFormat, rules: &RuleFormat, options: &
         if let Some(messages) = &format.messages {
             text.line(format!("@field_list({ROUND}) bit<16> done;        // messages that this pass processed"));
             text.line("bit<32> keep;                       // bytes of the packet to send; 0 for all");
+            if numbers::others_leave(format) {
+                text.line("bit<1> matched;                     // 1 if rules decide about the packet");
+            }
             if goes_alone(format) {
                 text.line(
                     "bit<1> around;                      // 1 if the packet itself recirculates, since no message leaves",

@@ -15,10 +15,16 @@
 use super::message::{assign, clear};
 use super::text::Text;
 use super::{arbitration, place};
-use crate::format::{Messages, Path, Session};
+use crate::format::{Messages, Path, ProgramFormat, Session};
 
 /// Number of cells of a register with one cell per port.
 const PORTS: u32 = 512;
+
+/// Whether packets with messages may leave that no rule has seen: those for which a control before the rules ends with
+/// `exit`, and clones that a control in egress makes.
+pub(super) fn others_leave(format: &ProgramFormat) -> bool {
+    format.messages.is_some() && (format.parts.before.is_some() || format.parts.egress.is_some())
+}
 
 /// Writes the metadata that a packet preserves between passes: its stream and turn.
 pub(super) fn carried(text: &mut Text, messages: &Messages) {
@@ -218,8 +224,10 @@ pub(super) fn declare_delivered(text: &mut Text, messages: &Messages) {
 
 /// Writes code that renumbers messages for the port. Packets of several workers may arrive here out of order; a packet
 /// that knows of fewer missing messages than the port has been notified of must not reuse a number.
-pub(super) fn number(text: &mut Text, messages: &Messages, sequence: &Path, has_compute: bool) {
-    text.block(format!("if (hdr.{}.isValid())", sequence.header), |text| {
+pub(super) fn number(text: &mut Text, format: &ProgramFormat, messages: &Messages, sequence: &Path) {
+    let has_compute = format.parts.compute.is_some();
+    let is_matched = if others_leave(format) { " && meta.subscription.matched == 1" } else { "" };
+    text.block(format!("if (hdr.{}.isValid(){is_matched})", sequence.header), |text| {
         match messages.session {
             None => of_port(text, messages),
             Some(_) => of_session(text, messages),

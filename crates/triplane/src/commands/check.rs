@@ -58,6 +58,9 @@ fn describe_other(other: NotRunnable) -> String {
             format!("no language errors; `main` is a `{package}`, and only programs for v1model (`V1Switch`) can run")
         }
         NotRunnable::Empty => format!("the file is empty, so there is no `main` to run; {REMEDY}"),
+        NotRunnable::Format => {
+            format!("no language errors; there is no `main`; {}", crate::load::FORMAT_HELP)
+        }
         NotRunnable::Library => {
             format!("no language errors; there is no `main`, so it is a library for programs to include; {REMEDY}")
         }

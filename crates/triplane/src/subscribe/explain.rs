@@ -217,12 +217,16 @@ fn message(rules: &RuleFormat, parts: &[String]) -> Result<Message, String> {
     for part in parts {
         let Some((name, value)) = part.split_once('=') else {
             let header = format
-                .header_named(part)
+                .header_named(part.trim())
                 .map_err(|_| format!("`{part}` is not a header; write fields as FIELD=VALUE"))?;
             message.valid[usize::from(header.0)] = true;
             continue;
         };
-        let Ok(Subject::Field(id)) = format.subject(name.trim()) else {
+        let found = format.subject(name.trim());
+        if matches!(found, Ok(Subject::Counter(_))) || name.contains('(') {
+            return Err(format!("`{}` is state from earlier messages: write `--state '{}'`", name.trim(), part.trim()));
+        }
+        let Ok(Subject::Field(id)) = found else {
             let names = diagnostics::names::listed(format.fields().iter().map(|field| field.name.as_str()));
             return Err(format!("there is no field `{}`; the fields are {names}", name.trim()));
         };

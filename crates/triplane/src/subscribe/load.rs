@@ -102,6 +102,12 @@ impl Loaded {
         // The file is read once, because a pipe can be read only once. A compiled program is not text, and is rejected
         // below.
         let text = String::from_utf8_lossy(loader.bytes()).into_owned();
+        if looks_like_rules(&text) {
+            return Err(Failure::Input(format!(
+                "{} has rules, not a format: write the format first, then the rules",
+                args.format.display()
+            )));
+        }
         let read = loader.typed().and_then(|typed| {
             let main = diagnostics::FileId(0);
             let format = subscribe_p4::read(&typed, main, &loader.map, &mut loader.diagnostics)?;
@@ -194,6 +200,9 @@ impl Loaded {
             is_text(path, "rules")?;
             let text = crate::load::read(path, MAX_RULES_BYTES)?;
             let name = path.display().to_string();
+            if looks_like_p4(&text) {
+                return Err(Failure::Input(format!("{name} is P4, not rules; the format comes before the rules")));
+            }
             let map = &mut self.loader.map;
             rules.extend(subscribe::parse(
                 map,
@@ -205,6 +214,16 @@ impl Loaded {
             ));
         }
         subscribe::named_once(&rules, &mut diagnostics);
+        if let ([path], true) = (files, rules.is_empty() && !diagnostics.has_errors()) {
+            let message = format!("there are no rules in {}", path.display());
+            diagnostics.push(Diagnostic::warning("no-rules", Span::default(), message));
+        }
+        diagnostics.set_help("unknown-field", |finding| {
+            let name = self.loader.map.text(finding.primary.span);
+            declares_field(&self.text, name.rsplit('.').next()?).then(|| {
+                format!("the format has this field without an annotation: write `@query_field(\"{name}\")` before it")
+            })
+        });
         diagnostics.extend_help("controller-port", ": `--cpu-port`");
         diagnostics.extend_help("rule-host", ": `triplane subscribe network --lab LAB.toml`");
         self.print_findings(&diagnostics, output)?;
@@ -269,6 +288,42 @@ impl Loaded {
     pub fn map(&self) -> &diagnostics::SourceMap {
         &self.loader.map
     }
+}
+
+/// Whether a format declares a field of this name, without an annotation.
+fn declares_field(format: &str, name: &str) -> bool {
+    let lines = || format.lines().map(str::trim);
+    lines().zip(std::iter::once("").chain(lines())).any(|(line, before)| {
+        let declaration = line.split_once(';').filter(|_| line.starts_with("bit<")).map(|(declaration, _)| declaration);
+        let before_name = declaration.and_then(|declaration| declaration.strip_suffix(name));
+        before_name.is_some_and(|type_and_space| type_and_space.ends_with([' ', '>'])) && !before.starts_with("@query")
+    })
+}
+
+/// Whether a text has lines that begin as declarations of P4, which no rule does.
+fn looks_like_p4(text: &str) -> bool {
+    const KEYWORDS: [&str; 6] = ["header", "header_type", "header_union", "struct", "parser", "control"];
+    // `control in {1, 2}` is a test of a field with this name.
+    const OPERATORS: [&str; 4] = ["in", "not", "and", "or"];
+    let is_declaration = |line: &str| {
+        let mut words = line.split(' ');
+        line.starts_with("#include <")
+            || words.next().is_some_and(|first| KEYWORDS.contains(&first))
+                && words.next().is_some_and(|name| {
+                    name.starts_with(|first: char| first.is_ascii_alphabetic()) && !OPERATORS.contains(&name)
+                })
+    };
+    text.lines().take(1_000).any(is_declaration)
+}
+
+/// Whether a text has lines that end as rules do, and none that begins as a declaration of P4.
+fn looks_like_rules(text: &str) -> bool {
+    const ACTIONS: [&str; 3] = ["fwd", "drop", "to_controller"];
+    let is_rule = |line: &str| {
+        let actions = line.rsplit_once(':').map(|(_, actions)| actions.trim_start());
+        actions.is_some_and(|actions| ACTIONS.iter().any(|action| actions.starts_with(action)))
+    };
+    !looks_like_p4(text) && text.lines().take(1_000).any(is_rule)
 }
 
 /// Returns the field order of an existing program, and how it delivers.

@@ -5,6 +5,7 @@ mod beside;
 mod checksums;
 mod feeds;
 mod lengths;
+mod mistakes;
 mod names;
 mod passes;
 mod random;

@@ -3,7 +3,7 @@
 use diagnostics::Diagnostic;
 
 use super::{RuleParser, RuleResult};
-use crate::format::{CounterId, Padding, Subject, ValueKind};
+use crate::format::{CounterId, NameError, Padding, Subject, ValueKind};
 use crate::rule::{Operand, RuleAction, Term, Update, UpdateFunction};
 use crate::syntax::lex::RuleToken;
 use crate::syntax::value::Constant;
@@ -195,6 +195,15 @@ impl<'a> RuleParser<'a> {
             return self.fail(error);
         };
         let span = self.take().span;
+        if matches!(self.format.subject(name), Err(NameError::Unknown)) {
+            let counters = self.format.counters().iter().map(|counter| &*counter.name);
+            let near = diagnostics::names::nearest(name, counters);
+            let error = Diagnostic::error("unknown-field", span, format!("there is no counter `{name}`"));
+            return self.fail(match near {
+                Some(near) => error.label(format!("did you mean `{near}`?")),
+                None => error.help(format!("write `@query_counter({name})` before the headers struct of the format")),
+            });
+        }
         match self.named(name, span)? {
             Subject::Counter(id) => Ok(id),
             _ => {

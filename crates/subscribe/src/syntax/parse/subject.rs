@@ -55,7 +55,10 @@ impl RuleParser<'_> {
                 Some(hint) => hint.to_owned(),
                 None => format!("rules can test {}", diagnostics::names::listed(names())),
             });
-            self.fail(match diagnostics::names::nearest(&shown, names()) {
+            // `hdr.ipv4.src` is its name in P4.
+            let is_known = |rest: &&str| format.subject(rest).is_ok() || format.field_by_path(rest).is_some();
+            let without_struct = name.split_once('.').map(|(_, rest)| rest).filter(is_known);
+            self.fail(match without_struct.or_else(|| diagnostics::names::nearest(&shown, names())) {
                 Some(near) if why == NameError::Unknown => error.label(format!("did you mean `{near}`?")),
                 _ => error,
             })
@@ -83,7 +86,10 @@ impl RuleParser<'_> {
         let Some((_, function)) = Function::ALL.into_iter().find(|(other, _)| *other == name) else {
             let names = Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
             let error = Diagnostic::error("rule-syntax", start.span, format!("there is no function `{name}`"));
-            return self.fail(error.help(format!("conditions can use {}", diagnostics::names::listed(names))));
+            return self.fail(error.help(match name {
+                "fwd" | "drop" | "to_controller" => "separate actions with `;`, and rules with a line break".to_owned(),
+                _ => format!("conditions can use {}", diagnostics::names::listed(names)),
+            }));
         };
         self.take();
         let is_clause =
@@ -150,7 +156,8 @@ impl RuleParser<'_> {
             }
         });
         self.fail(error.help(format!(
-            "write `@query_aggregate(\"{shown}\")` before the headers struct of the format, and regenerate the program (`triplane subscribe program`)"
+            "write `@query_aggregate(\"{shown}\")` before the headers struct of the format, or \
+             `@query_aggregate(\"any\")` for any aggregate, and regenerate the program (`triplane subscribe program`)"
         )))
     }
 

@@ -191,11 +191,15 @@ pub struct AddArgs {
 #[derive(Args, Debug)]
 pub struct RemoveArgs {
     /// Ids, as `list` shows them.
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required = true, value_parser = id)]
     pub ids: Vec<u64>,
     /// The service.
     #[command(flatten)]
     pub service: ServiceArgs,
+}
+
+fn id(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "an ID is a number: `triplane subscribe list` shows those of all rules".to_owned())
 }
 
 fn service() -> SocketAddr {

@@ -129,6 +129,42 @@ fn other(last: u8) -> Vec<u8> {
 }
 
 #[test]
+fn datagrams_that_a_control_decides_about_stay_as_they_are() {
+    let directory = Directory::new();
+    let ends = "if (hdr.ethernet.src == 9) { standard_metadata.egress_spec = 5; exit; }";
+    let format = feed_with(&directory, "", ends);
+    let datagram = |session: &[u8; 10], first, count, source: u8| {
+        let mut frame = super::feeds::datagram(session, first, count);
+        frame[6..12].copy_from_slice(&[0, 0, 0, 0, 0, source]);
+        frame
+    };
+    let passed =
+        [datagram(b"TRIPLANE01", 3, 2, 9), datagram(b"OTHER     ", 77, 20, 9), datagram(b"OTHER     ", 97, 0, 9)];
+    let sent = [&[datagram(b"TRIPLANE01", 1, 2, 1)], &passed[..], &[datagram(b"TRIPLANE01", 5, 1, 1)]].concat();
+    for shape in [&[][..], &["--groups"]] {
+        let got = run_rules(&format, "stock == \"GOOGL\" : fwd(5)", shape, &sent, &[5]);
+        assert_eq!(got[0].len(), 5, "{shape:?}");
+        assert_eq!(got[0][1..4], passed, "{shape:?}");
+        // The numbers of the messages that rules deliver are those after the gap, as for any lost datagram.
+        let first = |frame: &[u8]| moldudp64::Packet::new_checked(payload(frame)).expect("a datagram").sequence();
+        assert_eq!((first(&got[0][0]), first(&got[0][4])), (1, 5), "{shape:?}");
+    }
+}
+
+#[test]
+fn a_control_before_the_rules_that_clones_causes_a_warning() {
+    let directory = Directory::new();
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let check = |format: &str| run(&mut triplane(&["subscribe", "check", format, &rules])).ok().stderr;
+    let cloned = check(&feed_with(&directory, "", "if (hdr.ethernet.src == 9) { clone(CloneType.I2E, 7); }"));
+    assert!(cloned.contains("warning[clone-before]: `Own` runs before the rules and clones packets"), "{cloned}");
+    assert_eq!(
+        check(&feed_with(&directory, "@query_fallback", "clone(CloneType.I2E, 7);")).matches("clone").count(),
+        0
+    );
+}
+
+#[test]
 fn beside_a_feed_other_packets_go_where_the_program_says() {
     let to_port = "if (hdr.ethernet.type == 0x88b5) { standard_metadata.egress_spec = hdr.ethernet.dst[8:0]; }";
     let to_all = "if (hdr.ethernet.type == 0x88b5) { replicate_to_ports(8w0x0c); }";

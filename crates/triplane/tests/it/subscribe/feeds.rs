@@ -34,7 +34,7 @@ fn message(number: u64) -> Vec<u8> {
 }
 
 /// The datagram of some messages of a session.
-fn datagram(session: &[u8; 10], first: u64, count: u64) -> Vec<u8> {
+pub fn datagram(session: &[u8; 10], first: u64, count: u64) -> Vec<u8> {
     let messages: Vec<Vec<u8>> = (first..first + count).map(message).collect();
     frame(&moldudp64::datagram(*session, first, &messages))
 }
