@@ -93,6 +93,7 @@ impl<'w> WaitingOfPacket<'w> {
     }
 
     /// Returns the clone that was requested before a step: its session, its field list, and the preserved slots.
+    #[inline]
     pub fn clone_before(&self, step: usize) -> Option<(u32, Option<u32>, PreservedSlots<'w>)> {
         let found = self.last(|waiting| match waiting.request {
             Requested::Clone { session, keep, .. } if waiting.step < step => Some((session, keep)),
@@ -102,6 +103,7 @@ impl<'w> WaitingOfPacket<'w> {
     }
 
     /// Returns the resubmission that was requested before a step: its field list and the preserved slots.
+    #[inline]
     pub fn resubmission_before(&self, step: usize) -> Option<(Option<u32>, PreservedSlots<'w>)> {
         self.last(|waiting| match waiting.request {
             Requested::Resubmit(keep) if waiting.step < step => Some(keep),
@@ -110,6 +112,7 @@ impl<'w> WaitingOfPacket<'w> {
     }
 
     /// Returns the recirculation that was requested at a step or later: its field list and the preserved slots.
+    #[inline]
     pub fn recirculation_from(&self, step: usize) -> Option<(Option<u32>, PreservedSlots<'w>)> {
         self.last(|waiting| match waiting.request {
             Requested::Recirculate(keep) if waiting.step >= step => Some(keep),
@@ -129,6 +132,7 @@ impl Packet {
     ///
     /// # Panics
     /// Panics if the field list has headers.
+    #[inline]
     pub fn keep_preserved(&mut self, preserved: PreservedSlots<'_>, items: &[FieldListItem]) {
         let first = self.template.layout.inputs.0 as usize;
         for item in items {

@@ -54,6 +54,7 @@ impl MirrorSessions {
     }
 
     /// Returns the session with this number.
+    #[inline]
     pub fn get(&self, id: u32) -> Option<&MirrorSession> {
         self.sessions.get(&id)
     }

@@ -70,12 +70,21 @@ impl MulticastGroup {
 #[derive(Clone, Debug, Default)]
 pub struct MulticastGroups {
     groups: HashMap<u32, MulticastGroup, FixedState>,
+    /// Ports and replica ids of groups without backups, by number, as far as it is below [`DENSE`].
+    plain: Vec<Option<Box<[Backup]>>>,
 }
+
+/// Numbers of groups from this one on are not looked up in an array.
+const DENSE: u32 = 1 << 16;
 
 impl MulticastGroups {
     /// Creates, replaces or (with `None`) removes a group. Returns false and changes nothing for group 0 and for
     /// groups with more than [`MAX_REPLICAS`] replicas.
     pub fn set(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
+        let is_valid = id != 0 && group.as_ref().is_none_or(|group| group.replicas.len() <= MAX_REPLICAS);
+        if is_valid && id < DENSE {
+            self.set_plain(id as usize, group.as_ref());
+        }
         match group {
             Some(group) if id != 0 && group.replicas.len() <= MAX_REPLICAS => {
                 self.groups.insert(id, group);
@@ -87,6 +96,26 @@ impl MulticastGroups {
                 true
             }
         }
+    }
+
+    fn set_plain(&mut self, id: usize, group: Option<&MulticastGroup>) {
+        let has_backups = |group: &&MulticastGroup| group.replicas.iter().any(|replica| !replica.backups.is_empty());
+        let plain = group.filter(|group| !has_backups(group)).map(|group| {
+            group.replicas.iter().map(|replica| Backup { port: replica.port, rid: replica.rid }).collect()
+        });
+        if plain.is_some() && self.plain.len() <= id {
+            self.plain.resize(id + 1, None);
+        }
+        if let Some(place) = self.plain.get_mut(id) {
+            *place = plain;
+        }
+    }
+
+    /// Returns the ports and replica ids of a group whose replicas have no backups. Of some groups there is only
+    /// [`MulticastGroups::get`].
+    #[inline]
+    pub fn plain(&self, id: u32) -> Option<&[Backup]> {
+        self.plain.get(id as usize)?.as_deref()
     }
 
     /// Returns the group with this number.
@@ -127,5 +156,22 @@ mod tests {
         assert!(groups.set(1, Some(MulticastGroup::of_ports([4, 5]))));
         assert_eq!(groups.get(1).map(|group| group.replicas[1].rid), Some(2));
         assert!(groups.set(1, None) && groups.get(1).is_none());
+    }
+
+    #[test]
+    fn groups_without_backups_are_found_in_both_ways() {
+        let mut groups = MulticastGroups::default();
+        let plain = |groups: &MulticastGroups, id| groups.plain(id).map(<[Backup]>::to_vec);
+        assert!(groups.set(7, Some(MulticastGroup::of_ports([4, 5]))));
+        let ports = [(4, 1), (5, 2)].map(|(port, rid)| Backup { port: PortId(port), rid });
+        assert_eq!(plain(&groups, 7), Some(ports.to_vec()));
+        let with_backup = MulticastGroup { replicas: vec![Replica::new(4, 1).with_backups([5])] };
+        assert!(groups.set(7, Some(with_backup)) && plain(&groups, 7).is_none() && groups.get(7).is_some());
+        assert!(groups.set(7, Some(MulticastGroup::of_ports([6]))) && plain(&groups, 7).is_some());
+        let huge = MulticastGroup { replicas: vec![Replica::new(1, 1); MAX_REPLICAS + 1] };
+        assert!(!groups.set(7, Some(huge)) && plain(&groups, 7).is_some(), "a refused group changes nothing");
+        assert!(groups.set(7, None) && plain(&groups, 7).is_none());
+        assert!(groups.set(DENSE, Some(MulticastGroup::of_ports([6]))) && plain(&groups, DENSE).is_none());
+        assert_eq!(plain(&groups, u32::MAX), None);
     }
 }

@@ -36,8 +36,10 @@ struct PortEntry {
 mod position {
     pub const TX_PACKETS: u32 = 2;
     pub const TX_BYTES: u32 = 3;
-    /// That of the first queue; those of the next follow [`QUEUE`] later.
+    /// Those of the first queue; those of the next follow [`QUEUE`] later.
+    pub const QUEUE_DEPTH: u32 = 4;
     pub const QUEUE_PACKETS: u32 = 5;
+    pub const QUEUE_DROPPED: u32 = 6;
     pub const QUEUE: u32 = 3;
 }
 
@@ -150,8 +152,12 @@ impl Ports {
     }
 
     /// Counts a transmitted frame. Ports that do not exist are ignored.
+    #[inline]
     pub fn count_tx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
-        if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
+        if let Some(first) = self.entry(id).first {
+            registry.add(first.after(position::TX_PACKETS), 1);
+            registry.add(first.after(position::TX_BYTES), bytes as u64);
+        } else if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
             registry.add(*packets, 1);
             registry.add(*total, bytes as u64);
         }
@@ -200,8 +206,16 @@ impl Ports {
     }
 
     /// Counts a packet that entered a queue (`accepted`) or found it full, and records the queue's depth.
+    #[inline]
     pub fn count_enqueue(&self, registry: &mut Registry, id: PortId, priority: usize, accepted: bool, depth: usize) {
-        if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
+        if let Some(first) = self.entry(id).first
+            && priority < PRIORITIES
+        {
+            let of_queue = |stat: u32| first.after(stat + position::QUEUE * priority as u32);
+            let counter = if accepted { position::QUEUE_PACKETS } else { position::QUEUE_DROPPED };
+            registry.add(of_queue(counter), 1);
+            registry.set(of_queue(position::QUEUE_DEPTH), depth as u64);
+        } else if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
             registry.add(if accepted { queue.packets } else { queue.dropped }, 1);
             registry.set(queue.depth, depth as u64);
         }
@@ -263,7 +277,7 @@ port  rx packets  rx bytes  tx packets  tx bytes
     }
 
     #[test]
-    fn packets_that_pass_at_once_are_counted_wherever_their_counters_are() {
+    fn packets_are_counted_wherever_their_counters_are() {
         // Counters that exist already are not where those of a new port would be.
         for scattered in [false, true] {
             let mut registry = Registry::default();
@@ -275,8 +289,21 @@ port  rx packets  rx bytes  tx packets  tx bytes
             ports.count_passed(&mut registry, (PortId(7), 3), 5, [4, 260]);
             ports.count_passed(&mut registry, (PortId(7), PRIORITIES), 1, [1, 64]);
             ports.count_passed(&mut registry, (PortId(8), 0), 1, [1, 64]);
+            ports.count_enqueue(&mut registry, PortId(7), 2, true, 9);
+            ports.count_enqueue(&mut registry, PortId(7), 2, false, 8);
+            ports.count_enqueue(&mut registry, PortId(7), PRIORITIES, true, 9);
+            ports.count_enqueue(&mut registry, PortId(8), 0, true, 9);
+            ports.count_tx(&mut registry, PortId(7), 40);
+            ports.count_tx(&mut registry, PortId(8), 40);
             let counted: Vec<_> = registry.iter().filter(|(_, value)| *value > 0).collect();
-            let expected = [("port.7.tx.bytes", 260), ("port.7.tx.packets", 4), ("queue.7.3.packets", 5)];
+            let expected = [
+                ("port.7.tx.bytes", 300),
+                ("port.7.tx.packets", 5),
+                ("queue.7.2.depth", 8),
+                ("queue.7.2.dropped", 1),
+                ("queue.7.2.packets", 1),
+                ("queue.7.3.packets", 5),
+            ];
             assert_eq!(counted, expected.map(|(name, value)| (name.to_owned(), value)));
         }
     }

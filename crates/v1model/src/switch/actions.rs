@@ -133,12 +133,14 @@ impl Switch {
         output: &mut PacketOutput<'_>,
     ) -> Result<Leaving, PassResult> {
         let mut chosen = self.taken_choice();
-        let found = self.groups.get(group);
-        for replica in found.into_iter().flat_map(|group| &group.replicas) {
-            chosen.push(replica.choose(|port| self.ports.is_up(port)));
+        if let Some(ports) = self.groups.plain(group) {
+            chosen.extend_from_slice(ports);
+            ports.iter().for_each(|chosen| self.ports.prefetch_passed(&self.registry, chosen.port));
+        } else if let Some(found) = self.groups.get(group) {
+            chosen.extend(found.replicas.iter().map(|replica| replica.choose(|port| self.ports.is_up(port))));
         }
         if chosen.is_empty() {
-            let reason = if found.is_some() { DropReason::EmptyGroup } else { DropReason::NoGroup };
+            let reason = if self.groups.get(group).is_some() { DropReason::EmptyGroup } else { DropReason::NoGroup };
             self.drops.count(&mut self.registry, reason, 0);
             self.chosen = chosen;
             return Err(PassResult::Gone);
