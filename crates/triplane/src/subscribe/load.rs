@@ -220,7 +220,8 @@ impl Loaded {
         }
         diagnostics.set_help("unknown-field", |finding| {
             let name = self.loader.map.text(finding.primary.span);
-            declares_field(&self.text, name.rsplit('.').next()?).then(|| {
+            let is_function = subscribe::Function::ALL.iter().any(|(function, _)| *function == name);
+            (!is_function && declares_field(&self.text, name.rsplit('.').next()?)).then(|| {
                 format!("the format has this field without an annotation: write `@query_field(\"{name}\")` before it")
             })
         });

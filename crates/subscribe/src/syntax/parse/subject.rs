@@ -53,6 +53,10 @@ impl RuleParser<'_> {
             let error = Diagnostic::error("unknown-field", span, message);
             let error = error.help(match super::lower_case(name) {
                 Some(hint) => hint.to_owned(),
+                None if name == "count" => "write `count()` for the number of messages before".to_owned(),
+                None if Function::ALL.iter().any(|(function, _)| *function == name) => {
+                    format!("write `{name}(FIELD)` for a value of the messages before")
+                }
                 None => format!("rules can test {}", diagnostics::names::listed(names())),
             });
             // `hdr.ipv4.src` is its name in P4.
@@ -84,12 +88,20 @@ impl RuleParser<'_> {
         let start = self.take();
         let RuleToken::Word(name) = start.token else { unreachable!("the caller saw a word") };
         let Some((_, function)) = Function::ALL.into_iter().find(|(other, _)| *other == name) else {
-            let names = Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
+            let names = || Function::ALL.into_iter().map(|(name, _)| name).chain(["valid"]);
             let error = Diagnostic::error("rule-syntax", start.span, format!("there is no function `{name}`"));
-            return self.fail(error.help(match name {
+            let error = error.help(match name {
                 "fwd" | "drop" | "to_controller" => "separate actions with `;`, and rules with a line break".to_owned(),
-                _ => format!("conditions can use {}", diagnostics::names::listed(names)),
-            }));
+                _ => format!("conditions can use {}", diagnostics::names::listed(names())),
+            });
+            let near = match name {
+                "mean" | "average" => Some("avg"),
+                _ => diagnostics::names::nearest(name, names()),
+            };
+            return self.fail(match near {
+                Some(near) => error.label(format!("did you mean `{near}`?")),
+                None => error,
+            });
         };
         self.take();
         let is_clause =

@@ -22,6 +22,9 @@ fn what_rules_lack_is_named() {
         ("price > 5 : hits += 1", "write `@query_counter(hits)` before the headers struct"),
         ("avg(price) > 5 : fwd(1)", "or `@query_aggregate(\"any\")` for any aggregate"),
         ("price > 5 : fwd(1) fwd(2)", "separate actions with `;`"),
+        ("mean(price) > 5 : fwd(1)", "did you mean `avg`?"),
+        ("count > 5 : fwd(1)", "write `count()`"),
+        ("avg > 5 : fwd(1)", "write `avg(FIELD)`"),
     ] {
         let printed = refused(FORMAT, rules);
         assert!(printed.contains(help), "{rules}\n{printed}");
