@@ -197,7 +197,10 @@ impl Refusal {
                 let linked = diagnostics::names::listed(linked.iter().map(String::as_str));
                 Diagnostic::error("aggregates", rule.span, message)
                     .label(format!("linked slots compute {linked}"))
-                    .help("remove a rule with another aggregate or condition; or declare the aggregate, or raise the third argument of `@query_aggregate(\"any\", …)`, and regenerate the program")
+                    .help(
+                        "remove a rule with another aggregate or condition; or declare the aggregate, or raise the \
+                         third argument of `@query_aggregate(\"any\", …)`, and regenerate the program",
+                    )
             }
             Refusal::Slots { rule, aggregate, slots, computed, .. } => {
                 let message = format!(

@@ -51,6 +51,8 @@ pub struct FormatHeader {
     pub name: String,
     /// Whether the header is part of each message rather than of each packet.
     pub in_message: bool,
+    /// Names of the members without an annotation, which rules cannot test.
+    pub untested: Vec<String>,
 }
 
 /// The location of a field.

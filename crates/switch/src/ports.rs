@@ -51,6 +51,25 @@ impl Port {
     }
 }
 
+/// The counters of a port.
+enum PortCounters<'p> {
+    /// They follow this one, the first.
+    Contiguous(Stat),
+    /// Some existed before the port.
+    Scattered(&'p Port),
+}
+
+impl PortCounters<'_> {
+    /// Returns the counter at one of the [`position`]s.
+    #[inline]
+    fn at(&self, position: u32) -> Stat {
+        match self {
+            PortCounters::Contiguous(first) => first.after(position),
+            PortCounters::Scattered(port) => port.stats().nth(position as usize).expect("a position of a counter"),
+        }
+    }
+}
+
 /// The ports of a switch. All are up at first.
 #[derive(Clone, Debug, Default)]
 pub struct Ports {
@@ -101,6 +120,13 @@ impl Ports {
     #[inline]
     fn find(&self, id: PortId) -> Option<&Port> {
         self.ports.get((self.entry(id).index as usize).checked_sub(1)?)
+    }
+
+    /// Returns the counters of a port, if the switch has it.
+    #[inline]
+    fn counters(&self, id: PortId) -> Option<PortCounters<'_>> {
+        let contiguous = self.entry(id).first.map(PortCounters::Contiguous);
+        contiguous.or_else(|| self.find(id).map(PortCounters::Scattered))
     }
 
     #[inline]
@@ -154,12 +180,9 @@ impl Ports {
     /// Counts a transmitted frame. Ports that do not exist are ignored.
     #[inline]
     pub fn count_tx(&self, registry: &mut Registry, id: PortId, bytes: usize) {
-        if let Some(first) = self.entry(id).first {
-            registry.add(first.after(position::TX_PACKETS), 1);
-            registry.add(first.after(position::TX_BYTES), bytes as u64);
-        } else if let Some(Port { tx: (packets, total), .. }) = self.find(id) {
-            registry.add(*packets, 1);
-            registry.add(*total, bytes as u64);
+        if let Some(counters) = self.counters(id) {
+            registry.add(counters.at(position::TX_PACKETS), 1);
+            registry.add(counters.at(position::TX_BYTES), bytes as u64);
         }
     }
 
@@ -167,19 +190,10 @@ impl Ports {
     /// total length. Ports that do not exist are ignored.
     #[inline]
     pub fn count_passed(&self, registry: &mut Registry, (id, priority): (PortId, usize), queued: u64, sent: [u64; 2]) {
-        if let Some(first) = self.entry(id).first
-            && priority < PRIORITIES
-        {
-            let queue = position::QUEUE_PACKETS + position::QUEUE * priority as u32;
-            registry.add(first.after(queue), queued);
-            registry.add(first.after(position::TX_PACKETS), sent[0]);
-            registry.add(first.after(position::TX_BYTES), sent[1]);
-        } else if let Some(port) = self.find(id)
-            && let Some(queue) = port.queues.get(priority)
-        {
-            registry.add(queue.packets, queued);
-            registry.add(port.tx.0, sent[0]);
-            registry.add(port.tx.1, sent[1]);
+        if let Some(counters) = self.counters(id).filter(|_| priority < PRIORITIES) {
+            registry.add(counters.at(position::QUEUE_PACKETS + position::QUEUE * priority as u32), queued);
+            registry.add(counters.at(position::TX_PACKETS), sent[0]);
+            registry.add(counters.at(position::TX_BYTES), sent[1]);
         }
     }
 
@@ -208,16 +222,10 @@ impl Ports {
     /// Counts a packet that entered a queue (`accepted`) or found it full, and records the queue's depth.
     #[inline]
     pub fn count_enqueue(&self, registry: &mut Registry, id: PortId, priority: usize, accepted: bool, depth: usize) {
-        if let Some(first) = self.entry(id).first
-            && priority < PRIORITIES
-        {
-            let of_queue = |stat: u32| first.after(stat + position::QUEUE * priority as u32);
+        if let Some(counters) = self.counters(id).filter(|_| priority < PRIORITIES) {
             let counter = if accepted { position::QUEUE_PACKETS } else { position::QUEUE_DROPPED };
-            registry.add(of_queue(counter), 1);
-            registry.set(of_queue(position::QUEUE_DEPTH), depth as u64);
-        } else if let Some(queue) = self.find(id).and_then(|port| port.queues.get(priority)) {
-            registry.add(if accepted { queue.packets } else { queue.dropped }, 1);
-            registry.set(queue.depth, depth as u64);
+            registry.add(counters.at(counter + position::QUEUE * priority as u32), 1);
+            registry.set(counters.at(position::QUEUE_DEPTH + position::QUEUE * priority as u32), depth as u64);
         }
     }
 

@@ -98,10 +98,9 @@ fn of_another_program(finding: &Diagnostic, map: &SourceMap, file: FileId, progr
 /// Returns a finding if entries and program deliver by bitmaps of different widths, or one of them by groups.
 fn of_other_bitmaps(span: Span, entries: &str, program: &Program) -> Option<Diagnostic> {
     let params = program.actions.values().flat_map(|action| &action.params).map(|param| param.name.as_str());
-    let tables = program.tables.values().map(|table| table.name.as_str());
     let [of_entries, of_program] =
         [subscribe_p4::bitmap_of(entries.split('"')), subscribe_p4::bitmap_of(params)].map(deliveries);
-    let is_of_rules = tables.into_iter().any(|name| name.starts_with("Subscriptions."));
+    let is_of_rules = program.tables.values().any(|table| table.name.starts_with("Subscriptions."));
     (is_of_rules && of_entries != of_program).then(|| {
         let message = format!("the entries deliver by {of_entries}, and the program by {of_program}");
         Diagnostic::error("other-program", span, message).help(

@@ -311,7 +311,6 @@ impl Loader {
     }
 }
 
-/// Parses a program file. Options of the preprocessor have no meaning for it.
 /// What to do with a format of messages, which is not a program.
 pub const FORMAT_HELP: &str = "this is a format of messages for `triplane subscribe`: generate a program and entries with \
                            `triplane subscribe compile FORMAT RULES -o entries.json --program switch.p4`, and run these";
@@ -322,6 +321,7 @@ fn is_message_format(bytes: &[u8]) -> bool {
     ["@query_field", "@pragma query_field"].iter().any(|annotation| text.contains(annotation))
 }
 
+/// Parses a program file. Options of the preprocessor have no meaning for it.
 fn parse_file(args: &ProgramArgs, bytes: &[u8]) -> Result<ProgramFile, Failure> {
     let shown = args.program.display();
     if !args.include.is_empty() || !args.define.is_empty() {

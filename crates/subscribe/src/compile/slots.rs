@@ -215,7 +215,7 @@ pub(crate) fn counted(rule: &Rule, aggregate: &Aggregate, format: &MessageFormat
     headers.dedup();
     let span = diagnostics::Span::default();
     all.extend(headers.into_iter().map(|header| Condition::Valid { header, span }));
-    flat(all)
+    join(true, all)
 }
 
 /// Returns the conjuncts of [`counted`] that test more than the aggregate's key.
@@ -224,7 +224,7 @@ pub(crate) fn apart_from_key(counted: &Condition, by: &[FieldId]) -> Condition {
         Condition::All(parts) => parts.clone(),
         one => vec![one.clone()],
     };
-    flat(parts.into_iter().filter(|part| !is_of(part, by)).collect())
+    join(true, parts.into_iter().filter(|part| !is_of(part, by)).collect())
 }
 
 /// Whether a condition tests only these fields.
@@ -279,22 +279,27 @@ pub(crate) fn named(counted: &Condition, by: &[FieldId]) -> Option<Vec<Vec<u128>
     (!by.is_empty()).then_some(keys)
 }
 
-/// Returns the conjunction of all parts. The order and the number of equal parts do not matter.
-fn flat(all: Vec<Condition>) -> Condition {
-    let mut out = Vec::new();
-    for part in all {
+/// Returns the conjunction of conditions, or their disjunction. Their order and repetitions do not matter.
+fn join(is_conjunction: bool, parts: Vec<Condition>) -> Condition {
+    let (neutral, dominant) =
+        if is_conjunction { (Condition::Always, Condition::Never) } else { (Condition::Never, Condition::Always) };
+    let mut operands = Vec::new();
+    for part in parts {
         match part {
-            Condition::All(parts) => out.extend(parts),
-            Condition::Always => {}
-            part => out.push(part),
+            Condition::All(nested) if is_conjunction => operands.extend(nested),
+            Condition::Any(nested) if !is_conjunction => operands.extend(nested),
+            part if part == neutral => {}
+            part if part == dominant => return dominant,
+            part => operands.push(part),
         }
     }
-    out.sort_unstable();
-    out.dedup();
-    match out.len() {
-        0 => Condition::Always,
-        1 => out.remove(0),
-        _ => Condition::All(out),
+    operands.sort_unstable();
+    operands.dedup();
+    match operands.len() {
+        0 => neutral,
+        1 => operands.remove(0),
+        _ if is_conjunction => Condition::All(operands),
+        _ => Condition::Any(operands),
     }
 }
 
@@ -318,17 +323,7 @@ fn without_aggregates(condition: &Condition, negated: bool) -> Condition {
             _ => not(Condition::Test(crate::rule::Test { span, ..test.clone() })),
         },
         Condition::Not(inner) => without_aggregates(inner, !negated),
-        Condition::All(parts) if !negated => flat(list(parts)),
-        Condition::Any(parts) if negated => flat(list(parts)),
-        Condition::All(parts) | Condition::Any(parts) => {
-            let mut any: Vec<Condition> = list(parts);
-            any.sort_unstable();
-            any.dedup();
-            match any.len() {
-                _ if any.contains(&Condition::Always) => Condition::Always,
-                1 => any.remove(0),
-                _ => Condition::Any(any),
-            }
-        }
+        Condition::All(parts) => join(!negated, list(parts)),
+        Condition::Any(parts) => join(negated, list(parts)),
     }
 }

@@ -119,7 +119,7 @@ fn rules_that_differ_in_the_bound_share_an_aggregate() {
 fn the_order_of_tests_does_not_matter_to_an_aggregate() {
     let text = "stock == A and price > 3 and avg(price) > 50 : fwd(1)\navg(price) > 60 and price > 3 and stock == A : fwd(2)\n\
                 (price > 3 or shares > 5) and (stock == A or stock == B) and avg(price) > 6 : fwd(3)\n\
-                (stock in {B, A} or stock == A) and (shares > 5 or price > 3 or price > 3) and avg(price) > 7 : fwd(4)\n\
+                (stock in {B, A} or stock == A) and (shares > 5 or (price > 3 or price > 3)) and avg(price) > 7 : fwd(4)\n\
                 not (stock != A or price <= 3) and avg(price) > 60 : fwd(5)";
     let feed = Feed::new(workload::itch(), text);
     assert_eq!(feed.all.slots().len(), 4);

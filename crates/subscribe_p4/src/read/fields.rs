@@ -28,6 +28,7 @@ impl<'a> FormatReader<'a> {
                 self.error("two-queries", second.span, format!("`{}` has more than one match annotation", field.name));
             }
             let Some((annotation, matched)) = queries.first() else {
+                self.headers[id.0].untested.push(field.name.to_string());
                 if let Some(annotation) = find(&field.annotations, "query_codes") {
                     self.error("query-codes", annotation.span, "`@query_codes` needs `@query_field` on the same field");
                 }

@@ -28,15 +28,7 @@ use annotation::find;
 pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut Diagnostics) -> Option<ProgramFormat> {
     let before = diagnostics.error_count();
     if let Some(main) = program.main {
-        let span = program.instances[main].span;
-        let is_generated = program.controls.values().any(|control| *control.name == *"Subscriptions");
-        let help = if is_generated {
-            "`triplane subscribe` generated this program: give the format from which it was generated"
-        } else {
-            "a format has header types, a struct of headers, a struct of metadata and a parser: remove `main` and the \
-             controls whose work the rules do"
-        };
-        diagnostics.push(Diagnostic::error("format-main", span, "this is a whole program, not a format").help(help));
+        diagnostics.push(whole_program(program, program.instances[main].span));
         return None;
     }
     let (parts, headers_struct, span) = parts::read(program, main, map, diagnostics)?;
@@ -48,20 +40,7 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     let FormatReader { headers, mut fields, .. } = reader;
     if fields.is_empty() && diagnostics.error_count() == before {
         let stack = headers_struct.fields.iter().find(|field| matches!(field.ty, Type::Stack(..)));
-        let unread = stack.filter(|_| messages.is_none());
-        let help = match unread {
-            Some(stack) => format!(
-                "rules do not test `{}`, a stack: write `@query_messages[count = \"HEADER.FIELD\"]` before it if its \
-                 elements are the messages of a packet",
-                stack.name
-            ),
-            None => {
-                "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules test"
-                    .to_owned()
-            }
-        };
-        let message = "no field of these headers can be subscribed to";
-        diagnostics.push(Diagnostic::error("no-query-fields", span, message).help(help));
+        diagnostics.push(no_fields(stack.filter(|_| messages.is_none()).map(|stack| &*stack.name), span));
     }
     // Exact tables first: they split messages into many small sets at the lowest cost.
     fields.sort_by_key(|field| field.matched != crate::format::Match::Exact);
@@ -72,15 +51,45 @@ pub fn read(program: &Program, main: FileId, map: &SourceMap, diagnostics: &mut 
     clashes::check(program, &format, map, diagnostics);
     format.possible = possible::read(program, &format);
     if format.messages.is_some() && possible::clones_before(program, &format) {
-        let control = format.parts.before.as_deref().unwrap_or_default();
-        let message = format!("`{control}` runs before the rules and clones packets");
-        diagnostics.push(Diagnostic::warning("clone-before", span, message).help(
-            "clone only packets without messages: a clone takes the place of the messages that wait for the next pass \
-             of their packet; a rule `true : fwd(PORT)` delivers all messages",
-        ));
+        diagnostics.push(clone_before(&format, span));
     }
     shared(&format, diagnostics);
     (diagnostics.error_count() == before).then_some(format)
+}
+
+/// Reports a program with `main`.
+fn whole_program(program: &Program, span: Span) -> Diagnostic {
+    let is_generated = program.controls.values().any(|control| *control.name == *"Subscriptions");
+    let help = if is_generated {
+        "`triplane subscribe` generated this program: give the format from which it was generated"
+    } else {
+        "a format has header types, a struct of headers, a struct of metadata and a parser: remove `main` and the \
+         controls whose work the rules do"
+    };
+    Diagnostic::error("format-main", span, "this is a whole program, not a format").help(help)
+}
+
+/// Reports a format without fields that rules can test. `stack` is a header stack that may be meant to hold messages.
+fn no_fields(stack: Option<&str>, span: Span) -> Diagnostic {
+    let help = match stack {
+        Some(stack) => format!(
+            "rules do not test `{stack}`, a stack: write `@query_messages[count = \"HEADER.FIELD\"]` before it if its \
+             elements are the messages of a packet",
+        ),
+        None => "write `@query_field`, `@query_field_exact` or `@query_field_lpm` before the fields that rules test"
+            .to_owned(),
+    };
+    Diagnostic::error("no-query-fields", span, "no field of these headers can be subscribed to").help(help)
+}
+
+/// Warns about a control before the rules that clones: the clone replaces the one with the messages of the next pass.
+fn clone_before(format: &ProgramFormat, span: Span) -> Diagnostic {
+    let control = format.parts.before.as_deref().unwrap_or_default();
+    let message = format!("`{control}` runs before the rules and clones packets");
+    Diagnostic::warning("clone-before", span, message).help(
+        "clone only packets without messages: a clone takes the place of the messages that wait for the next pass of \
+         their packet; a rule `true : fwd(PORT)` delivers all messages",
+    )
 }
 
 /// Warns about fields of headers that a packet can have both: a rule then tests one of the two values.
@@ -178,7 +187,7 @@ impl<'a> FormatReader<'a> {
     }
 
     fn add_header(&mut self, name: String, in_message: bool) -> HeaderId {
-        self.headers.push(FormatHeader { name, in_message });
+        self.headers.push(FormatHeader { name, in_message, untested: Vec::new() });
         HeaderId(self.headers.len() - 1)
     }
 

@@ -90,7 +90,8 @@ fn aggregate_error(annotation: &Annotation, message: String, help: Option<String
 /// Help with the forms of a declaration.
 const EXAMPLE: &str = "write `@query_aggregate(\"avg(price) by stock over 1s\")`, or `@query_aggregate(\"any\")` for \
                        any that a rule uses; optionally followed by the maximum number of keys, and the number of \
-                       states (distinct conditions in use at once; with `any`, of aggregates and conditions): `@query_aggregate(\"…\", 4096, 2)`";
+                       states (distinct conditions in use at once; with `any`, of aggregates and conditions): \
+                       `@query_aggregate(\"…\", 4096, 2)`";
 
 /// Reads a declaration. Linked slots become one aggregate each, since each has keys of its own.
 fn aggregates(format: &ProgramFormat, annotation: &Annotation) -> Result<Vec<Aggregate>, Box<Diagnostic>> {

@@ -290,7 +290,7 @@ fn linked_aggregates_keep_their_slots_and_values_when_the_service_starts_again()
     again.adopt_states(&plan, &entries);
     assert_eq!(installed(&mut again).1, entries, "nothing is to be written");
     assert!(!again.adopt_slots(&entries).unwrap(), "they are the same now");
-    // A slot that changes hands gets an generation that no earlier run has used.
+    // A slot that changes hands gets a generation that no earlier run has used.
     change(&mut again, &[1], &rule(6), RuleOrigin::File).unwrap();
     let now = again.subscriptions.linked_identities();
     let new: Vec<_> = now.iter().filter(|(slot, identity)| links.get(slot) != Some(identity)).collect();

@@ -221,7 +221,9 @@ impl Loaded {
         diagnostics.set_help("unknown-field", |finding| {
             let name = self.loader.map.text(finding.primary.span);
             let is_function = subscribe::Function::ALL.iter().any(|(function, _)| *function == name);
-            (!is_function && declares_field(&self.text, name.rsplit('.').next()?)).then(|| {
+            let member = name.rsplit('.').next()?;
+            let mut untested = self.format.headers.iter().flat_map(|header| &header.untested);
+            (!is_function && untested.any(|other| other == member)).then(|| {
                 format!("the format has this field without an annotation: write `@query_field(\"{name}\")` before it")
             })
         });
@@ -289,16 +291,6 @@ impl Loaded {
     pub fn map(&self) -> &diagnostics::SourceMap {
         &self.loader.map
     }
-}
-
-/// Whether a format declares a field of this name, without an annotation.
-fn declares_field(format: &str, name: &str) -> bool {
-    let lines = || format.lines().map(str::trim);
-    lines().zip(std::iter::once("").chain(lines())).any(|(line, before)| {
-        let declaration = line.split_once(';').filter(|_| line.starts_with("bit<")).map(|(declaration, _)| declaration);
-        let before_name = declaration.and_then(|declaration| declaration.strip_suffix(name));
-        before_name.is_some_and(|type_and_space| type_and_space.ends_with([' ', '>'])) && !before.starts_with("@query")
-    })
 }
 
 /// Whether a text has lines that begin as declarations of P4, which no rule does.

@@ -133,9 +133,9 @@ impl Switch {
         output: &mut PacketOutput<'_>,
     ) -> Result<Leaving, PassResult> {
         let mut chosen = self.taken_choice();
-        if let Some(ports) = self.groups.plain(group) {
-            chosen.extend_from_slice(ports);
-            ports.iter().for_each(|chosen| self.ports.prefetch_passed(&self.registry, chosen.port));
+        if let Some(copies) = self.groups.without_backups(group) {
+            chosen.extend_from_slice(copies);
+            copies.iter().for_each(|copy| self.ports.prefetch_passed(&self.registry, copy.port));
         } else if let Some(found) = self.groups.get(group) {
             chosen.extend(found.replicas.iter().map(|replica| replica.choose(|port| self.ports.is_up(port))));
         }

@@ -195,7 +195,7 @@ impl<'a> RuleParser<'a> {
             return self.fail(error);
         };
         let span = self.take().span;
-        if matches!(self.format.subject(name), Err(NameError::Unknown)) {
+        if matches!(self.format.subject(name), Err(NameError::Unknown)) && !name.contains('.') {
             let counters = self.format.counters().iter().map(|counter| &*counter.name);
             let near = diagnostics::names::nearest(name, counters);
             let error = Diagnostic::error("unknown-field", span, format!("there is no counter `{name}`"));

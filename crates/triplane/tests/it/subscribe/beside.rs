@@ -2,6 +2,7 @@
 
 use std::fs::read_to_string;
 
+use wire::pcap::{Reader, Writer};
 use wire::{ethernet, moldudp64};
 
 use crate::subscribe::{FORMAT, payload, run_rules};
@@ -149,6 +150,32 @@ fn datagrams_that_a_control_decides_about_stay_as_they_are() {
         let first = |frame: &[u8]| moldudp64::Packet::new_checked(payload(frame)).expect("a datagram").sequence();
         assert_eq!((first(&got[0][0]), first(&got[0][4])), (1, 5), "{shape:?}");
     }
+}
+
+#[test]
+fn clones_that_a_control_in_egress_makes_are_not_numbered_again() {
+    let directory = Directory::new();
+    let clones = "if (standard_metadata.instance_type == 0) { clone(CloneType.E2E, 7); }";
+    let format = feed_with(&directory, "@query_egress", clones);
+    let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
+    let [entries, program] = ["entries.json", "program.p4"].map(|name| directory.path(name));
+    run(&mut triplane(&["subscribe", "compile", &format, &rules, "-o", &entries, "--program", &program])).ok();
+    let session =
+        "{\"clone_session_entries\":[{\"clone_session_id\":7,\"replicas\":[{\"egress_port\":2,\"instance\":1}]}]}";
+    let session = directory.write("session.json", session);
+    let mut capture = Writer::new(Vec::new()).unwrap();
+    for (first, count) in [(5, 2), (7, 1)] {
+        capture.write(first, &super::feeds::datagram(b"TRIPLANE01", first, count)).unwrap();
+    }
+    let (input, output) = (directory.write("in.pcap", capture.into_inner()), directory.path("out.pcap"));
+    let ports = [format!("1={input}:"), format!("2=:{output}")];
+    let files =
+        ["run", &program, "--entries", &entries, "--entries", &session, "--port", &ports[0], "--port", &ports[1]];
+    run(&mut triplane(&files)).ok();
+    let bytes = std::fs::read(output).unwrap();
+    let frames = Reader::new(bytes.as_slice()).unwrap().map(|captured| payload(&captured.unwrap().data));
+    let numbers = frames.map(|frame| moldudp64::Packet::new_checked(frame).expect("a datagram").sequence());
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 1, 3, 3], "a packet and its clone have the same numbers");
 }
 
 #[test]

@@ -48,6 +48,13 @@ fn files_in_the_place_of_others_are_named() {
     assert!(generated.stderr.contains("give the format from which it was generated"), "{generated:?}");
     let format = run(&mut triplane(&["check", FORMAT])).ok();
     assert!(format.stdout.contains("triplane subscribe compile"), "{format:?}");
+    let text = std::fs::read_to_string(root().join(FORMAT)).unwrap();
+    let [before, after] = ["@query_messages[", "message_t[12] messages;"].map(|part| text.find(part).unwrap());
+    let unmarked = directory.write("stack.p4", [&text[..before], &text[after..]].concat());
+    let unmarked = run(&mut triplane(&["subscribe", "check", &unmarked, &rules]));
+    assert!(unmarked.stderr.contains("rules do not test `messages`, a stack"), "{unmarked:?}");
+    let by_name = run(&mut triplane(&["subscribe", "remove", "dear"]));
+    assert!(by_name.stderr.contains("`triplane subscribe list` shows those of all rules"), "{by_name:?}");
     // A field may have the name of a keyword.
     let text = std::fs::read_to_string(root().join("examples/market-data/orders.p4")).unwrap();
     let text = text.replacen("@query_field(\"shares\")", "@query_field(\"control\")", 3);
