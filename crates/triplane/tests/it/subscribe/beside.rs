@@ -155,7 +155,7 @@ fn datagrams_that_a_control_decides_about_stay_as_they_are() {
 #[test]
 fn clones_that_a_control_in_egress_makes_are_not_numbered_again() {
     let directory = Directory::new();
-    let clones = "if (standard_metadata.instance_type == 0) { clone(CloneType.E2E, 7); }";
+    let clones = "if (standard_metadata.instance_type == 0 && hdr.mold.sequence == 3) { clone(CloneType.E2E, 7); }";
     let format = feed_with(&directory, "@query_egress", clones);
     let rules = directory.write("rules.sub", "stock == \"GOOGL\" : fwd(2)\n");
     let [entries, program] = ["entries.json", "program.p4"].map(|name| directory.path(name));
@@ -175,7 +175,7 @@ fn clones_that_a_control_in_egress_makes_are_not_numbered_again() {
     let bytes = std::fs::read(output).unwrap();
     let frames = Reader::new(bytes.as_slice()).unwrap().map(|captured| payload(&captured.unwrap().data));
     let numbers = frames.map(|frame| moldudp64::Packet::new_checked(frame).expect("a datagram").sequence());
-    assert_eq!(numbers.collect::<Vec<_>>(), [1, 1, 3, 3], "a packet and its clone have the same numbers");
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 3, 3], "a packet and its clone have the same number");
 }
 
 #[test]
