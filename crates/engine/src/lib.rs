@@ -37,8 +37,9 @@ pub use algorithm::{Algorithms, CrcParams};
 pub use bit_string::BitString;
 pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
 pub use objects::{
-    ActionCall, ActionSpec, Applied, Colour, CounterValue, EntryError, GroupMember, Installed, Meter, MeterConfig,
-    Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, TableEntry, WeightedCall, record_places,
+    ActionCall, ActionSpec, Applied, Colour, CounterValue, Dependency, EntryError, GroupMember, Installed, Meter,
+    MeterConfig, Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, Row, RowState, RowWrite, TableEntry,
+    WeightedCall, record_places,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};
 pub use watch::{Event, Watch, WriteTarget};

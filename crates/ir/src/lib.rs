@@ -156,6 +156,7 @@ mod objects;
 mod print;
 mod program;
 mod read;
+mod resilient;
 mod text;
 pub mod validate;
 
@@ -164,6 +165,7 @@ pub use expr::*;
 pub use objects::*;
 pub use program::*;
 pub use read::parse;
+pub use resilient::{RESILIENT, ReplicationMode, ResilientGroup, ResilientMistake};
 pub use validate::{
     MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_DATA_BITS, MAX_EXPR_DEPTH, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,
     validate,

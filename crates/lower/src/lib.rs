@@ -37,6 +37,7 @@ mod lvalue;
 mod packet;
 mod parser;
 pub mod passes;
+mod resilient;
 mod stmt;
 mod storage;
 mod table;
@@ -70,6 +71,7 @@ pub fn lower(
     let decl_span = program.instances[main].span;
     let mut cx = Lowering::new(program, arch, map, diagnostics);
     cx.program_blocks(main);
+    cx.check_resilient();
     let (mut ir, scoped) = cx.into_parts();
     if diagnostics.error_count() != errors_before {
         return None;

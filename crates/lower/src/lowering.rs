@@ -72,6 +72,8 @@ pub struct Lowering<'a> {
     /// Slots and headers whose lifetime is decided at the end, by the number of bodies that use them.
     pub(crate) scoped: ScopedStorage,
     pub(crate) exit_flag: Option<ir::SlotId>,
+    /// Registers with `@resilient`, and the places of the annotations.
+    pub(crate) resilient: Vec<(ir::RegisterId, Span)>,
     names: HashMap<String, u32>,
     /// Control-plane names by kind, with the spans where they were first claimed, and how often.
     claimed: HashMap<(&'static str, String), (Span, usize)>,
@@ -113,6 +115,7 @@ impl<'a> Lowering<'a> {
             varbit_types: HashMap::new(),
             scoped: ScopedStorage::default(),
             exit_flag: None,
+            resilient: Vec::new(),
             names: HashMap::new(),
             claimed: HashMap::new(),
             locs: HashMap::new(),

@@ -117,6 +117,7 @@ impl<'a> Lowering<'a> {
         if let Some((_, second)) = prefixes.nth(1) {
             self.unsupported(second.span, "a table with two `lpm` keys is not supported");
         }
+        self.refuse_resilient_table(&decl.annotations);
         let exits = decl.actions.iter().any(|action| self.may_exit(action.action));
         let pending = self.frames.last().is_some_and(|frame| frame.copies);
         let multi = self.inst.is_some_and(|inst| self.insts[inst.0].multi);

@@ -334,6 +334,7 @@ impl Report {
                 }
                 PassOutcome::Replicated { copies, .. } => format!("was copied {copies} times"),
                 PassOutcome::ReplicatedToPorts { ports } => format!("was copied {} times", ports.len()),
+                PassOutcome::Parked => "waits for a row of resilient state".to_owned(),
                 PassOutcome::Resubmitted => "was resubmitted".to_owned(),
                 PassOutcome::Recirculated { .. } => "was recirculated".to_owned(),
                 PassOutcome::Queued { port, .. } => format!("waited in a queue of port {port}"),

@@ -75,6 +75,12 @@ reasons! {
     OutOfFuel, "program-limit", "for running too long";
     /// A table with remote entries has not answered.
     NotYet, "table.not-ready", "because a table had not answered yet";
+    /// No store gave the switch the row that the packet needs, or the row was lost before its writes were acknowledged.
+    RowUnavailable, "resilient.unavailable", "because no store gave or kept the row of their state";
+    /// Too many packets wait for rows or for acknowledgements.
+    RowQueueFull, "resilient.hold-full", "because too many packets wait for resilient state";
+    /// The packet used a second row of resilient state.
+    SecondRow, "resilient.two-rows", "because they use two rows of resilient state";
     /// The packet exceeded the limit of passes or copies.
     LoopLimit, "loop-limit", "by the limit on passes and copies of one packet";
 }

@@ -24,20 +24,40 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         Ok(())
     }
 
-    pub(super) fn register_read(&mut self, place: &LValue, register: RegisterId, index: &Expr, loc: LocId) {
+    pub(super) fn register_read(
+        &mut self,
+        place: &LValue,
+        register: RegisterId,
+        index: &Expr,
+        loc: LocId,
+    ) -> Result<(), Ending> {
         let index = self.eval_number(index);
+        if let Some(index) = index {
+            self.objects.use_for_read(register, index)?;
+        }
         // An index of more than 64 bits is beyond the end of any array.
         let value = self.objects.read_register(register, index.unwrap_or(u64::MAX));
         report!(self, Event::RegisterRead { register, index, value: &value, loc });
         self.write(place, value, loc);
+        Ok(())
     }
 
-    pub(super) fn register_write(&mut self, register: RegisterId, index: &Expr, value: &Expr, loc: LocId) {
+    pub(super) fn register_write(
+        &mut self,
+        register: RegisterId,
+        index: &Expr,
+        value: &Expr,
+        loc: LocId,
+    ) -> Result<(), Ending> {
         let (index, value) = (self.eval_number(index), self.eval(value));
+        if let Some(index) = index {
+            self.objects.use_for_write(register, index, &value)?;
+        }
         report!(self, Event::RegisterWritten { register, index, value: &value, loc });
         if let Some(index) = index {
             self.objects.write_register(register, index, &value);
         }
+        Ok(())
     }
 
     pub(super) fn count(&mut self, counter: CounterId, index: &Expr, loc: LocId) {

@@ -3,6 +3,7 @@
 use bits::Bits;
 use ir::{Algorithm, CounterId, MeterId, RegisterId, ValueSetId};
 
+use super::rows::Undo;
 use super::{Colour, Objects};
 use crate::BitString;
 
@@ -11,12 +12,21 @@ impl Objects {
     #[inline]
     pub fn count(&mut self, counter: CounterId, index: u64, bytes: u64) {
         if self.sizes.counters[counter].is_some_and(|size| index < size) {
+            if self.is_recording() {
+                self.record(Undo::Counter(counter, index, self.tally.counter(counter, index)));
+            }
             self.tally.count(counter, index, bytes);
         }
     }
 
     /// Meters a packet of `bytes` bytes; green beyond the end, and for direct meters.
     pub fn execute_meter(&mut self, meter: MeterId, index: u64, bytes: u64, now_ns: u64) -> Colour {
+        if self.is_recording()
+            && let Some(array) = &self.shared.meters[meter]
+        {
+            let state = array.state(index, self.several);
+            state.into_iter().for_each(|state| self.record(Undo::Meter(meter, index, state)));
+        }
         let array = self.shared.meters[meter].as_ref();
         array.map_or(Colour::Green, |array| array.execute(index, bytes, now_ns, self.several))
     }

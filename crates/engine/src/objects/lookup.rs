@@ -7,6 +7,7 @@ use ir::{MatchKind, ProfileId, TableId};
 use smallvec::SmallVec;
 
 use super::entry_store::StoredAction;
+use super::rows::Undo;
 use super::{ActionCall, ActionSpec, Colour, Objects, TableState, choose};
 use crate::BitString;
 use crate::tables::{Handle, Lookup};
@@ -35,12 +36,30 @@ impl Objects {
 
     /// Updates the table's direct counter and direct meter for a hit, if it records hits. Returns the colour, if the
     /// table has a meter.
-    pub(crate) fn record_hit_if_needed(&self, id: TableId, handle: Handle, bytes: u64, now_ns: u64) -> Option<Colour> {
-        let state = &self.control().tables[id];
-        if !state.records_hits {
+    pub(crate) fn record_hit_if_needed(
+        &mut self,
+        id: TableId,
+        handle: Handle,
+        bytes: u64,
+        now_ns: u64,
+    ) -> Option<Colour> {
+        if !self.control().tables[id].records_hits {
             return None;
         }
-        self.record_hit(id, state, handle, bytes, now_ns)
+        if self.is_recording() {
+            self.record_undo_of_hit(id, handle);
+        }
+        self.record_hit(id, &self.control().tables[id], handle, bytes, now_ns)
+    }
+
+    /// Records what undoes a hit.
+    fn record_undo_of_hit(&mut self, id: TableId, handle: Handle) {
+        let state = &self.control().tables[id];
+        let generation = u64::from(state.entries.generation(handle));
+        let hits = self.tally.hits(id, handle, generation).unwrap_or_default();
+        let meter = state.meter.and_then(|_| self.shared.direct[id].state(u64::from(handle.0), self.several));
+        self.record(Undo::Hit(id, handle, generation, hits));
+        meter.into_iter().for_each(|meter| self.record(Undo::DirectMeter(id, handle.0, meter)));
     }
 
     /// Updates the direct counter and direct meter for a hit in a table that records hits.

@@ -78,6 +78,19 @@ impl MeterArray {
         colour
     }
 
+    /// Returns the state of a meter, with the use of its slot that it belongs to; `None` if nothing was ever stored.
+    pub(crate) fn state(&self, index: u64, several: bool) -> Option<(u64, Meter)> {
+        let cell = self.cells.get(index)?;
+        let _whole = self.locks.hold(several, index);
+        Some((cell.round.load(Relaxed), cell.load()))
+    }
+
+    /// Restores the state of a meter.
+    pub(crate) fn restore(&self, index: u64, (round, meter): (u64, Meter), several: bool) {
+        let _whole = self.locks.hold(several, index);
+        self.cells.at(index).store(round, &meter);
+    }
+
     pub(crate) fn config(&self, index: u64, several: bool) -> Result<Option<MeterConfig>, EntryError> {
         self.inside(index)?;
         let fills = self.fills.load(Relaxed);

@@ -20,6 +20,7 @@ mod paged;
 mod profile;
 mod random;
 mod records;
+mod rows;
 mod shared;
 mod table;
 mod tally;
@@ -39,6 +40,7 @@ pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
 pub use meter::{Colour, Meter, MeterConfig};
 pub use profile::GroupMember;
 pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
+pub use rows::{Dependency, Row, RowState, RowWrite};
 pub use table::Installed;
 
 pub(crate) use profile::choose;
@@ -88,6 +90,8 @@ pub struct Objects {
     workers: u64,
     /// Latest time seen.
     now_ns: u64,
+    /// The rows of `@resilient` registers, if they are under ownership.
+    rows: Option<Box<rows::Rows>>,
 }
 
 /// The role of a view: the owner writes the control plane's state, workers read published versions of it.
@@ -136,6 +140,7 @@ impl Objects {
             seed: 0,
             workers: 0,
             now_ns: 0,
+            rows: None,
             side: ViewRole::Owner(RcuWriter::new(ControlState {
                 tables,
                 profiles: program

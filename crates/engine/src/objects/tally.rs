@@ -99,6 +99,13 @@ impl Tally {
         self.of_entry(table, handle, generation).count.set(value);
     }
 
+    /// Restores what [`Tally::hits`] returned.
+    pub(crate) fn restore_hits(&self, table: TableId, handle: Handle, generation: u64, hits: (CounterValue, u64)) {
+        let entry = self.of_entry(table, handle, generation);
+        entry.count.set(hits.0);
+        entry.last_ns.store(hits.1, Relaxed);
+    }
+
     /// Returns the count of an entry, and the time of its last hit, if any.
     pub(crate) fn hits(&self, table: TableId, handle: Handle, generation: u64) -> Option<(CounterValue, u64)> {
         let hits = self.hits[table].get(u64::from(handle.0))?;

@@ -34,6 +34,7 @@ impl Objects {
             seed: self.seed,
             workers: 0,
             now_ns: self.now_ns,
+            rows: None,
         }
     }
 

@@ -5,6 +5,7 @@ mod expressions;
 mod fuzz;
 mod parsers;
 mod profiles;
+mod rows;
 mod tables;
 mod workers;
 mod world;

@@ -109,6 +109,8 @@ pub enum PassOutcome {
         /// The ports, in the order of the copies.
         ports: Vec<u32>,
     },
+    /// The packet waits for a row of resilient state, and passes again when the row has come.
+    Parked,
     /// The packet starts again as it was received.
     Resubmitted,
     /// The packet starts again as it would have been sent.

@@ -229,6 +229,7 @@ fn render_outcome(page: &mut Page, outcome: &PassOutcome) {
             let ports = plural(ports.len(), "port", "ports");
             page.line(0, &format!("replicated to {ports} {}", numbers.join(", ")), None);
         }
+        PassOutcome::Parked => page.line(0, "waits for a row of resilient state", None),
         PassOutcome::Resubmitted => page.line(0, "resubmitted", None),
         PassOutcome::Recirculated { bytes } => page.line(0, &format!("recirculated, {bytes} bytes"), None),
         PassOutcome::Queued { port, priority, depth } => {

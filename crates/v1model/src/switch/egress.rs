@@ -31,6 +31,7 @@ impl Switch {
         recorder: &mut R,
     ) {
         let now = leaving.at;
+        let before = self.begin_pass(&packet);
         // Headers added or removed by ingress change the length that egress sees.
         let is_read = packet.state.interpreted().is_some() || self.reads_length();
         let length = if is_read { packet.state.data().len() + self.header_bytes(&packet.state) } else { 0 };
@@ -43,8 +44,11 @@ impl Switch {
             self.run("egress", self.layout.blocks.egress, &mut packet, now, recorder).map(|()| false)
         };
         match ran {
-            Ok(deparsed) => self.after_egress(packet, leaving, deparsed, output, recorder),
-            Err(failure) => self.drop_failed(packet, failure, recorder),
+            Ok(deparsed) => {
+                self.end_pass(&mut packet);
+                self.after_egress(packet, leaving, deparsed, output, recorder);
+            }
+            Err(failure) => self.abort_pass(packet, before.map(|it| Work::Egress(it, leaving)), failure, recorder),
         }
     }
 
@@ -200,7 +204,7 @@ impl Switch {
         if to_controller {
             self.hand_up(data, leaving.at);
         } else {
-            output.push(Frame { port, data });
+            self.send(Frame { port, data }, output);
         }
     }
 

@@ -48,6 +48,8 @@ pub(super) fn judge(ending: Ending, in_ingress: bool) -> Result<(), BlockFailure
         }
         Ending::OutOfFuel(loc) => Err((DropReason::OutOfFuel, loc.as_u32())),
         Ending::Pending(_) => Err((DropReason::NotYet, 0)),
+        Ending::Awaits(_) => Err((DropReason::RowUnavailable, 0)),
+        Ending::SecondRow(_) => Err((DropReason::SecondRow, 0)),
     }
 }
 
@@ -126,6 +128,7 @@ impl Switch {
         packet.state.set(standard.packet_length, length);
         packet.state.set(standard.ingress_global_timestamp, now.as_us());
 
+        let before = self.begin_pass(&packet);
         let done = match packet.state {
             State::Interpreted(_) => self.blocks_of_ingress(&mut packet, now, recorder),
             State::Compiled(_) => {
@@ -139,8 +142,11 @@ impl Switch {
             }
         };
         match done {
-            Ok(()) => self.after_ingress(packet, now, recorder),
-            Err(failure) => self.drop_failed(packet, failure, recorder),
+            Ok(()) => {
+                self.end_pass(&mut packet);
+                self.after_ingress(packet, now, recorder);
+            }
+            Err(failure) => self.abort_pass(packet, before.map(|it| Work::Ingress(it, now)), failure, recorder),
         }
     }
 

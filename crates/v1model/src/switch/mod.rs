@@ -34,6 +34,7 @@ mod layout;
 mod packet;
 mod packet_switch;
 mod paths;
+mod rows;
 mod state;
 mod stats;
 mod takeover;
@@ -63,6 +64,7 @@ pub use paths::{Path, PathCount, PathReason};
 use idle::Idle;
 use layout::Layout;
 use packet::{Packet, Work};
+use rows::RowQueues;
 use state::Machine;
 use stats::Stats;
 use switch::trace::Recorder;
@@ -106,6 +108,8 @@ pub struct Switch {
     trace_number: u64,
     /// Whether the switch is alone, an owner or a worker.
     role: workers::WorkerRole,
+    /// Packets and outputs that wait for rows, if these are under ownership.
+    rows: Option<Box<RowQueues>>,
 }
 
 impl Switch {
@@ -180,6 +184,7 @@ impl Switch {
             chosen: Vec::new(),
             trace_number: 0,
             role: workers::WorkerRole::default(),
+            rows: None,
             program,
             config,
         })
@@ -388,6 +393,7 @@ impl Switch {
     }
 
     fn notify(&mut self, notification: Notification) {
+        let Some(notification) = self.hold_notification(notification) else { return };
         if self.notifications.len() < self.config.max_notifications {
             self.notifications.push_back(notification);
         } else {
@@ -426,21 +432,24 @@ impl Switch {
 
     /// Runs everything that can run by `now`: passes that wait for nothing, and packets that may leave their queues.
     fn drive<R: Recorder>(&mut self, now: Time, output: &mut Vec<Frame>, recorder: &mut R) {
-        loop {
-            let work = match self.work.pop_front() {
-                Some(work) => work,
-                None => match self.queues.pop(now) {
-                    Some(left) => {
-                        let depth = left.depth;
-                        self.ports.set_depth(&mut self.registry, left.port, left.priority, depth);
-                        self.work_left = self.config.max_work;
-                        Work::Egress(left.item, packet::Leaving { port: left.port, at: left.at, depth })
-                    }
-                    None => return,
-                },
-            };
+        while let Some(work) = self.next_work(now) {
             self.run_work(work, output, recorder);
         }
+    }
+
+    /// Returns the next pass that can run by `now`. One that waited until now may cause as many passes as a new frame.
+    fn next_work(&mut self, now: Time) -> Option<Work> {
+        if let Some(work) = self.work.pop_front() {
+            return Some(work);
+        }
+        let waited = self.next_resumed(now).or_else(|| {
+            let left = self.queues.pop(now)?;
+            let depth = left.depth;
+            self.ports.set_depth(&mut self.registry, left.port, left.priority, depth);
+            Some(Work::Egress(left.item, packet::Leaving { port: left.port, at: left.at, depth }))
+        });
+        self.work_left = if waited.is_some() { self.config.max_work } else { self.work_left };
+        waited
     }
 
     /// Runs a pass that waits for nothing, or drops its packet if its frame has used up its passes.
@@ -459,6 +468,7 @@ impl Switch {
             (Work::Egress(packet, leaving), true) => self.egress(packet, leaving, output, recorder),
             (Work::Egress(packet, leaving), false) => self.egress(packet, leaving, output, &mut ()),
         }
+        self.leave_pass();
     }
 }
 

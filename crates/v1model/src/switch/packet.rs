@@ -1,6 +1,6 @@
 //! Represents a packet between two blocks, and operations on packets: create, copy, drop, recycle.
 
-use engine::PacketState;
+use engine::{Dependency, PacketState};
 use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, PortId, Time};
 
@@ -38,6 +38,8 @@ pub(super) struct Packet {
     pub class_of_service: u8,
     /// Length of its headers after the parser, in bytes.
     pub parsed_bytes: usize,
+    /// The row of resilient state that it, or an ancestor, has used.
+    pub row: Option<Dependency>,
     /// Its trace, 0 for none, and its pass there.
     pub trace: u64,
     pub pass: usize,
@@ -112,6 +114,7 @@ impl Switch {
                 max_bytes: u32::MAX,
                 class_of_service: 0,
                 parsed_bytes: 0,
+                row: None,
                 trace: 0,
                 pass: 0,
             })
@@ -128,6 +131,7 @@ impl Switch {
         packet.max_bytes = u32::MAX;
         packet.class_of_service = 0;
         packet.parsed_bytes = 0;
+        packet.row = self.current_row();
         packet
     }
 
@@ -158,6 +162,7 @@ impl Switch {
         copy.max_bytes = parent.max_bytes;
         copy.class_of_service = parent.class_of_service;
         copy.parsed_bytes = parent.parsed_bytes;
+        copy.row = parent.row;
         (copy.trace, copy.pass) = (parent.trace, pass);
         copy
     }

@@ -90,6 +90,7 @@ impl Switch {
             chosen: Vec::new(),
             trace_number: 0,
             role: self.role.clone(),
+            rows: None,
         }
     }
 

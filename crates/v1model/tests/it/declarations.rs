@@ -45,3 +45,21 @@ fn an_array_that_is_too_large_is_reported_at_its_declaration() {
     }
     assert_eq!(errors("register<bit<1024>>(0x1000) r;"), Vec::<String>::new());
 }
+
+#[test]
+fn what_cannot_be_resilient_is_reported_with_the_reason() {
+    let refused = |declaration: &str, part: &str| {
+        let errors = errors(declaration);
+        assert!(errors.len() == 1 && errors[0].contains(part), "{declaration}: {errors:?}");
+    };
+    refused("@resilient counter(4, CounterType.packets) c;", "a counter cannot be resilient: packets only add to it");
+    refused("@resilient meter(4, MeterType.bytes) m;", "a meter cannot be resilient: its state depends on the clock");
+    refused("@resilient[groups = \"a\"] register<bit<8>>(4) r;", "resilient 6: \"groups\" is unknown");
+    refused("@resilient(every) register<bit<8>>(4) r;", "is not of the form key = \"value\"");
+    refused(
+        "@resilient[group = \"a\"] register<bit<8>>(4) r; @resilient[group = \"a\"] register<bit<8>>(5) q;",
+        "C.q has 5 elements, and C.r of the same group \"a\" has 4",
+    );
+    let right = "@resilient register<bit<8>>(4) r; @resilient[group=\"a\", every=\"1ms\"] register<bit<8>>(5) q;";
+    assert_eq!(errors(right), [""; 0]);
+}

@@ -2,5 +2,6 @@
 
 mod copies;
 mod declarations;
+mod rows;
 mod stories;
 mod workers;

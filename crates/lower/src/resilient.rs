@@ -1,0 +1,43 @@
+//! Checks `@resilient`: it belongs to registers, and arrays of a group have to agree.
+
+use diagnostics::{Diagnostic, Span};
+use ir::RESILIENT;
+use p4::typed::Annotations;
+
+use crate::arch::Object;
+use crate::lowering::Lowering;
+
+impl Lowering<'_> {
+    /// Notes that an object is resilient, or reports why it cannot be.
+    pub(crate) fn note_resilient(&mut self, object: &Object, annotations: &Annotations) {
+        let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) else { return };
+        let span = annotation.span;
+        let (kind, why) = match object {
+            Object::Register(id) => return self.resilient.push((*id, span)),
+            Object::Counter(_) => ("counter", "packets only add to it, so no switch owns its values"),
+            Object::Meter(_) => ("meter", "its state depends on the clock of the switch that it runs on"),
+            _ => ("extern object", "it has no state that could be replicated"),
+        };
+        self.error(
+            Diagnostic::error("resilient", span, format!("a {kind} cannot be resilient: {why}"))
+                .help("keep the state in a register with @resilient"),
+        );
+    }
+
+    /// Reports a table that is meant to be resilient.
+    pub(crate) fn refuse_resilient_table(&mut self, annotations: &Annotations) {
+        if let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) {
+            self.unsupported(annotation.span, "resilient tables are not supported yet: only registers are");
+        }
+    }
+
+    /// Reports mistakes in the annotations of registers.
+    pub(crate) fn check_resilient(&mut self) {
+        let Err(mistakes) = self.ir.resilient_groups() else { return };
+        for mistake in mistakes {
+            let place = self.resilient.iter().find(|(id, _)| *id == mistake.register);
+            let span = place.map_or(Span::default(), |(_, span)| *span);
+            self.error(Diagnostic::error("resilient", span, mistake.message));
+        }
+    }
+}

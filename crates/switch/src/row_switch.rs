@@ -1,0 +1,50 @@
+//! Defines switches whose packets can wait: for a row that the switch does not own yet, and for the acknowledgement of
+//! what they wrote.
+
+use engine::{Dependency, Row};
+
+use crate::{DropReason, Frame, Notification, PacketSwitch};
+
+/// Something that a packet sent and that must not be seen yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldOutput {
+    /// What it waits for.
+    pub dependency: Dependency,
+    /// The output.
+    pub output: Output,
+}
+
+/// What a packet sent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// A frame. It is counted as sent.
+    Frame(Frame),
+    /// A notification of the control plane.
+    Notification(Notification),
+}
+
+/// A switch that runs programs with rows (`@resilient`). Until [`RowSwitch::own_rows`] is called, registers are those of
+/// this switch alone, and packets wait for nothing.
+///
+/// A wrapper decides which rows the switch owns, in [`SwitchControl::objects_mut`](crate::SwitchControl::objects_mut).
+/// After each step it takes the rows for which packets wait, the writes, and the outputs that must wait for them.
+pub trait RowSwitch: PacketSwitch {
+    /// Puts the rows of the program under ownership. `max_parked` is the maximum number of packets that wait for rows;
+    /// further ones are dropped ([`DropReason::RowQueueFull`]).
+    fn own_rows(&mut self, max_parked: usize);
+
+    /// Removes and returns the rows that packets began to wait for since the last call.
+    fn take_awaited(&mut self) -> Vec<Row>;
+
+    /// Returns the number of packets that wait for a row.
+    fn parked(&self, row: Row) -> usize;
+
+    /// Lets the packets that wait for a row run in the next step, before any other packet.
+    fn resume(&mut self, row: Row);
+
+    /// Drops the packets that wait for a row.
+    fn drop_parked(&mut self, row: Row, reason: DropReason);
+
+    /// Removes and returns the outputs since the last call that depend on writes of rows, oldest first.
+    fn take_held(&mut self) -> Vec<HeldOutput>;
+}
