@@ -1,0 +1,257 @@
+//! Checks histories of inputs and outputs for linearizability.
+//!
+//! The search is that of Wing and Gong (*Testing and Verifying Concurrent Objects*, 1993) with the memoization of Lowe.
+//! An input without output may have taken effect at any time after its arrival, or never (RedPlane, Definition 3).
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+
+/// A sequential program.
+pub trait Specification {
+    /// Its state.
+    type State: Clone + Eq + Hash;
+    /// An input.
+    type Input;
+    /// An output.
+    type Output: PartialEq;
+
+    /// Returns the state at the start.
+    fn initial(&self) -> Self::State;
+
+    /// Returns the state after an input, and the output.
+    fn step(&self, state: &Self::State, input: &Self::Input) -> (Self::State, Self::Output);
+
+    /// Whether an output can be explained by no state from this one on. It shortens the search.
+    fn is_past(&self, _state: &Self::State, _output: &Self::Output) -> bool {
+        false
+    }
+}
+
+/// An input with its output, if there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation<I, O> {
+    /// The input.
+    pub input: I,
+    /// Time of its arrival.
+    pub called: u64,
+    /// The output and its time.
+    pub returned: Option<(O, u64)>,
+}
+
+/// Result of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Some order of the inputs explains all outputs.
+    Linearizable,
+    /// No order does.
+    Violation,
+    /// The search visited its maximum number of states.
+    Undecided,
+}
+
+/// The invocations that an order contains so far, as a set of bits.
+type Included = SmallVec<[u64; 4]>;
+
+struct OrderSearch<'a, S: Specification> {
+    specification: &'a S,
+    /// Sorted by arrival.
+    invocations: Vec<&'a Invocation<S::Input, S::Output>>,
+    visited: HashSet<(Included, S::State), FixedState>,
+    left: usize,
+}
+
+/// Searches an order of the inputs that explains the outputs, and visits at most `max_states` states.
+pub fn check<S: Specification>(
+    specification: &S,
+    history: &[Invocation<S::Input, S::Output>],
+    max_states: usize,
+) -> Verdict {
+    let mut invocations: Vec<_> = history.iter().collect();
+    invocations.sort_by_key(|invocation| invocation.called);
+    let included = SmallVec::from_elem(0, invocations.len().div_ceil(64));
+    let mut search = OrderSearch { specification, invocations, visited: HashSet::default(), left: max_states };
+    search.run(included, specification.initial())
+}
+
+impl<S: Specification> OrderSearch<'_, S> {
+    fn run(&mut self, included: Included, state: S::State) -> Verdict {
+        let mut stack = vec![(included, state)];
+        let mut candidates = Vec::new();
+        while let Some((mut included, mut state)) = stack.pop() {
+            self.include_reads(&mut included, &mut state);
+            if self.is_explained(&included) {
+                return Verdict::Linearizable;
+            }
+            if self.is_past(&included, &state) || !self.visited.insert((included.clone(), state.clone())) {
+                continue;
+            }
+            if self.left == 0 {
+                return Verdict::Undecided;
+            }
+            self.left -= 1;
+            self.candidates(&included, &mut candidates);
+            // Inputs without output are tried last.
+            candidates.sort_by_key(|index| self.invocations[*index].returned.is_some());
+            for index in candidates.drain(..) {
+                if let Some(after) = self.apply(&state, index) {
+                    let mut included = included.clone();
+                    insert(&mut included, index);
+                    stack.push((included, after));
+                }
+            }
+        }
+        Verdict::Violation
+    }
+
+    /// Includes the candidates that are explained and change nothing: no other order is better.
+    fn include_reads(&self, included: &mut Included, state: &mut S::State) {
+        let mut candidates = Vec::new();
+        loop {
+            self.candidates(included, &mut candidates);
+            let is_read = |index: &usize| {
+                self.invocations[*index].returned.is_some()
+                    && self.apply(state, *index).is_some_and(|after| after == *state)
+            };
+            let Some(index) = candidates.drain(..).find(is_read) else { return };
+            insert(included, index);
+        }
+    }
+
+    /// Finds the inputs that may be next: those that arrived before every output that is missing.
+    fn candidates(&self, included: &Included, candidates: &mut Vec<usize>) {
+        candidates.clear();
+        let mut first_return = u64::MAX;
+        for (index, invocation) in self.invocations.iter().enumerate() {
+            if invocation.called > first_return {
+                break;
+            }
+            if !contains(included, index) {
+                candidates.push(index);
+                let returned = invocation.returned.as_ref().map_or(u64::MAX, |(_, at)| *at);
+                first_return = first_return.min(returned);
+            }
+        }
+        candidates.retain(|index| self.invocations[*index].called <= first_return);
+    }
+
+    /// Returns the state after an input, if its output is the right one. An input without output must change the state,
+    /// or it is pointless.
+    fn apply(&self, state: &S::State, index: usize) -> Option<S::State> {
+        let invocation = self.invocations[index];
+        let (after, output) = self.specification.step(state, &invocation.input);
+        let is_explained = match &invocation.returned {
+            Some((seen, _)) => output == *seen,
+            None => after != *state,
+        };
+        is_explained.then_some(after)
+    }
+
+    fn is_past(&self, included: &Included, state: &S::State) -> bool {
+        self.invocations.iter().enumerate().any(|(index, invocation)| {
+            let returned = invocation.returned.as_ref().filter(|_| !contains(included, index));
+            returned.is_some_and(|(output, _)| self.specification.is_past(state, output))
+        })
+    }
+
+    fn is_explained(&self, included: &Included) -> bool {
+        (0..self.invocations.len()).all(|index| self.invocations[index].returned.is_none() || contains(included, index))
+    }
+}
+
+fn contains(included: &Included, index: usize) -> bool {
+    included[index / 64] >> (index % 64) & 1 == 1
+}
+
+fn insert(included: &mut Included, index: usize) {
+    included[index / 64] |= 1 << (index % 64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A register: `Some(value)` writes it and outputs the former value, `None` reads it.
+    struct Swap;
+
+    impl Specification for Swap {
+        type State = u64;
+        type Input = Option<u64>;
+        type Output = u64;
+
+        fn initial(&self) -> u64 {
+            0
+        }
+
+        fn step(&self, state: &u64, input: &Option<u64>) -> (u64, u64) {
+            (input.unwrap_or(*state), *state)
+        }
+    }
+
+    type SwapCall = Invocation<Option<u64>, u64>;
+
+    fn write(value: u64, called: u64, old: u64, returned: u64) -> SwapCall {
+        Invocation { input: Some(value), called, returned: Some((old, returned)) }
+    }
+
+    fn lost(value: u64, called: u64) -> SwapCall {
+        Invocation { input: Some(value), called, returned: None }
+    }
+
+    fn read(value: u64, called: u64, returned: u64) -> SwapCall {
+        Invocation { input: None, called, returned: Some((value, returned)) }
+    }
+
+    #[track_caller]
+    fn is(verdict: Verdict, history: &[SwapCall]) {
+        assert_eq!(check(&Swap, history, 10_000), verdict);
+    }
+
+    #[test]
+    fn overlapping_inputs_have_any_order() {
+        is(Verdict::Linearizable, &[]);
+        is(Verdict::Linearizable, &[write(1, 0, 2, 10), write(2, 0, 0, 10), read(1, 11, 12)]);
+        is(Verdict::Linearizable, &[write(1, 0, 0, 10), read(0, 1, 2), read(1, 3, 4)]);
+    }
+
+    #[test]
+    fn an_output_orders_what_comes_after_it() {
+        is(Verdict::Violation, &[write(1, 0, 0, 10), read(0, 11, 12)]);
+        is(Verdict::Violation, &[write(1, 0, 0, 10), read(1, 1, 2), read(0, 3, 4)]);
+    }
+
+    #[test]
+    fn each_update_counts_once() {
+        is(Verdict::Violation, &[write(1, 0, 0, 10), write(2, 0, 0, 10)]);
+        is(Verdict::Violation, &[write(1, 0, 0, 1), write(2, 2, 1, 3), write(3, 4, 1, 5)]);
+    }
+
+    #[test]
+    fn an_input_without_output_counts_or_not() {
+        is(Verdict::Linearizable, &[lost(1, 0), read(0, 1, 2), read(0, 5, 6)]);
+        is(Verdict::Linearizable, &[lost(1, 0), read(0, 1, 2), read(1, 100, 101)]);
+        is(Verdict::Violation, &[lost(1, 0), read(1, 1, 2), read(0, 3, 4)]);
+        is(Verdict::Violation, &[read(1, 1, 2), lost(1, 3)]);
+    }
+
+    #[test]
+    fn two_lost_inputs_explain_a_value_that_returns() {
+        is(Verdict::Linearizable, &[lost(1, 0), lost(2, 0), read(1, 1, 2), read(2, 3, 4)]);
+        is(Verdict::Violation, &[lost(1, 0), lost(2, 0), read(1, 1, 2), read(2, 3, 4), read(1, 5, 6)]);
+    }
+
+    #[test]
+    fn a_long_search_ends_undecided() {
+        let mut history: Vec<SwapCall> = (1..30).map(|value| lost(value, 0)).collect();
+        history.push(read(99, 1, 2));
+        is(Verdict::Undecided, &history);
+    }
+
+    #[test]
+    fn long_histories_need_no_search() {
+        let history: Vec<SwapCall> = (0..200).map(|n| write(n + 1, 10 * n, n, 10 * n + 15)).collect();
+        is(Verdict::Linearizable, &history);
+    }
+}

@@ -1,0 +1,304 @@
+//! The messages between switches and store nodes, and between the nodes of a chain.
+
+use std::sync::Arc;
+
+use crate::layout::{NodeId, ShardId, StoreLayout, SwitchId};
+use crate::row::{RowId, RowValues};
+
+/// A switch between two of its starts. The incarnation is a random number that it draws at its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerId {
+    /// The switch.
+    pub switch: SwitchId,
+    /// The number of its start.
+    pub incarnation: u64,
+}
+
+/// A receiver of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Peer {
+    /// A switch.
+    Switch(SwitchId),
+    /// A store node.
+    Node(NodeId),
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreMessage {
+    /// From a switch to the head of a chain.
+    Request(Request),
+    /// From the tail of a chain to a switch. The head sends recalls and refusals itself.
+    Reply(Reply),
+    /// From a node to its successor.
+    Forward(Forward),
+    /// From a node to its predecessor.
+    Progress(Progress),
+    /// A layout, for a switch or node whose layout is older.
+    Layout(Arc<StoreLayout>),
+    /// A request for the receiver's layout, if it is newer than this epoch.
+    LayoutRequest(u64),
+}
+
+/// A switch's request. A node refuses it if its layout has another epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The epoch of the sender's layout.
+    pub layout: u64,
+    /// The sender.
+    pub owner: OwnerId,
+    /// The request itself.
+    pub body: RequestBody,
+}
+
+/// The kinds of requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestBody {
+    /// Renews the session of the switch at a shard.
+    Renew {
+        /// The shard.
+        shard: ShardId,
+        /// A number that stands for the time at which this request was first sent.
+        nonce: u64,
+    },
+    /// Asks for a row.
+    Acquire {
+        /// The row.
+        row: RowId,
+        /// The number of the ask, which grows with each ask of the switch.
+        ask: u64,
+    },
+    /// Writes a row's values.
+    Write {
+        /// The row.
+        row: RowId,
+        /// The epoch of the grant.
+        epoch: u64,
+        /// The number of the write, which grows with each write of the row.
+        seq: u64,
+        /// All values of the row; `None` removes them.
+        values: Option<RowValues>,
+    },
+    /// Gives a row back.
+    Release {
+        /// The row.
+        row: RowId,
+        /// The epoch of the grant.
+        epoch: u64,
+    },
+}
+
+/// A reply to a switch. The switch ignores it if it has another incarnation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The receiver.
+    pub owner: OwnerId,
+    /// The reply itself.
+    pub body: ReplyBody,
+}
+
+/// The kinds of replies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyBody {
+    /// The session was renewed.
+    Renewed {
+        /// The shard.
+        shard: ShardId,
+        /// The number of the request.
+        nonce: u64,
+    },
+    /// The switch owns the row.
+    Granted {
+        /// The row.
+        row: RowId,
+        /// The ask.
+        ask: u64,
+        /// The epoch of this grant.
+        epoch: u64,
+        /// The number of the row's last write. The owner continues from it.
+        seq: u64,
+        /// The row's values; `None` if it was never written, or was removed.
+        values: Option<RowValues>,
+    },
+    /// The switch does not get the row.
+    Refused {
+        /// The row.
+        row: RowId,
+        /// The ask.
+        ask: u64,
+        /// The reason.
+        reason: RefusalReason,
+    },
+    /// Another switch waits for the row.
+    Recall {
+        /// The row.
+        row: RowId,
+        /// The epoch of the grant that is to end.
+        epoch: u64,
+    },
+    /// All writes of this epoch up to `seq` are safe.
+    Acked {
+        /// The row.
+        row: RowId,
+        /// The epoch of the grant.
+        epoch: u64,
+        /// The newest write.
+        seq: u64,
+    },
+    /// The epoch of a write has ended. It was not applied, and never will be.
+    Stale {
+        /// The row.
+        row: RowId,
+        /// The epoch of the write.
+        epoch: u64,
+    },
+    /// The row was given back.
+    Released {
+        /// The row.
+        row: RowId,
+        /// The epoch of the grant that has ended.
+        epoch: u64,
+    },
+}
+
+/// Reason for which a switch does not get a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The switch owns its maximum number of rows.
+    ReplicaFull,
+    /// The switch has its maximum number of asks under way.
+    TooManyAsks,
+    /// Too many switches wait for the row.
+    RowContended,
+    /// Too many asks wait for rows of the shard.
+    ShardContended,
+    /// The store has its maximum number of rows.
+    StoreFull,
+}
+
+/// A step of a chain, in the order that the head decides. Every node applies it, and the tail replies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Renews a session.
+    Renew {
+        /// The switch.
+        owner: OwnerId,
+        /// The number of the request.
+        nonce: u64,
+    },
+    /// Grants a row. A repeated grant has the epoch of the first.
+    Grant {
+        /// The new owner.
+        owner: OwnerId,
+        /// The row.
+        row: RowId,
+        /// The ask.
+        ask: u64,
+        /// The epoch of the grant.
+        epoch: u64,
+    },
+    /// Writes a row, if the epoch is that of the row and `seq` is new.
+    Write {
+        /// The writer.
+        owner: OwnerId,
+        /// The row.
+        row: RowId,
+        /// The epoch of its grant.
+        epoch: u64,
+        /// The number of the write.
+        seq: u64,
+        /// The values.
+        values: Option<RowValues>,
+    },
+    /// Makes a row free, if the epoch is that of the row.
+    Release {
+        /// The former owner.
+        owner: OwnerId,
+        /// The row.
+        row: RowId,
+        /// The epoch of its grant.
+        epoch: u64,
+    },
+}
+
+/// The whole state of a row, as a learner copies it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowState {
+    /// The row.
+    pub row: RowId,
+    /// The owner, unless it gave the row back.
+    pub owner: Option<OwnerId>,
+    /// The ask of the last grant.
+    pub ask: u64,
+    /// The epoch of the last grant.
+    pub epoch: u64,
+    /// The number of the last write.
+    pub seq: u64,
+    /// The values.
+    pub values: Option<RowValues>,
+}
+
+/// Operations and copied rows for a successor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// The epoch of the sender's layout.
+    pub layout: u64,
+    /// The shard.
+    pub shard: ShardId,
+    /// The oldest operation that the sender can still send.
+    pub base: u64,
+    /// The sender's last operation when it took its layout. A new member has everything once it has this operation.
+    pub floor: u64,
+    /// The index of the first operation.
+    pub first: u64,
+    /// Operations with consecutive indexes.
+    pub operations: Vec<Operation>,
+    /// A part of a copy.
+    pub chunk: Option<CopyChunk>,
+}
+
+/// A part of a copy of all rows. It belongs between two operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyChunk {
+    /// A random number of this copy.
+    pub copy: u64,
+    /// The number of rows before this part.
+    pub position: u64,
+    /// The operation after which these are the states of the rows.
+    pub at: u64,
+    /// Whether this is the last part.
+    pub is_last: bool,
+    /// The rows.
+    pub rows: Vec<RowState>,
+}
+
+/// The progress of a successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The epoch of the sender's layout.
+    pub layout: u64,
+    /// The shard.
+    pub shard: ShardId,
+    /// The rows that the sender has.
+    pub content: Content,
+    /// The last operation that it has applied.
+    pub applied: u64,
+    /// The last operation that the whole chain has applied, as far as the sender knows.
+    pub stable: u64,
+}
+
+/// The part of a shard's rows that a node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// None.
+    Empty,
+    /// The first `position` rows of a copy.
+    Copying {
+        /// The copy.
+        copy: u64,
+        /// The position of the next part.
+        position: u64,
+    },
+    /// All.
+    Complete,
+}

@@ -1,0 +1,137 @@
+//! Names rows, and holds their values.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use smallvec::SmallVec;
+
+/// Maximum length of a key, in bytes: two IPv6 addresses, two ports and a protocol fit.
+pub const MAX_KEY_BYTES: usize = 40;
+
+/// Maximum length of a row's values, in bytes.
+pub const MAX_VALUE_BYTES: usize = 1024;
+
+/// The name of a row: a group of arrays with an index, or a table with a key.
+#[derive(Clone, Copy)]
+pub struct RowId {
+    group: u16,
+    length: u8,
+    key: [u8; MAX_KEY_BYTES],
+}
+
+impl RowId {
+    /// Returns the row of a group with this key, or `None` if the key is longer than [`MAX_KEY_BYTES`].
+    pub fn new(group: u16, key: &[u8]) -> Option<RowId> {
+        let mut bytes = [0; MAX_KEY_BYTES];
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        Some(RowId { group, length: key.len() as u8, key: bytes })
+    }
+
+    /// Returns the row of a group without a key.
+    pub const fn empty(group: u16) -> RowId {
+        RowId { group, length: 0, key: [0; MAX_KEY_BYTES] }
+    }
+
+    /// Returns the row of a group of arrays at this index.
+    pub fn of_index(group: u16, index: u32) -> RowId {
+        let mut key = [0; MAX_KEY_BYTES];
+        key[..4].copy_from_slice(&index.to_be_bytes());
+        RowId { group, length: 4, key }
+    }
+
+    /// Returns the group.
+    pub fn group(&self) -> u16 {
+        self.group
+    }
+
+    /// Returns the key.
+    pub fn key(&self) -> &[u8] {
+        &self.key[..usize::from(self.length)]
+    }
+
+    /// Returns a hash of the row that is the same on every machine and in every version.
+    pub fn stable_hash(&self) -> u64 {
+        let mut state = u64::from(self.group) << 8 | u64::from(self.length);
+        for word in self.key().chunks(8) {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            state = (state ^ u64::from_le_bytes(bytes)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            state ^= state >> 32;
+        }
+        state
+    }
+}
+
+impl PartialEq for RowId {
+    fn eq(&self, other: &RowId) -> bool {
+        self.group == other.group && self.length == other.length && self.key == other.key
+    }
+}
+
+impl Eq for RowId {}
+
+impl PartialOrd for RowId {
+    fn partial_cmp(&self, other: &RowId) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RowId {
+    fn cmp(&self, other: &RowId) -> std::cmp::Ordering {
+        (self.group, self.key()).cmp(&(other.group, other.key()))
+    }
+}
+
+impl Hash for RowId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.stable_hash());
+    }
+}
+
+impl fmt::Debug for RowId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.group)?;
+        self.key().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The values of a row, at most [`MAX_VALUE_BYTES`]. Short ones need no allocation.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RowValues(SmallVec<[u8; 16]>);
+
+impl RowValues {
+    /// Copies the values, or returns `None` if they are longer than [`MAX_VALUE_BYTES`].
+    pub fn new(bytes: &[u8]) -> Option<RowValues> {
+        (bytes.len() <= MAX_VALUE_BYTES).then(|| RowValues(SmallVec::from_slice(bytes)))
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RowValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_are_limited() {
+        assert_eq!(RowId::new(1, &[7; 40]).unwrap().key(), [7; 40]);
+        assert_eq!(RowId::new(1, &[7; 41]), None);
+        assert_eq!(RowValues::new(&[1; 1024]).unwrap().bytes().len(), 1024);
+        assert_eq!(RowValues::new(&[1; 1025]), None);
+    }
+
+    #[test]
+    fn keys_of_different_length_are_different_rows() {
+        let (short, long) = (RowId::new(1, &[0]).unwrap(), RowId::new(1, &[0, 0]).unwrap());
+        assert!(short != long && short < long && short.stable_hash() != long.stable_hash());
+    }
+}

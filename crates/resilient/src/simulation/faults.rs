@@ -1,0 +1,227 @@
+//! Faults of machines and of the network, and the operator's work.
+
+use std::sync::Arc;
+
+use super::machine::{DriftingClock, Machine};
+use super::operator::NodeView;
+use super::world::{World, WorldEvent};
+use crate::layout::{ChainMember, NodeId, ShardId, SwitchId};
+use crate::message::{Peer, StoreMessage};
+use crate::mutant::Mutant;
+use crate::store::StoreNode;
+
+/// The operator's peer number: it is no node.
+const OPERATOR: Peer = Peer::Node(NodeId(u32::MAX));
+
+struct OperatorView<'a> {
+    nodes: &'a [Machine<StoreNode>],
+    suspected: Option<NodeId>,
+}
+
+impl OperatorView<'_> {
+    fn node(&self, member: ChainMember) -> Option<&StoreNode> {
+        let program = self.nodes[member.node.0 as usize].program.as_ref()?;
+        (program.member() == member).then_some(program)
+    }
+}
+
+impl NodeView for OperatorView<'_> {
+    fn living(&self, node: NodeId) -> Option<ChainMember> {
+        let program = self.nodes[node.0 as usize].program.as_ref()?;
+        (self.suspected != Some(node)).then_some(program.member())
+    }
+
+    fn is_active(&self, member: ChainMember, shard: ShardId, epoch: u64) -> bool {
+        self.node(member).is_some_and(|node| node.layout().epoch() == epoch && node.is_active(shard))
+    }
+
+    fn is_complete(&self, member: ChainMember, shard: ShardId, epoch: u64) -> bool {
+        self.node(member).is_some_and(|node| node.layout().epoch() == epoch && node.is_complete(shard))
+    }
+}
+
+impl World {
+    fn happens(&mut self, chance: u64) -> bool {
+        self.has_faults && self.random.below(1000) < chance
+    }
+
+    fn some_switch(&mut self) -> u32 {
+        self.random.below(self.switches.len() as u64) as u32
+    }
+
+    fn some_node(&mut self) -> u32 {
+        self.random.below(self.nodes.len() as u64) as u32
+    }
+
+    fn some_peer(&mut self) -> Peer {
+        if self.random.percent(50) {
+            Peer::Switch(SwitchId(self.some_switch()))
+        } else {
+            Peer::Node(NodeId(self.some_node()))
+        }
+    }
+
+    /// Draws a time of up to three leases, mostly short.
+    fn some_time(&mut self) -> u64 {
+        let lease_ns = self.scenario.replica.lease_ns;
+        let longest = self.random.pick(&[(2, lease_ns / 5), (2, lease_ns), (1, 3 * lease_ns)]);
+        1 + self.random.below(longest)
+    }
+
+    pub fn draw_faults(&mut self) {
+        let chances = self.scenario.faults;
+        if self.happens(chances.switch_crash) {
+            let switch = self.some_switch();
+            self.crash(Peer::Switch(SwitchId(switch)));
+        }
+        if self.happens(chances.node_crash) {
+            let node = self.some_node();
+            if self.scenario.store.is_durable || self.may_lose(node) {
+                self.crash(Peer::Node(NodeId(node)));
+            }
+        }
+        if self.happens(chances.pause) {
+            let (peer, until) = (self.some_peer(), self.now + self.some_time());
+            self.pause(peer, until);
+        }
+        if self.happens(chances.partition) {
+            let (from, to, until) = (self.some_peer(), self.some_peer(), self.now + self.some_time());
+            let ends = self.random.pick(&[(2, (Some(from), Some(to))), (1, (Some(from), None)), (1, (None, Some(to)))]);
+            self.network.block(ends.0, ends.1, until);
+        }
+        if self.happens(chances.move_row) {
+            let row = self.random.below(self.homes.len() as u64) as usize;
+            self.homes[row] = self.some_switch();
+        }
+    }
+
+    /// Whether each shard keeps an active member if this node loses its memory.
+    fn may_lose(&self, node: u32) -> bool {
+        let view = OperatorView { nodes: &self.nodes, suspected: None };
+        let layout = &self.operator.layout;
+        layout.shards().zip(layout.chains()).all(|(shard, chain)| {
+            let others = chain.members.iter().filter(|member| member.node != NodeId(node));
+            chain.members.iter().all(|member| member.node != NodeId(node))
+                || others.into_iter().any(|member| view.is_active(*member, shard, layout.epoch()))
+        })
+    }
+
+    fn crash(&mut self, peer: Peer) {
+        let is_up = match peer {
+            Peer::Switch(switch) => self.switches[switch.0 as usize].program.take().is_some(),
+            Peer::Node(node) => {
+                // The disk may have written some records that it has not reported.
+                let disk = &mut self.disks[node.0 as usize];
+                let count = self.random.below(disk.writing.len() as u64 + 1) as usize;
+                disk.safe.extend(disk.writing.drain(..count).map(|(_, record)| record));
+                disk.writing.clear();
+                self.nodes[node.0 as usize].program.take().is_some()
+            }
+        };
+        if is_up {
+            let at = self.now + self.some_time();
+            self.schedule(at, WorldEvent::Start { peer });
+        }
+    }
+
+    fn pause(&mut self, peer: Peer, until: u64) {
+        let now = self.now;
+        let (paused_at, paused_until) = match peer {
+            Peer::Switch(switch) => {
+                let machine = &mut self.switches[switch.0 as usize];
+                (&mut machine.paused_at, &mut machine.paused_until)
+            }
+            Peer::Node(node) => {
+                let machine = &mut self.nodes[node.0 as usize];
+                (&mut machine.paused_at, &mut machine.paused_until)
+            }
+        };
+        if *paused_until <= now {
+            (*paused_at, *paused_until) = (now, until);
+        }
+    }
+
+    /// Starts a machine that has crashed.
+    pub fn start(&mut self, peer: Peer) {
+        match peer {
+            Peer::Switch(SwitchId(number)) => {
+                if self.switches[number as usize].is_up() {
+                    return;
+                }
+                // A switch may start with an old layout.
+                let is_old = self.random.percent(50);
+                let layout = Arc::clone(if is_old { &self.first_layout } else { &self.operator.layout });
+                let model = self.new_switch(number, layout);
+                let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
+                let machine = &mut self.switches[number as usize];
+                machine.program = Some(model);
+                machine.clock = clock;
+                machine.starts += 1;
+                machine.wake_at = u64::MAX;
+            }
+            Peer::Node(NodeId(number)) => self.start_node(number),
+        }
+    }
+
+    fn start_node(&mut self, number: u32) {
+        if self.nodes[number as usize].is_up() {
+            return;
+        }
+        let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
+        let now = clock.read(self.now);
+        let seed = self.random.next_u64();
+        let config = self.scenario.store;
+        let life = &mut self.lives[number as usize];
+        let program = if config.is_durable {
+            let me = ChainMember { node: NodeId(number), life: *life };
+            StoreNode::recovered(config, me, seed, now, self.disks[number as usize].safe.iter().cloned())
+        } else if self.mutation.is(Mutant::AmnesiaKeepsLife) {
+            let me = ChainMember { node: NodeId(number), life: *life };
+            StoreNode::founding(config, me, seed, now, &self.operator.layout)
+        } else {
+            *life += 1;
+            let me = ChainMember { node: NodeId(number), life: *life };
+            StoreNode::joining(config, me, seed)
+        };
+        let machine = &mut self.nodes[number as usize];
+        machine.program = Some(program);
+        machine.clock = clock;
+        machine.starts += 1;
+        machine.wake_at = u64::MAX;
+        self.node_effects(number);
+    }
+
+    /// Lets the operator change the layout, and sends the layout to those that have an older one.
+    pub fn operate(&mut self) {
+        let suspected = self.happens(self.scenario.faults.suspicion).then(|| NodeId(self.some_node()));
+        self.operator.step(&mut self.random, &OperatorView { nodes: &self.nodes, suspected });
+        let layout = Arc::clone(&self.operator.layout);
+        let nodes = self.nodes.iter().map(|machine| machine.program.as_ref().map(|node| node.layout().epoch()));
+        let switches =
+            self.switches.iter().map(|machine| machine.program.as_ref().map(|model| model.replica.layout().epoch()));
+        let nodes = (0..).map(|number| Peer::Node(NodeId(number))).zip(nodes);
+        let switches = (0..).map(|number| Peer::Switch(SwitchId(number))).zip(switches);
+        let old: Vec<Peer> = nodes
+            .chain(switches)
+            .filter(|(_, epoch)| epoch.is_some_and(|epoch| epoch < layout.epoch()))
+            .map(|(peer, _)| peer)
+            .collect();
+        for peer in old {
+            if !self.has_faults || self.random.percent(70) {
+                self.send(OPERATOR, peer, StoreMessage::Layout(Arc::clone(&layout)));
+            }
+        }
+    }
+
+    /// Ends all faults: the network delivers, and machines start; pauses end in time.
+    pub fn heal(&mut self) {
+        self.network.heal();
+        self.scenario.faults = super::FaultChances::default();
+        for number in 0..self.nodes.len() as u32 {
+            self.start(Peer::Node(NodeId(number)));
+        }
+        for number in 0..self.switches.len() as u32 {
+            self.start(Peer::Switch(SwitchId(number)));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The parameters of a run, all drawn from its seed.
+
+use rng::SplitMix64;
+
+use crate::mutant::{Mutant, Mutation};
+use crate::replica::ReplicaConfig;
+use crate::store::StoreConfig;
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000_000;
+
+/// Parameters of a run. Chances are in per mille of messages or of the intervals at which faults are drawn.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// Number of switches.
+    pub switches: u32,
+    /// Number of store nodes, including spare ones.
+    pub nodes: u32,
+    /// Number of nodes that a chain should have.
+    pub chain_length: usize,
+    /// Number of shards.
+    pub shards: u16,
+    /// Number of rows.
+    pub rows: u32,
+    /// Time with faults.
+    pub faults_ns: u64,
+    /// Mean time between inputs.
+    pub input_ns: u64,
+    /// Share of reads, in percent of the inputs.
+    pub reads: u64,
+    /// Whether rows are removed, too.
+    pub has_removals: bool,
+    /// Shortest delay of a message.
+    pub delay_ns: u64,
+    /// Mean of the random part of the delay.
+    pub jitter_ns: u64,
+    /// Chance that a message is lost.
+    pub loss: u64,
+    /// Chance that a message arrives twice.
+    pub duplication: u64,
+    /// Chance that a message is late by up to two leases.
+    pub lateness: u64,
+    /// Chances of a fault in each interval.
+    pub faults: FaultChances,
+    /// Maximum error of clocks.
+    pub drift_ppm: u32,
+    /// Settings of the switches.
+    pub replica: ReplicaConfig,
+    /// Settings of the nodes.
+    pub store: StoreConfig,
+}
+
+/// Chances of faults, in per mille of the intervals at which they are drawn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FaultChances {
+    /// A switch crashes.
+    pub switch_crash: u64,
+    /// A store node crashes.
+    pub node_crash: u64,
+    /// A machine stops for a while, and its clock goes on.
+    pub pause: u64,
+    /// A machine does not reach another one, or none, for a while.
+    pub partition: u64,
+    /// The home of a row moves.
+    pub move_row: u64,
+    /// The operator takes a living node for dead.
+    pub suspicion: u64,
+}
+
+impl Scenario {
+    /// Draws the parameters.
+    pub fn draw(random: &mut SplitMix64, mutant: Option<Mutant>) -> Scenario {
+        let mutation = Mutation::of(mutant);
+        let drift_ppm = random.pick(&[(1, 500), (1, 20_000), (2, 200_000)]);
+        let lease_ns = 20 * MILLISECOND;
+        let jitter_ns = random.pick(&[(1, 1), (1, 50 * MICROSECOND), (1, MILLISECOND)]);
+        let retransmit_ns = random.pick(&[(1, MILLISECOND), (1, 3 * MILLISECOND)]) + 2 * jitter_ns;
+        let replica = ReplicaConfig { lease_ns, retransmit_ns, mutation, ..ReplicaConfig::default() };
+        let store = StoreConfig {
+            lease_ns,
+            drift_ppm,
+            recall_ns: random.pick(&[(1, MILLISECOND), (1, 5 * MILLISECOND)]),
+            waiter_timeout_ns: 2 * lease_ns,
+            retransmit_ns,
+            max_frame_bytes: random.pick(&[(1, 100), (1, 300), (1, 1400)]),
+            is_durable: random.percent(35),
+            mutation,
+            ..StoreConfig::default()
+        };
+        let chain_length = random.pick(&[(1, 1), (2, 2), (2, 3)]);
+        let mut scenario = Scenario {
+            switches: 2 + random.below(2) as u32,
+            nodes: chain_length as u32 + random.below(3) as u32,
+            chain_length,
+            shards: 1 + random.below(2) as u16,
+            rows: 1 + random.below(5) as u32,
+            faults_ns: 200 * MILLISECOND,
+            input_ns: random.pick(&[(1, 700 * MICROSECOND), (1, 1500 * MICROSECOND)]),
+            reads: random.pick(&[(1, 20), (1, 50), (1, 80)]),
+            has_removals: random.percent(10),
+            delay_ns: random.pick(&[(1, 5 * MICROSECOND), (1, 100 * MICROSECOND)]),
+            jitter_ns,
+            loss: random.pick(&[(1, 0), (1, 20), (1, 150)]),
+            duplication: random.pick(&[(1, 0), (1, 20), (1, 200)]),
+            lateness: random.pick(&[(1, 0), (1, 10), (1, 50)]),
+            faults: FaultChances::default(),
+            drift_ppm,
+            replica,
+            store,
+        };
+        scenario.faults = FaultChances::draw(random);
+        scenario
+    }
+}
+
+impl FaultChances {
+    fn draw(random: &mut SplitMix64) -> FaultChances {
+        let mut chance = |often: u64| random.pick(&[(2, 0), (2, often / 4), (1, often)]);
+        FaultChances {
+            switch_crash: chance(40),
+            node_crash: chance(60),
+            pause: chance(100),
+            partition: chance(150),
+            move_row: chance(200),
+            suspicion: chance(60),
+        }
+    }
+}

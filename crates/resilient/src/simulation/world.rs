@@ -1,0 +1,377 @@
+//! The events of a run in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use rng::SplitMix64;
+
+use super::SimulationReport;
+use super::machine::{DriftingClock, Machine};
+use super::network::LossyNetwork;
+use super::operator::LayoutOperator;
+use super::program::{ProgramInput, RowProgram};
+use super::record::RunHistory;
+use super::scenario::Scenario;
+use super::switch_model::{SwitchEffect, SwitchInput, SwitchModel};
+use crate::layout::{ChainMember, NodeId, StoreLayout, SwitchId};
+use crate::message::{Peer, StoreMessage};
+use crate::mutant::{Mutant, Mutation};
+use crate::replica::StateReplica;
+use crate::row::RowId;
+use crate::store::{StoreEvent, StoreNode, StoreRecord};
+
+/// Group of the simulated rows.
+const GROUP: u16 = 1;
+
+/// Interval at which faults are drawn and the operator acts.
+pub(super) const FAULT_INTERVAL_NS: u64 = 2_000_000;
+
+/// An event. Those of a machine carry the number of its start.
+#[derive(Debug)]
+pub(super) enum WorldEvent {
+    Deliver { from: Peer, to: Peer, message: StoreMessage },
+    Input { switch: u32, start: u64, input: SwitchInput },
+    Wake { peer: Peer, at: u64 },
+    Synced { node: u32, start: u64, up_to: u64 },
+    Start { peer: Peer },
+    Faults,
+    NextInput,
+}
+
+struct ScheduledEvent {
+    at: u64,
+    order: u64,
+    event: WorldEvent,
+}
+
+impl PartialEq for ScheduledEvent {
+    fn eq(&self, other: &ScheduledEvent) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for ScheduledEvent {}
+
+impl PartialOrd for ScheduledEvent {
+    fn partial_cmp(&self, other: &ScheduledEvent) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ScheduledEvent {
+    fn cmp(&self, other: &ScheduledEvent) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// The disk of a node: records that are safe, and records that are being written.
+#[derive(Debug, Default)]
+pub(super) struct NodeDisk {
+    pub safe: Vec<StoreRecord>,
+    pub writing: Vec<(u64, StoreRecord)>,
+}
+
+/// All machines, and the network between them.
+pub(super) struct World {
+    pub scenario: Scenario,
+    pub random: SplitMix64,
+    pub now: u64,
+    events: BinaryHeap<Reverse<ScheduledEvent>>,
+    next_order: u64,
+    pub switches: Vec<Machine<SwitchModel>>,
+    pub nodes: Vec<Machine<StoreNode>>,
+    pub disks: Vec<NodeDisk>,
+    /// The life of each node.
+    pub lives: Vec<u64>,
+    pub network: LossyNetwork,
+    pub operator: LayoutOperator,
+    /// The layout of a switch that knows no newer one.
+    pub first_layout: Arc<StoreLayout>,
+    /// The switch that gets most inputs of a row.
+    pub homes: Vec<u32>,
+    pub history: RunHistory,
+    pub report: SimulationReport,
+    pub has_faults: bool,
+    pub mutation: Mutation,
+}
+
+/// Runs the simulation of a seed, with an error if `mutant` names one.
+pub fn simulate(seed: u64, mutant: Option<Mutant>) -> SimulationReport {
+    let mut random = SplitMix64::new(rng::mix([seed, 0, 0]));
+    let scenario = Scenario::draw(&mut random, mutant);
+    let mut world = World::new(scenario, random, Mutation::of(mutant));
+    world.run_faults();
+    world.run_healed();
+    let mut report = world.report;
+    let program = RowProgram { has_removals: world.scenario.has_removals };
+    world.history.judge(world.scenario.rows, program, &mut report);
+    report.layouts = world.operator.layout.epoch();
+    report
+}
+
+impl World {
+    fn new(scenario: Scenario, mut random: SplitMix64, mutation: Mutation) -> World {
+        let operator = LayoutOperator::new(&mut random, scenario.nodes, scenario.chain_length, scenario.shards);
+        let homes = (0..scenario.rows).map(|_| random.below(u64::from(scenario.switches)) as u32).collect();
+        let mut world = World {
+            random,
+            now: 0,
+            events: BinaryHeap::new(),
+            next_order: 0,
+            switches: Vec::new(),
+            nodes: Vec::new(),
+            disks: (0..scenario.nodes).map(|_| NodeDisk::default()).collect(),
+            lives: vec![1; scenario.nodes as usize],
+            network: LossyNetwork::default(),
+            first_layout: Arc::clone(&operator.layout),
+            operator,
+            homes,
+            history: RunHistory::default(),
+            report: SimulationReport::default(),
+            has_faults: true,
+            mutation,
+            scenario,
+        };
+        world.start_all();
+        world
+    }
+
+    fn start_all(&mut self) {
+        for switch in 0..self.scenario.switches {
+            let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
+            let layout = Arc::clone(&self.operator.layout);
+            let model = self.new_switch(switch, layout);
+            self.switches.push(Machine::new(model, clock));
+        }
+        for node in 0..self.scenario.nodes {
+            let clock = DriftingClock::draw(&mut self.random, self.scenario.drift_ppm);
+            let me = ChainMember { node: NodeId(node), life: 1 };
+            let seed = self.random.next_u64();
+            let layout = Arc::clone(&self.operator.layout);
+            let program = StoreNode::founding(self.scenario.store, me, seed, clock.read(0), &layout);
+            self.nodes.push(Machine::new(program, clock));
+            self.node_effects(node);
+        }
+        self.schedule(FAULT_INTERVAL_NS, WorldEvent::Faults);
+        self.schedule(0, WorldEvent::NextInput);
+    }
+
+    pub fn new_switch(&mut self, switch: u32, layout: Arc<StoreLayout>) -> SwitchModel {
+        let incarnation = self.random.next_u64();
+        let replica = StateReplica::new(self.scenario.replica, layout, SwitchId(switch), incarnation);
+        SwitchModel::new(replica, self.mutation)
+    }
+
+    pub fn schedule(&mut self, at: u64, event: WorldEvent) {
+        self.next_order += 1;
+        self.events.push(Reverse(ScheduledEvent { at, order: self.next_order, event }));
+    }
+
+    fn run_faults(&mut self) {
+        self.run_until(self.scenario.faults_ns);
+    }
+
+    /// Ends the faults, and demands an output of each input that comes a while later.
+    fn run_healed(&mut self) {
+        let lease_ns = self.scenario.replica.lease_ns;
+        self.heal();
+        self.run_until(self.now + 5 * lease_ns);
+        let first = self.history.len();
+        self.run_until(self.now + lease_ns);
+        for row in 0..self.scenario.rows {
+            self.schedule_input(row, ProgramInput::Read);
+        }
+        self.has_faults = false;
+        self.run_until(self.now + 10 * lease_ns);
+        self.history.expect_outputs(first);
+    }
+
+    fn run_until(&mut self, end: u64) {
+        while let Some(Reverse(next)) = self.events.peek() {
+            if next.at > end {
+                break;
+            }
+            let Some(Reverse(next)) = self.events.pop() else { break };
+            self.now = next.at;
+            self.dispatch(next.event);
+        }
+        self.now = end;
+    }
+
+    fn dispatch(&mut self, event: WorldEvent) {
+        match event {
+            WorldEvent::Faults => {
+                self.draw_faults();
+                self.operate();
+                self.schedule(self.now + FAULT_INTERVAL_NS, WorldEvent::Faults);
+            }
+            WorldEvent::NextInput if self.has_faults => self.next_input(),
+            WorldEvent::NextInput => {}
+            WorldEvent::Start { peer } => self.start(peer),
+            event => self.dispatch_machine(event),
+        }
+    }
+
+    /// Gives an event to its machine, or puts it off while the machine is paused.
+    fn dispatch_machine(&mut self, event: WorldEvent) {
+        let peer = match &event {
+            WorldEvent::Deliver { to, .. } => *to,
+            WorldEvent::Input { switch, .. } => Peer::Switch(SwitchId(*switch)),
+            WorldEvent::Wake { peer, .. } => *peer,
+            WorldEvent::Synced { node, .. } => Peer::Node(NodeId(*node)),
+            WorldEvent::Start { .. } | WorldEvent::Faults | WorldEvent::NextInput => return,
+        };
+        let paused_until = match peer {
+            Peer::Switch(switch) => self.switches[switch.0 as usize].paused_until,
+            Peer::Node(node) => self.nodes[node.0 as usize].paused_until,
+        };
+        if paused_until > self.now {
+            return self.schedule(paused_until, event);
+        }
+        match peer {
+            Peer::Switch(switch) => self.run_switch(switch.0, event),
+            Peer::Node(node) => self.run_node(node.0, event),
+        }
+    }
+
+    fn run_switch(&mut self, number: u32, event: WorldEvent) {
+        let machine = &mut self.switches[number as usize];
+        let now = machine.now(self.now, self.mutation.is(Mutant::ClockBeforePause));
+        let Some(program) = &mut machine.program else { return };
+        let mut effects = Vec::new();
+        match event {
+            WorldEvent::Deliver { from: Peer::Node(from), message, .. } => {
+                program.receive(now, from, &message, &mut effects);
+            }
+            WorldEvent::Input { start, input, .. } if start == machine.starts => {
+                program.input(now, input, &mut effects);
+            }
+            WorldEvent::Wake { at, .. } if at == machine.wake_at => {
+                machine.wake_at = u64::MAX;
+                program.tick(now, &mut effects);
+            }
+            _ => return,
+        }
+        let deadline = program.replica.next_deadline().map(|time| machine.clock.when(time).max(self.now + 1));
+        self.wake(Peer::Switch(SwitchId(number)), deadline);
+        for effect in effects {
+            match effect {
+                SwitchEffect::Output(number, output) => self.history.returned(number, output, self.now),
+                SwitchEffect::Send(to, message) => {
+                    self.send(Peer::Switch(SwitchId(number)), Peer::Node(to), message);
+                }
+            }
+        }
+    }
+
+    fn run_node(&mut self, number: u32, event: WorldEvent) {
+        let machine = &mut self.nodes[number as usize];
+        let now = machine.now(self.now, false);
+        let Some(program) = &mut machine.program else { return };
+        match event {
+            WorldEvent::Deliver { from, message, .. } => {
+                program.receive(now, from, message);
+                program.flush(now);
+            }
+            WorldEvent::Wake { at, .. } if at == machine.wake_at => {
+                machine.wake_at = u64::MAX;
+                program.tick(now);
+            }
+            WorldEvent::Synced { start, up_to, .. } if start == machine.starts => {
+                program.persisted(up_to);
+                let disk = &mut self.disks[number as usize];
+                let count = disk.writing.iter().take_while(|(number, _)| *number <= up_to).count();
+                disk.safe.extend(disk.writing.drain(..count).map(|(_, record)| record));
+            }
+            _ => return,
+        }
+        self.node_effects(number);
+    }
+
+    /// Sends a node's messages, writes its records, and sees when it wants to be woken.
+    pub fn node_effects(&mut self, number: u32) {
+        let machine = &mut self.nodes[number as usize];
+        let start = machine.starts;
+        let Some(program) = &mut machine.program else { return };
+        let deadline = program.next_deadline().map(|time| machine.clock.when(time).max(self.now + 1));
+        let events: Vec<StoreEvent> = program.take_events().collect();
+        self.wake(Peer::Node(NodeId(number)), deadline);
+        let mut last = None;
+        for event in events {
+            match event {
+                StoreEvent::Send { to, message } => self.send(Peer::Node(NodeId(number)), to, message),
+                StoreEvent::Persist { number: record, record: content } => {
+                    self.disks[number as usize].writing.push((record, content));
+                    last = Some(record);
+                }
+            }
+        }
+        if let Some(up_to) = last {
+            let at = self.now + 1 + self.random.below(300_000);
+            self.schedule(at, WorldEvent::Synced { node: number, start, up_to });
+        }
+    }
+
+    fn wake(&mut self, peer: Peer, deadline: Option<u64>) {
+        let Some(at) = deadline else { return };
+        let wake_at = match peer {
+            Peer::Switch(switch) => &mut self.switches[switch.0 as usize].wake_at,
+            Peer::Node(node) => &mut self.nodes[node.0 as usize].wake_at,
+        };
+        if at < *wake_at {
+            *wake_at = at;
+            self.schedule(at, WorldEvent::Wake { peer, at });
+        }
+    }
+
+    pub fn send(&mut self, from: Peer, to: Peer, message: StoreMessage) {
+        self.report.messages += 1;
+        let arrivals = self.network.arrivals(&mut self.random, &self.scenario, self.now, (from, to));
+        match arrivals {
+            [Some(first), Some(second)] => {
+                self.schedule(second, WorldEvent::Deliver { from, to, message: message.clone() });
+                self.schedule(first, WorldEvent::Deliver { from, to, message });
+            }
+            [Some(at), None] | [None, Some(at)] => self.schedule(at, WorldEvent::Deliver { from, to, message }),
+            [None, None] => {}
+        }
+    }
+
+    /// Draws an input, and the time of the next one.
+    fn next_input(&mut self) {
+        let row = self.random.below(u64::from(self.scenario.rows)) as u32;
+        let amount = 1 + self.random.below(1 << 40);
+        let input = if self.random.percent(self.scenario.reads) {
+            ProgramInput::Read
+        } else {
+            self.random.pick(&[
+                (10, ProgramInput::Add(amount)),
+                (2, ProgramInput::Set(amount)),
+                (3, ProgramInput::Toggle),
+                (u64::from(self.scenario.has_removals), ProgramInput::Remove),
+            ])
+        };
+        self.schedule_input(row, input);
+        if input == ProgramInput::Toggle && self.random.percent(50) {
+            self.schedule_input(row, input);
+        }
+        let pause_ns = 1 + self.random.below(2 * self.scenario.input_ns);
+        self.schedule(self.now + pause_ns, WorldEvent::NextInput);
+    }
+
+    fn schedule_input(&mut self, row: u32, input: ProgramInput) {
+        let mut switch = self.homes[row as usize];
+        if self.random.percent(15) || !self.switches[switch as usize].is_up() {
+            switch = self.random.below(self.switches.len() as u64) as u32;
+        }
+        let machine = &self.switches[switch as usize];
+        if !machine.is_up() {
+            return;
+        }
+        let start = machine.starts;
+        let number = self.history.called(row, (switch, start), input, self.now);
+        let input = SwitchInput { number, row: RowId::of_index(GROUP, row), input };
+        self.schedule(self.now, WorldEvent::Input { switch, start, input });
+    }
+}

@@ -1,0 +1,108 @@
+//! The head of a chain: it decides who owns a row.
+
+use super::ShardContext;
+use super::shard::ShardNode;
+use super::waiters::Waiter;
+use crate::message::{Operation, OwnerId, RefusalReason, ReplyBody, RequestBody};
+use crate::mutant::Mutant;
+use crate::row::RowId;
+
+impl ShardNode {
+    /// Turns a request into an operation. A node that is no head, or has not everything, drops it.
+    pub fn request(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, body: RequestBody) {
+        let serves = self.is_active || context.is(Mutant::IncompleteServes) || context.is(Mutant::InactiveServes);
+        let is_complete = self.is_complete() || context.is(Mutant::IncompleteServes);
+        if !self.is_head || !serves || !is_complete || self.log.len() >= context.config.max_log {
+            return;
+        }
+        match body {
+            RequestBody::Renew { nonce, .. } => self.apply(context, Operation::Renew { owner, nonce }),
+            RequestBody::Acquire { row, ask } => self.acquire(context, owner, &row, ask),
+            RequestBody::Write { row, epoch, seq, values } => {
+                self.apply(context, Operation::Write { owner, row, epoch, seq, values });
+            }
+            RequestBody::Release { row, epoch } => {
+                self.apply(context, Operation::Release { owner, row, epoch });
+                if !self.waiters.is_empty(&row) {
+                    self.serve_waiters(context, &row);
+                }
+            }
+        }
+    }
+
+    fn acquire(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
+        if self.session(context, owner) <= context.now {
+            return;
+        }
+        let state = self.rows.get(row);
+        if state.is_none() && self.rows.len() >= context.config.max_rows {
+            let reason = RefusalReason::StoreFull;
+            return context.outbox.reply(owner, ReplyBody::Refused { row: *row, ask, reason });
+        }
+        if let Some(state) = state.filter(|state| state.owner == Some(owner)) {
+            let (known, epoch) = (state.ask, state.epoch);
+            return match ask.cmp(&known) {
+                std::cmp::Ordering::Less => {}
+                // The grant was lost, or is late.
+                std::cmp::Ordering::Equal => self.apply(context, Operation::Grant { owner, row: *row, ask, epoch }),
+                std::cmp::Ordering::Greater => self.grant(context, owner, row, ask),
+            };
+        }
+        let is_free = !self.is_owned(context, row);
+        if is_free && self.waiters.front(row).is_none_or(|front| front.owner == owner) {
+            self.waiters.retain(row, |waiter| waiter.owner != owner);
+            return self.grant(context, owner, row, ask);
+        }
+        self.enqueue(context, owner, row, ask);
+    }
+
+    fn enqueue(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
+        let is_first = self.waiters.is_empty(row);
+        let waiter = Waiter { owner, ask, heard: context.now };
+        let (max_row, max) = (context.config.max_row_waiters, context.config.max_waiters);
+        match self.waiters.push(*row, waiter, max_row, max) {
+            Ok(()) if is_first => self.serve_waiters(context, row),
+            Ok(()) => {}
+            Err(reason) => context.outbox.reply(owner, ReplyBody::Refused { row: *row, ask, reason }),
+        }
+    }
+
+    /// Whether a row has an owner whose session goes on.
+    fn is_owned(&self, context: &ShardContext<'_>, row: &RowId) -> bool {
+        let owner = self.rows.get(row).and_then(|state| state.owner);
+        owner.is_some_and(|owner| self.session(context, owner) > context.now) && !context.is(Mutant::GrantedToAnybody)
+    }
+
+    fn grant(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
+        let state = self.rows.get(row);
+        let known = state.map_or(0, |state| state.epoch);
+        let is_same_owner = state.is_some_and(|state| state.owner == Some(owner));
+        let keeps = context.is(Mutant::EpochKept) || (is_same_owner && context.is(Mutant::NewerAskSameEpoch));
+        let epoch = if keeps { known.max(1) } else { known + 1 };
+        self.apply(context, Operation::Grant { owner, row: *row, ask, epoch });
+    }
+
+    /// Grants a free row to the first waiter, or recalls it from its owner.
+    pub fn serve_waiters(&mut self, context: &mut ShardContext<'_>, row: &RowId) {
+        let (now, timeout_ns) = (context.now, context.config.waiter_timeout_ns);
+        self.waiters.retain(row, |waiter| now.since_ns(waiter.heard) <= timeout_ns);
+        let Some(first) = self.waiters.front(row) else { return };
+        let recall_at = now.after_ns(context.config.recall_ns.max(1));
+        if self.is_owned(context, row) {
+            let Some(state) = self.rows.get(row) else { return };
+            let (Some(owner), epoch) = (state.owner, state.epoch) else { return };
+            context.outbox.reply(owner, ReplyBody::Recall { row: *row, epoch });
+            let session_end = self.session(context, owner);
+            return self.waiters.set_due(row, Some(recall_at.min(session_end)));
+        }
+        if self.session(context, first.owner) <= now {
+            self.waiters.retain(row, |waiter| waiter.owner != first.owner);
+            return self.waiters.set_due(row, Some(now));
+        }
+        if self.log.len() < context.config.max_log {
+            self.waiters.retain(row, |waiter| waiter.owner != first.owner);
+            self.grant(context, first.owner, row, first.ask);
+        }
+        self.waiters.set_due(row, Some(recall_at));
+    }
+}

@@ -1,0 +1,356 @@
+//! A node of the chains that store the rows.
+//!
+//! ```text
+//!   requests ──> head: decides ──> Operation ──> log, rows ── Forward ──> middle … tail ──> replies
+//!                 │  waiters                        └── trimmed <── Progress (applied, stable) ──┘
+//! ```
+//!
+//! The head turns requests into [`Operation`]s, also repeated ones and renewals. Each node applies all operations in
+//! the same order and keeps those that the tail may not have yet. Only the tail replies. A successor says which
+//! operation it has applied, and gets the next ones; one that has too little gets a copy of the rows first, while
+//! operations go on.
+//!
+//! A node refuses messages of another layout. So nothing passes a chain if one of its nodes has a newer layout.
+
+mod head;
+mod link;
+mod operation_log;
+mod outbox;
+mod row_table;
+mod shard;
+mod successor;
+mod waiters;
+
+use std::sync::Arc;
+
+use switch::Time;
+
+use crate::layout::{ChainMember, ShardId, StoreLayout};
+use crate::message::{CopyChunk, Operation, Peer, Request, RequestBody, StoreMessage};
+use crate::mutant::{Mutant, Mutation};
+use outbox::Outbox;
+use shard::ShardNode;
+
+/// Settings of a store node. Lease and drift must be those of all nodes and switches.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreConfig {
+    /// Length of a session's lease.
+    pub lease_ns: u64,
+    /// Maximum error of each clock against the true time, in parts per million.
+    pub drift_ppm: u32,
+    /// Interval of recalls while a switch waits for a row.
+    pub recall_ns: u64,
+    /// Time after which a waiter that has not repeated its request is forgotten.
+    pub waiter_timeout_ns: u64,
+    /// Time after which operations without a report of the successor are sent again.
+    pub retransmit_ns: u64,
+    /// Maximum number of rows of a shard.
+    pub max_rows: usize,
+    /// Maximum number of switches that wait for one row.
+    pub max_row_waiters: usize,
+    /// Maximum number of asks that wait for rows of a shard.
+    pub max_waiters: usize,
+    /// Maximum number of operations that wait for the rest of the chain. Requests beyond it are dropped.
+    pub max_log: usize,
+    /// Approximate length of a message between nodes, in bytes.
+    pub max_frame_bytes: usize,
+    /// Whether [`StoreEvent::Persist`] is emitted, and messages wait for [`StoreNode::persisted`].
+    pub is_durable: bool,
+    /// The error to make, in builds of the simulator.
+    pub mutation: Mutation,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        StoreConfig {
+            lease_ns: 1_000_000_000,
+            drift_ppm: 500,
+            recall_ns: 10_000_000,
+            waiter_timeout_ns: 1_000_000_000,
+            retransmit_ns: 10_000_000,
+            max_rows: 1 << 24,
+            max_row_waiters: 64,
+            max_waiters: 1 << 16,
+            max_log: 1 << 16,
+            max_frame_bytes: 1400,
+            is_durable: false,
+            mutation: Mutation::default(),
+        }
+    }
+}
+
+/// An effect of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreEvent {
+    /// A message leaves.
+    Send {
+        /// The receiver.
+        to: Peer,
+        /// The message.
+        message: StoreMessage,
+    },
+    /// A record goes to the disk. Messages that depend on it follow after [`StoreNode::persisted`].
+    Persist {
+        /// The number of the record: 1, 2, and on.
+        number: u64,
+        /// The record.
+        record: StoreRecord,
+    },
+}
+
+/// A change of a node's durable state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreRecord {
+    /// The node has this layout.
+    Layout(Arc<StoreLayout>),
+    /// The node has all rows of the shard, and may serve it.
+    Active(ShardId),
+    /// The node has no rows of the shard.
+    Cleared(ShardId),
+    /// Rows were copied.
+    Copied(ShardId, CopyChunk),
+    /// An operation was applied.
+    Applied(ShardId, Operation),
+}
+
+/// Values that all shards of a node need during a call.
+struct ShardContext<'a> {
+    now: Time,
+    config: &'a StoreConfig,
+    layout: &'a StoreLayout,
+    me: ChainMember,
+    random: &'a mut rng::SplitMix64,
+    outbox: &'a mut Outbox,
+}
+
+impl ShardContext<'_> {
+    fn is(&self, mutant: Mutant) -> bool {
+        self.config.mutation.is(mutant)
+    }
+}
+
+/// A store node in one life. After calls of `receive`, [`StoreNode::flush`] sends what they made ready.
+#[derive(Debug)]
+pub struct StoreNode {
+    config: StoreConfig,
+    me: ChainMember,
+    layout: Arc<StoreLayout>,
+    random: rng::SplitMix64,
+    shards: Vec<Option<Box<ShardNode>>>,
+    outbox: Outbox,
+}
+
+macro_rules! context {
+    ($node:ident, $now:ident) => {
+        ShardContext {
+            now: $now,
+            config: &$node.config,
+            layout: &$node.layout,
+            me: $node.me,
+            random: &mut $node.random,
+            outbox: &mut $node.outbox,
+        }
+    };
+}
+
+impl StoreNode {
+    /// Creates a node without rows, and without a layout. `seed` is random.
+    pub fn joining(config: StoreConfig, me: ChainMember, seed: u64) -> StoreNode {
+        let outbox = Outbox::new(config.is_durable, config.mutation.is(Mutant::PersistedLater));
+        let random = rng::SplitMix64::new(seed);
+        StoreNode { config, me, layout: Arc::default(), random, shards: Vec::new(), outbox }
+    }
+
+    /// Creates a node of the first layout of a store. The shards that it is a member of are empty and complete.
+    pub fn founding(
+        config: StoreConfig,
+        me: ChainMember,
+        seed: u64,
+        now: Time,
+        layout: &Arc<StoreLayout>,
+    ) -> StoreNode {
+        let mut node = StoreNode::joining(config, me, seed);
+        node.set_layout(now, layout);
+        let mut context = context!(node, now);
+        for shard in node.shards.iter_mut().flatten().filter(|shard| shard.is_member()) {
+            shard.found(&mut context);
+        }
+        node
+    }
+
+    /// Restores a node in the same life from its disk. Records after the last one that was reported as persisted may
+    /// be missing.
+    pub fn recovered(
+        config: StoreConfig,
+        me: ChainMember,
+        seed: u64,
+        now: Time,
+        records: impl IntoIterator<Item = StoreRecord>,
+    ) -> StoreNode {
+        let mut node = StoreNode::joining(config, me, seed);
+        node.outbox.is_durable = false;
+        for record in records {
+            node.recover(now, record);
+        }
+        node.outbox.take().for_each(drop);
+        node.outbox.is_durable = config.is_durable;
+        let mut context = context!(node, now);
+        node.shards.iter_mut().flatten().for_each(|shard| shard.take_role(&mut context, true));
+        node
+    }
+
+    fn recover(&mut self, now: Time, record: StoreRecord) {
+        let (StoreRecord::Active(shard)
+        | StoreRecord::Cleared(shard)
+        | StoreRecord::Copied(shard, _)
+        | StoreRecord::Applied(shard, _)) = record
+        else {
+            if let StoreRecord::Layout(layout) = record {
+                self.set_layout(now, &layout);
+            }
+            return;
+        };
+        let mut context = context!(self, now);
+        if let Some(shard) = self.shards.get_mut(usize::from(shard.0)).and_then(Option::as_mut) {
+            shard.recover(&mut context, record);
+        }
+    }
+
+    /// Returns the node in its life.
+    pub fn member(&self) -> ChainMember {
+        self.me
+    }
+
+    /// Returns the layout.
+    pub fn layout(&self) -> &Arc<StoreLayout> {
+        &self.layout
+    }
+
+    /// Whether the node has all rows of a shard that it learns. It may then become the tail, in the next layout.
+    pub fn is_complete(&self, shard: ShardId) -> bool {
+        self.shard(shard).is_some_and(|shard| !shard.is_member() && shard.is_complete())
+    }
+
+    /// Whether the node is a member of a shard's chain, with everything that the chain has ever acknowledged. If it is
+    /// not, no layout may rely on it. The answer is of [`StoreNode::layout`].
+    pub fn is_active(&self, shard: ShardId) -> bool {
+        self.shard(shard).is_some_and(|shard| shard.is_member() && shard.is_active())
+    }
+
+    /// Returns the number of rows of a shard, including those that were removed.
+    pub fn rows(&self, shard: ShardId) -> usize {
+        self.shard(shard).map_or(0, ShardNode::rows)
+    }
+
+    fn shard(&self, shard: ShardId) -> Option<&ShardNode> {
+        self.shards.get(usize::from(shard.0)).and_then(Option::as_deref)
+    }
+
+    /// Returns the effects that are ready.
+    pub fn take_events(&mut self) -> impl Iterator<Item = StoreEvent> + '_ {
+        self.outbox.take()
+    }
+
+    /// Reports that the records up to this number are on disk.
+    pub fn persisted(&mut self, up_to: u64) {
+        self.outbox.persisted(up_to);
+    }
+
+    /// Takes a layout, if it is newer.
+    pub fn set_layout(&mut self, now: Time, layout: &Arc<StoreLayout>) {
+        if layout.epoch() <= self.layout.epoch() {
+            return;
+        }
+        self.layout = Arc::clone(layout);
+        if !self.config.mutation.is(Mutant::LayoutUnpersisted) {
+            self.outbox.persist(|| StoreRecord::Layout(Arc::clone(layout)));
+        }
+        self.shards.resize_with(layout.chains().len(), || None);
+        let mut context = context!(self, now);
+        for (id, chain) in layout.shards().zip(layout.chains()) {
+            let shard = &mut self.shards[usize::from(id.0)];
+            let is_in = chain.position(self.me).is_some() || chain.learner == Some(self.me);
+            if is_in {
+                shard.get_or_insert_with(|| Box::new(ShardNode::new(id))).take_role(&mut context, false);
+            } else if let Some(mut removed) = shard.take() {
+                removed.clear(&mut context);
+            }
+        }
+        self.flush(now);
+    }
+
+    /// Takes a message.
+    pub fn receive(&mut self, now: Time, from: Peer, message: StoreMessage) {
+        let epoch = match &message {
+            StoreMessage::Request(request) => request.layout,
+            StoreMessage::Forward(forward) => forward.layout,
+            StoreMessage::Progress(progress) => progress.layout,
+            StoreMessage::Layout(layout) => return self.set_layout(now, layout),
+            StoreMessage::LayoutRequest(epoch) => return self.send_layout(from, *epoch),
+            StoreMessage::Reply(_) => return,
+        };
+        if epoch != self.layout.epoch() && !self.config.mutation.is(Mutant::LayoutIgnored) {
+            return self.refuse(from, epoch);
+        }
+        let mut context = context!(self, now);
+        match message {
+            StoreMessage::Request(Request { owner, body, .. }) => {
+                let shard = match &body {
+                    RequestBody::Renew { shard, .. } => *shard,
+                    RequestBody::Acquire { row, .. }
+                    | RequestBody::Write { row, .. }
+                    | RequestBody::Release { row, .. } => context.layout.shard_of(row),
+                };
+                if let Some(Some(shard)) = self.shards.get_mut(usize::from(shard.0)) {
+                    shard.request(&mut context, owner, body);
+                }
+            }
+            StoreMessage::Forward(forward) => {
+                if let Some(Some(shard)) = self.shards.get_mut(usize::from(forward.shard.0)) {
+                    shard.forwarded(&mut context, from, forward);
+                }
+            }
+            StoreMessage::Progress(progress) => {
+                if let Some(Some(shard)) = self.shards.get_mut(usize::from(progress.shard.0)) {
+                    shard.progressed(&mut context, from, progress);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Refuses a message of another layout.
+    fn refuse(&mut self, from: Peer, epoch: u64) {
+        if epoch < self.layout.epoch() {
+            self.send_layout(from, epoch);
+        } else {
+            self.outbox.send(from, StoreMessage::LayoutRequest(self.layout.epoch()));
+        }
+    }
+
+    fn send_layout(&mut self, to: Peer, epoch: u64) {
+        if epoch < self.layout.epoch() {
+            self.outbox.send(to, StoreMessage::Layout(Arc::clone(&self.layout)));
+        }
+    }
+
+    /// Sends operations to successors and reports to predecessors.
+    pub fn flush(&mut self, now: Time) {
+        let mut context = context!(self, now);
+        self.shards.iter_mut().flatten().for_each(|shard| shard.flush(&mut context));
+    }
+
+    /// Does what is due: recalls, ends of sessions, retransmissions.
+    pub fn tick(&mut self, now: Time) {
+        let mut context = context!(self, now);
+        for shard in self.shards.iter_mut().flatten() {
+            shard.tick(&mut context);
+            shard.flush(&mut context);
+        }
+    }
+
+    /// Returns the time at which `tick` is due.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.shards.iter().flatten().filter_map(|shard| shard.next_deadline()).min()
+    }
+}

@@ -1,0 +1,64 @@
+//! The effects of a node, in an order that is safe for a disk.
+
+use std::collections::VecDeque;
+
+use crate::layout::NodeId;
+use crate::message::{OwnerId, Peer, Reply, ReplyBody, StoreMessage};
+use crate::store::{StoreEvent, StoreRecord};
+
+/// Effects. A message waits for all records that were emitted before it.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    ready: Vec<StoreEvent>,
+    held: VecDeque<(u64, StoreEvent)>,
+    /// Number of the last record.
+    last: u64,
+    /// Number of the last record that is on disk.
+    persisted: u64,
+    pub is_durable: bool,
+    /// Whether messages do not wait, for a mutant.
+    sends_unpersisted: bool,
+}
+
+impl Outbox {
+    pub fn new(is_durable: bool, sends_unpersisted: bool) -> Outbox {
+        Outbox { is_durable, sends_unpersisted, ..Outbox::default() }
+    }
+
+    pub fn send(&mut self, to: Peer, message: StoreMessage) {
+        let event = StoreEvent::Send { to, message };
+        if self.persisted == self.last || self.sends_unpersisted {
+            self.ready.push(event);
+        } else {
+            self.held.push_back((self.last, event));
+        }
+    }
+
+    pub fn reply(&mut self, owner: OwnerId, body: ReplyBody) {
+        self.send(Peer::Switch(owner.switch), StoreMessage::Reply(Reply { owner, body }));
+    }
+
+    pub fn send_node(&mut self, node: NodeId, message: StoreMessage) {
+        self.send(Peer::Node(node), message);
+    }
+
+    /// Emits a record, if the node has a disk.
+    pub fn persist(&mut self, record: impl FnOnce() -> StoreRecord) {
+        if self.is_durable {
+            self.last += 1;
+            self.ready.push(StoreEvent::Persist { number: self.last, record: record() });
+        }
+    }
+
+    /// Lets the messages go that waited for records up to this one.
+    pub fn persisted(&mut self, up_to: u64) {
+        self.persisted = self.persisted.max(up_to.min(self.last));
+        while let Some((_, event)) = self.held.pop_front_if(|(number, _)| *number <= self.persisted) {
+            self.ready.push(event);
+        }
+    }
+
+    pub fn take(&mut self) -> impl Iterator<Item = StoreEvent> + '_ {
+        self.ready.drain(..)
+    }
+}

@@ -1,0 +1,152 @@
+//! The rows of a shard at a node, and the operations on them.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use crate::message::{Operation, OwnerId, ReplyBody, RowState};
+use crate::mutant::{Mutant, Mutation};
+use crate::row::RowId;
+
+/// Rows in the order of their first grant. A row is never forgotten: its epoch fences late writes.
+#[derive(Debug, Default)]
+pub(super) struct RowTable {
+    index: HashMap<RowId, u32, FixedState>,
+    rows: Vec<RowState>,
+}
+
+impl RowTable {
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn get(&self, row: &RowId) -> Option<&RowState> {
+        self.index.get(row).map(|position| &self.rows[*position as usize])
+    }
+
+    /// Returns the rows at these positions.
+    pub fn range(&self, range: std::ops::Range<usize>) -> &[RowState] {
+        &self.rows[range]
+    }
+
+    /// Makes all rows free, for a mutant.
+    pub fn free_all(&mut self) {
+        self.rows.iter_mut().for_each(|state| state.owner = None);
+    }
+
+    fn get_mut(&mut self, row: &RowId) -> Option<&mut RowState> {
+        self.index.get(row).map(|position| &mut self.rows[*position as usize])
+    }
+
+    fn get_or_insert(&mut self, row: &RowId) -> &mut RowState {
+        let position = *self.index.entry(*row).or_insert_with(|| {
+            self.rows.push(RowState { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None });
+            (self.rows.len() - 1) as u32
+        });
+        &mut self.rows[position as usize]
+    }
+
+    /// Takes a copied row, unless operations have made a newer one.
+    pub fn merge(&mut self, copied: &RowState) {
+        let state = self.get_or_insert(&copied.row);
+        if (copied.epoch, copied.seq) >= (state.epoch, state.seq) {
+            state.clone_from(copied);
+        }
+    }
+
+    /// Applies an operation, and returns the reply of the tail.
+    pub fn apply(&mut self, operation: &Operation, mutation: Mutation) -> Option<ReplyBody> {
+        match operation {
+            Operation::Renew { .. } => None,
+            Operation::Grant { owner, row, ask, epoch } => Some(self.grant(*owner, row, *ask, *epoch, mutation)),
+            Operation::Write { row, epoch, seq, values, .. } => {
+                let (row, epoch, seq) = (*row, *epoch, *seq);
+                let stale = ReplyBody::Stale { row, epoch };
+                let Some(state) = self.get_mut(&row) else { return Some(stale) };
+                if state.epoch != epoch && !mutation.is(Mutant::SeqFence) {
+                    let acked = ReplyBody::Acked { row, epoch, seq };
+                    return Some(if mutation.is(Mutant::AckedUnapplied) { acked } else { stale });
+                }
+                if seq > state.seq || mutation.is(Mutant::SeqUnchecked) {
+                    state.seq = seq;
+                    state.values.clone_from(values);
+                    if values.is_none() && mutation.is(Mutant::RemovalForgetsEpoch) {
+                        (state.epoch, state.seq, state.owner) = (0, 0, None);
+                    }
+                }
+                Some(ReplyBody::Acked { row, epoch, seq: seq.max(state.seq) })
+            }
+            Operation::Release { row, epoch, .. } => {
+                let of_any_epoch = mutation.is(Mutant::ReleaseOfAnyEpoch);
+                if let Some(state) = self.get_mut(row).filter(|state| state.epoch == *epoch || of_any_epoch) {
+                    state.owner = None;
+                }
+                Some(ReplyBody::Released { row: *row, epoch: *epoch })
+            }
+        }
+    }
+
+    fn grant(&mut self, owner: OwnerId, row: &RowId, ask: u64, epoch: u64, mutation: Mutation) -> ReplyBody {
+        let state = self.get_or_insert(row);
+        if epoch > state.epoch || (mutation.is(Mutant::EpochKept) && state.owner.is_none()) {
+            (state.owner, state.ask, state.epoch) = (Some(owner), ask, epoch);
+        } else if mutation.is(Mutant::EpochKept) || mutation.is(Mutant::NewerAskSameEpoch) {
+            (state.owner, state.ask) = (Some(owner), ask);
+        }
+        ReplyBody::Granted { row: *row, ask, epoch, seq: state.seq, values: state.values.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::SwitchId;
+    use crate::row::RowValues;
+
+    const ROW: RowId = RowId::empty(1);
+
+    fn owner(switch: u32) -> OwnerId {
+        OwnerId { switch: SwitchId(switch), incarnation: 1 }
+    }
+
+    fn write(epoch: u64, seq: u64, value: u8) -> Operation {
+        Operation::Write { owner: owner(1), row: ROW, epoch, seq, values: RowValues::new(&[value]) }
+    }
+
+    fn apply(table: &mut RowTable, operation: &Operation) -> String {
+        format!("{:?}", table.apply(operation, Mutation::default()).unwrap())
+    }
+
+    #[test]
+    fn a_late_write_of_an_earlier_owner_is_stale_whatever_its_number() {
+        let mut table = RowTable::default();
+        let grant = |switch, epoch| Operation::Grant { owner: owner(switch), row: ROW, ask: 1, epoch };
+        assert_eq!(apply(&mut table, &write(1, 1, 1)), "Stale { row: 1:, epoch: 1 }");
+        assert_eq!(apply(&mut table, &grant(1, 1)), "Granted { row: 1:, ask: 1, epoch: 1, seq: 0, values: None }");
+        assert_eq!(apply(&mut table, &write(1, 2, 7)), "Acked { row: 1:, epoch: 1, seq: 2 }");
+        assert_eq!(apply(&mut table, &write(1, 1, 6)), "Acked { row: 1:, epoch: 1, seq: 2 }");
+        assert_eq!(apply(&mut table, &grant(2, 2)), "Granted { row: 1:, ask: 1, epoch: 2, seq: 2, values: Some(07) }");
+        assert_eq!(apply(&mut table, &write(1, 9, 9)), "Stale { row: 1:, epoch: 1 }");
+        assert_eq!(table.get(&ROW).unwrap().values, RowValues::new(&[7]));
+    }
+
+    #[test]
+    fn a_removed_row_keeps_its_epoch() {
+        let mut table = RowTable::default();
+        apply(&mut table, &Operation::Grant { owner: owner(1), row: ROW, ask: 1, epoch: 5 });
+        apply(&mut table, &Operation::Write { owner: owner(1), row: ROW, epoch: 5, seq: 1, values: None });
+        apply(&mut table, &Operation::Release { owner: owner(1), row: ROW, epoch: 5 });
+        let state = table.get(&ROW).unwrap();
+        assert_eq!((state.owner, state.epoch, state.seq), (None, 5, 1));
+    }
+
+    #[test]
+    fn a_copied_row_replaces_only_older_ones() {
+        let mut table = RowTable::default();
+        let state = |epoch, seq| RowState { row: ROW, owner: None, ask: 0, epoch, seq, values: None };
+        for (copied, kept) in [((2, 3), (2, 3)), ((2, 2), (2, 3)), ((1, 9), (2, 3)), ((3, 1), (3, 1))] {
+            table.merge(&state(copied.0, copied.1));
+            assert_eq!(table.get(&ROW).map(|state| (state.epoch, state.seq)), Some(kept));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A shard at a node: its role in the chain, its rows, and the operations that it applies.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+use switch::Time;
+
+use super::link::SuccessorLink;
+use super::operation_log::OperationLog;
+use super::row_table::RowTable;
+use super::waiters::WaiterQueues;
+use super::{ShardContext, StoreRecord};
+use crate::expiry_ns;
+use crate::layout::ShardId;
+use crate::message::{Content, Operation, OwnerId, ReplyBody};
+use crate::mutant::Mutant;
+
+/// Number of sessions above which ended ones are removed.
+const MANY_SESSIONS: usize = 64;
+
+/// A shard at a node.
+#[derive(Debug)]
+pub(super) struct ShardNode {
+    pub shard: ShardId,
+    pub is_head: bool,
+    pub is_tail: bool,
+    pub is_member: bool,
+    pub content: Content,
+    /// Whether the node has had everything that the chain acknowledged. It then stays so.
+    pub is_active: bool,
+    pub rows: RowTable,
+    /// Ends of sessions by this node's clock.
+    sessions: HashMap<OwnerId, Time, FixedState>,
+    /// No session ends before this time.
+    grace_until: Time,
+    pub log: OperationLog,
+    /// The last operation when the node took its layout.
+    pub floor: u64,
+    /// The last operation that the whole chain has applied, as far as this node knows.
+    pub stable: u64,
+    pub link: Option<SuccessorLink>,
+    pub waiters: WaiterQueues,
+    /// Operations that came too early, by the index of the first.
+    pub early: BTreeMap<u64, Vec<Operation>>,
+    /// Whether the predecessor is to get a report.
+    pub report_due: bool,
+}
+
+impl ShardNode {
+    pub fn new(shard: ShardId) -> ShardNode {
+        ShardNode {
+            shard,
+            is_head: false,
+            is_tail: false,
+            is_member: false,
+            content: Content::Empty,
+            is_active: false,
+            rows: RowTable::default(),
+            sessions: HashMap::default(),
+            grace_until: Time::ZERO,
+            log: OperationLog::default(),
+            floor: 0,
+            stable: 0,
+            link: None,
+            waiters: WaiterQueues::default(),
+            early: BTreeMap::new(),
+            report_due: false,
+        }
+    }
+
+    pub fn is_member(&self) -> bool {
+        self.is_member
+    }
+
+    pub fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.content == Content::Complete
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Makes the node one that has all rows: none.
+    pub fn found(&mut self, context: &mut ShardContext<'_>) {
+        self.content = Content::Complete;
+        self.activate(context);
+    }
+
+    pub fn activate(&mut self, context: &mut ShardContext<'_>) {
+        self.is_active = true;
+        context.outbox.persist(|| StoreRecord::Active(self.shard));
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self, context: &mut ShardContext<'_>) {
+        let cleared = ShardNode::new(self.shard);
+        let ShardNode { is_head, is_tail, is_member, .. } = *self;
+        let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to));
+        *self = ShardNode { is_head, is_tail, is_member, link, grace_until: self.grace_until, ..cleared };
+        context.outbox.persist(|| StoreRecord::Cleared(self.shard));
+    }
+
+    /// Takes its place in a new layout. A new head takes all sessions for renewed: it knows no waiter, and may have
+    /// lost or never had the times of sessions. `is_restart` says that the node has just come back from its disk.
+    pub fn take_role(&mut self, context: &mut ShardContext<'_>, is_restart: bool) {
+        let Some(chain) = context.layout.chain(self.shard) else { return };
+        let position = chain.position(context.me);
+        if self.is_member && position.is_none() {
+            // A member that is a learner now missed a layout without it.
+            self.clear(context);
+        }
+        let was_head = std::mem::replace(&mut self.is_head, position == Some(0));
+        self.is_member = position.is_some();
+        self.is_tail = position.is_some_and(|position| position + 1 == chain.members.len());
+        if self.is_head && (!was_head || is_restart) {
+            self.take_over(context);
+        }
+        self.waiters.clear();
+        self.early.clear();
+        self.floor = self.log.last();
+        match chain.successor(context.me) {
+            Some(to) if self.link.as_ref().is_some_and(|link| link.to == to && !is_restart) => {
+                self.link.iter_mut().for_each(SuccessorLink::resend);
+            }
+            successor => self.link = successor.map(SuccessorLink::new),
+        }
+        self.report_due = true;
+    }
+
+    fn take_over(&mut self, context: &mut ShardContext<'_>) {
+        if context.is(Mutant::GrantsForgotten) {
+            self.rows.free_all();
+        }
+        if context.is(Mutant::SessionsForgotten) {
+            self.sessions.clear();
+        } else {
+            self.grace_until = self.session_end(context);
+        }
+    }
+
+    /// Returns the end of a session that is renewed now.
+    fn session_end(&self, context: &ShardContext<'_>) -> Time {
+        let drift_ppm = if context.is(Mutant::NoDriftMargin) { 0 } else { context.config.drift_ppm };
+        context.now.after_ns(expiry_ns(context.config.lease_ns, drift_ppm))
+    }
+
+    fn renew(&mut self, context: &ShardContext<'_>, owner: OwnerId) {
+        let now = context.now;
+        if self.sessions.len() >= MANY_SESSIONS && !self.sessions.contains_key(&owner) {
+            self.sessions.retain(|_, end| *end > now);
+        }
+        self.sessions.insert(session_of(context, owner), self.session_end(context));
+    }
+
+    /// Returns the end of a switch's session, which may be over.
+    pub fn session(&self, context: &ShardContext<'_>, owner: OwnerId) -> Time {
+        if context.is(Mutant::NeverExpires) {
+            return Time::from_ns(u64::MAX);
+        }
+        self.sessions.get(&session_of(context, owner)).copied().unwrap_or_default().max(self.grace_until)
+    }
+
+    /// Applies the next operation. The tail replies, if it has all rows.
+    pub fn apply(&mut self, context: &mut ShardContext<'_>, operation: Operation) {
+        let (owner, reply) = match &operation {
+            Operation::Renew { owner, nonce } => {
+                self.renew(context, *owner);
+                (*owner, Some(ReplyBody::Renewed { shard: self.shard, nonce: *nonce }))
+            }
+            Operation::Grant { owner, .. } | Operation::Write { owner, .. } | Operation::Release { owner, .. } => {
+                (*owner, self.rows.apply(&operation, context.config.mutation))
+            }
+        };
+        context.outbox.persist(|| StoreRecord::Applied(self.shard, operation.clone()));
+        let replies = (self.is_tail && self.is_complete()) || (self.is_head && context.is(Mutant::TailSkipped));
+        if let Some(reply) = reply.filter(|_| replies) {
+            context.outbox.reply(owner, reply);
+        }
+        self.log.push(operation, self.link.is_some() || !self.is_tail);
+    }
+
+    /// Applies a record of the disk.
+    pub fn recover(&mut self, context: &mut ShardContext<'_>, record: StoreRecord) {
+        match record {
+            StoreRecord::Active(_) => {
+                self.content = Content::Complete;
+                self.is_active = true;
+            }
+            StoreRecord::Cleared(_) => self.clear(context),
+            StoreRecord::Copied(_, chunk) => self.copy(context, &chunk),
+            StoreRecord::Applied(_, operation) => self.apply(context, operation),
+            StoreRecord::Layout(_) => {}
+        }
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, context: &mut ShardContext<'_>) {
+        while let Some((_, row)) = self.waiters.next_due().filter(|(due, _)| *due <= context.now) {
+            self.serve_waiters(context, &row);
+        }
+        if let Some(link) = self.link.as_mut().filter(|link| link.due.is_some_and(|due| due <= context.now)) {
+            link.resend();
+        }
+    }
+
+    /// Returns the time at which `tick` is due.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let waiters = self.waiters.next_due().map(|(due, _)| due);
+        waiters.into_iter().chain(self.link.as_ref().and_then(|link| link.due)).min()
+    }
+}
+
+fn session_of(context: &ShardContext<'_>, owner: OwnerId) -> OwnerId {
+    if context.is(Mutant::SessionOfSwitch) { OwnerId { incarnation: 0, ..owner } } else { owner }
+}

@@ -1,0 +1,3 @@
+//! Tests of the protocol by simulation.
+
+mod seeds;

@@ -1,0 +1,72 @@
+//! Runs of the simulator. `TRIPLANE_RESILIENT_SEEDS=100000` runs more seeds than a normal test does, and
+//! `TRIPLANE_RESILIENT_SEED=17` only that one.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use resilient::Mutant;
+use resilient::simulation::{SimulationReport, simulate};
+
+/// Number of seeds of a normal test.
+const SEEDS: u64 = 2000;
+
+fn number_of(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: `{text}`")))
+}
+
+/// Runs seeds on two threads. Calls `judge` with each report, until it returns false.
+pub fn run_seeds(
+    seeds: std::ops::Range<u64>,
+    mutant: Option<Mutant>,
+    judge: impl Fn(u64, SimulationReport) -> bool + Sync,
+) {
+    let next = AtomicU64::new(seeds.start);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    if !judge(seed, simulate(seed, mutant)) {
+                        next.store(seeds.end, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn no_seed_shows_a_violation() {
+    let seeds = match number_of("TRIPLANE_RESILIENT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number_of("TRIPLANE_RESILIENT_SEEDS").unwrap_or(SEEDS),
+    };
+    let sum = Mutex::new(SimulationReport::default());
+    let failures = Mutex::new(Vec::new());
+    run_seeds(seeds.clone(), None, |seed, report| {
+        if !report.violations.is_empty() {
+            failures.lock().unwrap().push((seed, report.violations.clone()));
+        }
+        let mut sum = sum.lock().unwrap();
+        sum.inputs += report.inputs;
+        sum.outputs += report.outputs;
+        sum.messages += report.messages;
+        sum.undecided += report.undecided;
+        sum.layouts += report.layouts;
+        true
+    });
+    let sum = sum.into_inner().unwrap();
+    println!("{} seeds: {sum:?}", seeds.end - seeds.start);
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort_by_key(|(seed, _)| *seed);
+    for (seed, violations) in failures.iter().take(10) {
+        eprintln!("TRIPLANE_RESILIENT_SEED={seed} cargo test -p resilient seeds -- --nocapture: {violations:?}");
+    }
+    assert!(failures.is_empty(), "{} of {} seeds", failures.len(), seeds.end - seeds.start);
+    assert!(sum.outputs * 2 > sum.inputs, "{sum:?}");
+    assert!(sum.undecided * 1000 <= seeds.count(), "{sum:?}");
+}
