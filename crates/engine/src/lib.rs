@@ -38,7 +38,7 @@ pub use bit_string::BitString;
 pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
 pub use objects::{
     ActionCall, ActionSpec, Applied, Colour, CounterValue, Dependency, EntryError, GroupMember, Installed, Meter,
-    MeterConfig, Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, Row, RowState, RowWrite, TableEntry,
+    MeterConfig, Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, Row, RowRefusal, RowState, RowWrite, TableEntry,
     WeightedCall, record_places,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};

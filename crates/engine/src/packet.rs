@@ -49,6 +49,9 @@ pub enum Requested {
     Truncate(u32),
     /// A message to the control plane, with a value for each of the digest's fields.
     Digest(DigestId, Vec<Bits>),
+    /// Nothing by itself: what the packet sends must wait for a row, so it leaves its batch. Only compiled code requests
+    /// it.
+    Hold,
 }
 
 /// Values that a field list carries from one pass of a packet to the next.

@@ -10,6 +10,7 @@ use engine::Requested;
 use ir::{Algorithm, BinaryOp, CounterId, DigestId, HeaderId, LocId, MeterId, RegisterId, TableId, ValueSetId};
 
 use crate::host::Host;
+use crate::code;
 use crate::layout::word;
 use crate::packet::{DeferredRequest, out};
 use crate::waiting::WaitingRequest;
@@ -47,6 +48,20 @@ pub(crate) mod waiting {
         let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
         flag(clones, CLONES) | flag(passes, PASSES) | flag(resubmission_ends, RESUBMISSION_ENDS)
     }
+}
+
+/// Returns the host of a run for an effect on the objects: the packet's pass has begun there.
+///
+/// # Safety
+/// As [`host`].
+unsafe fn effect_host<'a>(frame: *mut u64) -> &'a mut Host<'a> {
+    // SAFETY: by the caller's promise; the word belongs to the frame.
+    let (host, pass) = unsafe { (host(frame), frame.add(word::PASS)) };
+    if unsafe { pass.read() } != 0 {
+        unsafe { pass.write(0) };
+        host.objects.begin_pass(None);
+    }
+    host
 }
 
 /// Returns the host of a run.
@@ -136,7 +151,7 @@ mod functions {
 
         /// Looks a key up in a table. Returns the address of the record to run, or 0 if the result is pending.
         fn apply(frame: *mut u64, table: u64, key: *const u64, words: u64) -> u64 {
-            let host = unsafe { host(frame) };
+            let host = unsafe { effect_host(frame) };
             let key = unsafe { std::slice::from_raw_parts(key, words as usize) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             let id = TableId::from_u32(table as u32);
@@ -153,7 +168,7 @@ mod functions {
 
         /// Counts a hit on a prefetched result. Returns the address of the record to run.
         fn apply_prefetched(frame: *mut u64, table: u64, found: u64) -> u64 {
-            let host = unsafe { host(frame) };
+            let host = unsafe { effect_host(frame) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             let id = TableId::from_u32(table as u32);
             let (record, colour) = host.objects.apply_found(id, found as u32, bytes, host.now_ns);
@@ -183,6 +198,39 @@ mod functions {
             }
         }
 
+        /// Reads an element in a program with rows. Returns the code with which the unit ends, or 0.
+        fn row_read(frame: *mut u64, register: u64, index: u64, width: u64, out: *mut u64) -> u64 {
+            let host = unsafe { effect_host(frame) };
+            let register = RegisterId::from_u32(register as u32);
+            if host.objects.use_for_read(register, index).is_err() {
+                return code::ROW_REFUSED;
+            }
+            match width {
+                0 => {}
+                1..=64 => unsafe { out.write(host.objects.register_word(register, index)) },
+                _ => unsafe { store_value(out, &host.objects.read_register(register, index)) },
+            }
+            if host.objects.pass_must_wait() {
+                unsafe { request_hold(frame) };
+            }
+            0
+        }
+
+        /// Writes an element in a program with rows. Returns the code with which the unit ends, or 0.
+        fn row_write(frame: *mut u64, register: u64, index: u64, width: u64, from: *const u64) -> u64 {
+            let host = unsafe { effect_host(frame) };
+            let register = RegisterId::from_u32(register as u32);
+            let value = unsafe { value(from, width as u32) };
+            if host.objects.use_for_write(register, index, &value).is_err() {
+                return code::ROW_REFUSED;
+            }
+            host.objects.write_register(register, index, &value);
+            if host.objects.pass_must_wait() {
+                unsafe { request_hold(frame) };
+            }
+            0
+        }
+
         fn register_write(frame: *mut u64, register: u64, index: u64, width: u64, from: *const u64) {
             let host = unsafe { host(frame) };
             let register = RegisterId::from_u32(register as u32);
@@ -194,19 +242,19 @@ mod functions {
         }
 
         fn count(frame: *mut u64, counter: u64, index: u64) {
-            let host = unsafe { host(frame) };
+            let host = unsafe { effect_host(frame) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             host.objects.count(CounterId::from_u32(counter as u32), index, bytes);
         }
 
         fn meter(frame: *mut u64, meter: u64, index: u64) -> u64 {
-            let host = unsafe { host(frame) };
+            let host = unsafe { effect_host(frame) };
             let bytes = unsafe { frame.add(word::LENGTH).read() };
             host.objects.execute_meter(MeterId::from_u32(meter as u32), index, bytes, host.now_ns) as u64
         }
 
         fn random(frame: *mut u64, low: *const u64, high: *const u64, width: u64, out: *mut u64) {
-            let host = unsafe { host(frame) };
+            let host = unsafe { effect_host(frame) };
             let (low, high) = unsafe { (value(low, width as u32), value(high, width as u32)) };
             unsafe { store_value(out, &host.objects.random_between(&low, &high)) };
         }
@@ -506,6 +554,16 @@ mod functions {
             }
         }
         down || up
+    }
+
+    /// Requests that the packet leaves its batch, once.
+    unsafe fn request_hold(frame: *mut u64) {
+        let host = unsafe { host(frame) };
+        let requests = unsafe { &mut *host.requests };
+        if !requests.iter().any(|(request, _)| *request == Requested::Hold) {
+            requests.push((Requested::Hold, LocId::from_u32(0)));
+            unsafe { frame.add(word::REQUESTS).write(requests.len() as u64) };
+        }
     }
 
     /// # Safety

@@ -152,6 +152,11 @@ impl InPlacePacket<'_> {
         self.packet.has_requests()
     }
 
+    /// Whether the packet's pass has yet to begin in the objects. From now on it has begun.
+    pub fn take_pending_pass(&mut self) -> bool {
+        std::mem::take(&mut self.packet.frame[word::PASS]) != 0
+    }
+
     /// Takes the pending requests.
     pub fn take_requests(&mut self) -> Vec<(Requested, LocId)> {
         self.packet.take_requests()

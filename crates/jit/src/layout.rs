@@ -44,8 +44,10 @@ pub(crate) mod word {
     pub const RESULT: usize = 11;
     /// Time of the run in microseconds.
     pub const NOW_US: usize = 12;
+    /// Whether the packet's pass has yet to begin in the objects; only in batches of programs with rows.
+    pub const PASS: usize = 13;
     /// The first of the results that steps have kept.
-    pub const RESULTS: usize = 13;
+    pub const RESULTS: usize = 14;
     /// Number of control words.
     pub const COUNT: usize = RESULTS + crate::RESULTS;
 }

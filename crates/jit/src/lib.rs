@@ -179,4 +179,5 @@ pub(crate) mod code {
     pub const ASSERT_FAILED: u64 = 4;
     pub const PENDING: u64 = 5;
     pub const STOPPED: u64 = 6;
+    pub const ROW_REFUSED: u64 = 7;
 }

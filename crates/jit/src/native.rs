@@ -384,6 +384,7 @@ fn rare_outcome(ending: u64, step: usize, blame: u32) -> UnitOutcome {
         code::EXIT => UnitOutcome::Done(Ending::Exit),
         code::REJECT => UnitOutcome::Done(Ending::Reject),
         code::OUT_OF_FUEL => UnitOutcome::Failed(step, Ending::OutOfFuel(LocId::from_u32(blame))),
+        code::ROW_REFUSED => UnitOutcome::Failed(step, Ending::RowRefused),
         code::ASSERT_FAILED => UnitOutcome::Failed(step, Ending::AssertFailed(LocId::from_u32(blame))),
         _ => {
             assert_eq!(ending, code::PENDING, "code ends in one of these ways");

@@ -201,6 +201,7 @@ impl Packet {
         control[word::ERROR] = self.template.no_error;
         control[word::OUT] = out::EMITTED;
         control[word::REQUESTS] = 0;
+        control[word::PASS] = 0;
         if !self.requests.is_empty() {
             self.requests.clear();
         }

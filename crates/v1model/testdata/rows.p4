@@ -26,6 +26,16 @@ control MainIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
     @resilient[group = "other"] register<bit<32>>(16) others;
     register<bit<32>>(1) plain;
     counter(16, CounterType.packets_and_bytes) all;
+    direct_counter(CounterType.packets_and_bytes) hits;
+    action found(bit<32> value) {
+        hdr.h.leaving = value;
+    }
+    table known {
+        key = { hdr.h.row: exact; }
+        actions = { found; NoAction; }
+        const entries = { 3: found(33); 4: found(44); 5: found(55); }
+        counters = hits;
+    }
     apply {
         bit<32> row = (bit<32>) hdr.h.row;
         bit<32> value;
@@ -34,6 +44,7 @@ control MainIngress(inout headers_t hdr, inout metadata_t meta, inout standard_m
         all.count(row);
         random(value, 0, 1000);
         hdr.h.leaving = value;
+        known.apply();
         if (hdr.h.ways[0:0] == 1) {
             seen.read(value, row);
             value = value + 1;

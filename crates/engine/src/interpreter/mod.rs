@@ -8,7 +8,7 @@ mod parse;
 
 use ir::{BlockId, BodyId, Instr, LocId, Op, Program, TableId, Terminator};
 
-use crate::{BitString, Event, Objects, PacketState, Row, Watch};
+use crate::{BitString, Event, Objects, PacketState, Watch};
 
 /// Maximum number of blocks that one run of a body executes, including those of the actions it applies. Operations that
 /// grow the packet state consume fuel as well, so no loop exhausts memory: one block for each request, and for
@@ -39,11 +39,9 @@ pub enum Ending {
     /// The result of a table lookup is pending. The effects before the lookup remain; the caller runs the body again on
     /// a copy of the packet made before.
     Pending(TableId),
-    /// The packet needs a row of `@resilient` registers that this switch does not own. The caller undoes the pass
-    /// ([`Objects::undo_pass`]), and runs it again when the switch owns the row.
-    Awaits(Row),
-    /// The packet has used another row before this one. The caller undoes the pass and drops the packet.
-    SecondRow(Row),
+    /// The packet may not use a row of `@resilient` registers: see [`Objects::take_refusal`]. The caller undoes the pass
+    /// ([`Objects::undo_pass`]).
+    RowRefused,
 }
 
 /// The executor that defines the meaning of programs.

@@ -49,6 +49,9 @@ impl Objects {
     /// run, like [`Objects::apply_words`].
     #[inline]
     pub fn apply_found(&mut self, id: TableId, found: u32, bytes: u64, now_ns: u64) -> Applied<'_> {
+        if let (Some(handle), true) = (handle(found), self.is_recording()) {
+            self.record_undo_of_hit(id, handle);
+        }
         let state = &self.control().tables[id];
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle(found), state.records_hits) {

@@ -52,9 +52,12 @@ impl Objects {
         self.record_hit(id, &self.control().tables[id], handle, bytes, now_ns)
     }
 
-    /// Records what undoes a hit.
-    fn record_undo_of_hit(&mut self, id: TableId, handle: Handle) {
+    /// Records what undoes a hit, if the table records hits.
+    pub(super) fn record_undo_of_hit(&mut self, id: TableId, handle: Handle) {
         let state = &self.control().tables[id];
+        if !state.records_hits {
+            return;
+        }
         let generation = u64::from(state.entries.generation(handle));
         let hits = self.tally.hits(id, handle, generation).unwrap_or_default();
         let meter = state.meter.and_then(|_| self.shared.direct[id].state(u64::from(handle.0), self.several));

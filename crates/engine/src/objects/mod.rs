@@ -40,7 +40,7 @@ pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
 pub use meter::{Colour, Meter, MeterConfig};
 pub use profile::GroupMember;
 pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
-pub use rows::{Dependency, Row, RowState, RowWrite};
+pub use rows::{Dependency, Row, RowRefusal, RowState, RowWrite};
 pub use table::Installed;
 
 pub(crate) use profile::choose;
@@ -98,6 +98,16 @@ pub struct Objects {
 enum ViewRole {
     Owner(RcuWriter<ControlState, ControlChange>),
     Worker(RcuReader<ControlState>),
+}
+
+impl ViewRole {
+    #[inline]
+    fn control(&self) -> &ControlState {
+        match self {
+            ViewRole::Owner(writer) => writer.latest(),
+            ViewRole::Worker(reader) => reader.pinned(),
+        }
+    }
 }
 
 /// The properties of the program that the objects need.
@@ -164,10 +174,7 @@ impl Objects {
     /// Returns the version of the control plane's state that packets see now.
     #[inline]
     pub(crate) fn control(&self) -> &ControlState {
-        match &self.side {
-            ViewRole::Owner(writer) => writer.latest(),
-            ViewRole::Worker(reader) => reader.pinned(),
-        }
+        self.side.control()
     }
 
     /// Returns a number other than 0 that identifies the version of the tables that packets see now, and its copy in

@@ -13,7 +13,7 @@ use bits::Bits;
 use ir::{MatchKind, MeterId, TableId};
 use smallvec::SmallVec;
 
-use super::{ActionCall, ActionSpec, Colour, Objects, ViewRole};
+use super::{ActionCall, ActionSpec, Colour, Objects};
 use crate::tables::{Handle, Lookup};
 
 /// Bit of a record's first word that is set for a hit.
@@ -156,10 +156,7 @@ impl Objects {
         bytes: u64,
         now_ns: u64,
     ) -> Option<Applied<'_>> {
-        let control = match &self.side {
-            ViewRole::Owner(writer) => writer.latest(),
-            ViewRole::Worker(reader) => reader.pinned(),
-        };
+        let control = self.side.control();
         let state = &control.tables[id];
         let found = match state.backend.lookup_words(&key[..state.words.matched.min(key.len())]) {
             Some(found) => found,
@@ -175,6 +172,10 @@ impl Objects {
             Lookup::Miss => None,
             Lookup::Pending => return None,
         };
+        if let (Some(handle), true) = (handle, self.is_recording()) {
+            self.record_undo_of_hit(id, handle);
+        }
+        let state = &self.side.control().tables[id];
         let mut colour = state.meter.map(|meter| (meter, Colour::Green));
         if let (Some(handle), true) = (handle, state.records_hits) {
             let hit = self.record_hit(id, state, handle, bytes, now_ns);

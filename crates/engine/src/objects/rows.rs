@@ -1,7 +1,7 @@
 //! Knows which rows of `@resilient` registers this switch owns, and what a pass did to them and to everything else.
 //!
 //! A *pass* is one run of a packet through ingress or egress. It uses one row at most. If the switch does not own the
-//! row, the pass ends with [`Ending::Awaits`], and everything that it changed is undone: the packet runs again, from
+//! row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone: the packet runs again, from
 //! the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not acknowledged yet,
 //! has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are acknowledged.
 
@@ -49,6 +49,15 @@ pub struct RowWrite {
     pub writes: u64,
 }
 
+/// The reason why a pass may not use a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowRefusal {
+    /// The switch does not own it. The pass runs again when it does.
+    Absent(Row),
+    /// The packet has used another row before this one. It is dropped.
+    Second(Row),
+}
+
 /// What this switch may do with a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowState {
@@ -69,8 +78,8 @@ pub(crate) struct Rows {
     /// Number of writes so far.
     writes: u64,
     written: Vec<RowWrite>,
-    /// The row that the last pass lacked.
-    awaited: Option<Row>,
+    /// The row that the last pass may not use.
+    refusal: Option<RowRefusal>,
     pass: Option<Pass>,
     undo: Vec<Undo>,
 }
@@ -116,7 +125,7 @@ impl Objects {
             of_register,
             writes: 0,
             written: Vec::new(),
-            awaited: None,
+            refusal: None,
             pass: None,
             undo: Vec::new(),
         }));
@@ -126,6 +135,12 @@ impl Objects {
     #[inline]
     pub fn has_rows(&self) -> bool {
         self.rows.is_some()
+    }
+
+    /// Whether there is a row with this name.
+    pub fn has_row(&self, row: Row) -> bool {
+        let groups = self.rows.iter().flat_map(|rows| rows.groups.get(row.group as usize));
+        groups.into_iter().any(|group| row.index < group.states.len() as u64)
     }
 
     /// Returns the state of a row.
@@ -174,18 +189,25 @@ impl Objects {
         self.rows.as_mut().map(|rows| std::mem::take(&mut rows.written)).unwrap_or_default()
     }
 
-    /// Removes and returns the row that the last pass lacked.
-    pub fn take_awaited_row(&mut self) -> Option<Row> {
-        self.rows.as_mut()?.awaited.take()
+    /// Removes and returns the row that the last pass may not use.
+    pub fn take_refusal(&mut self) -> Option<RowRefusal> {
+        self.rows.as_mut()?.refusal.take()
     }
 
     /// Begins a pass of a packet that has used this row before, if any.
     pub fn begin_pass(&mut self, used: Option<Dependency>) {
-        let random = self.random.clone();
         if let Some(rows) = &mut self.rows {
             rows.undo.clear();
-            rows.pass = Some(Pass { used, has_written: false, random });
+            rows.refusal = None;
+            rows.pass = Some(Pass { used, has_written: false, random: self.random.clone() });
         }
+    }
+
+    /// Whether what the running pass sends must wait.
+    #[inline]
+    pub fn pass_must_wait(&self) -> bool {
+        let pass = self.rows.as_ref().and_then(|rows| rows.pass.as_ref());
+        pass.is_some_and(|pass| pass.has_written || pass.used.is_some_and(|used| used.must_wait()))
     }
 
     /// Ends a pass. Returns the row that the packet has used, if any, with what its outputs depend on.
@@ -245,8 +267,7 @@ impl Objects {
     /// Lets the running pass read an element of a register array.
     ///
     /// # Errors
-    /// [`Ending::Awaits`] if the switch does not own the element's row, [`Ending::SecondRow`] if the packet has used
-    /// another one.
+    /// [`Ending::RowRefused`] if the switch does not own the element's row, or the packet has used another one.
     #[inline]
     pub fn use_for_read(&mut self, register: RegisterId, index: u64) -> Result<(), Ending> {
         match &mut self.rows {
@@ -287,13 +308,16 @@ impl Rows {
         let (Some(state), Some(pass)) = (state, &mut self.pass) else { return Ok(None) };
         let row = Row { group, index };
         let used = match &mut pass.used {
-            Some(used) if used.row != row => return Err(Ending::SecondRow(row)),
+            Some(used) if used.row != row => {
+                self.refusal = Some(RowRefusal::Second(row));
+                return Err(Ending::RowRefused);
+            }
             used => used.get_or_insert(Dependency { row, writes: 0 }),
         };
         match state {
             RowState::Absent => {
-                self.awaited = Some(row);
-                return Err(Ending::Awaits(row));
+                self.refusal = Some(RowRefusal::Absent(row));
+                return Err(Ending::RowRefused);
             }
             RowState::Owned => {}
             RowState::Unacknowledged => used.writes = self.writes,

@@ -1,7 +1,7 @@
 //! Rows of `@resilient` registers: ownership, dependencies, and the undoing of passes.
 
 use bits::Bits;
-use engine::{CounterValue, Dependency, Ending, MeterConfig, Row, RowState, RowWrite, TableEntry};
+use engine::{CounterValue, Dependency, Ending, MeterConfig, Row, RowRefusal, RowState, RowWrite, TableEntry};
 use ir::{KeyValue, RegisterId};
 
 use crate::world::{World, byte};
@@ -92,12 +92,14 @@ fn own(world: &mut World, row: Row) {
 #[test]
 fn a_row_is_used_only_by_its_owner() {
     let mut world = world();
-    assert_eq!(pass(&mut world, "read_a", 3, 0).0, Ending::Awaits(A3));
-    assert_eq!(world.objects.take_awaited_row(), Some(A3));
+    assert_eq!(pass(&mut world, "read_a", 3, 0).0, Ending::RowRefused);
+    assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Absent(A3)));
+    assert_eq!(world.objects.take_refusal(), None);
     own(&mut world, A3);
     let used = Some(Dependency { row: A3, writes: 0 });
     assert_eq!(pass(&mut world, "read_a", 3, 0), (Ending::Return, used));
-    assert_eq!(pass(&mut world, "read_a", 4, 0).0, Ending::Awaits(Row { group: 0, index: 4 }));
+    assert_eq!(pass(&mut world, "read_a", 4, 0).0, Ending::RowRefused);
+    assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Absent(Row { group: 0, index: 4 })));
     // Elements beyond the end belong to no row.
     assert_eq!(pass(&mut world, "read_a", 10, 0), (Ending::Return, None));
 }
@@ -132,7 +134,8 @@ fn a_packet_uses_one_row() {
         world.objects.begin_pass(None);
         world.state.reset(&world.program, vec![0; 5]);
         world.set("i", 3);
-        assert_eq!(world.go_on(body), Ending::SecondRow(row));
+        assert_eq!(world.go_on(body), Ending::RowRefused);
+        assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Second(row)));
         world.objects.undo_pass();
     }
     assert_eq!(world.objects.row_values(A3), [Bits::zero(24), Bits::zero(24)], "nothing is half done");
@@ -141,7 +144,8 @@ fn a_packet_uses_one_row() {
     assert_eq!(world.objects.take_row_writes(), []);
     // A packet that used another row in an earlier pass may not use this one either.
     world.objects.begin_pass(Some(Dependency { row: second, writes: 0 }));
-    assert_eq!(world.go_on("read_a"), Ending::SecondRow(A3));
+    assert_eq!(world.go_on("read_a"), Ending::RowRefused);
+    assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Second(A3)));
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn a_pass_that_is_undone_and_runs_again_leaves_what_one_run_leaves() {
         undone.objects.begin_pass(None);
         undone.state.reset(&undone.program, vec![0; 5]);
         undone.set("i", 3);
-        assert_eq!(undone.go_on("effects"), Ending::Awaits(A3), "round {round}");
+        assert_eq!(undone.go_on("effects"), Ending::RowRefused, "round {round}");
         undone.objects.undo_pass();
         for world in [&mut once, &mut undone] {
             own(world, A3);

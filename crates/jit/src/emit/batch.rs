@@ -59,6 +59,10 @@ impl Emit<'_, '_> {
         self.length = self.row_load(lane, offset_of!(Row, length));
         let nothing = self.number(out::EMITTED);
         self.b.def_var(lane.out, nothing);
+        if self.program_facts.has_rows {
+            let pending = self.number(1);
+            self.frame_store(word::PASS as u32, pending);
+        }
         self.specialise();
         self.all_steps(number);
         self.b.switch_to_block(next);

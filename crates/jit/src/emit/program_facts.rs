@@ -31,6 +31,8 @@ pub(crate) struct ProgramFacts {
     pub deparser: Option<BodyId>,
     /// Value of `NoError`.
     pub no_error: u64,
+    /// Whether the program has rows of resilient state.
+    pub has_rows: bool,
 }
 
 impl ProgramFacts {
@@ -69,6 +71,7 @@ impl ProgramFacts {
             extracted,
             deparser: deparser(program, layout, plan),
             no_error: error_number(program, "NoError"),
+            has_rows: program.resilient_groups().is_ok_and(|groups| !groups.is_empty()),
         }
     }
 }

@@ -118,6 +118,7 @@ pub(super) fn request(program: &Program, request: &Requested) -> String {
             let fields: Vec<String> = fields.map(|((n, _), v)| format!("{n}={}", value::show(n, v))).collect();
             format!("digest {}({})", program.digests[*digest].name, fields.join(", "))
         }
+        Requested::Hold => "hold what the packet sends".to_owned(),
     }
 }
 

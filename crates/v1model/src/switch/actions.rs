@@ -35,6 +35,7 @@ impl Switch {
             lent.reuse_requests(requests);
         }
         if output.path.is_none() {
+            let reason = if self.must_hold() { PathReason::Resilient } else { reason };
             output.path = Some((Path::Single, asked.path_reason().unwrap_or(reason)));
         }
         asked
@@ -116,11 +117,13 @@ impl Switch {
 
     /// Runs the passes that are pending now, but not those that they cause.
     pub(super) fn run_pending(&mut self, output: &mut PacketOutput<'_>) {
+        let row = self.current_row();
         for _ in 0..self.work.len() {
             if let Some(work) = self.work.pop_front() {
                 self.run_work(work, output.made, &mut ());
             }
         }
+        self.continue_pass(row);
         output.flush();
     }
 
@@ -278,9 +281,12 @@ impl Switch {
         PassResult::Again
     }
 
-    /// Whether a packet can stay in place for another pass: no work comes before it, it may make the pass, and no
-    /// header is kept.
+    /// Whether a packet can stay in place for another pass: no work comes before it, it may make the pass, no
+    /// header is kept, and it cannot have to wait for a row.
     fn stays_for_another_pass(&self, keep: Option<u32>, came: ReceivedPacket<'_>) -> bool {
+        if self.rows.is_some() {
+            return false;
+        }
         let is_slot = |kept: &FieldListItem| matches!(kept, FieldListItem::Slot(_));
         let may_pass = came.passes < self.config.max_passes && self.work_left >= 2;
         self.work.is_empty() && may_pass && self.field_list(keep).iter().all(is_slot)
@@ -361,6 +367,7 @@ impl Switch {
         packet.max_bytes = output.max_bytes;
         packet.class_of_service = 0;
         packet.parsed_bytes = lent.measured_bytes();
+        packet.row = self.current_row();
         (packet.trace, packet.pass) = (0, 0);
         packet
     }

@@ -12,7 +12,8 @@ use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Ti
 
 use super::Switch;
 use super::ingress::judge;
-use super::packet::{Instance, Leaving};
+use super::packet::{Instance, Leaving, Work};
+use super::rows::is_refused;
 use super::paths::{Path, PathReason};
 use super::state::{Machine, Slots, result, unit};
 use super::tally::BatchTally;
@@ -173,7 +174,9 @@ impl Switch {
             let mut packet_output = PacketOutput::new(output, made, number);
             let work = |lent: &mut InPlacePacket<'_>| {
                 let result = self.pass(lent, came, &mut packet_output);
-                self.complete(lent, result, came, &mut packet_output)
+                let left = self.complete(lent, result, came, &mut packet_output);
+                self.leave_pass();
+                left
             };
             let left = machine.compiled.in_place(packet, room, start, work);
             self.count_path(packet_output.path, PathReason::Rate);
@@ -242,12 +245,19 @@ impl Switch {
         let now = Now { ns: came.at.as_ns() };
         lent.set_slot_to(standard.ingress_port, u64::from(came.by.0));
         lent.set(standard.ingress_global_timestamp, came.at.as_us());
+        self.objects.begin_pass(None);
         if let Some(egress_begins) = came.whole {
             let outcome = lent.run(unit::WHOLE, &mut self.objects, now);
+            if !self.end_pass_in_place(outcome, came, output) {
+                return PassResult::Gone;
+            }
             self.count_parser_error(lent.parser_error());
             return self.after_whole(lent, outcome, egress_begins, came, output);
         }
         let outcome = lent.run(unit::INGRESS, &mut self.objects, now);
+        if !self.end_pass_in_place(outcome, came, output) {
+            return PassResult::Gone;
+        }
         self.count_parser_error(lent.parser_error());
         match self.ends_with_ingress(lent, outcome, came, output) {
             Ok(leaving) => self.egress_in_place(lent, leaving, came, output),
@@ -294,7 +304,24 @@ impl Switch {
         came: ReceivedPacket<'_>,
         output: &mut PacketOutput<'_>,
     ) -> PassResult {
+        let before = self.rows.is_some().then(|| {
+            self.objects.begin_pass(self.current_row());
+            self.detached(lent, came, output)
+        });
         let outcome = self.run_egress(lent, leaving);
+        if let Some(before) = before {
+            match self.objects.take_refusal().filter(|_| is_refused(outcome)) {
+                Some(refusal) => {
+                    output.record_copy(PathReason::Resilient);
+                    self.refuse(refusal, Some(Work::Egress(before, leaving)));
+                    return PassResult::Gone;
+                }
+                None => {
+                    self.recycle(before);
+                    self.end_running_pass();
+                }
+            }
+        }
         self.ends_with_egress(lent, outcome, leaving, came, output)
     }
 
@@ -395,7 +422,8 @@ impl Switch {
     ) -> PassResult {
         let (port, to_controller) = (leaving.port, self.config.cpu_port == Some(leaving.port));
         let max_bytes = output.max_bytes as usize;
-        let in_place = start.filter(|_| !to_controller);
+        // What is held leaves the driver's memory.
+        let in_place = start.filter(|_| !to_controller && !self.must_hold());
         let mut data = if in_place.is_some() { Vec::new() } else { copy() };
         data.truncate(max_bytes);
         let length = in_place.map_or(data.len(), |start| (room - start).min(max_bytes));
@@ -413,7 +441,8 @@ impl Switch {
             None if to_controller => self.hand_up(data, leaving.at),
             None => {
                 output.record_copy(PathReason::Moved);
-                output.output.push(Egress::Owned(Frame { port, data }));
+                self.send(Frame { port, data }, output.made);
+                output.flush();
             }
         }
         PassResult::Gone

@@ -48,8 +48,7 @@ pub(super) fn judge(ending: Ending, in_ingress: bool) -> Result<(), BlockFailure
         }
         Ending::OutOfFuel(loc) => Err((DropReason::OutOfFuel, loc.as_u32())),
         Ending::Pending(_) => Err((DropReason::NotYet, 0)),
-        Ending::Awaits(_) => Err((DropReason::RowUnavailable, 0)),
-        Ending::SecondRow(_) => Err((DropReason::SecondRow, 0)),
+        Ending::RowRefused => Err((DropReason::RowUnavailable, 0)),
     }
 }
 
@@ -109,6 +108,7 @@ impl Switch {
                 Requested::Recirculate(keep) => asked.recirculate = Some(keep),
                 Requested::Truncate(bytes) => *max_bytes = (*max_bytes).min(bytes),
                 Requested::Digest(digest, values) => self.send_digest(digest, values, now),
+                Requested::Hold => {}
             }
         }
         asked

@@ -55,6 +55,8 @@ pub enum PathReason {
     Queued,
     /// The outgoing packet could not be assembled in its buffer.
     Moved,
+    /// The packet wrote resilient state, read what was not acknowledged, or waited for its row.
+    Resilient,
 }
 
 impl fmt::Display for PathReason {
@@ -72,6 +74,7 @@ impl fmt::Display for PathReason {
             PathReason::Multicast => "the program set mcast_grp",
             PathReason::Queued => "the packet waited in a queue with a rate",
             PathReason::Moved => "the headers that the program added do not fit in front of the packet",
+            PathReason::Resilient => "the packet wrote resilient state, or waited for it",
         })
     }
 }
@@ -95,6 +98,7 @@ impl PathReason {
                  others"
             }
             PathReason::Moved => "emit at most 256 bytes more than the packet had",
+            PathReason::Resilient => "write only values that have changed: a value that is there already costs nothing",
         }
     }
 }

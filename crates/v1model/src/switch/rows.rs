@@ -6,13 +6,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engine::{Dependency, Row};
+use engine::{Dependency, Ending, Row, RowRefusal};
+use jit::{InPlacePacket, UnitOutcome};
 use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, Frame, HeldOutput, Notification, Output, RowSwitch, Time};
 
 use super::Switch;
+use super::in_place::{PacketOutput, ReceivedPacket};
 use super::ingress::BlockFailure;
 use super::packet::{Packet, Work};
+use super::paths::PathReason;
 
 /// Packets that wait for rows, and outputs that are held.
 #[derive(Debug, Default)]
@@ -26,6 +29,11 @@ pub(super) struct RowQueues {
     resumed: VecDeque<Work>,
     awaited: Vec<Row>,
     held: Vec<HeldOutput>,
+}
+
+/// Whether a unit ended because it may not use a row.
+pub(super) fn is_refused(outcome: UnitOutcome) -> bool {
+    matches!(outcome, UnitOutcome::Failed(_, Ending::RowRefused))
 }
 
 impl RowQueues {
@@ -63,38 +71,96 @@ impl Switch {
         failure: BlockFailure,
         recorder: &mut R,
     ) {
-        let (Some(rows), Some(again)) = (&mut self.rows, again) else {
+        let refusal = self.objects.take_refusal().filter(|_| failure.0 == DropReason::RowUnavailable);
+        let Some(refusal) = refusal else {
+            self.end_pass(&mut packet);
             return self.drop_failed(packet, failure, recorder);
         };
-        match (failure.0, self.objects.take_awaited_row()) {
-            (DropReason::RowUnavailable, Some(_)) if rows.parked_packets >= rows.max_parked => {
-                self.objects.undo_pass();
-                self.drop_failed(packet, (DropReason::RowQueueFull, 0), recorder);
-            }
-            (DropReason::RowUnavailable, Some(row)) => {
-                self.objects.undo_pass();
+        let parsed_now = matches!(again, Some(Work::Ingress(..)));
+        if parsed_now && self.is_parser_error(packet.state.parser_error()) {
+            self.registry.take_back(self.stats.parser_errors, 1);
+        }
+        match self.refuse(refusal, again) {
+            None => recorder.end(packet.pass, || PassOutcome::Parked),
+            Some(reason) => recorder.end(packet.pass, || PassOutcome::dropped(reason, None)),
+        }
+        self.recycle(packet);
+    }
+
+    /// Undoes a pass that may not use a row, and parks its packet, or drops it and returns the reason.
+    pub(super) fn refuse(&mut self, refusal: RowRefusal, again: Option<Work>) -> Option<DropReason> {
+        self.objects.undo_pass();
+        let rows = self.rows.as_mut()?;
+        rows.current = None;
+        let reason = match (refusal, again) {
+            (RowRefusal::Absent(row), Some(again)) if rows.parked_packets < rows.max_parked => {
                 let queue = rows.parked.entry(row).or_default();
                 if queue.is_empty() {
                     rows.awaited.push(row);
                 }
-                let is_ingress = matches!(again, Work::Ingress(..));
                 queue.push_back(again);
                 rows.parked_packets += 1;
-                if is_ingress && self.is_parser_error(packet.state.parser_error()) {
-                    self.registry.take_back(self.stats.parser_errors, 1);
-                }
-                recorder.end(packet.pass, || PassOutcome::Parked);
-                self.recycle(packet);
+                return None;
             }
-            (DropReason::SecondRow, _) => {
-                self.objects.undo_pass();
-                self.drop_failed(packet, failure, recorder);
-            }
-            _ => {
-                self.end_pass(&mut packet);
-                self.drop_failed(packet, failure, recorder);
-            }
+            (RowRefusal::Absent(_), _) => DropReason::RowQueueFull,
+            (RowRefusal::Second(_), _) => DropReason::SecondRow,
+        };
+        self.drops.count(&mut self.registry, reason, 0);
+        Some(reason)
+    }
+
+    /// Ends the pass of a packet in place, from the parser on. Returns false if the packet waits for a row, or was
+    /// dropped because of one.
+    pub(super) fn end_pass_in_place(
+        &mut self,
+        outcome: UnitOutcome,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> bool {
+        if self.rows.is_none() {
+            return true;
         }
+        let Some(refusal) = self.objects.take_refusal().filter(|_| is_refused(outcome)) else {
+            self.end_running_pass();
+            return true;
+        };
+        output.record_copy(PathReason::Resilient);
+        let again = self.packet(came.original.to_vec(), came.by, &mut ());
+        self.refuse(refusal, Some(Work::Ingress(again, came.at)));
+        false
+    }
+
+    /// Ends the pass of a packet at which a batch stopped, like [`Switch::end_pass_in_place`].
+    pub(super) fn end_batched_pass(
+        &mut self,
+        lent: &mut InPlacePacket<'_>,
+        outcome: UnitOutcome,
+        came: ReceivedPacket<'_>,
+        output: &mut PacketOutput<'_>,
+    ) -> bool {
+        if lent.take_pending_pass() {
+            self.objects.begin_pass(None);
+        }
+        self.end_pass_in_place(outcome, came, output)
+    }
+
+    /// Ends a pass that completed. What is sent from now on depends on it.
+    pub(super) fn end_running_pass(&mut self) {
+        if let Some(rows) = &mut self.rows {
+            rows.current = self.objects.end_pass();
+        }
+    }
+
+    /// Continues with a packet that has used this row, if any.
+    pub(super) fn continue_pass(&mut self, row: Option<Dependency>) {
+        if let Some(rows) = &mut self.rows {
+            rows.current = row;
+        }
+    }
+
+    /// Whether what is sent now must wait.
+    pub(super) fn must_hold(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.waits_for().is_some())
     }
 
     /// Returns the row that packets made now have used: that of the running pass.
@@ -137,12 +203,9 @@ impl Switch {
 }
 
 impl RowSwitch for Switch {
-    /// Packets are interpreted from now on.
     fn own_rows(&mut self, max_parked: usize) {
         let groups = self.program.resilient_groups().expect("a valid program has valid annotations");
         self.objects.own_rows(&groups);
-        (self.machine, self.in_place, self.compile_job) = (None, None, None);
-        self.spare.clear();
         self.rows = Some(Box::new(RowQueues { max_parked, ..RowQueues::default() }));
     }
 

@@ -355,11 +355,14 @@ impl Machine {
         ingress.extend([Step::Run(blocks.verify_checksum), Step::Run(blocks.ingress)]);
         let deparse = vec![Step::Run(blocks.compute_checksum), Step::Run(blocks.deparser)];
         let mut instrs = program.bodies.values().flat_map(|body| body.blocks.values()).flat_map(|block| &block.instrs);
-        let keeps_original =
+        let has_rows = program.resilient_groups().is_ok_and(|groups| !groups.is_empty());
+        let requests_original =
             instrs.any(|instr| matches!(&instr.op, Op::Request(Request::Clone { .. } | Request::Resubmit(_))));
+        // A packet that waits for a row runs again as it was received.
+        let keeps_original = requests_original || has_rows;
         let asks_for_pass = |request: &Request| matches!(request, Request::Clone { .. } | Request::Recirculate(_));
         let copies_end = !behind(layout).iter().any(|body| jit::requests(program, *body, asks_for_pass));
-        let waiting = waiting(program, layout, keeps_original, copies_end);
+        let waiting = waiting(program, layout, requests_original, copies_end);
         let egress = |stop| {
             let drop = Step::DropIf(standard.egress_spec, u64::from(drop_port));
             [vec![Step::Run(blocks.egress), stop, drop], deparse.clone()].concat()
@@ -399,7 +402,8 @@ impl Machine {
             given: given.into_iter().flatten().chain([standard.ingress_port]).collect(),
             deparser: Some(blocks.deparser),
         };
-        if keeps_original || is_multicast {
+        // Copies that may wait for rows need packets of their own.
+        if (requests_original || is_multicast) && !has_rows {
             plan.units.push(copy);
         } else {
             plan.units.iter_mut().for_each(|unit| unit.next.retain(|next| *next != unit::COPY));

@@ -198,8 +198,12 @@ impl Switch {
         let (whole, outcome) = (group.whole, batch.finished(number).outcome());
         let came = ReceivedPacket { original, ..group.came };
         let mut lent = batch.stopped();
-        self.count_parser_error(lent.parser_error());
         let mut output = PacketOutput::new(group.output, memory.made, group.first + number);
+        if self.rows.is_some() && !self.end_batched_pass(&mut lent, outcome, came, &mut output) {
+            self.count_path(output.path, PathReason::Resilient);
+            return deferred.skip(number);
+        }
+        self.count_parser_error(lent.parser_error());
         let result = match outcome {
             // A packet that fails in ingress requests nothing; in egress, what ingress requested remains.
             UnitOutcome::Failed(step, _) if step < whole => {
@@ -228,6 +232,7 @@ impl Switch {
             }
         };
         let left = self.complete(&mut lent, result, came, &mut output);
+        self.leave_pass();
         self.count_path(output.path, PathReason::Stopped);
         let max_bytes = output.max_bytes;
         deferred.skip(number);
