@@ -36,6 +36,7 @@ mod row;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod store;
+pub mod wire_form;
 
 pub use layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 pub use message::{OwnerId, Peer, RefusalReason, StoreMessage};

@@ -1,0 +1,126 @@
+//! The form of messages in datagrams.
+//!
+//! ```text
+//!   datagram:  "TR" | version 1 | message | message | ...
+//!   message:   length of the body, 16 bits | kind, 8 bits | body
+//! ```
+//!
+//! Numbers are big-endian. A row is its group, the length of its key and the key; values are their length and their
+//! bytes, with [`NO_VALUES`] as the length of none. Every message is read completely, or the datagram is refused.
+
+mod read;
+mod write;
+
+use crate::message::{RefusalReason, StoreMessage};
+use read::Reader;
+use write::Writer;
+
+/// Length of a datagram's header in bytes.
+pub const DATAGRAM_HEADER: usize = 3;
+
+/// Maximum number of shards in a layout that is sent.
+const MAX_SHARDS: usize = 1024;
+
+/// Maximum number of nodes of a chain.
+const MAX_CHAIN: usize = 16;
+
+/// The length that stands for no values.
+const NO_VALUES: u16 = u16::MAX;
+
+const HEADER: [u8; DATAGRAM_HEADER] = [b'T', b'R', 1];
+
+/// Bytes that are no datagram of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MalformedMessage;
+
+type Read<T> = Result<T, MalformedMessage>;
+
+/// Begins a datagram.
+pub fn begin_datagram(datagram: &mut Vec<u8>) {
+    datagram.clear();
+    datagram.extend(HEADER);
+}
+
+/// Appends a message to a datagram. Returns false, and appends nothing, if the datagram would be longer than `most`
+/// bytes.
+pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usize) -> bool {
+    let start = datagram.len();
+    let mut writer = Writer(datagram);
+    writer.u16(0);
+    writer.message(message);
+    let length = datagram.len() - start - 3;
+    match u16::try_from(length) {
+        Ok(length) if datagram.len() <= most => {
+            datagram[start..start + 2].copy_from_slice(&length.to_be_bytes());
+            true
+        }
+        _ => {
+            datagram.truncate(start);
+            false
+        }
+    }
+}
+
+/// Returns datagrams with these messages, in order, with as many in each as `most` bytes hold. A message that is longer
+/// has a datagram of its own.
+pub fn datagrams<'m>(messages: impl IntoIterator<Item = &'m StoreMessage>, most: usize) -> Vec<Vec<u8>> {
+    let mut datagrams: Vec<Vec<u8>> = Vec::new();
+    for message in messages {
+        if !datagrams.last_mut().is_some_and(|last| append_message(last, message, most)) {
+            datagrams.push(datagram(message));
+        }
+    }
+    datagrams
+}
+
+/// Returns a datagram with one message.
+pub fn datagram(message: &StoreMessage) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    begin_datagram(&mut bytes);
+    let fits = append_message(&mut bytes, message, usize::MAX);
+    debug_assert!(fits, "the machines keep their messages short");
+    bytes
+}
+
+/// Reads the messages of a datagram.
+///
+/// # Errors
+/// If the datagram is not of the protocol, or any message is malformed.
+pub fn read_datagram(bytes: &[u8]) -> Read<Vec<StoreMessage>> {
+    let mut rest = bytes.strip_prefix(&HEADER).ok_or(MalformedMessage)?;
+    let mut messages = Vec::new();
+    while !rest.is_empty() {
+        let (head, after) = rest.split_first_chunk::<3>().ok_or(MalformedMessage)?;
+        let length = usize::from(u16::from_be_bytes([head[0], head[1]]));
+        let (body, after) = after.split_at_checked(length).ok_or(MalformedMessage)?;
+        let mut reader = Reader(body);
+        messages.push(reader.message(head[2])?);
+        if !reader.0.is_empty() {
+            return Err(MalformedMessage);
+        }
+        rest = after;
+    }
+    Ok(messages)
+}
+
+mod kind {
+    pub const REQUEST: u8 = 1;
+    pub const REPLY: u8 = 2;
+    pub const FORWARD: u8 = 3;
+    pub const PROGRESS: u8 = 4;
+    pub const LAYOUT: u8 = 5;
+    pub const LAYOUT_REQUEST: u8 = 6;
+}
+
+fn reason_number(reason: RefusalReason) -> u8 {
+    match reason {
+        RefusalReason::ReplicaFull => 0,
+        RefusalReason::TooManyAsks => 1,
+        RefusalReason::RowContended => 2,
+        RefusalReason::ShardContended => 3,
+        RefusalReason::StoreFull => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests;

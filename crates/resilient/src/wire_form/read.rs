@@ -1,0 +1,196 @@
+//! Reads messages. Everything that a message names is there, or it is malformed.
+
+use std::sync::Arc;
+
+use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
+use crate::message::{
+    Content, CopyChunk, Forward, Operation, OwnerId, Progress, RefusalReason, Reply, ReplyBody, Request, RequestBody,
+    RowState, StoreMessage,
+};
+use crate::row::{RowId, RowValues};
+
+use super::{MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, kind, reason_number};
+
+pub(super) struct Reader<'b>(pub &'b [u8]);
+
+impl Reader<'_> {
+    fn bytes(&mut self, count: usize) -> Read<&[u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count).ok_or(MalformedMessage)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(MalformedMessage)?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
+    fn u8(&mut self) -> Read<u8> {
+        Ok(u8::from_be_bytes(self.array()?))
+    }
+
+    fn u16(&mut self) -> Read<u16> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    fn u32(&mut self) -> Read<u32> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    fn u64(&mut self) -> Read<u64> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    fn flag(&mut self) -> Read<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(MalformedMessage),
+        }
+    }
+
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<Option<T>> {
+        if self.flag()? { read(self).map(Some) } else { Ok(None) }
+    }
+
+    /// Reads this many items. Memory grows with the bytes that are there, not with the number.
+    fn list<T>(&mut self, count: usize, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
+        (0..count).map(|_| read(self)).collect()
+    }
+
+    fn row(&mut self) -> Read<RowId> {
+        let (group, length) = (self.u16()?, self.u8()?);
+        RowId::new(group, self.bytes(usize::from(length))?).ok_or(MalformedMessage)
+    }
+
+    fn values(&mut self) -> Read<Option<RowValues>> {
+        match self.u16()? {
+            NO_VALUES => Ok(None),
+            length => RowValues::new(self.bytes(usize::from(length))?).map(Some).ok_or(MalformedMessage),
+        }
+    }
+
+    fn owner(&mut self) -> Read<OwnerId> {
+        Ok(OwnerId { switch: SwitchId(self.u32()?), incarnation: self.u64()? })
+    }
+
+    fn member(&mut self) -> Read<ChainMember> {
+        Ok(ChainMember { node: NodeId(self.u32()?), life: self.u64()? })
+    }
+
+    pub fn message(&mut self, kind: u8) -> Read<StoreMessage> {
+        Ok(match kind {
+            kind::REQUEST => {
+                let (layout, owner) = (self.u64()?, self.owner()?);
+                StoreMessage::Request(Request { layout, owner, body: self.request()? })
+            }
+            kind::REPLY => StoreMessage::Reply(Reply { owner: self.owner()?, body: self.reply()? }),
+            kind::FORWARD => StoreMessage::Forward(self.forward()?),
+            kind::PROGRESS => StoreMessage::Progress(Progress {
+                layout: self.u64()?,
+                shard: ShardId(self.u16()?),
+                content: match self.u8()? {
+                    0 => Content::Empty,
+                    1 => Content::Copying { copy: self.u64()?, position: self.u64()? },
+                    2 => Content::Complete,
+                    _ => return Err(MalformedMessage),
+                },
+                applied: self.u64()?,
+                stable: self.u64()?,
+            }),
+            kind::LAYOUT => StoreMessage::Layout(Arc::new(self.layout()?)),
+            kind::LAYOUT_REQUEST => StoreMessage::LayoutRequest(self.u64()?),
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn request(&mut self) -> Read<RequestBody> {
+        Ok(match self.u8()? {
+            0 => RequestBody::Renew { shard: ShardId(self.u16()?), nonce: self.u64()? },
+            1 => RequestBody::Acquire { row: self.row()?, ask: self.u64()? },
+            2 => RequestBody::Write { row: self.row()?, epoch: self.u64()?, seq: self.u64()?, values: self.values()? },
+            3 => RequestBody::Release { row: self.row()?, epoch: self.u64()? },
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn reply(&mut self) -> Read<ReplyBody> {
+        Ok(match self.u8()? {
+            0 => ReplyBody::Renewed { shard: ShardId(self.u16()?), nonce: self.u64()? },
+            1 => ReplyBody::Granted {
+                row: self.row()?,
+                ask: self.u64()?,
+                epoch: self.u64()?,
+                seq: self.u64()?,
+                values: self.values()?,
+            },
+            2 => ReplyBody::Refused { row: self.row()?, ask: self.u64()?, reason: self.reason()? },
+            3 => ReplyBody::Recall { row: self.row()?, epoch: self.u64()? },
+            4 => ReplyBody::Acked { row: self.row()?, epoch: self.u64()?, seq: self.u64()? },
+            5 => ReplyBody::Stale { row: self.row()?, epoch: self.u64()? },
+            6 => ReplyBody::Released { row: self.row()?, epoch: self.u64()? },
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn reason(&mut self) -> Read<RefusalReason> {
+        use RefusalReason::{ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks};
+        let all = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull];
+        let number = self.u8()?;
+        all.into_iter().find(|reason| reason_number(*reason) == number).ok_or(MalformedMessage)
+    }
+
+    fn forward(&mut self) -> Read<Forward> {
+        let (layout, shard) = (self.u64()?, ShardId(self.u16()?));
+        let (base, floor, first) = (self.u64()?, self.u64()?, self.u64()?);
+        let count = usize::from(self.u16()?);
+        let operations = self.list(count, Self::operation)?;
+        let chunk = self.option(|reader| {
+            let (copy, position, at, is_last) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.flag()?);
+            let count = usize::from(reader.u16()?);
+            Ok(CopyChunk { copy, position, at, is_last, rows: reader.list(count, Self::row_state)? })
+        })?;
+        Ok(Forward { layout, shard, base, floor, first, operations, chunk })
+    }
+
+    fn operation(&mut self) -> Read<Operation> {
+        let (kind, owner) = (self.u8()?, self.owner()?);
+        Ok(match kind {
+            0 => Operation::Renew { owner, nonce: self.u64()? },
+            1 => Operation::Grant { owner, row: self.row()?, ask: self.u64()?, epoch: self.u64()? },
+            2 => {
+                let (row, epoch, seq) = (self.row()?, self.u64()?, self.u64()?);
+                Operation::Write { owner, row, epoch, seq, values: self.values()? }
+            }
+            3 => Operation::Release { owner, row: self.row()?, epoch: self.u64()? },
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn row_state(&mut self) -> Read<RowState> {
+        Ok(RowState {
+            row: self.row()?,
+            owner: self.option(Self::owner)?,
+            ask: self.u64()?,
+            epoch: self.u64()?,
+            seq: self.u64()?,
+            values: self.values()?,
+        })
+    }
+
+    fn layout(&mut self) -> Read<StoreLayout> {
+        let (epoch, count) = (self.u64()?, usize::from(self.u16()?));
+        if count > MAX_SHARDS {
+            return Err(MalformedMessage);
+        }
+        let chains = self.list(count, |reader| {
+            let count = usize::from(reader.u8()?);
+            if count > MAX_CHAIN {
+                return Err(MalformedMessage);
+            }
+            Ok(ShardChain { members: reader.list(count, Self::member)?, learner: reader.option(Self::member)? })
+        })?;
+        Ok(StoreLayout::new(epoch, chains))
+    }
+}

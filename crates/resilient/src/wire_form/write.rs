@@ -1,0 +1,237 @@
+//! Writes messages.
+
+use crate::layout::{ChainMember, StoreLayout};
+use crate::message::{
+    Content, CopyChunk, Forward, Operation, OwnerId, Progress, Reply, ReplyBody, Request, RequestBody, RowState,
+    StoreMessage,
+};
+use crate::row::{RowId, RowValues};
+
+use super::{NO_VALUES, kind, reason_number};
+
+pub(super) struct Writer<'b>(pub &'b mut Vec<u8>);
+
+impl Writer<'_> {
+    fn u8(&mut self, value: u8) {
+        self.0.push(value);
+    }
+
+    pub fn u16(&mut self, value: u16) {
+        self.0.extend(value.to_be_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_be_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_be_bytes());
+    }
+
+    fn row(&mut self, row: &RowId) {
+        self.u16(row.group());
+        self.u8(row.key().len() as u8);
+        self.0.extend(row.key());
+    }
+
+    fn values(&mut self, values: Option<&RowValues>) {
+        match values {
+            None => self.u16(NO_VALUES),
+            Some(values) => {
+                self.u16(values.bytes().len() as u16);
+                self.0.extend(values.bytes());
+            }
+        }
+    }
+
+    fn owner(&mut self, owner: OwnerId) {
+        self.u32(owner.switch.0);
+        self.u64(owner.incarnation);
+    }
+
+    fn member(&mut self, member: ChainMember) {
+        self.u32(member.node.0);
+        self.u64(member.life);
+    }
+
+    pub fn message(&mut self, message: &StoreMessage) {
+        match message {
+            StoreMessage::Request(Request { layout, owner, body }) => {
+                self.u8(kind::REQUEST);
+                self.u64(*layout);
+                self.owner(*owner);
+                self.request(body);
+            }
+            StoreMessage::Reply(Reply { owner, body }) => {
+                self.u8(kind::REPLY);
+                self.owner(*owner);
+                self.reply(body);
+            }
+            StoreMessage::Forward(forward) => {
+                self.u8(kind::FORWARD);
+                self.forward(forward);
+            }
+            StoreMessage::Progress(Progress { layout, shard, content, applied, stable }) => {
+                self.u8(kind::PROGRESS);
+                self.u64(*layout);
+                self.u16(shard.0);
+                match content {
+                    Content::Empty => self.u8(0),
+                    Content::Copying { copy, position } => {
+                        self.u8(1);
+                        self.u64(*copy);
+                        self.u64(*position);
+                    }
+                    Content::Complete => self.u8(2),
+                }
+                self.u64(*applied);
+                self.u64(*stable);
+            }
+            StoreMessage::Layout(layout) => {
+                self.u8(kind::LAYOUT);
+                self.layout(layout);
+            }
+            StoreMessage::LayoutRequest(epoch) => {
+                self.u8(kind::LAYOUT_REQUEST);
+                self.u64(*epoch);
+            }
+        }
+    }
+
+    fn request(&mut self, body: &RequestBody) {
+        match body {
+            RequestBody::Renew { shard, nonce } => {
+                self.u8(0);
+                self.u16(shard.0);
+                self.u64(*nonce);
+            }
+            RequestBody::Acquire { row, ask } => {
+                self.u8(1);
+                self.row(row);
+                self.u64(*ask);
+            }
+            RequestBody::Write { row, epoch, seq, values } => {
+                self.u8(2);
+                self.row(row);
+                self.u64(*epoch);
+                self.u64(*seq);
+                self.values(values.as_ref());
+            }
+            RequestBody::Release { row, epoch } => {
+                self.u8(3);
+                self.row(row);
+                self.u64(*epoch);
+            }
+        }
+    }
+
+    fn reply(&mut self, body: &ReplyBody) {
+        match body {
+            ReplyBody::Renewed { shard, nonce } => {
+                self.u8(0);
+                self.u16(shard.0);
+                self.u64(*nonce);
+            }
+            ReplyBody::Granted { row, ask, epoch, seq, values } => {
+                self.u8(1);
+                self.row(row);
+                self.u64(*ask);
+                self.u64(*epoch);
+                self.u64(*seq);
+                self.values(values.as_ref());
+            }
+            ReplyBody::Refused { row, ask, reason } => {
+                self.u8(2);
+                self.row(row);
+                self.u64(*ask);
+                self.u8(reason_number(*reason));
+            }
+            ReplyBody::Recall { row, epoch } => self.row_and_epoch(3, row, *epoch),
+            ReplyBody::Acked { row, epoch, seq } => {
+                self.row_and_epoch(4, row, *epoch);
+                self.u64(*seq);
+            }
+            ReplyBody::Stale { row, epoch } => self.row_and_epoch(5, row, *epoch),
+            ReplyBody::Released { row, epoch } => self.row_and_epoch(6, row, *epoch),
+        }
+    }
+
+    fn row_and_epoch(&mut self, kind: u8, row: &RowId, epoch: u64) {
+        self.u8(kind);
+        self.row(row);
+        self.u64(epoch);
+    }
+
+    fn forward(&mut self, forward: &Forward) {
+        let Forward { layout, shard, base, floor, first, operations, chunk } = forward;
+        self.u64(*layout);
+        self.u16(shard.0);
+        self.u64(*base);
+        self.u64(*floor);
+        self.u64(*first);
+        self.u16(operations.len() as u16);
+        operations.iter().for_each(|operation| self.operation(operation));
+        self.u8(u8::from(chunk.is_some()));
+        if let Some(CopyChunk { copy, position, at, is_last, rows }) = chunk {
+            self.u64(*copy);
+            self.u64(*position);
+            self.u64(*at);
+            self.u8(u8::from(*is_last));
+            self.u16(rows.len() as u16);
+            rows.iter().for_each(|row| self.row_state(row));
+        }
+    }
+
+    fn operation(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Renew { owner, nonce } => {
+                self.u8(0);
+                self.owner(*owner);
+                self.u64(*nonce);
+            }
+            Operation::Grant { owner, row, ask, epoch } => {
+                self.u8(1);
+                self.owner(*owner);
+                self.row(row);
+                self.u64(*ask);
+                self.u64(*epoch);
+            }
+            Operation::Write { owner, row, epoch, seq, values } => {
+                self.u8(2);
+                self.owner(*owner);
+                self.row(row);
+                self.u64(*epoch);
+                self.u64(*seq);
+                self.values(values.as_ref());
+            }
+            Operation::Release { owner, row, epoch } => {
+                self.u8(3);
+                self.owner(*owner);
+                self.row(row);
+                self.u64(*epoch);
+            }
+        }
+    }
+
+    fn row_state(&mut self, state: &RowState) {
+        let RowState { row, owner, ask, epoch, seq, values } = state;
+        self.row(row);
+        self.u8(u8::from(owner.is_some()));
+        owner.iter().for_each(|owner| self.owner(*owner));
+        self.u64(*ask);
+        self.u64(*epoch);
+        self.u64(*seq);
+        self.values(values.as_ref());
+    }
+
+    fn layout(&mut self, layout: &StoreLayout) {
+        self.u64(layout.epoch());
+        self.u16(layout.chains().len() as u16);
+        for chain in layout.chains() {
+            self.u8(chain.members.len() as u8);
+            chain.members.iter().for_each(|member| self.member(*member));
+            self.u8(u8::from(chain.learner.is_some()));
+            chain.learner.iter().for_each(|member| self.member(*member));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Carries messages of the protocol in frames between the ports of switches and stores: UDP over IPv4.
+//!
+//! A switch takes the frames that are for its own address, and passes those for other addresses of the protocol on by
+//! the port that leads there. The program sees neither.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use resilient::{NodeId, StoreMessage, wire_form};
+use switch::{Frame, PortId};
+use wire::ethernet::{self, Address};
+use wire::{ipv4, udp};
+
+/// UDP port of switches and stores.
+pub const STORE_PORT: u16 = 7047;
+
+/// Maximum length of the messages in a frame, in bytes. With all headers it fits an MTU of 1500 bytes.
+const MAX_PAYLOAD: usize = 1400;
+
+/// The way to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreRoute {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// The port of the switch that leads there.
+    pub port: PortId,
+}
+
+/// Address and routes of a switch.
+#[derive(Clone, Debug)]
+pub struct InBand {
+    address: Ipv4Addr,
+    stores: BTreeMap<NodeId, StoreRoute>,
+    /// The ports that lead to addresses of the protocol: stores and other switches.
+    routes: BTreeMap<Ipv4Addr, PortId>,
+}
+
+/// What a frame is for the protocol.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Carried {
+    /// A frame of the program.
+    Other,
+    /// Messages for this switch, and their sender.
+    Messages(NodeId, Vec<StoreMessage>),
+    /// A frame that leaves by a port.
+    PassOn(PortId),
+    /// A frame for this switch that is malformed, or from a stranger.
+    Malformed,
+}
+
+impl InBand {
+    /// Creates the carrier of the switch with this address. `others` are the addresses of other switches, with the
+    /// ports that lead there.
+    pub fn new(
+        address: Ipv4Addr,
+        stores: BTreeMap<NodeId, StoreRoute>,
+        others: impl IntoIterator<Item = (Ipv4Addr, PortId)>,
+    ) -> InBand {
+        let mut routes: BTreeMap<Ipv4Addr, PortId> = others.into_iter().collect();
+        routes.extend(stores.values().map(|route| (route.address, route.port)));
+        InBand { address, stores, routes }
+    }
+
+    /// Returns the frames of messages, with as many for one store in a frame as fit. Messages for stores to which there
+    /// is no way are lost.
+    pub(crate) fn frames(&self, messages: &[(NodeId, StoreMessage)]) -> Vec<Frame> {
+        let mut frames: Vec<Frame> = Vec::new();
+        for to in messages.iter().map(|(to, _)| to).collect::<BTreeSet<_>>() {
+            let Some(StoreRoute { address, port }) = self.stores.get(to) else { continue };
+            let messages = messages.iter().filter(|(other, _)| other == to).map(|(_, message)| message);
+            let payloads = wire_form::datagrams(messages, MAX_PAYLOAD);
+            let frame = |payload: Vec<u8>| Frame { port: *port, data: datagram(self.address, *address, &payload) };
+            frames.extend(payloads.into_iter().map(frame));
+        }
+        frames
+    }
+
+    /// Returns what a frame is for the protocol.
+    pub(crate) fn carried(&self, bytes: &[u8]) -> Carried {
+        let Some((source, destination, payload)) = parse(bytes) else { return Carried::Other };
+        if destination != self.address {
+            return self.routes.get(&destination).map_or(Carried::Other, |port| Carried::PassOn(*port));
+        }
+        let sender = self.stores.iter().find(|(_, route)| route.address == source);
+        match (sender, wire_form::read_datagram(payload)) {
+            (Some((node, _)), Ok(messages)) => Carried::Messages(*node, messages),
+            _ => Carried::Malformed,
+        }
+    }
+}
+
+/// Returns the Ethernet address of an address of the protocol: locally administered, with the IPv4 address inside.
+fn mac(address: Ipv4Addr) -> Address {
+    let [a, b, c, d] = address.octets();
+    Address([0x02, 0x70, a, b, c, d])
+}
+
+/// Returns a frame with a datagram.
+pub fn datagram(source: Ipv4Addr, destination: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
+    let header = ipv4::Repr::new(source, destination, ipv4::UDP);
+    let datagram = udp::Repr { source_port: STORE_PORT, destination_port: STORE_PORT };
+    let datagram = datagram.packet(header.addresses(), payload);
+    let ethernet = ethernet::Repr { destination: mac(destination), source: mac(source), ethertype: ethernet::IPV4 };
+    ethernet.packet(&header.packet(&datagram))
+}
+
+/// Returns source, destination and payload of a datagram of the protocol. Frames that are no such datagram, and
+/// corrupted ones, are none.
+pub fn parse(bytes: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr, &[u8])> {
+    let frame = ethernet::Packet::new_checked(bytes).ok()?;
+    if frame.ethertype() != ethernet::IPV4 {
+        return None;
+    }
+    let header = ethernet::HEADER_LEN;
+    let packet = ipv4::Packet::new_checked(&bytes[header..]).ok()?;
+    if packet.protocol() != ipv4::UDP || packet.more_fragments() || packet.fragment_offset() > 0 || packet.is_cut() {
+        return None;
+    }
+    let (start, end) = (header + packet.header_len(), header + packet.total_len());
+    let datagram = udp::Packet::new_checked(bytes.get(start..end)?).ok()?;
+    if datagram.destination_port() != STORE_PORT || datagram.source_port() != STORE_PORT {
+        return None;
+    }
+    let addresses = ipv4::Repr::parse(&packet).addresses();
+    let is_whole = datagram.checksum() != 0 && datagram.is_checksum_right(addresses) && packet.is_checksum_right();
+    let payload = bytes.get(start + udp::HEADER_LEN..start + datagram.length())?;
+    is_whole.then_some((packet.source(), packet.destination(), payload))
+}

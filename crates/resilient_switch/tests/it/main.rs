@@ -1,0 +1,4 @@
+//! The integration tests of `resilient_switch`, in one binary, so that their dependencies are linked once.
+
+mod rig;
+mod takeover;

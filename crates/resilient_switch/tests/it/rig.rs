@@ -1,0 +1,179 @@
+//! Switches and stores, and a network of messages between them with one delay.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use compiler::Source;
+use resilient::{
+    ChainMember, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig, StoreEvent, StoreLayout, StoreMessage,
+    StoreNode, SwitchId,
+};
+use resilient_switch::{ResilientConfig, ResilientSwitch};
+use switch::{Device, Frame, Time};
+use v1model::{Config, Executor, Switch, V1Model};
+
+/// One way between a switch and a store, or two stores.
+pub const DELAY_NS: u64 = 10_000;
+pub const LEASE_NS: u64 = 1_000_000;
+
+/// A message under way.
+struct Sent {
+    from: Peer,
+    to: Peer,
+    message: StoreMessage,
+}
+
+pub struct Rig {
+    program: Arc<ir::Program>,
+    layout: Arc<StoreLayout>,
+    pub now: Time,
+    /// The switches that run; a crash removes one.
+    pub switches: BTreeMap<u32, ResilientSwitch<Switch>>,
+    stores: BTreeMap<u32, StoreNode>,
+    sent: BTreeMap<(Time, u64), Sent>,
+    messages: u64,
+    /// A switch whose messages are lost, both ways.
+    cut_off: Option<u32>,
+    /// What left the switches: time, switch, frame.
+    pub left: Vec<(Time, u32, Frame)>,
+}
+
+/// The operations of the program.
+pub const READ: u8 = 0;
+pub const SET: u8 = 1;
+pub const ADD: u8 = 2;
+pub const NONE: u8 = 255;
+
+pub fn request(op: u8, row: u8, value: u32) -> Frame {
+    Frame::new(1, [&[op, row][..], &value.to_be_bytes(), &[0; 10]].concat())
+}
+
+/// Returns value and number of changes in an answer.
+pub fn answer(frame: &Frame) -> (u32, u16) {
+    let bytes = &frame.data;
+    (u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]), u16::from_be_bytes([bytes[6], bytes[7]]))
+}
+
+impl Rig {
+    /// Creates a chain of this many stores, and two switches after 100 us, when the chain is ready.
+    pub fn new(stores: u32) -> Rig {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/values.p4");
+        let text = std::fs::read_to_string(path).expect("the program can be read");
+        let program = Arc::new(compiler::expect_program(&Source::new("values.p4", &text), &V1Model).ir);
+        let members: Vec<ChainMember> =
+            (1..=stores).map(|node| ChainMember { node: NodeId(node), life: u64::from(node) }).collect();
+        let chain = ShardChain { members: members.clone(), learner: None };
+        let layout = Arc::new(StoreLayout::new(1, vec![chain]));
+        let config = StoreConfig { lease_ns: LEASE_NS, ..StoreConfig::default() };
+        let store = |me: ChainMember| (me.node.0, StoreNode::founding(config, me, me.life, Time::ZERO, &layout));
+        let stores = members.into_iter().map(store).collect();
+        let (now, sent, left) = (Time::ZERO, BTreeMap::new(), Vec::new());
+        let mut rig =
+            Rig { program, layout, now, switches: BTreeMap::new(), stores, sent, messages: 0, cut_off: None, left };
+        rig.run_due();
+        rig.run_until(Time::from_us(100));
+        (1..=2).for_each(|number| rig.start(number, 7));
+        rig
+    }
+
+    /// Starts a switch.
+    pub fn start(&mut self, number: u32, incarnation: u64) {
+        let config = Config { executor: Executor::Jit, ..Config::with_ports(4) };
+        let inner = Switch::new(Arc::clone(&self.program), config).expect("the program fits the switch");
+        let replica = ReplicaConfig { lease_ns: LEASE_NS, ..ReplicaConfig::default() };
+        let config = ResilientConfig { replica, ..ResilientConfig::default() };
+        let identity = (SwitchId(number), incarnation);
+        let switch = ResilientSwitch::new(inner, config, Arc::clone(&self.layout), identity);
+        self.switches.insert(number, switch.unwrap_or_else(|error| panic!("{error}")));
+    }
+
+    /// Gives frames to a switch now.
+    pub fn send(&mut self, switch: u32, mut frames: Vec<Frame>) {
+        let mut output = Vec::new();
+        let running = self.switches.get_mut(&switch).expect("the switch runs");
+        running.step(self.now, &mut frames, &mut output);
+        self.leave(switch, output);
+    }
+
+    fn leave(&mut self, switch: u32, output: Vec<Frame>) {
+        self.left.extend(output.into_iter().map(|frame| (self.now, switch, frame)));
+        let from = Peer::Switch(SwitchId(switch));
+        let messages = self.switches.get_mut(&switch).map(ResilientSwitch::take_messages).unwrap_or_default();
+        messages.into_iter().for_each(|(to, message)| self.post(from, Peer::Node(to), message));
+    }
+
+    /// Loses the messages of a switch from now on, also those under way.
+    pub fn cut_off(&mut self, switch: u32) {
+        self.cut_off = Some(switch);
+        self.sent.retain(|_, sent| ![sent.from, sent.to].contains(&Peer::Switch(SwitchId(switch))));
+    }
+
+    /// Ends what [`Rig::cut_off`] began.
+    pub fn open(&mut self) {
+        self.cut_off = None;
+    }
+
+    fn post(&mut self, from: Peer, to: Peer, message: StoreMessage) {
+        let is_lost = |peer: Peer| self.cut_off.is_some_and(|switch| peer == Peer::Switch(SwitchId(switch)));
+        if is_lost(from) || is_lost(to) {
+            return;
+        }
+        self.messages += 1;
+        self.sent.insert((self.now.after_ns(DELAY_NS), self.messages), Sent { from, to, message });
+    }
+
+    /// Runs everything until `end`.
+    pub fn run_until(&mut self, end: Time) {
+        loop {
+            let switches = self.switches.values().filter_map(Device::next_event);
+            let stores = self.stores.values().filter_map(StoreNode::next_deadline);
+            let next = self.sent.keys().next().map(|(at, _)| *at).into_iter().chain(switches).chain(stores).min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            self.run_due();
+        }
+        self.now = end;
+    }
+
+    fn run_due(&mut self) {
+        while let Some(entry) = self.sent.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let Sent { from, to, message } = entry.remove();
+            match to {
+                Peer::Switch(switch) => {
+                    let Peer::Node(from) = from else { unreachable!("stores write to switches") };
+                    let Some(running) = self.switches.get_mut(&switch.0) else { continue };
+                    let mut output = Vec::new();
+                    running.deliver(self.now, from, &message, &mut output);
+                    self.leave(switch.0, output);
+                }
+                Peer::Node(node) => {
+                    let store = self.stores.get_mut(&node.0).expect("stores do not stop");
+                    store.receive(self.now, from, message);
+                    store.flush(self.now);
+                    self.store_events(node.0);
+                }
+            }
+        }
+        let due: Vec<u32> = self.switches.keys().copied().collect();
+        due.into_iter().for_each(|switch| self.send(switch, Vec::new()));
+        let due: Vec<u32> = self.stores.keys().copied().collect();
+        for node in due {
+            self.stores.get_mut(&node).expect("stores do not stop").tick(self.now);
+            self.store_events(node);
+        }
+    }
+
+    fn store_events(&mut self, node: u32) {
+        let events: Vec<StoreEvent> = self.stores.get_mut(&node).expect("it runs").take_events().collect();
+        for event in events {
+            let StoreEvent::Send { to, message } = event else { unreachable!("these stores have no disk") };
+            self.post(Peer::Node(NodeId(node)), to, message);
+        }
+    }
+
+    /// Removes and returns what left: microseconds, switch, value and number of changes.
+    pub fn answers(&mut self) -> Vec<(u64, u32, (u32, u16))> {
+        self.left.drain(..).map(|(at, switch, frame)| (at.as_us(), switch, answer(&frame))).collect()
+    }
+}

@@ -1,0 +1,93 @@
+//! Another switch continues where the first one stopped.
+
+use switch::{SwitchControl, Time};
+
+use crate::rig::{ADD, LEASE_NS, NONE, READ, Rig, SET, request};
+
+/// A round trip to a chain of `stores`, in microseconds: each node is 10 us away from the next, and from the switch.
+fn round_trip_us(stores: u64) -> u64 {
+    10 * (stores + 1)
+}
+
+#[test]
+fn a_write_leaves_after_one_round_trip_and_a_read_of_an_owned_row_at_once() {
+    for stores in 1..=3 {
+        let trip = round_trip_us(u64::from(stores));
+        let mut rig = Rig::new(stores);
+        rig.send(1, vec![request(NONE, 0, 9)]);
+        assert_eq!(rig.answers(), [(100, 1, (9, 0))], "a packet without state does not wait");
+        // The lease, the row, and the write.
+        rig.send(1, vec![request(SET, 3, 5)]);
+        rig.run_until(Time::from_us(500));
+        assert_eq!(rig.answers(), [(100 + 3 * trip, 1, (5, 1))]);
+        rig.send(1, vec![request(READ, 3, 0), request(READ, 3, 0)]);
+        assert_eq!(rig.answers(), [(500, 1, (5, 1)); 2]);
+        // A read behind a write waits with it; two writes share an acknowledgement.
+        rig.send(1, vec![request(ADD, 3, 1), request(READ, 3, 0), request(ADD, 3, 1)]);
+        rig.run_until(Time::from_us(900));
+        let at = 500 + trip;
+        assert_eq!(rig.answers(), [(at, 1, (6, 2)), (at, 1, (6, 2)), (at, 1, (7, 3))]);
+    }
+}
+
+#[test]
+fn another_switch_takes_over_when_the_lease_of_a_dead_one_has_ended() {
+    let mut rig = Rig::new(2);
+    rig.send(1, vec![request(SET, 3, 5)]);
+    rig.run_until(Time::from_us(300));
+    assert_eq!(rig.answers().len(), 1);
+    rig.switches.remove(&1);
+    rig.send(2, vec![request(ADD, 3, 1)]);
+    rig.run_until(Time::from_ms(5));
+    let answers = rig.answers();
+    assert_eq!(answers.iter().map(|(_, switch, value)| (*switch, *value)).collect::<Vec<_>>(), [(2, (6, 2))]);
+    let at = answers[0].0;
+    assert!(at > LEASE_NS / 1000 && at < 2 * LEASE_NS / 1000 + 300, "not before the lease ends: {at} us");
+}
+
+#[test]
+fn a_row_moves_between_living_switches_in_two_round_trips() {
+    let mut rig = Rig::new(1);
+    rig.send(1, vec![request(SET, 3, 5)]);
+    rig.send(2, vec![request(SET, 4, 8)]);
+    rig.run_until(Time::from_us(300));
+    rig.answers();
+    rig.send(2, vec![request(READ, 3, 0)]);
+    rig.run_until(Time::from_us(360));
+    // Ask, recall, release, grant: four ways of 10 us.
+    assert_eq!(rig.answers(), [(340, 2, (5, 1))]);
+    // The first switch has lost it, and asks for it.
+    rig.send(1, vec![request(ADD, 3, 2)]);
+    rig.send(2, vec![request(ADD, 3, 2)]);
+    rig.run_until(Time::from_ms(10));
+    let mut values: Vec<_> = rig.answers().into_iter().map(|(_, _, value)| value).collect();
+    values.sort_unstable();
+    assert_eq!(values, [(7, 2), (9, 3)]);
+}
+
+#[test]
+fn a_write_whose_acknowledgement_never_comes_lets_nothing_out() {
+    let mut rig = Rig::new(1);
+    rig.send(1, vec![request(SET, 3, 5)]);
+    rig.run_until(Time::from_us(300));
+    rig.answers();
+    // The store is cut off from the first switch, which does not know it.
+    rig.send(1, vec![request(ADD, 3, 1)]);
+    rig.cut_off(1);
+    rig.run_until(Time::from_ms(5));
+    assert_eq!(rig.answers(), []);
+    assert_eq!(rig.switches[&1].held(), 1);
+    rig.send(1, vec![request(READ, 3, 0)]);
+    rig.run_until(Time::from_ms(6));
+    assert_eq!(rig.answers(), [], "without a lease it does not even read");
+    rig.send(2, vec![request(READ, 3, 0)]);
+    rig.run_until(Time::from_ms(12));
+    assert_eq!(rig.answers(), [(6040, 2, (5, 1))]);
+    // When the way is open again, its write is stale, and the packet behind it runs with the row as it is now.
+    rig.open();
+    rig.run_until(Time::from_ms(40));
+    let answers: Vec<_> = rig.answers().into_iter().map(|(_, switch, value)| (switch, value)).collect();
+    assert_eq!(answers, [(1, (5, 1))]);
+    let registry = rig.switches[&1].registry();
+    assert_eq!((registry.get("drop.resilient.unavailable"), rig.switches[&1].held()), (Some(1), 0));
+}
