@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::read::UNLIMITED;
-use crate::topology::{Endpoint, Entries, Shape, SwitchProgram, Topology};
+use crate::topology::{Endpoint, Entries, Lease, Shape, SwitchProgram, Topology};
 
 /// Writes a topology as text that [`crate::read`] reads back as an equal topology, except for its spans.
 pub fn emit(topology: &Topology) -> String {
@@ -18,10 +18,17 @@ pub fn emit(topology: &Topology) -> String {
     if computed {
         text.push_str("entries = \"shortest-paths\"\n");
     }
+    if topology.lease != Lease::default() {
+        _ = writeln!(text, "lease = \"{}\"", topology.lease.0);
+    }
     if let Some(shape) = uniform {
         _ = writeln!(text, "link = {{ {} }}", fields(&shape, &Shape::default()).join(", "));
     }
     for host in &topology.hosts {
+        if host.is_store {
+            _ = writeln!(text, "\n[stores.{}]", key(&host.name));
+            continue;
+        }
         _ = writeln!(text, "\n[hosts.{}]", key(&host.name));
         if let Some((address, bits)) = host.address {
             _ = writeln!(text, "ip = \"{address}/{bits}\"");

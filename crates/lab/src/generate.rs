@@ -211,6 +211,7 @@ impl Build {
                 gateway: None,
                 neighbours: Vec::new(),
                 commands: Vec::new(),
+                is_store: false,
                 span: Span::default(),
             });
             let ends = [End { node: Node::Host(at), port: 0 }, self.port(switch)];

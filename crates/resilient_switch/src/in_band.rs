@@ -61,6 +61,15 @@ impl InBand {
         InBand { address, stores, routes }
     }
 
+    /// Returns the port by which a frame leaves a switch that only passes the protocol on; `None` for a frame of the
+    /// program.
+    pub fn passes_on(&self, bytes: &[u8]) -> Option<PortId> {
+        match self.carried(bytes) {
+            Carried::PassOn(port) => Some(port),
+            Carried::Other | Carried::Messages(..) | Carried::Malformed => None,
+        }
+    }
+
     /// Returns the frames of messages, with as many for one store in a frame as fit. Messages for stores to which there
     /// is no way are lost.
     pub(crate) fn frames(&self, messages: &[(NodeId, StoreMessage)]) -> Vec<Frame> {

@@ -18,9 +18,9 @@
 
 mod forwarded;
 mod held;
-mod in_band;
+pub mod in_band;
 mod row_format;
 mod wrapper;
 
-pub use in_band::{InBand, STORE_PORT, StoreRoute};
+pub use in_band::{InBand, StoreRoute};
 pub use wrapper::{ResilientConfig, ResilientError, ResilientSwitch};

@@ -5,6 +5,7 @@
 //! program = "router.p4"             # or "builtin:router"
 //! entries = "shortest-paths"        # or a file's name
 //! link = { rate = "1Gbps", delay = "10us" }
+//! lease = "1s"                      # of the stores
 //!
 //! [hosts.h1]
 //! ip = "10.0.1.1/24"
@@ -19,6 +20,8 @@
 //! cpu_port = 510
 //! p4runtime = true                  # serve controllers; or an address: "127.0.0.1:50051"
 //! device_id = 7
+//!
+//! [stores.a]                        # stores of resilient state; all form one chain, in the order of the file
 //!
 //! [[links]]
 //! ends = ["h1", "s1:1"]
@@ -35,7 +38,9 @@ use toml::de::DeTable;
 
 use super::document::{self, Reader};
 use super::{default_mac, field};
-use crate::topology::{End, Endpoint, Entries, Host, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch};
+use crate::topology::{
+    Delay, End, Endpoint, Entries, Host, Lease, Link, Node, Rate, Shape, SwitchProgram, Topology, TopologySwitch,
+};
 
 /// The name of the built-in router in a file.
 const ROUTER: &str = "builtin:router";
@@ -46,6 +51,9 @@ const SHORTEST_PATHS: &str = "shortest-paths";
 /// The rate in a file of a link without serialisation time.
 pub(crate) const UNLIMITED: &str = "unlimited";
 
+/// Maximum number of stores.
+const MAX_STORES: usize = 5;
+
 const LINK_KEYS: [&str; 9] =
     ["rate", "delay", "loss", "corruption", "duplication", "reordering", "reorder_by", "queue", "mtu"];
 
@@ -55,9 +63,11 @@ pub fn read(file: FileId, text: &str, max_port: u32, diagnostics: &mut Diagnosti
     let Some(document) = document::parse(file, text, diagnostics) else { return topology };
     let mut reader = Reader { file, diagnostics, max_port };
     let top = document.get_ref();
-    reader.known(top, "a topology", &["defaults", "hosts", "switches", "links"]);
+    reader.known(top, "a topology", &["defaults", "hosts", "switches", "stores", "links"]);
     let defaults = reader.defaults(top);
+    topology.lease = defaults.lease;
     reader.hosts(top, &mut topology);
+    reader.stores(top, &mut topology);
     reader.switches(top, &defaults, &mut topology);
     reader.links(top, &defaults, &mut topology);
     topology
@@ -68,6 +78,7 @@ struct Defaults {
     entries: Entries,
     p4runtime: Option<Endpoint>,
     shape: Shape,
+    lease: Lease,
 }
 
 impl Reader<'_> {
@@ -77,9 +88,10 @@ impl Reader<'_> {
             entries: Entries::None,
             p4runtime: None,
             shape: Shape::default(),
+            lease: Lease::default(),
         };
         if let Some(table) = self.table(top, "defaults") {
-            self.known(table, "`defaults`", &["program", "entries", "p4runtime", "link"]);
+            self.known(table, "`defaults`", &["program", "entries", "p4runtime", "link", "lease"]);
             defaults.program = self.program(table).unwrap_or(defaults.program);
             defaults.entries = self.entries(table).unwrap_or(defaults.entries);
             defaults.p4runtime = self.endpoint(table).unwrap_or_default();
@@ -87,6 +99,7 @@ impl Reader<'_> {
                 let span = self.get(table, "p4runtime").map_or(Span::new(self.file, 0, 0), |(_, span)| span);
                 self.wrong(span, "several switches cannot share an address: write p4runtime = true here");
             }
+            defaults.lease = self.lease(table).unwrap_or(defaults.lease);
             if let Some(link) = self.table(table, "link") {
                 self.known(link, "a link", &LINK_KEYS);
                 defaults.shape = self.shape(link, defaults.shape);
@@ -128,8 +141,33 @@ impl Reader<'_> {
             let gateway = self.text(table, "gateway").and_then(|(text, span)| self.address(text, span));
             let neighbours = self.neighbours(table);
             let commands = self.commands(table);
-            topology.hosts.push(Host { name: name.to_owned(), address, mac, gateway, neighbours, commands, span });
+            let name = name.to_owned();
+            topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: false, span });
         }
+    }
+
+    fn stores(&mut self, top: &DeTable<'_>, topology: &mut Topology) {
+        for (name, span, table) in self.named(top, "stores") {
+            self.known(table, "a store", &[]);
+            let mac = default_mac(topology.hosts.len());
+            let (name, address, gateway) = (name.to_owned(), None, None);
+            let (neighbours, commands) = (Vec::new(), Vec::new());
+            topology.hosts.push(Host { name, address, mac, gateway, neighbours, commands, is_store: true, span });
+        }
+        if let Some(extra) = topology.hosts.get(topology.machines() + MAX_STORES) {
+            self.wrong(extra.span, format!("a chain has at most {MAX_STORES} stores"));
+        }
+    }
+
+    /// `lease = "100ms"`, from 1 ms to 1 minute.
+    fn lease(&mut self, table: &DeTable<'_>) -> Option<Lease> {
+        let span = self.get(table, "lease").map(|(_, span)| span);
+        let lease: Delay = self.parsed(table, "lease")?;
+        if !(1_000_000..=60_000_000_000).contains(&lease.as_ns()) {
+            self.wrong(span.expect("it was read"), "`lease` must be from 1ms to 60s");
+            return None;
+        }
+        Some(Lease(lease))
     }
 
     fn address(&mut self, text: &str, span: Span) -> Option<std::net::Ipv4Addr> {

@@ -227,11 +227,14 @@ impl Reader<'_> {
     fn hosts_of(&mut self, table: &DeTable<'_>, key: &str, topology: &Topology) -> Option<Vec<usize>> {
         let texts = self.texts(table, key)?;
         if let [("all", _)] = texts[..] {
-            return Some((0..topology.hosts.len()).collect());
+            return Some((0..topology.machines()).collect());
         }
         let mut hosts = Vec::new();
         for text in texts {
             match self.node(text, topology) {
+                Some(Node::Host(host)) if topology.hosts[host].is_store => {
+                    self.wrong(text.1, format!("`{}` is a store, which sends and receives no traffic", text.0));
+                }
                 Some(Node::Host(host)) => hosts.push(host),
                 Some(Node::Switch(_)) => {
                     self.wrong(text.1, format!("`{}` is a switch; only hosts send and receive", text.0))

@@ -69,7 +69,7 @@ pub fn prepare(
     for (number, traffic) in scenario.traffic.iter().enumerate() {
         hosts.add(number, traffic, topology, replays);
     }
-    for (host, stack) in hosts.stacks.into_iter().enumerate() {
+    for (host, stack) in hosts.stacks.into_iter().enumerate().take(topology.machines()) {
         simulation.run_program(host, Time::ZERO, Box::new(stack));
     }
     for planned in scenario.schedule(topology, seed) {

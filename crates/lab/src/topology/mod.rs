@@ -12,12 +12,24 @@ pub use quantity::{Delay, NotAQuantity, Rate};
 /// A network, read by [`crate::read`] or made by [`crate::generate`]. It runs simulated or live.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
-    /// The hosts, in the order of the file.
+    /// The hosts, in the order of the file, and behind them the stores, from the head of their chain to its tail.
     pub hosts: Vec<Host>,
     /// The switches, in the order of the file.
     pub switches: Vec<TopologySwitch>,
     /// The links, in the order of the file.
     pub links: Vec<Link>,
+    /// Length of the leases that the stores give.
+    pub lease: Lease,
+}
+
+/// Length of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease(pub Delay);
+
+impl Default for Lease {
+    fn default() -> Self {
+        Lease(Delay::from_ms(1_000))
+    }
 }
 
 /// A machine at the edge. It has one interface, `eth0`.
@@ -35,6 +47,8 @@ pub struct Host {
     pub neighbours: Vec<(Ipv4Addr, Address)>,
     /// Shell commands that it runs when it starts; live only.
     pub commands: Vec<String>,
+    /// Whether it is a store of resilient state. A store has no address and no traffic of its own.
+    pub is_store: bool,
     /// Location of its name in the file.
     pub span: Span,
 }
@@ -173,6 +187,16 @@ impl Topology {
             Node::Host(at) => &self.hosts[at].name,
             Node::Switch(at) => &self.switches[at].name,
         }
+    }
+
+    /// Returns the number of hosts that are no stores. They come first.
+    pub fn machines(&self) -> usize {
+        self.hosts.iter().take_while(|host| !host.is_store).count()
+    }
+
+    /// Returns the stores, by their indices among the hosts, from the head of their chain to its tail.
+    pub fn stores(&self) -> std::ops::Range<usize> {
+        self.machines()..self.hosts.len()
     }
 
     /// Returns the node with a name.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use compiler::CompiledProgram;
@@ -15,6 +16,7 @@ use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 
 use super::args::TopologyArgs;
+use super::replication::{Replication, Unreachable};
 use super::simulated_switch::Simulated;
 use super::writes::Writes;
 use crate::load::{self, Loader, PLACEHOLDER, ProgramArgs};
@@ -31,6 +33,8 @@ pub struct Network {
     /// P4Runtime endpoints of live switches, in the order of the topology.
     pub endpoints: Vec<Option<ControllerEndpoint>>,
     switches: BTreeMap<usize, Ready>,
+    /// How resilient state is replicated, if there are stores for it.
+    pub replication: Option<Arc<Replication>>,
 }
 
 /// The purpose for which a network is loaded.
@@ -107,10 +111,16 @@ impl Network {
                 None
             }
         };
+        let replication = match (&topology, &switches) {
+            (Ok(topology), Some(switches)) => reader.replication(topology, switches, wanted.live.is_some()),
+            _ => None,
+        };
         output.diagnostics(&reader.map, &reader.diagnostics);
         let wrong = reader.wrong + reader.diagnostics.error_count();
         match (topology, switches) {
-            (Ok(topology), Some(switches)) if wrong == 0 => Ok(Network { topology, endpoints, switches }),
+            (Ok(topology), Some(switches)) if wrong == 0 => {
+                Ok(Network { topology, endpoints, switches, replication: replication.map(Arc::new) })
+            }
             _ => Err(Failure::Input(load::mistakes(wrong))),
         }
     }
@@ -118,7 +128,21 @@ impl Network {
     /// Returns the function that creates the switches.
     pub fn elements(self: &Arc<Self>, seed: u64, writes: &Arc<Writes>) -> lab::sim::MakeElement {
         let (network, writes) = (Arc::clone(self), Arc::clone(writes));
-        Arc::new(move |at| Box::new(Simulated { switch: network.switch(at, seed), writes: Arc::clone(&writes) }))
+        let lives: Vec<AtomicU64> = self.topology.switches.iter().map(|_| AtomicU64::new(0)).collect();
+        Arc::new(move |at| {
+            let (switch, writes) = (network.switch(at, seed), Arc::clone(&writes));
+            match network.replication.as_deref() {
+                Some(replication) if replication.has(at) => {
+                    let life = lives[at].fetch_add(1, Ordering::Relaxed);
+                    let switch = replication.wrap(at, switch, (seed, life));
+                    Box::new(Simulated { switch, writes, in_band: None })
+                }
+                replication => {
+                    let in_band = replication.and_then(|replication| replication.in_band(at)).cloned();
+                    Box::new(Simulated { switch, writes, in_band })
+                }
+            }
+        })
     }
 
     /// Returns the program of a switch.
@@ -175,10 +199,14 @@ impl Network {
     /// Summarizes the network: `4 hosts, 2 switches, 5 links`.
     pub fn describe(&self) -> String {
         let count = |count: usize, what: &str, many: &str| format!("{count} {}", if count == 1 { what } else { many });
-        let Topology { hosts, switches, links } = &self.topology;
+        let Topology { switches, links, .. } = &self.topology;
+        let stores = match self.topology.stores().len() {
+            0 => String::new(),
+            stores => format!("{}, ", count(stores, "store", "stores")),
+        };
         format!(
-            "{}, {}, {}",
-            count(hosts.len(), "host", "hosts"),
+            "{}, {}, {stores}{}",
+            count(self.topology.machines(), "host", "hosts"),
             count(switches.len(), "switch", "switches"),
             count(links.len(), "link", "links")
         )
@@ -202,6 +230,40 @@ fn widest_end(topology: &Topology, at: usize, max: u32) -> Option<Span> {
 }
 
 impl Reader<'_> {
+    /// Plans the replication of resilient state.
+    fn replication(
+        &mut self,
+        topology: &Topology,
+        switches: &BTreeMap<usize, Ready>,
+        is_live: bool,
+    ) -> Option<Replication> {
+        let store = topology.hosts.get(topology.stores().start)?;
+        if is_live {
+            let help = "run the lab with `triplane lab sim`";
+            self.finding(store.span, "stores run in simulated labs only so far".to_owned(), help);
+            return None;
+        }
+        let has_state = |ready: &Ready| ready.program.resilient_groups().is_ok_and(|groups| !groups.is_empty());
+        let resilient = switches.iter().filter(|(_, ready)| has_state(ready)).map(|(at, _)| *at).collect();
+        match Replication::plan(topology, &resilient) {
+            Ok(Some(planned)) => return Some(planned),
+            Ok(None) => {
+                let message = "no program of this topology has resilient state, so the stores have nothing to keep";
+                let warning = Diagnostic::warning("idle-store", store.span, message);
+                self.diagnostics.push(warning.help("write @resilient before a register"));
+            }
+            Err(unreachable) => {
+                for Unreachable { switch, store } in unreachable {
+                    let (switch, store) = (&topology.switches[switch], &topology.hosts[store].name);
+                    let message = format!("there is no way from `{}` to the store `{store}`", switch.name);
+                    let help = "link them over switches, which pass the messages on";
+                    self.finding(switch.span, message, help);
+                }
+            }
+        }
+        None
+    }
+
     fn switches(
         &mut self,
         topology: &Topology,

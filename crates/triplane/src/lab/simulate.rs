@@ -17,6 +17,7 @@ use serde_json::json;
 use wire::pcap;
 
 use super::args::SimArgs;
+use super::simulated_store::SimulatedStore;
 use super::network::{Network, WIDEST_PORT, reason};
 use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
@@ -46,7 +47,7 @@ pub fn run(args: &SimArgs, output: &Output) -> Result<(), Failure> {
 /// Reads the scenario, or creates the default one if there is no file.
 pub fn scenario(path: Option<&Path>, topology: &Topology, output: &Output) -> Result<(Scenario, SourceMap), Failure> {
     let mut map = SourceMap::new();
-    let Some(path) = path else { return Ok((Scenario::all_ping(topology.hosts.len()), map)) };
+    let Some(path) = path else { return Ok((Scenario::all_ping(topology.machines()), map)) };
     let text = load::read_regular(path, lab::read::MAX_BYTES as u64)?;
     let file = map.add(&path.display().to_string(), text.as_str());
     let mut diagnostics = Diagnostics::new();
@@ -116,7 +117,15 @@ struct Played {
 impl Played {
     fn prepare(&self, seed: u64) -> Run {
         let Played { network, scenario, writes, replays } = self;
-        prepare(&network.topology, scenario, seed, replays, network.elements(seed, writes))
+        let topology = &network.topology;
+        let mut run = prepare(topology, scenario, seed, replays, network.elements(seed, writes));
+        for (number, host) in topology.stores().enumerate() {
+            if let Some(replication) = &network.replication {
+                let store = SimulatedStore::new(Arc::clone(replication), number);
+                run.simulation.run_program(host, switch::Time::ZERO, Box::new(store));
+            }
+        }
+        run
     }
 }
 

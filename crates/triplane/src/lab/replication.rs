@@ -1,0 +1,173 @@
+//! Plans the replication of a lab's resilient state: the layout of the stores, addresses, and the ways between them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use lab::{Node, Topology};
+use resilient::{ChainMember, NodeId, ReplicaConfig, ShardChain, StoreConfig, StoreLayout, SwitchId};
+use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute};
+use rng::SplitMix64;
+use switch::{PortId, RowSwitch};
+
+/// How the switches with resilient state and the stores of a lab work together.
+#[derive(Clone, Debug)]
+pub struct Replication {
+    pub layout: Arc<StoreLayout>,
+    lease_ns: u64,
+    /// The stores by node number, which is their place behind the machines plus 1.
+    stores: Vec<Ipv4Addr>,
+    /// The switches with resilient state.
+    resilient: BTreeSet<usize>,
+    /// The addresses and routes of all switches. Those without resilient state only pass messages on.
+    switches: BTreeMap<usize, InBand>,
+}
+
+/// A switch with resilient state that has no way to a store over links between switches.
+#[derive(Debug)]
+pub struct Unreachable {
+    pub switch: usize,
+    pub store: usize,
+}
+
+/// Returns the address of a store in the benchmark networks of RFC 2544, which no host of a lab needs.
+fn store_address(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, 0, number as u8 + 1)
+}
+
+/// Returns the address of a switch.
+fn switch_address(switch: usize) -> Ipv4Addr {
+    let [high, low] = (switch as u16 + 1).to_be_bytes();
+    Ipv4Addr::new(198, 19, high, low)
+}
+
+impl Replication {
+    /// Plans the replication for these switches, which have resilient state; `None` if there are no stores or no such
+    /// switches.
+    ///
+    /// # Errors
+    /// The switches that have no way to a store.
+    pub fn plan(topology: &Topology, resilient: &BTreeSet<usize>) -> Result<Option<Replication>, Vec<Unreachable>> {
+        let stores = topology.stores();
+        if stores.is_empty() || resilient.is_empty() {
+            return Ok(None);
+        }
+        let mut routes: BTreeMap<usize, BTreeMap<Node, PortId>> = BTreeMap::new();
+        let targets = stores.clone().map(Node::Host).chain(resilient.iter().copied().map(Node::Switch));
+        for target in targets {
+            for (switch, port) in ports_towards(topology, target) {
+                routes.entry(switch).or_default().insert(target, port);
+            }
+        }
+        let no_way = |switch: usize| {
+            let routes = routes.get(&switch);
+            let missing = stores.clone().find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
+            missing.map(|store| Unreachable { switch, store })
+        };
+        let unreachable: Vec<Unreachable> = resilient.iter().filter_map(|switch| no_way(*switch)).collect();
+        if !unreachable.is_empty() {
+            return Err(unreachable);
+        }
+        let members = (0..stores.len()).map(member).collect();
+        let chain = ShardChain { members, learner: None };
+        let first = stores.start;
+        let in_band = |(switch, to): (usize, BTreeMap<Node, PortId>)| {
+            let (mut ways, mut others) = (BTreeMap::new(), BTreeMap::new());
+            for (node, port) in to {
+                match node {
+                    Node::Host(store) => {
+                        let address = store_address(store - first);
+                        ways.insert(node_id(store - first), StoreRoute { address, port });
+                    }
+                    Node::Switch(other) => _ = others.insert(switch_address(other), port),
+                }
+            }
+            (switch, InBand::new(switch_address(switch), ways, others))
+        };
+        Ok(Some(Replication {
+            layout: Arc::new(StoreLayout::new(1, vec![chain])),
+            lease_ns: topology.lease.0.as_ns(),
+            stores: (0..stores.len()).map(store_address).collect(),
+            resilient: resilient.clone(),
+            switches: routes.into_iter().map(in_band).collect(),
+        }))
+    }
+
+    /// Whether a switch has resilient state.
+    pub fn has(&self, switch: usize) -> bool {
+        self.resilient.contains(&switch)
+    }
+
+    /// Returns the address and routes of a switch; `None` if no messages pass it.
+    pub fn in_band(&self, switch: usize) -> Option<&InBand> {
+        self.switches.get(&switch)
+    }
+
+    /// Wraps a switch with resilient state, in its life `life` of a run with this seed.
+    pub fn wrap<S: RowSwitch>(&self, at: usize, switch: S, (seed, life): (u64, u64)) -> ResilientSwitch<S> {
+        let replica = ReplicaConfig { lease_ns: self.lease_ns, ..ReplicaConfig::default() };
+        let config = ResilientConfig { replica, ..ResilientConfig::default() };
+        let mut random = SplitMix64::new(seed ^ (at as u64) << 32 ^ life);
+        let identity = (SwitchId(at as u32), random.next_u64());
+        let wrapped = ResilientSwitch::new(switch, config, Arc::clone(&self.layout), identity);
+        let mut wrapped = wrapped.unwrap_or_else(|error| panic!("the program was tried before: {error}"));
+        wrapped.carry_in_band(self.switches[&at].clone());
+        wrapped
+    }
+
+    /// Returns the settings of the stores.
+    pub fn store_config(&self) -> StoreConfig {
+        StoreConfig { lease_ns: self.lease_ns, ..StoreConfig::default() }
+    }
+
+    /// Returns the member of the layout that a store is in its first life.
+    pub fn member(number: usize) -> ChainMember {
+        member(number)
+    }
+
+    /// Returns the address of a node of the layout.
+    pub fn store_address(&self, node: NodeId) -> Option<Ipv4Addr> {
+        self.stores.get((node.0 as usize).checked_sub(1)?).copied()
+    }
+
+    /// Returns the address of a switch.
+    pub fn switch_address(switch: SwitchId) -> Ipv4Addr {
+        switch_address(switch.0 as usize)
+    }
+
+    /// Returns the switch or store with this address.
+    pub fn peer(&self, address: Ipv4Addr) -> Option<resilient::Peer> {
+        let store = self.stores.iter().position(|store| *store == address);
+        let store = store.map(|number| resilient::Peer::Node(node_id(number)));
+        let switch = || self.resilient.iter().find(|switch| switch_address(**switch) == address);
+        store.or_else(|| switch().map(|switch| resilient::Peer::Switch(SwitchId(*switch as u32))))
+    }
+}
+
+fn node_id(number: usize) -> NodeId {
+    NodeId(number as u32 + 1)
+}
+
+fn member(number: usize) -> ChainMember {
+    ChainMember { node: node_id(number), life: 1 }
+}
+
+/// Returns, for each switch from which there is a way to a node over switches, the port of a shortest way.
+fn ports_towards(topology: &Topology, target: Node) -> BTreeMap<usize, PortId> {
+    let mut ports = BTreeMap::new();
+    let mut todo = VecDeque::from([target]);
+    while let Some(node) = todo.pop_front() {
+        for link in &topology.links {
+            let [a, b] = link.ends;
+            for (near, far) in [(a, b), (b, a)] {
+                let Node::Switch(switch) = far.node else { continue };
+                let is_new = far.node != target && !ports.contains_key(&switch);
+                if near.node == node && is_new {
+                    ports.insert(switch, PortId(far.port));
+                    todo.push_back(far.node);
+                }
+            }
+        }
+    }
+    ports
+}

@@ -1,0 +1,109 @@
+//! Runs a store node of resilient state on a simulated host.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use lab::sim::{Host, HostProgram};
+use resilient::{ChainMember, Peer, StoreEvent, StoreMessage, StoreNode, wire_form};
+use resilient_switch::in_band;
+use switch::Time;
+
+use super::replication::Replication;
+
+/// Maximum length of the messages in a frame, in bytes.
+const MAX_PAYLOAD: usize = 1400;
+
+/// A store in memory. A crash makes it forget everything, and begin another life.
+pub struct SimulatedStore {
+    replication: Arc<Replication>,
+    number: usize,
+    /// Number of times that it started.
+    lives: u64,
+    node: Option<StoreNode>,
+    /// The time of the timer that comes first.
+    timer: Option<Time>,
+}
+
+impl SimulatedStore {
+    /// Creates the store with this place in the chain.
+    pub fn new(replication: Arc<Replication>, number: usize) -> SimulatedStore {
+        SimulatedStore { replication, number, lives: 0, node: None, timer: None }
+    }
+
+    /// Sends what the node has to send, and sets a timer for what it does next.
+    fn act(&mut self, host: &mut Host) {
+        let Some(node) = &mut self.node else { return };
+        let now = host.now();
+        node.flush(now);
+        let mut messages: Vec<(Peer, StoreMessage)> = Vec::new();
+        for event in node.take_events() {
+            match event {
+                StoreEvent::Send { to, message } => messages.push((to, message)),
+                StoreEvent::Persist { .. } => unreachable!("the store has no disk"),
+            }
+        }
+        let deadline = node.next_deadline();
+        self.send(host, &messages);
+        if let Some(deadline) = deadline.filter(|at| self.timer.is_none_or(|timer| *at < timer || timer <= now)) {
+            self.timer = Some(deadline);
+            host.set_timer(deadline, 0);
+        }
+    }
+
+    /// Sends messages, those for one receiver together.
+    fn send(&self, host: &mut Host, messages: &[(Peer, StoreMessage)]) {
+        let own = self.replication.store_address(Replication::member(self.number).node).expect("the store is planned");
+        let mut receivers: Vec<Peer> = messages.iter().map(|(to, _)| *to).collect();
+        receivers.sort_unstable();
+        receivers.dedup();
+        for to in receivers {
+            let address = match to {
+                Peer::Switch(switch) => Some(Replication::switch_address(switch)),
+                Peer::Node(node) => self.replication.store_address(node),
+            };
+            let Some(address) = address else { continue };
+            let messages = messages.iter().filter(|(other, _)| *other == to).map(|(_, message)| message);
+            for payload in wire_form::datagrams(messages, MAX_PAYLOAD) {
+                host.send(in_band::datagram(own, address, &payload));
+            }
+        }
+    }
+}
+
+impl HostProgram for SimulatedStore {
+    fn on_start(&mut self, host: &mut Host) {
+        self.lives += 1;
+        self.timer = None;
+        let (config, seed) = (self.replication.store_config(), host.random.next_u64());
+        let me = Replication::member(self.number);
+        self.node = Some(if self.lives == 1 {
+            StoreNode::founding(config, me, seed, host.now(), &self.replication.layout)
+        } else {
+            StoreNode::joining(config, ChainMember { life: self.lives, ..me }, seed)
+        });
+        self.act(host);
+    }
+
+    fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
+        let Some((source, destination, payload)) = in_band::parse(&frame) else { return };
+        let own = self.replication.store_address(Replication::member(self.number).node);
+        let (Some(from), true) = (self.replication.peer(source), own == Some(destination)) else { return };
+        let Ok(messages) = wire_form::read_datagram(payload) else { return };
+        if let Some(node) = &mut self.node {
+            messages.into_iter().for_each(|message| node.receive(host.now(), from, message));
+        }
+        self.act(host);
+    }
+
+    fn on_timer(&mut self, host: &mut Host, _: u64) {
+        self.timer = None;
+        if let Some(node) = &mut self.node {
+            node.tick(host.now());
+        }
+        self.act(host);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
