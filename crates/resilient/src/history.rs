@@ -24,8 +24,8 @@ pub trait Specification {
     /// Returns the state after an input, and the output.
     fn step(&self, state: &Self::State, input: &Self::Input) -> (Self::State, Self::Output);
 
-    /// Whether an output can be explained by no state from this one on. It shortens the search.
-    fn is_past(&self, _state: &Self::State, _output: &Self::Output) -> bool {
+    /// Whether an input can have this output in no state from this one on. It shortens the search.
+    fn is_past(&self, _state: &Self::State, _input: &Self::Input, _output: &Self::Output) -> bool {
         false
     }
 }
@@ -55,10 +55,23 @@ pub enum Verdict {
 /// The invocations that an order contains so far, as a set of bits.
 type Included = SmallVec<[u64; 4]>;
 
+/// A point of the search.
+#[derive(Clone)]
+struct SearchPoint<T> {
+    included: Included,
+    state: T,
+    /// All inputs before this one are included, or have no output.
+    first: usize,
+    /// The last input that was included.
+    last: usize,
+}
+
 struct OrderSearch<'a, S: Specification> {
     specification: &'a S,
     /// Sorted by arrival.
     invocations: Vec<&'a Invocation<S::Input, S::Output>>,
+    /// The inputs without output.
+    silent: Vec<usize>,
     visited: HashSet<(Included, S::State), FixedState>,
     left: usize,
 }
@@ -72,69 +85,84 @@ pub fn check<S: Specification>(
     let mut invocations: Vec<_> = history.iter().collect();
     invocations.sort_by_key(|invocation| invocation.called);
     let included = SmallVec::from_elem(0, invocations.len().div_ceil(64));
-    let mut search = OrderSearch { specification, invocations, visited: HashSet::default(), left: max_states };
-    search.run(included, specification.initial())
+    let silent = (0..invocations.len()).filter(|index| invocations[*index].returned.is_none()).collect();
+    let start = SearchPoint { included, state: specification.initial(), first: 0, last: 0 };
+    OrderSearch { specification, invocations, silent, visited: HashSet::default(), left: max_states }.run(start)
 }
 
 impl<S: Specification> OrderSearch<'_, S> {
-    fn run(&mut self, included: Included, state: S::State) -> Verdict {
-        let mut stack = vec![(included, state)];
+    fn run(&mut self, start: SearchPoint<S::State>) -> Verdict {
+        let mut stack = vec![start];
         let mut candidates = Vec::new();
-        while let Some((mut included, mut state)) = stack.pop() {
-            self.include_reads(&mut included, &mut state);
-            if self.is_explained(&included) {
+        while let Some(mut point) = stack.pop() {
+            let first_return = self.include_reads(&mut point, &mut candidates);
+            if point.first == self.invocations.len() {
                 return Verdict::Linearizable;
             }
-            if self.is_past(&included, &state) || !self.visited.insert((included.clone(), state.clone())) {
+            if self.is_past(&point) || !self.visited.insert((point.included.clone(), point.state.clone())) {
                 continue;
             }
             if self.left == 0 {
                 return Verdict::Undecided;
             }
             self.left -= 1;
-            self.candidates(&included, &mut candidates);
-            // Inputs without output are tried last.
-            candidates.sort_by_key(|index| self.invocations[*index].returned.is_some());
-            for index in candidates.drain(..) {
-                if let Some(after) = self.apply(&state, index) {
-                    let mut included = included.clone();
-                    insert(&mut included, index);
-                    stack.push((included, after));
-                }
+            // The last one that is pushed is tried first: inputs with output, then those after the last input.
+            let silent =
+                self.silent.iter().copied().filter(|index| {
+                    self.invocations[*index].called <= first_return && !contains(&point.included, *index)
+                });
+            let split = candidates.len();
+            candidates.extend(silent);
+            candidates[split..].sort_by_key(|index| (*index < point.last, *index));
+            for index in candidates.drain(..).rev().collect::<SmallVec<[usize; 16]>>() {
+                self.push(&mut stack, &point, index);
             }
         }
         Verdict::Violation
     }
 
-    /// Includes the candidates that are explained and change nothing: no other order is better.
-    fn include_reads(&self, included: &mut Included, state: &mut S::State) {
-        let mut candidates = Vec::new();
-        loop {
-            self.candidates(included, &mut candidates);
-            let is_read = |index: &usize| {
-                self.invocations[*index].returned.is_some()
-                    && self.apply(state, *index).is_some_and(|after| after == *state)
-            };
-            let Some(index) = candidates.drain(..).find(is_read) else { return };
-            insert(included, index);
+    fn push(&self, stack: &mut Vec<SearchPoint<S::State>>, point: &SearchPoint<S::State>, index: usize) {
+        if let Some(state) = self.apply(&point.state, index) {
+            let mut next = SearchPoint { state, last: index, ..point.clone() };
+            insert(&mut next.included, index);
+            stack.push(next);
         }
     }
 
-    /// Finds the inputs that may be next: those that arrived before every output that is missing.
-    fn candidates(&self, included: &Included, candidates: &mut Vec<usize>) {
+    /// Includes the candidates that are explained and change nothing: no other order is better. Returns the time before
+    /// which the next input must have arrived, and the candidates with output.
+    fn include_reads(&self, point: &mut SearchPoint<S::State>, candidates: &mut Vec<usize>) -> u64 {
+        loop {
+            while self
+                .invocations
+                .get(point.first)
+                .is_some_and(|invocation| invocation.returned.is_none() || contains(&point.included, point.first))
+            {
+                point.first += 1;
+            }
+            let first_return = self.candidates(point, candidates);
+            let is_read = |index: &&usize| self.apply(&point.state, **index).is_some_and(|after| after == point.state);
+            let Some(index) = candidates.iter().find(is_read).copied() else { return first_return };
+            insert(&mut point.included, index);
+        }
+    }
+
+    /// Finds the inputs with output that may be next: those that arrived before each missing output left.
+    fn candidates(&self, point: &SearchPoint<S::State>, candidates: &mut Vec<usize>) -> u64 {
         candidates.clear();
         let mut first_return = u64::MAX;
-        for (index, invocation) in self.invocations.iter().enumerate() {
+        for index in point.first..self.invocations.len() {
+            let invocation = self.invocations[index];
             if invocation.called > first_return {
                 break;
             }
-            if !contains(included, index) {
+            if let Some((_, at)) = invocation.returned.as_ref().filter(|_| !contains(&point.included, index)) {
                 candidates.push(index);
-                let returned = invocation.returned.as_ref().map_or(u64::MAX, |(_, at)| *at);
-                first_return = first_return.min(returned);
+                first_return = first_return.min(*at);
             }
         }
         candidates.retain(|index| self.invocations[*index].called <= first_return);
+        first_return
     }
 
     /// Returns the state after an input, if its output is the right one. An input without output must change the state,
@@ -149,15 +177,12 @@ impl<S: Specification> OrderSearch<'_, S> {
         is_explained.then_some(after)
     }
 
-    fn is_past(&self, included: &Included, state: &S::State) -> bool {
-        self.invocations.iter().enumerate().any(|(index, invocation)| {
-            let returned = invocation.returned.as_ref().filter(|_| !contains(included, index));
-            returned.is_some_and(|(output, _)| self.specification.is_past(state, output))
+    fn is_past(&self, point: &SearchPoint<S::State>) -> bool {
+        (point.first..self.invocations.len()).any(|index| {
+            let Invocation { input, returned, .. } = self.invocations[index];
+            let returned = returned.as_ref().filter(|_| !contains(&point.included, index));
+            returned.is_some_and(|(output, _)| self.specification.is_past(&point.state, input, output))
         })
-    }
-
-    fn is_explained(&self, included: &Included) -> bool {
-        (0..self.invocations.len()).all(|index| self.invocations[index].returned.is_none() || contains(included, index))
     }
 }
 

@@ -247,8 +247,9 @@ pub struct Forward {
     pub shard: ShardId,
     /// The oldest operation that the sender can still send.
     pub base: u64,
-    /// The sender's last operation when it took its layout. A new member has everything once it has this operation.
-    pub floor: u64,
+    /// The last operation that the sender had when it took its layout, or when it became active after that. A new
+    /// member is active once it has this operation. `None` if the sender is not active itself.
+    pub floor: Option<u64>,
     /// The index of the first operation.
     pub first: u64,
     /// Operations with consecutive indexes.

@@ -32,8 +32,6 @@ mutants! {
     AskSurvivesLease,
     /// A read does not wait for the writes that it has seen.
     ReadNotWaiting,
-    /// An acknowledgement of another epoch counts.
-    AckOfOtherEpoch,
     /// An acknowledgement counts for newer writes, too.
     AckOfNewer,
     /// A write of the acknowledged values is left out while other values are under way.

@@ -128,7 +128,7 @@ impl StateReplica {
     pub(super) fn acked(&mut self, now: Time, row: &RowId, epoch: u64, seq: u64) {
         let mutation = self.config.mutation;
         let Some(entry) = self.rows.get_mut(row) else { return };
-        let is_current = entry.epoch == epoch || mutation.is(Mutant::AckOfOtherEpoch);
+        let is_current = entry.epoch == epoch;
         let is_writer = matches!(entry.phase, Phase::Owned | Phase::Draining { .. } | Phase::Releasing);
         let seq = if mutation.is(Mutant::AckOfNewer) { entry.seq } else { seq };
         let is_duplicate = mutation.is(Mutant::DuplicateReleases) && seq == entry.acked;

@@ -18,7 +18,7 @@ mod world;
 pub use program::{ProgramInput, RowNumber, RowProgram};
 pub use record::RunHistory;
 pub use scenario::{FaultChances, Scenario};
-pub use world::simulate;
+pub use world::{simulate, simulate_traced};
 
 /// An error that a run has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rng::SplitMix64;
 
+use super::scenario::Scenario;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout};
 
 /// The operator's view of a node. It is right, except that a living node may be suspected.
@@ -25,11 +26,13 @@ pub struct LayoutOperator {
     pub layout: Arc<StoreLayout>,
     nodes: u32,
     chain_length: usize,
+    is_reckless: bool,
 }
 
 impl LayoutOperator {
-    /// Creates the operator of `nodes` nodes in their first life, with a layout of chains of this length.
-    pub fn new(random: &mut SplitMix64, nodes: u32, chain_length: usize, shards: u16) -> LayoutOperator {
+    /// Creates the operator of nodes in their first life, with chains of the length that the scenario demands.
+    pub fn new(random: &mut SplitMix64, scenario: &Scenario) -> LayoutOperator {
+        let Scenario { nodes, chain_length, shards, is_operator_reckless: is_reckless, .. } = *scenario;
         let first = random.below(u64::from(nodes)) as u32;
         let member = |node: u32| ChainMember { node: NodeId(node % nodes), life: 1 };
         let chain = |shard: u16| ShardChain {
@@ -37,7 +40,7 @@ impl LayoutOperator {
             learner: None,
         };
         let layout = Arc::new(StoreLayout::new(1, (0..shards).map(chain).collect()));
-        LayoutOperator { layout, nodes, chain_length }
+        LayoutOperator { layout, nodes, chain_length, is_reckless }
     }
 
     /// Changes the layout by one step, if there is something to change.
@@ -67,7 +70,8 @@ impl LayoutOperator {
         let living: Vec<ChainMember> = chain.members.iter().copied().filter(is_living).collect();
         if living.len() < chain.members.len() {
             // Only nodes that have everything, and that have this layout, may go on alone.
-            if living.iter().any(|member| view.is_active(*member, shard, epoch)) {
+            let may_go_on = living.iter().any(|member| view.is_active(*member, shard, epoch));
+            if may_go_on || (self.is_reckless && !living.is_empty()) {
                 chain.members = living;
             }
             return;

@@ -68,9 +68,10 @@ impl Specification for RowProgram {
         }
     }
 
-    fn is_past(&self, state: &Option<RowNumber>, output: &Option<RowNumber>) -> bool {
+    fn is_past(&self, state: &Option<RowNumber>, input: &ProgramInput, output: &Option<RowNumber>) -> bool {
         let updates = |row: &Option<RowNumber>| row.map_or(0, |row| row.updates);
-        !self.has_removals && updates(state) > updates(output) + 1
+        let own = u32::from(matches!(input, ProgramInput::Add(_)));
+        !self.has_removals && updates(state) + own > updates(output)
     }
 }
 

@@ -17,6 +17,10 @@ struct RecordedInput {
     input: ProgramInput,
     called: u64,
     returned: Option<(Option<RowNumber>, u64)>,
+    /// Whether the program has run with this input. An input that a switch dropped before has no effect.
+    has_run: bool,
+    /// Whether the switch dropped the input because too many packets waited.
+    is_dropped: bool,
 }
 
 /// The inputs and outputs of a run.
@@ -31,8 +35,18 @@ pub struct RunHistory {
 impl RunHistory {
     /// Records an input and returns its number.
     pub fn called(&mut self, row: u32, at: (u32, u64), input: ProgramInput, called: u64) -> usize {
-        self.inputs.push(RecordedInput { row, at, input, called, returned: None });
+        self.inputs.push(RecordedInput { row, at, input, called, returned: None, has_run: false, is_dropped: false });
         self.inputs.len() - 1
+    }
+
+    /// Records that the program has run with an input.
+    pub fn ran(&mut self, number: usize) {
+        self.inputs[number].has_run = true;
+    }
+
+    /// Records that a switch has no place for an input.
+    pub fn dropped(&mut self, number: usize) {
+        self.inputs[number].is_dropped = true;
     }
 
     /// Records an output.
@@ -52,7 +66,7 @@ impl RunHistory {
 
     /// Records the inputs from `first` on that have no output.
     pub fn expect_outputs(&mut self, first: usize) {
-        let silent = self.inputs[first..].iter().filter(|input| input.returned.is_none());
+        let silent = self.inputs[first..].iter().filter(|input| input.returned.is_none() && !input.is_dropped);
         let violations: Vec<Violation> = silent.map(|input| Violation::NoOutput(input.row)).collect();
         self.violations.extend(violations);
     }
@@ -67,9 +81,9 @@ impl RunHistory {
         self.inputs.is_empty()
     }
 
-    /// Returns the history of a row.
+    /// Returns the history of a row, without the inputs that were dropped.
     pub fn of_row(&self, row: u32) -> Vec<Invocation<ProgramInput, Option<RowNumber>>> {
-        let of_row = self.inputs.iter().filter(|input| input.row == row);
+        let of_row = self.inputs.iter().filter(|input| input.row == row && input.has_run);
         of_row.map(|input| Invocation { input: input.input, called: input.called, returned: input.returned }).collect()
     }
 

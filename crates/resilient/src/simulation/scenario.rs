@@ -18,6 +18,8 @@ pub struct Scenario {
     pub nodes: u32,
     /// Number of nodes that a chain should have.
     pub chain_length: usize,
+    /// Whether the operator also removes the last node that has everything. Rows may then be unavailable, never wrong.
+    pub is_operator_reckless: bool,
     /// Number of shards.
     pub shards: u16,
     /// Number of rows.
@@ -28,6 +30,10 @@ pub struct Scenario {
     pub input_ns: u64,
     /// Share of reads, in percent of the inputs.
     pub reads: u64,
+    /// Share of inputs that do not come to the home of their row, in percent.
+    pub away: u64,
+    /// Whether a switch that was paused receives packets before messages.
+    pub receives_packets_first: bool,
     /// Whether rows are removed, too.
     pub has_removals: bool,
     /// Shortest delay of a message.
@@ -38,7 +44,7 @@ pub struct Scenario {
     pub loss: u64,
     /// Chance that a message arrives twice.
     pub duplication: u64,
-    /// Chance that a message is late by up to two leases.
+    /// Chance that a message is late by up to three leases.
     pub lateness: u64,
     /// Chances of a fault in each interval.
     pub faults: FaultChances,
@@ -92,17 +98,20 @@ impl Scenario {
             switches: 2 + random.below(2) as u32,
             nodes: chain_length as u32 + random.below(3) as u32,
             chain_length,
+            is_operator_reckless: random.percent(10),
             shards: 1 + random.below(2) as u16,
-            rows: 1 + random.below(5) as u32,
+            rows: random.pick(&[(2, 1), (1, 2), (1, 3), (1, 5)]),
             faults_ns: 200 * MILLISECOND,
             input_ns: random.pick(&[(1, 700 * MICROSECOND), (1, 1500 * MICROSECOND)]),
             reads: random.pick(&[(1, 20), (1, 50), (1, 80)]),
+            away: random.pick(&[(2, 15), (1, 50)]),
+            receives_packets_first: random.percent(50),
             has_removals: random.percent(10),
             delay_ns: random.pick(&[(1, 5 * MICROSECOND), (1, 100 * MICROSECOND)]),
             jitter_ns,
-            loss: random.pick(&[(1, 0), (1, 20), (1, 150)]),
+            loss: random.pick(&[(2, 0), (1, 20), (1, 150)]),
             duplication: random.pick(&[(1, 0), (1, 20), (1, 200)]),
-            lateness: random.pick(&[(1, 0), (1, 10), (1, 50)]),
+            lateness: random.pick(&[(2, 0), (1, 20), (2, 100)]),
             faults: FaultChances::default(),
             drift_ppm,
             replica,
@@ -117,12 +126,12 @@ impl FaultChances {
     fn draw(random: &mut SplitMix64) -> FaultChances {
         let mut chance = |often: u64| random.pick(&[(2, 0), (2, often / 4), (1, often)]);
         FaultChances {
-            switch_crash: chance(40),
+            switch_crash: chance(80),
             node_crash: chance(60),
             pause: chance(100),
-            partition: chance(150),
+            partition: chance(200),
             move_row: chance(200),
-            suspicion: chance(60),
+            suspicion: chance(150),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::replica::{ReplicaEvent, StateReplica};
 use crate::row::RowId;
 
 /// Maximum number of packets that wait for one row.
-const MAX_PARKED: usize = 64;
+const MAX_PARKED: usize = 16;
 
 /// An input of a switch.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +27,16 @@ pub struct SwitchInput {
     pub input: ProgramInput,
 }
 
+/// Maximum number of outputs of a row that are held. Further packets of the row are dropped.
+const MAX_HELD: usize = 8;
+
 /// An effect of a switch.
 #[derive(Debug)]
 pub enum SwitchEffect {
+    /// The program runs with an input.
+    Run(usize),
+    /// An input is dropped: too many packets wait.
+    Drop(usize),
     /// An output leaves.
     Output(usize, Option<RowNumber>),
     /// A message leaves.
@@ -79,6 +86,8 @@ impl SwitchModel {
             if parked.len() < MAX_PARKED {
                 parked.push_back(input);
                 self.replica.acquire(now, input.row);
+            } else {
+                effects.push(SwitchEffect::Drop(input.number));
             }
         }
         self.take_events(now, effects);
@@ -97,6 +106,11 @@ impl SwitchModel {
     }
 
     fn run(&mut self, now: Time, input: SwitchInput, effects: &mut Vec<SwitchEffect>) {
+        if self.held.get(&input.row).is_some_and(|held| held.len() >= MAX_HELD) {
+            effects.push(SwitchEffect::Drop(input.number));
+            return;
+        }
+        effects.push(SwitchEffect::Run(input.number));
         let number = self.numbers.get(&input.row).copied().unwrap_or_default();
         let (after, output) = RowProgram { has_removals: true }.step(&number, &input.input);
         let pending = if input.input == ProgramInput::Read {

@@ -24,8 +24,8 @@ struct CopyCursor {
     /// The rows before this position were copied. The successor counts them: a part that is sent again may have
     /// another length.
     position: usize,
-    /// Whether the next part was sent.
-    is_sent: bool,
+    /// The operation after which the next part was sent.
+    sent_at: Option<u64>,
     /// Number of rows when the copy began. Later ones are created by operations.
     end: usize,
 }
@@ -74,7 +74,7 @@ impl SuccessorLink {
         self.window = FIRST_WINDOW;
         self.due = None;
         if let LinkState::Copying(cursor) = &mut self.state {
-            cursor.is_sent = false;
+            cursor.sent_at = None;
         }
         self.must_send = true;
     }
@@ -90,8 +90,12 @@ impl SuccessorLink {
 
     /// Whether something was sent that the successor has not reported.
     fn is_waiting(&self) -> bool {
-        let has_chunk = matches!(self.state, LinkState::Copying(cursor) if cursor.is_sent);
+        let has_chunk = matches!(self.state, LinkState::Copying(cursor) if cursor.sent_at.is_some());
         self.sent > self.acked || has_chunk || matches!(self.state, LinkState::Unknown)
+    }
+
+    fn is_starting_copy(&self) -> bool {
+        matches!(self.state, LinkState::Copying(cursor) if cursor.position == 0)
     }
 
     /// Returns the last operation that the successor does not need any more.
@@ -138,14 +142,20 @@ impl ShardNode {
             (Content::Copying { copy, position }, LinkState::Copying(cursor)) if cursor.copy == copy => {
                 link.acked = link.acked.max(progress.applied);
                 let position = usize::try_from(position).unwrap_or(usize::MAX).min(cursor.end);
-                if position > cursor.position {
-                    (cursor.position, cursor.is_sent) = (position, false);
+                // A later operation was applied before the part came: it has to be sent anew.
+                let is_missed = cursor.sent_at.is_some_and(|at| at < progress.applied);
+                if cursor.position == 0 && position > 0 {
+                    // The successor needs the operations after the first part that it took.
+                    link.sent = progress.applied;
+                }
+                if position > cursor.position || (position == cursor.position && is_missed) {
+                    (cursor.position, cursor.sent_at) = (position, None);
                 }
             }
             (Content::Empty | Content::Copying { .. }, LinkState::Copying(cursor)) if cursor.position == 0 => {}
             (Content::Empty | Content::Copying { .. }, state) => {
                 let copy = context.random.next_u64();
-                let cursor = CopyCursor { copy, position: 0, is_sent: false, end: self.rows.len() };
+                let cursor = CopyCursor { copy, position: 0, sent_at: None, end: self.rows.len() };
                 *state = LinkState::Copying(cursor);
                 (link.acked, link.sent) = (self.log.last(), self.log.last());
             }
@@ -154,8 +164,9 @@ impl ShardNode {
         // Only progress puts off the next retransmission.
         if link.position() != before {
             link.window = (2 * link.window).min(MAX_WINDOW);
-            link.due = link.is_waiting().then(|| context.now.after_ns(context.config.retransmit_ns.max(1)));
+            link.due = Some(context.now.after_ns(context.config.retransmit_ns.max(1)));
         }
+        link.due = link.due.filter(|_| link.is_waiting());
     }
 
     /// Sends what the successor lacks, reports to the predecessor, and forgets operations that nobody needs.
@@ -178,6 +189,10 @@ impl ShardNode {
     /// Sends one message to the successor, and returns whether there is more to send.
     fn forward(&mut self, context: &mut ShardContext<'_>) -> bool {
         let Some(link) = self.link.as_mut() else { return false };
+        if link.is_starting_copy() {
+            // A successor without rows can apply no operation. The first part of the copy includes all of them.
+            link.sent = self.log.last();
+        }
         let mut operations: Vec<Operation> = Vec::new();
         let first = link.sent + 1;
         let mut chunk = None;
@@ -194,7 +209,7 @@ impl ShardNode {
             }
             link.sent += operations.len() as u64;
             if let LinkState::Copying(cursor) = &mut link.state
-                && !cursor.is_sent
+                && cursor.sent_at.is_none()
                 && link.sent == self.log.last()
             {
                 if cursor.position == 0 {
@@ -213,7 +228,7 @@ impl ShardNode {
             layout: context.layout.epoch(),
             shard: self.shard,
             base: self.log.first(),
-            floor: self.floor,
+            floor: self.is_active.then_some(self.floor),
             first,
             operations,
             chunk,
@@ -235,7 +250,7 @@ impl CopyCursor {
             fits
         };
         let part: Vec<RowState> = rows.iter().take_while(fits).cloned().collect();
-        self.is_sent = true;
+        self.sent_at = Some(at);
         let is_last = part.len() == rows.len();
         CopyChunk { copy: self.copy, position: self.position as u64, at, is_last, rows: part }
     }

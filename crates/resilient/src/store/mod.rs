@@ -228,13 +228,15 @@ impl StoreNode {
 
     /// Whether the node has all rows of a shard that it learns. It may then become the tail, in the next layout.
     pub fn is_complete(&self, shard: ShardId) -> bool {
-        self.shard(shard).is_some_and(|shard| !shard.is_member() && shard.is_complete())
+        let is_learned = |shard: &ShardNode| !shard.is_member() && shard.is_complete();
+        self.shard(shard).is_some_and(|shard| is_learned(shard) && self.outbox.is_persisted(shard.content_record))
     }
 
     /// Whether the node is a member of a shard's chain, with everything that the chain has ever acknowledged. If it is
     /// not, no layout may rely on it. The answer is of [`StoreNode::layout`].
     pub fn is_active(&self, shard: ShardId) -> bool {
-        self.shard(shard).is_some_and(|shard| shard.is_member() && shard.is_active())
+        let record = self.shard(shard).and_then(ShardNode::active_record);
+        record.is_some_and(|record| self.outbox.is_persisted(record))
     }
 
     /// Returns the number of rows of a shard, including those that were removed.

@@ -42,12 +42,18 @@ impl Outbox {
         self.send(Peer::Node(node), message);
     }
 
-    /// Emits a record, if the node has a disk.
-    pub fn persist(&mut self, record: impl FnOnce() -> StoreRecord) {
+    /// Emits a record, if the node has a disk, and returns the number of the last record.
+    pub fn persist(&mut self, record: impl FnOnce() -> StoreRecord) -> u64 {
         if self.is_durable {
             self.last += 1;
             self.ready.push(StoreEvent::Persist { number: self.last, record: record() });
         }
+        self.last
+    }
+
+    /// Whether all records up to this one are on disk.
+    pub fn is_persisted(&self, number: u64) -> bool {
+        number <= self.persisted
     }
 
     /// Lets the messages go that waited for records up to this one.

@@ -26,15 +26,19 @@ pub(super) struct ShardNode {
     pub is_tail: bool,
     pub is_member: bool,
     pub content: Content,
+    /// Number of the record of the last part that was copied.
+    pub content_record: u64,
     /// Whether the node has had everything that the chain acknowledged. It then stays so.
     pub is_active: bool,
+    /// Number of the record that says so.
+    active_record: u64,
     pub rows: RowTable,
     /// Ends of sessions by this node's clock.
     sessions: HashMap<OwnerId, Time, FixedState>,
     /// No session ends before this time.
     grace_until: Time,
     pub log: OperationLog,
-    /// The last operation when the node took its layout.
+    /// The last operation when the node took its layout, or when it became active after that.
     pub floor: u64,
     /// The last operation that the whole chain has applied, as far as this node knows.
     pub stable: u64,
@@ -54,7 +58,9 @@ impl ShardNode {
             is_tail: false,
             is_member: false,
             content: Content::Empty,
+            content_record: 0,
             is_active: false,
+            active_record: 0,
             rows: RowTable::default(),
             sessions: HashMap::default(),
             grace_until: Time::ZERO,
@@ -72,8 +78,9 @@ impl ShardNode {
         self.is_member
     }
 
-    pub fn is_active(&self) -> bool {
-        self.is_active
+    /// Returns the record after which the node is active even if it restarts.
+    pub fn active_record(&self) -> Option<u64> {
+        (self.is_member && self.is_active).then_some(self.active_record)
     }
 
     pub fn is_complete(&self) -> bool {
@@ -92,7 +99,8 @@ impl ShardNode {
 
     pub fn activate(&mut self, context: &mut ShardContext<'_>) {
         self.is_active = true;
-        context.outbox.persist(|| StoreRecord::Active(self.shard));
+        self.floor = self.log.last();
+        self.active_record = context.outbox.persist(|| StoreRecord::Active(self.shard));
     }
 
     /// Forgets everything.

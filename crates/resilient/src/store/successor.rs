@@ -40,10 +40,11 @@ impl ShardNode {
             self.apply_new(context, first, operations);
         }
         if let Some(chunk) = forward.chunk.filter(|chunk| self.expects(context, chunk)) {
-            context.outbox.persist(|| StoreRecord::Copied(self.shard, chunk.clone()));
+            self.content_record = context.outbox.persist(|| StoreRecord::Copied(self.shard, chunk.clone()));
             self.copy(context, &chunk);
         }
-        let has_floor = self.log.last() >= forward.floor || context.is(Mutant::InactiveServes);
+        let has_floor =
+            forward.floor.is_some_and(|floor| self.log.last() >= floor) || context.is(Mutant::InactiveServes);
         if self.is_member && self.is_complete() && has_floor && !self.is_active {
             self.activate(context);
         }

@@ -143,7 +143,7 @@ impl Reader<'_> {
 
     fn forward(&mut self) -> Read<Forward> {
         let (layout, shard) = (self.u64()?, ShardId(self.u16()?));
-        let (base, floor, first) = (self.u64()?, self.u64()?, self.u64()?);
+        let (base, floor, first) = (self.u64()?, self.option(Self::u64)?, self.u64()?);
         let count = usize::from(self.u16()?);
         let operations = self.list(count, Self::operation)?;
         let chunk = self.option(|reader| {

@@ -100,7 +100,7 @@ impl Random {
     }
 
     fn forward(&mut self) -> Forward {
-        let (layout, base, floor, first) = (self.number(), self.number(), self.number(), self.number());
+        let (layout, base, floor, first) = (self.number(), self.number(), self.option(Self::number), self.number());
         let operations = self.list(4, Self::operation);
         Forward { layout, shard: self.shard(), base, floor, first, operations, chunk: self.option(Self::chunk) }
     }

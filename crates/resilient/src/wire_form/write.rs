@@ -167,7 +167,8 @@ impl Writer<'_> {
         self.u64(*layout);
         self.u16(shard.0);
         self.u64(*base);
-        self.u64(*floor);
+        self.u8(u8::from(floor.is_some()));
+        floor.iter().for_each(|floor| self.u64(*floor));
         self.u64(*first);
         self.u16(operations.len() as u16);
         operations.iter().for_each(|operation| self.operation(operation));

@@ -1,3 +1,4 @@
 //! Tests of the protocol by simulation.
 
+mod mutants;
 mod seeds;

@@ -1,11 +1,11 @@
 //! Runs of the simulator. `TRIPLANE_RESILIENT_SEEDS=100000` runs more seeds than a normal test does, and
-//! `TRIPLANE_RESILIENT_SEED=17` only that one.
+//! `TRIPLANE_RESILIENT_SEED=17` only that one, and prints its messages.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use resilient::Mutant;
-use resilient::simulation::{SimulationReport, simulate};
+use resilient::simulation::{SimulationReport, simulate, simulate_traced};
 
 /// Number of seeds of a normal test.
 const SEEDS: u64 = 2000;
@@ -41,10 +41,13 @@ pub fn run_seeds(
 
 #[test]
 fn no_seed_shows_a_violation() {
-    let seeds = match number_of("TRIPLANE_RESILIENT_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number_of("TRIPLANE_RESILIENT_SEEDS").unwrap_or(SEEDS),
-    };
+    if let Some(seed) = number_of("TRIPLANE_RESILIENT_SEED") {
+        let (report, trace) = simulate_traced(seed, None);
+        println!("{}", trace.join("\n"));
+        assert!(report.violations.is_empty(), "{report:?}");
+        return;
+    }
+    let seeds = 0..number_of("TRIPLANE_RESILIENT_SEEDS").unwrap_or(SEEDS);
     let sum = Mutex::new(SimulationReport::default());
     let failures = Mutex::new(Vec::new());
     run_seeds(seeds.clone(), None, |seed, report| {
