@@ -85,14 +85,28 @@ impl World {
             self.pause(peer, until);
         }
         if self.happens(chances.partition) {
-            let (from, to, until) = (self.some_peer(), self.some_peer(), self.now + self.some_time());
-            let ends = self.random.pick(&[(2, (Some(from), Some(to))), (1, (Some(from), None)), (1, (None, Some(to)))]);
-            self.network.block(ends.0, ends.1, until);
+            self.partition();
         }
         if self.happens(chances.move_row) {
             let row = self.random.below(self.homes.len() as u64) as usize;
             self.homes[row] = self.some_switch();
         }
+    }
+
+    fn partition(&mut self) {
+        let (from, to, until) = (self.some_peer(), self.some_peer(), self.now + self.some_time());
+        if self.scenario.prefers_long_partitions && self.random.percent(70) {
+            let lease_ns = self.scenario.replica.lease_ns;
+            let until = self.now + lease_ns + self.random.below(2 * lease_ns);
+            let switch = Some(Peer::Switch(SwitchId(self.homes[0])));
+            self.network.block(switch, None, until);
+            if self.random.percent(70) {
+                self.network.block(None, switch, until);
+            }
+            return;
+        }
+        let ends = self.random.pick(&[(2, (Some(from), Some(to))), (1, (Some(from), None)), (1, (None, Some(to)))]);
+        self.network.block(ends.0, ends.1, until);
     }
 
     /// Whether each shard keeps an active member if this node loses its memory.

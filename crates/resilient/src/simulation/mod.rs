@@ -46,8 +46,6 @@ pub struct SimulationReport {
     pub outputs: usize,
     /// Number of messages that were sent.
     pub messages: u64,
-    /// Number of grants that switches have accepted.
-    pub grants: u64,
     /// Epoch of the last layout.
     pub layouts: u64,
 }

@@ -48,7 +48,7 @@ impl LossyNetwork {
         }
         let mut arrival = || {
             let is_late = random.below(1000) < scenario.lateness;
-            let late_ns = if is_late { random.below(3 * scenario.replica.lease_ns) } else { 0 };
+            let late_ns = if is_late { random.below(scenario.late_ns) } else { 0 };
             now + scenario.delay_ns + random.below(2 * scenario.jitter_ns) + late_ns
         };
         let first = arrival();

@@ -32,6 +32,8 @@ pub struct Scenario {
     pub reads: u64,
     /// Share of inputs that do not come to the home of their row, in percent.
     pub away: u64,
+    /// Whether the home of a row gets reads almost only. They need no store until the lease ends.
+    pub homes_read: bool,
     /// Whether a switch that was paused receives packets before messages.
     pub receives_packets_first: bool,
     /// Whether rows are removed, too.
@@ -44,8 +46,12 @@ pub struct Scenario {
     pub loss: u64,
     /// Chance that a message arrives twice.
     pub duplication: u64,
-    /// Chance that a message is late by up to three leases.
+    /// Chance that a message is late.
     pub lateness: u64,
+    /// Longest delay of a message that is late.
+    pub late_ns: u64,
+    /// Whether a partition usually separates the home of a row from the store for longer than a lease.
+    pub prefers_long_partitions: bool,
     /// Chances of a fault in each interval.
     pub faults: FaultChances,
     /// Maximum error of clocks.
@@ -105,6 +111,7 @@ impl Scenario {
             input_ns: random.pick(&[(1, 700 * MICROSECOND), (1, 1500 * MICROSECOND)]),
             reads: random.pick(&[(1, 20), (1, 50), (1, 80)]),
             away: random.pick(&[(2, 15), (1, 50)]),
+            homes_read: random.percent(20),
             receives_packets_first: random.percent(50),
             has_removals: random.percent(10),
             delay_ns: random.pick(&[(1, 5 * MICROSECOND), (1, 100 * MICROSECOND)]),
@@ -112,14 +119,50 @@ impl Scenario {
             loss: random.pick(&[(2, 0), (1, 20), (1, 150)]),
             duplication: random.pick(&[(1, 0), (1, 20), (1, 200)]),
             lateness: random.pick(&[(2, 0), (1, 20), (2, 100)]),
+            prefers_long_partitions: false,
+            late_ns: lease_ns * random.pick(&[(1, 1), (1, 3)]),
             faults: FaultChances::default(),
             drift_ppm,
             replica,
             store,
         };
         scenario.faults = FaultChances::draw(random);
+        match random.pick(&[(3, ScenarioFocus::All), (4, ScenarioFocus::Leases), (2, ScenarioFocus::Chains)]) {
+            ScenarioFocus::All => {}
+            ScenarioFocus::Leases => scenario.focus_on_leases(),
+            ScenarioFocus::Chains => scenario.focus_on_chains(),
+        }
         scenario
     }
+
+    /// Lets sessions end while their switches still work, and replies come late: one node, few rows.
+    fn focus_on_leases(&mut self) {
+        (self.nodes, self.chain_length, self.shards, self.rows) = (1, 1, 1, self.rows.min(2));
+        (self.switches, self.away, self.jitter_ns, self.input_ns) = (2, 50, 1, 500 * MICROSECOND);
+        self.homes_read = true;
+        self.store.recall_ns *= 2;
+        self.store.is_durable = false;
+        (self.lateness, self.loss, self.duplication) = (250, self.loss.min(20), 200);
+        let FaultChances { switch_crash, pause, .. } = self.faults;
+        self.faults = FaultChances { switch_crash, pause, partition: 50, ..FaultChances::default() };
+        self.prefers_long_partitions = true;
+    }
+
+    /// Changes chains all the time, in small messages that overtake each other.
+    fn focus_on_chains(&mut self) {
+        (self.chain_length, self.nodes) = (self.chain_length.max(2), self.nodes.max(4));
+        (self.rows, self.reads, self.jitter_ns) = (5, 20, MILLISECOND);
+        self.store.max_frame_bytes = 100;
+        (self.faults.suspicion, self.faults.node_crash) = (150, 80);
+    }
+}
+
+/// The part of the protocol that a run is about.
+#[derive(Clone, Copy, Debug)]
+enum ScenarioFocus {
+    All,
+    Leases,
+    Chains,
 }
 
 impl FaultChances {

@@ -210,7 +210,8 @@ impl World {
         self.has_faults = false;
         self.run_until(self.now + lease_ns);
         for row in 0..self.scenario.rows {
-            self.schedule_input(row, ProgramInput::Read);
+            let switch = self.switch_for(row);
+            self.schedule_input(switch, row, ProgramInput::Read);
         }
         self.run_until(self.now + 10 * lease_ns);
         if !self.scenario.is_operator_reckless {
@@ -380,8 +381,11 @@ impl World {
     /// Draws an input, and the time of the next one.
     fn next_input(&mut self) {
         let row = self.random.below(u64::from(self.scenario.rows)) as u32;
+        let switch = self.switch_for(row);
+        let is_reader = self.scenario.homes_read && switch == self.homes[row as usize];
+        let reads = if is_reader { 97 } else { self.scenario.reads };
         let amount = 1 + self.random.below(1 << 40);
-        let input = if self.random.percent(self.scenario.reads) {
+        let input = if self.random.percent(reads) {
             ProgramInput::Read
         } else {
             self.random.pick(&[
@@ -391,19 +395,24 @@ impl World {
                 (u64::from(self.scenario.has_removals), ProgramInput::Remove),
             ])
         };
-        self.schedule_input(row, input);
+        self.schedule_input(switch, row, input);
         if input == ProgramInput::Toggle && self.random.percent(50) {
-            self.schedule_input(row, input);
+            self.schedule_input(switch, row, input);
         }
         let pause_ns = 1 + self.random.below(2 * self.scenario.input_ns);
         self.schedule(self.now + pause_ns, WorldEvent::NextInput);
     }
 
-    fn schedule_input(&mut self, row: u32, input: ProgramInput) {
-        let mut switch = self.homes[row as usize];
-        if self.random.percent(self.scenario.away) || !self.switches[switch as usize].is_up() {
-            switch = self.random.below(self.switches.len() as u64) as u32;
+    /// Returns the switch that gets the next input of a row: mostly its home.
+    fn switch_for(&mut self, row: u32) -> u32 {
+        let home = self.homes[row as usize];
+        if self.random.percent(self.scenario.away) || !self.switches[home as usize].is_up() {
+            return self.random.below(self.switches.len() as u64) as u32;
         }
+        home
+    }
+
+    fn schedule_input(&mut self, switch: u32, row: u32, input: ProgramInput) {
         let machine = &self.switches[switch as usize];
         if !machine.is_up() {
             return;
