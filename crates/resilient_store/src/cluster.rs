@@ -1,0 +1,218 @@
+//! Reads the file that lists the stores and the switches of a cluster.
+//!
+//! ```toml
+//! lease = "1s"                      # from 1ms to 60s
+//!
+//! [stores.a]                        # the chain, from head to tail in the order of the names
+//! address = "127.0.0.1:7101"
+//!
+//! [switches.s1]
+//! address = "127.0.0.1:7201"
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use resilient::{ChainMember, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig, StoreLayout, SwitchId};
+use serde::Deserialize;
+
+/// Maximum number of stores of a chain.
+const MAX_STORES: usize = 5;
+
+/// Maximum number of switches.
+const MAX_SWITCHES: usize = 1000;
+
+/// A store or a switch of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterMember {
+    /// Its name in the file.
+    pub name: String,
+    /// Its number in messages.
+    pub peer: Peer,
+    /// The address from which it sends, and at which it receives.
+    pub address: SocketAddr,
+}
+
+/// The stores and switches that work together, and the length of leases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cluster {
+    lease_ns: u64,
+    members: Vec<ClusterMember>,
+}
+
+/// Reason that a cluster file is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterError {
+    /// The file is not TOML, or has unknown or missing keys. The text names the place.
+    #[error("{0}")]
+    Syntax(String),
+    /// The lease is not a time, or too short or too long.
+    #[error("lease = \"{0}\" is not a time from \"1ms\" to \"60s\"")]
+    Lease(String),
+    /// There are no stores, or too many.
+    #[error("there are {0} stores: a cluster has 1 to {MAX_STORES}, as [stores.NAME] sections")]
+    Stores(usize),
+    /// There are too many switches.
+    #[error("there are {0} switches; the maximum is {MAX_SWITCHES}")]
+    Switches(usize),
+    /// Two members have one address.
+    #[error("`{0}` and `{1}` both have the address {2}")]
+    SharedAddress(String, String, SocketAddr),
+    /// A member has no address to which others can send.
+    #[error("`{0}` has the address {1}, to which no message can be sent: use the address of one interface and a port")]
+    Unspecified(String, SocketAddr),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterFile {
+    lease: Option<String>,
+    #[serde(default)]
+    stores: BTreeMap<String, MemberSection>,
+    #[serde(default)]
+    switches: BTreeMap<String, MemberSection>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MemberSection {
+    address: SocketAddr,
+}
+
+impl Cluster {
+    /// Reads the text of a cluster file.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn read(text: &str) -> Result<Cluster, ClusterError> {
+        let file: ClusterFile =
+            toml::from_str(text).map_err(|error| ClusterError::Syntax(error.to_string().trim_end().to_owned()))?;
+        let lease = file.lease.as_deref().unwrap_or("1s");
+        let lease_ns = duration_ns(lease).ok_or_else(|| ClusterError::Lease(lease.to_owned()))?;
+        if !(1..=MAX_STORES).contains(&file.stores.len()) {
+            return Err(ClusterError::Stores(file.stores.len()));
+        }
+        if file.switches.len() > MAX_SWITCHES {
+            return Err(ClusterError::Switches(file.switches.len()));
+        }
+        let store = |(number, (name, section)): (usize, (String, MemberSection))| {
+            let peer = Peer::Node(NodeId(number as u32 + 1));
+            ClusterMember { name, peer, address: section.address }
+        };
+        let switch = |(number, (name, section)): (usize, (String, MemberSection))| {
+            let peer = Peer::Switch(SwitchId(number as u32 + 1));
+            ClusterMember { name, peer, address: section.address }
+        };
+        let stores = file.stores.into_iter().enumerate().map(store);
+        let members: Vec<ClusterMember> = stores.chain(file.switches.into_iter().enumerate().map(switch)).collect();
+        let mut by_address: BTreeMap<SocketAddr, &str> = BTreeMap::new();
+        for ClusterMember { name, address, .. } in &members {
+            if address.ip().is_unspecified() || address.ip().is_multicast() || address.port() == 0 {
+                return Err(ClusterError::Unspecified(name.clone(), *address));
+            }
+            if let Some(other) = by_address.insert(*address, name) {
+                return Err(ClusterError::SharedAddress(other.to_owned(), name.clone(), *address));
+            }
+        }
+        Ok(Cluster { lease_ns, members })
+    }
+
+    /// Returns the store with this name.
+    pub fn store(&self, name: &str) -> Option<&ClusterMember> {
+        self.stores().find(|member| member.name == name)
+    }
+
+    /// Returns the switch with this name.
+    pub fn switch(&self, name: &str) -> Option<&ClusterMember> {
+        self.switches().find(|member| member.name == name)
+    }
+
+    /// Returns the stores, from the head of the chain to its tail.
+    pub fn stores(&self) -> impl Iterator<Item = &ClusterMember> {
+        self.members.iter().filter(|member| matches!(member.peer, Peer::Node(_)))
+    }
+
+    /// Returns the switches.
+    pub fn switches(&self) -> impl Iterator<Item = &ClusterMember> {
+        self.members.iter().filter(|member| matches!(member.peer, Peer::Switch(_)))
+    }
+
+    /// Returns the member with this address.
+    pub fn peer_at(&self, address: SocketAddr) -> Option<Peer> {
+        self.members.iter().find(|member| member.address == address).map(|member| member.peer)
+    }
+
+    /// Returns the address of a member.
+    pub fn address_of(&self, peer: Peer) -> Option<SocketAddr> {
+        self.members.iter().find(|member| member.peer == peer).map(|member| member.address)
+    }
+
+    /// Returns the first layout of stores in this life: one chain of all. Its epoch is the life.
+    pub fn layout(&self, life: u64) -> Arc<StoreLayout> {
+        let members = self.stores().filter_map(|member| match member.peer {
+            Peer::Node(node) => Some(ChainMember { node, life }),
+            Peer::Switch(_) => None,
+        });
+        Arc::new(StoreLayout::new(life, vec![ShardChain { members: members.collect(), learner: None }]))
+    }
+
+    /// Returns the settings of the stores.
+    pub fn store_config(&self) -> StoreConfig {
+        StoreConfig { lease_ns: self.lease_ns, ..StoreConfig::default() }
+    }
+
+    /// Returns the settings of the switches.
+    pub fn replica_config(&self) -> ReplicaConfig {
+        ReplicaConfig { lease_ns: self.lease_ns, ..ReplicaConfig::default() }
+    }
+}
+
+/// Reads `100ms` or `1s`, from 1 ms to 60 s.
+fn duration_ns(text: &str) -> Option<u64> {
+    let (number, unit) = text.strip_suffix("ms").map(|number| (number, 1_000_000)).or_else(|| {
+        let number = text.strip_suffix('s')?;
+        Some((number, 1_000_000_000))
+    })?;
+    let ns = number.trim().parse::<u64>().ok()?.checked_mul(unit)?;
+    (1_000_000..=60_000_000_000).contains(&ns).then_some(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = "lease = \"50ms\"\n[stores.b]\naddress = \"127.0.0.1:2\"\n[stores.a]\naddress = \"127.0.0.1:1\"\n\
+                       [switches.s1]\naddress = \"[::1]:3\"\n";
+
+    #[test]
+    fn members_are_numbered_in_the_order_of_their_names() {
+        let cluster = Cluster::read(TWO).unwrap();
+        let all: Vec<_> = cluster.stores().chain(cluster.switches()).map(|it| (it.name.as_str(), it.peer)).collect();
+        let [a, b] = [1, 2].map(|node| Peer::Node(NodeId(node)));
+        assert_eq!(all, [("a", a), ("b", b), ("s1", Peer::Switch(SwitchId(1)))]);
+        assert_eq!(cluster.peer_at("127.0.0.1:2".parse().unwrap()), Some(b));
+        assert_eq!(cluster.address_of(a), Some("127.0.0.1:1".parse().unwrap()));
+        assert_eq!((cluster.store("s1"), cluster.switch("a")), (None, None));
+        assert_eq!(cluster.layout(1).chains()[0].members.len(), 2);
+        assert_eq!((cluster.store_config().lease_ns, cluster.replica_config().lease_ns), (50_000_000, 50_000_000));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let refused = |text: &str, part: &str| {
+            let error = Cluster::read(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{error:?} lacks {part:?}");
+        };
+        refused("stores = 3", "invalid type");
+        refused("", "there are 0 stores");
+        refused(&TWO.replace("50ms", "50"), "lease = \"50\" is not a time");
+        refused(&TWO.replace("50ms", "100s"), "lease = \"100s\"");
+        refused(&TWO.replace("lease", "leese"), "leese");
+        refused(&TWO.replace("[::1]:3", "127.0.0.1:1"), "`a` and `s1` both have the address 127.0.0.1:1");
+        refused(&TWO.replace("[::1]:3", "0.0.0.0:3"), "no message can be sent");
+        refused(&TWO.replace("[::1]:3", "localhost"), "invalid socket address");
+        let many: String = (0..6).map(|at| format!("[stores.s{at}]\naddress = \"127.0.0.1:{}\"\n", at + 1)).collect();
+        refused(&many, "there are 6 stores");
+    }
+}

@@ -1,0 +1,150 @@
+//! Stores and switches in threads, on sockets of the loopback interface.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use compiler::Source;
+use resilient::{ChainMember, Peer, SwitchId};
+use resilient_store::{Cluster, StoreHook, StoreServer, StoreStatistics};
+use resilient_switch::{ResilientConfig, ResilientSwitch};
+use runtime::{Hook, HookContext};
+use switch::{Device, Frame, Time};
+use v1model::{Config, Switch, V1Model};
+
+/// The longest time for which a test waits.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster whose sockets are bound.
+struct Rig {
+    cluster: Cluster,
+    sockets: Vec<Option<UdpSocket>>,
+    stop: Arc<AtomicBool>,
+    stores: Vec<JoinHandle<StoreStatistics>>,
+}
+
+impl Rig {
+    /// Starts stores, and binds sockets for two switches.
+    fn new(stores: usize) -> Rig {
+        let mut text = "lease = \"100ms\"\n".to_owned();
+        let sockets: Vec<UdpSocket> =
+            (0..stores + 2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback has ports")).collect();
+        for (number, socket) in sockets.iter().enumerate() {
+            let address = socket.local_addr().expect("it is bound");
+            let section = if number < stores { "stores.a" } else { "switches.s" };
+            text.push_str(&format!("[{section}{number}]\naddress = \"{address}\"\n"));
+        }
+        let cluster = Cluster::read(&text).expect("the file is right");
+        let mut sockets: Vec<Option<UdpSocket>> = sockets.into_iter().map(Some).collect();
+        let stop = Arc::new(AtomicBool::new(false));
+        let members: Vec<ChainMember> = cluster.layout(1).chains()[0].members.clone();
+        let start = |(me, socket): (ChainMember, &mut Option<UdpSocket>)| {
+            let socket = socket.take().expect("it is there");
+            let (cluster, stop) = (cluster.clone(), Arc::clone(&stop));
+            let mut server = StoreServer::founding(cluster.clone(), &cluster.layout(1), me, socket, 1);
+            std::thread::spawn(move || server.run(&stop).expect("the socket can be configured"))
+        };
+        let running = members.into_iter().zip(&mut sockets).map(start).collect();
+        Rig { cluster, sockets: sockets.split_off(stores), stop, stores: running }
+    }
+
+    /// Starts a switch, 0 or 1.
+    fn switch(&mut self, number: usize) -> LiveSwitch {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../resilient_switch/testdata/values.p4");
+        let text = std::fs::read_to_string(path).expect("the program can be read");
+        let program = Arc::new(compiler::expect_program(&Source::new("values.p4", &text), &V1Model).ir);
+        let inner = Switch::new(program, Config::with_ports(4)).expect("the program fits the switch");
+        let config = ResilientConfig { replica: self.cluster.replica_config(), ..ResilientConfig::default() };
+        let identity = (SwitchId(number as u32 + 1), 7);
+        let layout = self.cluster.layout(1);
+        let switch = ResilientSwitch::new(inner, config, layout, identity).unwrap_or_else(|error| panic!("{error}"));
+        let socket = self.sockets[number].take().expect("each switch starts once");
+        let hook = StoreHook::new(self.cluster.clone(), socket).expect("the socket can be configured");
+        LiveSwitch { switch, hook, started: Instant::now() }
+    }
+
+    /// Stops the stores, and returns what they did.
+    fn finish(self) -> Vec<StoreStatistics> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.stores.into_iter().map(|store| store.join().expect("no store panics")).collect()
+    }
+}
+
+/// A switch with its hook, driven by the test's thread.
+struct LiveSwitch {
+    switch: ResilientSwitch<Switch>,
+    hook: StoreHook,
+    started: Instant,
+}
+
+impl LiveSwitch {
+    /// Gives frames to the switch, and runs it until this many frames have left. Returns values and numbers of changes.
+    fn run(&mut self, frames: Vec<Frame>, wanted: usize) -> Vec<(u32, u16)> {
+        let (mut frames, mut output, mut injected) = (frames, Vec::new(), Vec::new());
+        let until = Instant::now() + PATIENCE;
+        while output.len() < wanted {
+            assert!(Instant::now() < until, "{} of {wanted} frames have left", output.len());
+            let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
+            let (switch, output) = (&mut self.switch, &mut output);
+            switch.step(now, &mut frames, output);
+            self.hook.poll(&mut HookContext { now, switch, output, injected: &mut injected, stop_others: &|| () });
+        }
+        let number = |data: &[u8], at: usize, count: usize| {
+            data[at..at + count].iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte))
+        };
+        output.iter().map(|frame| (number(&frame.data, 2, 4), number(&frame.data, 6, 2) as u16)).collect()
+    }
+}
+
+/// Returns a request to read (0), set (1) or add to (2) a row.
+fn request(op: u8, row: u8, value: u32) -> Frame {
+    Frame::new(1, [&[op, row][..], &value.to_be_bytes(), &[0; 10]].concat())
+}
+
+#[test]
+fn a_switch_continues_where_a_dead_one_stopped() {
+    for stores in [1, 3] {
+        let mut rig = Rig::new(stores);
+        let mut first = rig.switch(0);
+        let counted: Vec<_> = (0..500).flat_map(|_| first.run(vec![request(2, 3, 1)], 1)).collect();
+        let expected: Vec<_> = (1..=500).map(|count| (count, count as u16)).collect();
+        assert_eq!(counted, expected);
+        // 100 packets at once share acknowledgements, and leave in order.
+        let many = (0..100).map(|_| request(2, 3, 1)).collect();
+        let expected: Vec<_> = (501..=600).map(|count| (count, count as u16)).collect();
+        assert_eq!(first.run(many, 100), expected);
+        drop(first);
+        let mut second = rig.switch(1);
+        let mut answers = second.run(vec![request(2, 3, 1), request(0, 4, 0)], 2);
+        answers.sort_unstable();
+        assert_eq!(answers, [(0, 0), (601, 601)]);
+        let done = rig.finish();
+        assert_eq!(done.len(), stores);
+        assert!(done.iter().all(|store| (store.rows, store.refused) == (2, 0)), "{done:?}");
+    }
+}
+
+#[test]
+fn strangers_and_nonsense_are_counted_and_change_nothing() {
+    let mut rig = Rig::new(1);
+    let store = rig.cluster.address_of(rig.cluster.store("a0").expect("it is there").peer).expect("it has one");
+    let stranger = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let mut first = rig.switch(0);
+    assert_eq!(first.run(vec![request(1, 3, 5)], 1), [(5, 1)]);
+    for bytes in [&b""[..], b"TR\x01", b"TR\x01\x00\x09\x06\0\0\0\0\0\0\0\0\0", &[0xff; 1400]] {
+        stranger.send_to(bytes, store).expect("it is sent");
+    }
+    assert_eq!(first.run(vec![request(2, 3, 1)], 1), [(6, 2)]);
+    assert_eq!(rig.finish()[0].refused, 4);
+}
+
+#[test]
+fn names_and_addresses_are_those_of_the_file() {
+    let rig = Rig::new(1);
+    let switch = rig.cluster.switch("s2").expect("it is there");
+    assert_eq!(switch.peer, Peer::Switch(SwitchId(2)));
+    rig.finish();
+}
