@@ -88,6 +88,18 @@ pub enum RequestBody {
     },
 }
 
+impl RequestBody {
+    /// Returns the row that the request is about.
+    pub fn row(&self) -> Option<&RowId> {
+        match self {
+            RequestBody::Renew { .. } => None,
+            RequestBody::Acquire { row, .. } | RequestBody::Write { row, .. } | RequestBody::Release { row, .. } => {
+                Some(row)
+            }
+        }
+    }
+}
+
 /// A reply to a switch. The switch ignores it if it has another incarnation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
@@ -219,6 +231,16 @@ pub enum Operation {
         /// The epoch of its grant.
         epoch: u64,
     },
+}
+
+impl Operation {
+    /// Returns the row that the operation changes.
+    pub fn row(&self) -> Option<&RowId> {
+        match self {
+            Operation::Renew { .. } => None,
+            Operation::Grant { row, .. } | Operation::Write { row, .. } | Operation::Release { row, .. } => Some(row),
+        }
+    }
 }
 
 /// The whole state of a row, as a learner copies it.

@@ -84,7 +84,8 @@ impl Ord for RowId {
 
 impl Hash for RowId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.stable_hash());
+        state.write_u32(u32::from(self.group) << 8 | u32::from(self.length));
+        state.write(self.key());
     }
 }
 

@@ -15,7 +15,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
+use foldhash::SharedSeed;
+use foldhash::fast::SeedableRandomState;
 use switch::Time;
 
 use crate::layout::{NodeId, ShardId, StoreLayout, SwitchId};
@@ -108,7 +109,7 @@ pub struct StateReplica {
     config: ReplicaConfig,
     layout: Arc<StoreLayout>,
     owner: OwnerId,
-    rows: HashMap<RowId, RowEntry, FixedState>,
+    rows: HashMap<RowId, RowEntry, SeedableRandomState>,
     asks: usize,
     next_ask: u64,
     sessions: BTreeMap<ShardId, ShardSession>,
@@ -123,11 +124,12 @@ pub struct StateReplica {
 impl StateReplica {
     /// Creates the replica of a switch that starts. `incarnation` is random, and never used before.
     pub fn new(config: ReplicaConfig, layout: Arc<StoreLayout>, switch: SwitchId, incarnation: u64) -> StateReplica {
+        let hasher = SeedableRandomState::with_seed(incarnation, SharedSeed::global_fixed());
         StateReplica {
             config,
             layout,
             owner: OwnerId { switch, incarnation },
-            rows: HashMap::default(),
+            rows: HashMap::with_hasher(hasher),
             asks: 0,
             next_ask: 0,
             sessions: BTreeMap::new(),

@@ -16,6 +16,7 @@ mod head;
 mod link;
 mod operation_log;
 mod outbox;
+mod row_index;
 mod row_table;
 mod shard;
 mod successor;
@@ -273,7 +274,9 @@ impl StoreNode {
             let shard = &mut self.shards[usize::from(id.0)];
             let is_in = chain.position(self.me).is_some() || chain.learner == Some(self.me);
             if is_in {
-                shard.get_or_insert_with(|| Box::new(ShardNode::new(id))).take_role(&mut context, false);
+                shard
+                    .get_or_insert_with(|| Box::new(ShardNode::new(id, context.random.next_u64())))
+                    .take_role(&mut context, false);
             } else if let Some(mut removed) = shard.take() {
                 removed.clear(&mut context);
             }
@@ -297,12 +300,7 @@ impl StoreNode {
         let mut context = context!(self, now);
         match message {
             StoreMessage::Request(Request { owner, body, .. }) => {
-                let shard = match &body {
-                    RequestBody::Renew { shard, .. } => *shard,
-                    RequestBody::Acquire { row, .. }
-                    | RequestBody::Write { row, .. }
-                    | RequestBody::Release { row, .. } => context.layout.shard_of(row),
-                };
+                let shard = shard_of(context.layout, &body);
                 if let Some(Some(shard)) = self.shards.get_mut(usize::from(shard.0)) {
                     shard.request(&mut context, owner, body);
                 }
@@ -319,6 +317,20 @@ impl StoreNode {
             }
             _ => {}
         }
+    }
+
+    /// Takes messages that have arrived together, and flushes. It is faster than to take them one by one.
+    pub fn receive_all(&mut self, now: Time, messages: &mut Vec<(Peer, StoreMessage)>) {
+        for (id, shard) in self.layout.shards().zip(&self.shards) {
+            let Some(shard) = shard else { continue };
+            let requests = messages.iter().filter_map(|(_, message)| match message {
+                StoreMessage::Request(request) if shard_of(&self.layout, &request.body) == id => request.body.row(),
+                _ => None,
+            });
+            shard.rows.fetch(requests);
+        }
+        messages.drain(..).for_each(|(from, message)| self.receive(now, from, message));
+        self.flush(now);
     }
 
     /// Refuses a message of another layout.
@@ -354,5 +366,14 @@ impl StoreNode {
     /// Returns the time at which `tick` is due.
     pub fn next_deadline(&self) -> Option<Time> {
         self.shards.iter().flatten().filter_map(|shard| shard.next_deadline()).min()
+    }
+}
+
+fn shard_of(layout: &StoreLayout, body: &RequestBody) -> ShardId {
+    match body {
+        RequestBody::Renew { shard, .. } => *shard,
+        RequestBody::Acquire { row, .. } | RequestBody::Write { row, .. } | RequestBody::Release { row, .. } => {
+            layout.shard_of(row)
+        }
     }
 }

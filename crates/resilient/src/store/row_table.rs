@@ -1,27 +1,42 @@
 //! The rows of a shard at a node, and the operations on them.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 
-use foldhash::fast::FixedState;
-
+use super::row_index::RowIndex;
 use crate::message::{Operation, OwnerId, ReplyBody, RowState};
 use crate::mutant::{Mutant, Mutation};
 use crate::row::RowId;
 
 /// Rows in the order of their first grant. A row is never forgotten: its epoch fences late writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RowTable {
-    index: HashMap<RowId, u32, FixedState>,
+    index: RowIndex,
     rows: Vec<RowState>,
 }
 
 impl RowTable {
+    /// Creates a table without rows. `seed` is random.
+    pub fn new(seed: u64) -> RowTable {
+        RowTable { index: RowIndex::new(seed), rows: Vec::new() }
+    }
+
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
     pub fn get(&self, row: &RowId) -> Option<&RowState> {
-        self.index.get(row).map(|position| &self.rows[*position as usize])
+        self.find(self.index.hash(row), row).map(|position| &self.rows[position])
+    }
+
+    /// Reads rows that are about to be used, so that the processor fetches them from memory at the same time. One after
+    /// the other, a million rows are not in its cache, and each search waits twice.
+    pub fn fetch<'r>(&self, rows: impl Iterator<Item = &'r RowId>) {
+        let fetched = rows.filter_map(|row| self.get(row)).fold(0, |sum, state| sum ^ state.epoch ^ state.seq);
+        std::hint::black_box(fetched);
+    }
+
+    fn find(&self, hash: u64, row: &RowId) -> Option<usize> {
+        self.index.find(hash, |position| self.rows[position].row == *row)
     }
 
     /// Returns the rows at these positions.
@@ -35,15 +50,19 @@ impl RowTable {
     }
 
     fn get_mut(&mut self, row: &RowId) -> Option<&mut RowState> {
-        self.index.get(row).map(|position| &mut self.rows[*position as usize])
+        self.find(self.index.hash(row), row).map(|position| &mut self.rows[position])
     }
 
     fn get_or_insert(&mut self, row: &RowId) -> &mut RowState {
-        let position = *self.index.entry(*row).or_insert_with(|| {
-            self.rows.push(RowState { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None });
-            (self.rows.len() - 1) as u32
+        let hash = self.index.hash(row);
+        let position = self.find(hash, row).unwrap_or_else(|| {
+            let (index, rows) = (&mut self.index, &mut self.rows);
+            let hasher = index.hasher();
+            index.insert(hash, rows.len() as u32, |at| hasher.hash_one(rows[at].row));
+            rows.push(RowState { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None });
+            rows.len() - 1
         });
-        &mut self.rows[position as usize]
+        &mut self.rows[position]
     }
 
     /// Takes a copied row, unless operations have made a newer one.
@@ -119,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_late_write_of_an_earlier_owner_is_stale_whatever_its_number() {
-        let mut table = RowTable::default();
+        let mut table = RowTable::new(1);
         let grant = |switch, epoch| Operation::Grant { owner: owner(switch), row: ROW, ask: 1, epoch };
         assert_eq!(apply(&mut table, &write(1, 1, 1)), "Stale { row: 1:, epoch: 1 }");
         assert_eq!(apply(&mut table, &grant(1, 1)), "Granted { row: 1:, ask: 1, epoch: 1, seq: 0, values: None }");
@@ -132,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_removed_row_keeps_its_epoch() {
-        let mut table = RowTable::default();
+        let mut table = RowTable::new(1);
         apply(&mut table, &Operation::Grant { owner: owner(1), row: ROW, ask: 1, epoch: 5 });
         apply(&mut table, &Operation::Write { owner: owner(1), row: ROW, epoch: 5, seq: 1, values: None });
         apply(&mut table, &Operation::Release { owner: owner(1), row: ROW, epoch: 5 });
@@ -142,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_copied_row_replaces_only_older_ones() {
-        let mut table = RowTable::default();
+        let mut table = RowTable::new(1);
         let state = |epoch, seq| RowState { row: ROW, owner: None, ask: 0, epoch, seq, values: None };
         for (copied, kept) in [((2, 3), (2, 3)), ((2, 2), (2, 3)), ((1, 9), (2, 3)), ((3, 1), (3, 1))] {
             table.merge(&state(copied.0, copied.1));

@@ -51,7 +51,8 @@ pub(super) struct ShardNode {
 }
 
 impl ShardNode {
-    pub fn new(shard: ShardId) -> ShardNode {
+    /// Creates a shard without rows. `seed` is random.
+    pub fn new(shard: ShardId, seed: u64) -> ShardNode {
         ShardNode {
             shard,
             is_head: false,
@@ -61,7 +62,7 @@ impl ShardNode {
             content_record: 0,
             is_active: false,
             active_record: 0,
-            rows: RowTable::default(),
+            rows: RowTable::new(seed),
             sessions: HashMap::default(),
             grace_until: Time::ZERO,
             log: OperationLog::default(),
@@ -105,7 +106,7 @@ impl ShardNode {
 
     /// Forgets everything.
     pub fn clear(&mut self, context: &mut ShardContext<'_>) {
-        let cleared = ShardNode::new(self.shard);
+        let cleared = ShardNode::new(self.shard, context.random.next_u64());
         let ShardNode { is_head, is_tail, is_member, .. } = *self;
         let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to));
         *self = ShardNode { is_head, is_tail, is_member, link, grace_until: self.grace_until, ..cleared };

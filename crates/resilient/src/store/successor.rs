@@ -52,6 +52,7 @@ impl ShardNode {
 
     /// Applies the operations that were not applied yet.
     fn apply_new(&mut self, context: &mut ShardContext<'_>, first: u64, operations: Vec<Operation>) {
+        self.rows.fetch(operations.iter().filter_map(Operation::row));
         for (index, operation) in (first..).zip(operations) {
             if index > self.log.last() {
                 self.apply(context, operation);

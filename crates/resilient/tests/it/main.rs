@@ -1,4 +1,6 @@
 //! Tests of the protocol by simulation.
 
 mod mutants;
+mod rig;
 mod seeds;
+mod traps;
