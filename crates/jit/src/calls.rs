@@ -9,8 +9,8 @@ use bits::Bits;
 use engine::Requested;
 use ir::{Algorithm, BinaryOp, CounterId, DigestId, HeaderId, LocId, MeterId, RegisterId, TableId, ValueSetId};
 
-use crate::host::Host;
 use crate::code;
+use crate::host::Host;
 use crate::layout::word;
 use crate::packet::{DeferredRequest, out};
 use crate::waiting::WaitingRequest;

@@ -157,6 +157,11 @@ impl Cluster {
         Arc::new(StoreLayout::new(life, vec![ShardChain { members: members.collect(), learner: None }]))
     }
 
+    /// Returns the length of leases in nanoseconds.
+    pub fn lease_ns(&self) -> u64 {
+        self.lease_ns
+    }
+
     /// Returns the settings of the stores.
     pub fn store_config(&self) -> StoreConfig {
         StoreConfig { lease_ns: self.lease_ns, ..StoreConfig::default() }

@@ -14,10 +14,12 @@
 mod cluster;
 mod hook;
 mod lives;
+mod open;
 mod server;
 mod socket;
 
 pub use cluster::{Cluster, ClusterError, ClusterMember};
 pub use hook::StoreHook;
 pub use lives::{LifeError, StoreDirectory};
+pub use open::{OpenError, random_number};
 pub use server::{StoreServer, StoreStatistics};

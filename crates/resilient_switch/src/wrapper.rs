@@ -114,6 +114,11 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         self.in_band = Some(in_band);
     }
 
+    /// Ends the replication, and returns the switch inside. Outputs that wait for acknowledgements are dropped.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+
     /// Returns the switch inside.
     pub fn inner(&self) -> &S {
         &self.inner

@@ -147,6 +147,9 @@ pub enum Command {
     /// Run networks of switches and hosts, described in one file.
     #[command(after_help = crate::lab::args::AFTER_HELP)]
     Lab(crate::lab::args::LabArgs),
+    /// Keep the state of switches, so that it survives them: stores for programs with @resilient.
+    #[command(after_help = crate::store::args::AFTER_HELP)]
+    Store(crate::store::args::StoreArgs),
     /// Filter packets by the content of their messages: rules are compiled into the tables of a P4 program.
     #[command(after_help = crate::subscribe::args::AFTER_HELP)]
     Subscribe(crate::subscribe::args::SubscribeArgs),
@@ -255,6 +258,14 @@ pub struct RunArgs {
     /// Serve the switch's counters for Prometheus over HTTP: ADDRESS:PORT, or PORT alone for this machine only.
     #[arg(long, value_name = "ADDR", value_parser = crate::metrics::address)]
     pub metrics: Option<std::net::SocketAddr>,
+
+    /// Replicate the program's @resilient state to the stores of this cluster file. Requires one worker and live ports.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "switch")]
+    pub store: Option<PathBuf>,
+
+    /// The name of this switch in the cluster file.
+    #[arg(long, value_name = "NAME", requires = "store")]
+    pub switch: Option<String>,
 
     /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
     #[arg(long)]

@@ -23,6 +23,7 @@ mod progress;
 mod server_options;
 mod signals;
 mod state;
+mod store;
 mod subscribe;
 mod summary;
 mod tls_files;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Check(args) => commands::check::run(args, &output),
         Command::Build(args) => commands::build::run(args, &output),
         Command::Lab(args) => lab::run(args, &output),
+        Command::Store(args) => store::run(args, &output),
         Command::Subscribe(args) => subscribe::run(args, &output),
         Command::Market(args) => market::run(args, &output),
         Command::Dump(args) => commands::dump::run(args, &output),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lab_live::{DaemonConnection, DaemonSettings, LabError, LiveNetwork, ProcessArguments};
+use resilient_switch::ResilientSwitch;
 use runtime::{RunConfig, RunHandle, RunReport};
 use v1model::Switch;
 
@@ -22,6 +23,17 @@ use v1model::Switch;
 /// # Errors
 /// If the process can open no more descriptors for the wakers of its workers.
 pub fn run_live(config: RunConfig<Switch>, stop: &AtomicBool) -> io::Result<RunReport<Switch>> {
+    config.run_live(stop)
+}
+
+/// Forwards in real time with replicated state: [`RunConfig::run_live`].
+///
+/// # Errors
+/// As [`run_live`].
+pub fn run_resilient(
+    config: RunConfig<ResilientSwitch<Switch>>,
+    stop: &AtomicBool,
+) -> io::Result<RunReport<ResilientSwitch<Switch>>> {
     config.run_live(stop)
 }
 

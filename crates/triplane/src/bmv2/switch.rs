@@ -253,6 +253,8 @@ fn to_run(tool: Tool, args: SwitchArgs, output: &Output) -> Result<RunArgs, Fail
             tls_ca: args.grpc_server_cacert.filter(|_| is_secure && args.grpc_server_with_client_auth),
         },
         metrics: None,
+        store: None,
+        switch: None,
         show_privileges: false,
         json: false,
         profile: RunProfile::Bmv2 {

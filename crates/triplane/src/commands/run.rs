@@ -9,8 +9,8 @@ use ::privileges::KeptAccess;
 use anyhow::{Context, anyhow};
 use p4runtime_server::{BoundServer, Listening, Pipeline};
 use ports::{Port, PortError, PortKind, PortSpec, RecordedPort};
-use runtime::{PortDrivers, RunConfig, RunReport};
-use switch::{PortId, Takeover};
+use runtime::{Hook, PortDrivers, RunConfig, RunReport};
+use switch::{PacketSwitch, PortId, Takeover};
 use v1model::{Config, Executor, Switch};
 
 use crate::cli::{RunArgs, RunProfile};
@@ -19,6 +19,7 @@ use crate::load::Loader;
 use crate::messages::MessageLog;
 use crate::output::{Failure, Output, is_damaged_capture};
 use crate::state::{InitialProgram, State};
+use crate::store::StoreConnection;
 use crate::{control, metrics, port_conflicts, privileges, progress, signals, state, summary};
 
 /// Runs a program and prints the summary.
@@ -38,6 +39,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     if is_placeholder && !args.entries.is_empty() {
         return Err(Failure::Usage("--entries requires a program (PROG.p4)".to_owned()));
     }
+    check_store(args, is_offline, is_placeholder)?;
     let is_checked = !is_placeholder;
     let mut switch = build_switch(args, &specs, program, is_checked, output)?;
     let is_restored = state.as_ref().is_some_and(|state| state.committed().is_some());
@@ -49,21 +51,29 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<(), Failure> {
     }
     let log = Arc::new(args.messages.as_deref().map_or_else(|| Ok(MessageLog::default()), MessageLog::to_file)?);
     let mut config = RunConfig { workers, limit, sinks: vec![log.clone()], ..RunConfig::new(switch, ports) };
+    let store = args.store.as_deref().zip(args.switch.as_deref());
+    let store = store.map(|(cluster, name)| StoreConnection::open(cluster, name)).transpose()?;
     let control = control.map(|files| control::bind(&args.control, files)).transpose()?;
     let metrics = args.metrics.map(metrics::bind).transpose()?;
     // Everything is open now. The threads that parse packets and serve controllers start without privileges.
     privileges::restrict(&kept_access(args), args.show_privileges, output)?;
     let p4runtime = control.map(|control| serve(args, control, pipeline, state, &mut config, output)).transpose()?;
-    let metrics = metrics.map(|bound| export_metrics(bound, &mut config, output)).transpose()?;
+    let mut metrics = metrics;
+    let served = if store.is_none() { metrics.take() } else { None };
+    let served = served.map(|bound| export_metrics(bound, &mut config.hooks, output)).transpose()?;
     let what = if is_placeholder {
         "waiting for a controller to set a pipeline, until then dropping all packets,".to_owned()
     } else {
         format!("running {name}")
     };
-    let report = if is_offline { v1model_runtime::run_offline(config) } else { run_live(config, &what, output)? };
+    let report = match store {
+        Some(store) => run_resilient(config, store, metrics, &what, output)?,
+        None if is_offline => v1model_runtime::run_offline(config),
+        None => run_live(config, &what, output)?,
+    };
     note_dropped_messages(p4runtime.as_ref(), output);
     let stored = p4runtime.as_ref().map_or(Ok(()), |server| server.store_last(&report.switch));
-    drop((p4runtime, metrics));
+    drop((p4runtime, served));
     let (seconds, counts) = (report.elapsed.as_secs_f64(), log.counts());
     output.print(&if args.json {
         summary::json(&report, &counts, seconds)
@@ -105,6 +115,23 @@ fn check_offline(args: &RunArgs, is_offline: bool) -> Result<(), Failure> {
         Some((option, _)) => {
             Err(Failure::Usage(format!("{option} requires a live port; captures are not processed in real time")))
         }
+        None => Ok(()),
+    }
+}
+
+/// Refuses options that do not go with replicated state.
+fn check_store(args: &RunArgs, is_offline: bool, is_placeholder: bool) -> Result<(), Failure> {
+    if args.store.is_none() {
+        return Ok(());
+    }
+    let conflicts = [
+        (is_offline, "a live port; captures are not processed in real time"),
+        (is_placeholder, "a program (PROG.p4)"),
+        (args.control.p4runtime.is_some(), "a run without --p4runtime: a controller would write beside the stores"),
+        (args.workers > 1, "--workers 1: a row is written in one order"),
+    ];
+    match conflicts.into_iter().find(|(applies, _)| *applies) {
+        Some((_, needed)) => Err(Failure::Usage(format!("--store requires {needed}"))),
         None => Ok(()),
     }
 }
@@ -278,13 +305,13 @@ fn serve(
 }
 
 /// Starts the metrics listener and adds its hook to the run.
-fn export_metrics(
+fn export_metrics<S: PacketSwitch>(
     bound: BoundServer,
-    config: &mut RunConfig<Switch>,
+    hooks: &mut Vec<Box<dyn Hook<S>>>,
     output: &Output,
 ) -> Result<metrics::MetricsServer, Failure> {
     let (server, hook) = metrics::listen(bound)?;
-    config.hooks.push(Box::new(hook));
+    hooks.push(Box::new(hook));
     let address = server.address();
     output.note(&if address.ip().is_loopback() {
         format!("metrics on http://{address}/metrics, reachable from this machine only")
@@ -296,6 +323,33 @@ fn export_metrics(
 
 fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<RunReport<Switch>, Failure> {
     let stop = signals::stop_on_signals()?;
+    let config = announced(config, what, output);
+    Ok(v1model_runtime::run_live(config, &stop).context("cannot create a socket pair")?)
+}
+
+/// Runs a switch whose state is replicated.
+fn run_resilient(
+    config: RunConfig<Switch>,
+    store: StoreConnection,
+    metrics: Option<BoundServer>,
+    what: &str,
+    output: &Output,
+) -> Result<RunReport<Switch>, Failure> {
+    let stop = signals::stop_on_signals()?;
+    let RunConfig { switch, ports, limit, sinks, .. } = config;
+    let (switch, hook) = store.connect(switch)?;
+    let mut hooks: Vec<Box<dyn Hook<_>>> = vec![Box::new(hook)];
+    let metrics = metrics.map(|bound| export_metrics(bound, &mut hooks, output)).transpose()?;
+    let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };
+    let config = announced(config, what, output);
+    let report = v1model_runtime::run_resilient(config, &stop).context("cannot create a socket pair")?;
+    drop(metrics);
+    let RunReport { switch, ports, elapsed } = report;
+    Ok(RunReport { switch: switch.into_inner(), ports, elapsed })
+}
+
+/// Says what runs, and completes the run with notes about its ports and its code.
+fn announced<S: PacketSwitch>(config: RunConfig<S>, what: &str, output: &Output) -> RunConfig<S> {
     let names: Vec<_> = config.ports.iter().map(|port| format!("{}={}", port.id, port.drivers[0].name())).collect();
     output.note(&format!("{what} on {}; press Ctrl-C to stop", names.join(", ")));
     let live_output = *output;
@@ -310,8 +364,7 @@ fn run_live(config: RunConfig<Switch>, what: &str, output: &Output) -> Result<Ru
         Takeover::Interpreted(why) => live_output.note_if_interpreted(Some(why)),
         Takeover::OtherProgram => {}
     });
-    let config = RunConfig { on_port_loss, on_takeover, ..config };
-    Ok(v1model_runtime::run_live(config, &stop).context("cannot create a socket pair")?)
+    RunConfig { on_port_loss, on_takeover, ..config }
 }
 
 fn note_dropped_messages(p4runtime: Option<&Listening>, output: &Output) {

@@ -17,8 +17,8 @@ use serde_json::json;
 use wire::pcap;
 
 use super::args::SimArgs;
-use super::simulated_store::SimulatedStore;
 use super::network::{Network, WIDEST_PORT, reason};
+use super::simulated_store::SimulatedStore;
 use super::writes::{self, Writes};
 use super::{plot, report, series, tables};
 use crate::load;

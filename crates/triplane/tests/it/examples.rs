@@ -151,6 +151,23 @@ fn probes_measure_the_load_of_links() {
 }
 
 #[test]
+fn a_key_goes_on_counting_at_another_switch() {
+    let results = results("key-value", "scenario.toml");
+    let adds = traffic(&results, "adds");
+    let values: Vec<u64> = adds["values"]["value"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|point| point[1].as_f64().expect("a number") as u64)
+        .collect();
+    // The answers count every earlier one, across the failure; the requests of 10 ms are lost.
+    assert_eq!(values, (1..=880).collect::<Vec<u64>>());
+    // A program whose registers are its own begins again.
+    let changes = [("store.p4", "@resilient[group = \"keys\"] ", "")];
+    misses("key-value", &changes, "scenario.toml", &["the last value of `value` of `adds`"]);
+}
+
+#[test]
 fn flows_spread_over_servers_and_stay_with_them() {
     let results = results("load-balancer", "scenario.toml");
     let pages = traffic(&results, "pages");

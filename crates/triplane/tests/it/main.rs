@@ -26,6 +26,7 @@ mod no_program;
 mod offline;
 mod privileges;
 mod real_programs;
+mod resilient;
 mod state;
 mod stf;
 mod subscribe;

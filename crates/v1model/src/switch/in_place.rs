@@ -13,8 +13,8 @@ use switch::{Device, DropReason, Egress, Frame, FrameMut, PRIORITIES, PortId, Ti
 use super::Switch;
 use super::ingress::judge;
 use super::packet::{Instance, Leaving, Work};
-use super::rows::is_refused;
 use super::paths::{Path, PathReason};
+use super::rows::is_refused;
 use super::state::{Machine, Slots, result, unit};
 use super::tally::BatchTally;
 use super::together::FrameGroup;

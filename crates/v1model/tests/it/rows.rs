@@ -7,7 +7,8 @@ use compiler::Source;
 use engine::{Row, RowState};
 use rng::SplitMix64;
 use switch::{
-    Device, DropReason, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup, Notification, Output, PortId, Replica, RowSwitch, Time,
+    Device, DropReason, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup, Notification, Output, PortId,
+    Replica, RowSwitch, Time,
 };
 use v1model::{Config, Executor, Switch, V1Model};
 

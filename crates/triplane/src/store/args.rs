@@ -1,0 +1,63 @@
+//! Defines the arguments of `triplane store`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+/// Text below the help of `triplane store`.
+pub const AFTER_HELP: &str = "\
+State that a program marks with @resilient survives the switch it runs on: it is
+replicated to stores, and another switch goes on where a dead one stopped.
+
+  cluster.toml:
+    lease = \"1s\"
+    [stores.a]
+    address = \"127.0.0.1:7101\"
+    [switches.s1]
+    address = \"127.0.0.1:7201\"
+
+  triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a
+  triplane run prog.p4 --port 1=eth1 --port 2=eth2 --store cluster.toml --switch s1
+
+docs/resilient.md is the guide.";
+
+/// Stores of resilient state.
+#[derive(Args, Debug)]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    pub command: StoreCommand,
+}
+
+/// The commands of `triplane store`.
+#[derive(Subcommand, Debug)]
+pub enum StoreCommand {
+    /// Run a store of a cluster until Ctrl-C.
+    Run(StoreRunArgs),
+}
+
+/// The arguments of `triplane store run`.
+#[derive(Args, Debug)]
+pub struct StoreRunArgs {
+    /// The store's name in the cluster file.
+    pub name: String,
+
+    /// The file that lists the stores and switches.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub cluster: PathBuf,
+
+    /// The store's directory. It remembers that the store has lived: its rows are in memory, and are lost when it stops.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub state_dir: PathBuf,
+
+    /// Begin again without rows after the store has stopped. All replicated state is lost.
+    #[arg(long)]
+    pub forget: bool,
+
+    /// Print the privileges that remain after everything is open: capabilities, and files restricted by Landlock.
+    #[arg(long)]
+    pub show_privileges: bool,
+
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,162 @@
+//! `triplane store` and `run --store`: mistakes, and a switch that is killed while another one goes on.
+
+use std::time::{Duration, Instant};
+
+use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
+use ports::{AfPacketPort, Port};
+use testing::lock::LIVE_TRAFFIC;
+
+use crate::support::{Directory, Running, TEST_TIMEOUT, root, run, triplane};
+
+const CLUSTER: &str = "lease = \"200ms\"
+[stores.a]
+address = \"127.0.0.1:7101\"
+[stores.b]
+address = \"127.0.0.1:7102\"
+[switches.s1]
+address = \"127.0.0.1:7201\"
+[switches.s2]
+address = \"127.0.0.1:7202\"
+";
+const PROGRAM: &str = "examples/key-value/store.p4";
+
+#[test]
+fn mistakes_about_stores_are_one_sentence() {
+    let directory = Directory::new();
+    let cluster = directory.write("cluster.toml", CLUSTER);
+    let wrong = directory.write("wrong.toml", "[stores.a]\nadress = \"127.0.0.1:7101\"\n");
+    let state = directory.path("state");
+    let refused = |arguments: &[&str], code: i32, part: &str| {
+        let done = run(&mut triplane(arguments));
+        assert_eq!(done.code, Some(code), "{done:?}");
+        assert!(done.stderr.contains(part), "{done:?} lacks {part:?}");
+    };
+    let store = |name: &'static str, file: &str| -> Vec<String> {
+        ["store", "run", name, "--cluster", file, "--state-dir", &state].map(str::to_owned).to_vec()
+    };
+    let words = |words: &[String]| -> Vec<String> { words.to_vec() };
+    for (name, file, code, part) in [
+        ("c", &cluster, 1, "has no store `c`: it has a, b"),
+        ("s1", &cluster, 1, "has no store `s1`"),
+        ("a", &wrong, 1, "unknown field `adress`"),
+        ("a", &directory.path("none.toml"), 3, "none.toml"),
+    ] {
+        let arguments = words(&store(name, file));
+        refused(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), code, part);
+    }
+    let run_with = |more: &[&str], code: i32, part: &str| {
+        refused(&[&["run", PROGRAM, "--port", "1=lo"][..], more].concat(), code, part);
+    };
+    run_with(&["--store", &cluster], 2, "--switch");
+    run_with(&["--store", &cluster, "--switch", "s1", "--workers", "2"], 2, "--store requires --workers 1");
+    run_with(&["--store", &cluster, "--switch", "s1", "--p4runtime"], 2, "--store requires a run without --p4runtime");
+    let captures = ["run", PROGRAM, "--port", "1=in.pcap:", "--store", &cluster, "--switch", "s1"];
+    refused(&captures, 2, "--store requires a live port");
+}
+
+/// A client behind each of two switches, which run in one namespace with their stores.
+struct Network {
+    switches: Namespace,
+    clients: [Namespace; 2],
+}
+
+impl Network {
+    fn new() -> Result<Network, NamespaceError> {
+        let switches = Namespace::new("switches")?;
+        let clients = [Namespace::new("client1")?, Namespace::new("client2")?];
+        switches.disable_ipv6()?;
+        switches.set_up("lo")?;
+        for (client, end) in clients.iter().zip(["p1", "p2"]) {
+            client.disable_ipv6()?;
+            veth_with_queues(client, "eth0", &switches, end, 1)?;
+            client.set_up("eth0")?;
+            switches.set_up(end)?;
+            assert!(client.wait_for_link("eth0", TEST_TIMEOUT)? && switches.wait_for_link(end, TEST_TIMEOUT)?);
+        }
+        Ok(Network { switches, clients })
+    }
+
+    /// Starts a command of Triplane beside the switches, and waits until it runs.
+    fn start(&self, arguments: &[&str]) -> Running {
+        let mut command = self.switches.command(triplane(&[]).get_program()).expect("a command in a namespace");
+        let mut running = Running::start(command.args(arguments).current_dir(root()));
+        running.wait_for("press Ctrl-C to stop");
+        running
+    }
+
+    /// Adds 1 to key 7 this number of times, from a client, and returns the answers. A request that is not answered is
+    /// a failure.
+    fn count(&self, client: usize, times: u32) -> Vec<u32> {
+        let ask = || {
+            let mut port = AfPacketPort::open("eth0").expect("the interface is there");
+            (0..times).map(|_| add(&mut port)).collect()
+        };
+        self.clients[client].enter(ask).expect("to enter a namespace")
+    }
+}
+
+/// Adds 1 to key 7, and returns the value in the answer.
+fn add(port: &mut AfPacketPort) -> u32 {
+    const CLIENT: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    let frame = [&[2, 0, 0, 0, 0, 2][..], &CLIENT, &[0x88, 0xb6, 2, 0, 7, 0, 0, 0, 1], &[0; 39]].concat();
+    port.send(&frame).expect("the interface is up");
+    port.flush().expect("the interface is up");
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    loop {
+        let mut received = Vec::new();
+        port.receive(&mut received, 32).expect("the interface is up");
+        let is_answer = |data: &[u8]| data.starts_with(&CLIENT) && data[12..15] == [0x88, 0xb6, 2];
+        if let Some(answer) = received.iter().find(|answer| is_answer(&answer.data)) {
+            let bytes = &answer.data[17..21];
+            return u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        assert!(Instant::now() < deadline, "no answer");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn a_key_goes_on_counting_when_its_switch_is_killed() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let cluster = directory.write("cluster.toml", CLUSTER);
+    let states = ["a", "b"].map(|name| directory.path(name));
+    let start_store = |number: usize| {
+        let name = ["a", "b"][number];
+        network.start(&["store", "run", name, "--cluster", &cluster, "--state-dir", &states[number], "--json"])
+    };
+    let stores = [start_store(0), start_store(1)];
+    let start_switch = |name: &str, port: &str| {
+        network.start(&["run", PROGRAM, "--port", port, "--store", &cluster, "--switch", name])
+    };
+    let first = start_switch("s1", "1=p1");
+    let second = start_switch("s2", "1=p2");
+    assert_eq!(network.count(0, 50), (1..=50).collect::<Vec<_>>());
+    // The row moves between living switches, and back.
+    assert_eq!(network.count(1, 50), (51..=100).collect::<Vec<_>>());
+    assert_eq!(network.count(0, 50), (101..=150).collect::<Vec<_>>());
+    first.signal("KILL");
+    assert_eq!(network.count(1, 50), (151..=200).collect::<Vec<_>>());
+    // The switch starts again, with another incarnation and no memory.
+    let first = start_switch("s1", "1=p1");
+    assert_eq!(network.count(0, 50), (201..=250).collect::<Vec<_>>());
+    for switch in [first, second] {
+        switch.signal("INT");
+        switch.wait().ok();
+    }
+    for store in stores {
+        store.signal("INT");
+        let done = store.wait().ok().json();
+        assert_eq!((done["rows"].as_u64(), done["refused"].as_u64()), (Some(1), Some(0)), "{done:#}");
+    }
+    // A store that has lost its rows does not answer for them.
+    let arguments = ["store", "run", "a", "--cluster", &cluster, "--state-dir", &states[0]];
+    let done = run(&mut triplane(&arguments));
+    assert!(done.code == Some(3) && done.stderr.contains("has lost them when it stopped"), "{done:?}");
+    let done = run(&mut triplane(&[&arguments[..], &["--forget"]].concat()));
+    assert!(done.code == Some(3) && done.stderr.contains("all of them have to forget together"), "{done:?}");
+}
