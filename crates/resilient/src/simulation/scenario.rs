@@ -56,6 +56,8 @@ pub struct Scenario {
     pub faults: FaultChances,
     /// Maximum error of clocks.
     pub drift_ppm: u32,
+    /// Longest time that a disk takes for a record.
+    pub disk_ns: u64,
     /// Settings of the switches.
     pub replica: ReplicaConfig,
     /// Settings of the nodes.
@@ -104,7 +106,7 @@ impl Scenario {
             switches: 2 + random.below(2) as u32,
             nodes: chain_length as u32 + random.below(3) as u32,
             chain_length,
-            is_operator_reckless: random.percent(10),
+            is_operator_reckless: random.percent(20),
             shards: 1 + random.below(2) as u16,
             rows: random.pick(&[(2, 1), (1, 2), (1, 3), (1, 5)]),
             faults_ns: 200 * MILLISECOND,
@@ -123,11 +125,12 @@ impl Scenario {
             late_ns: lease_ns * random.pick(&[(1, 1), (1, 3)]),
             faults: FaultChances::default(),
             drift_ppm,
+            disk_ns: random.pick(&[(1, 300 * MICROSECOND), (1, 3 * MILLISECOND)]),
             replica,
             store,
         };
         scenario.faults = FaultChances::draw(random);
-        match random.pick(&[(3, ScenarioFocus::All), (4, ScenarioFocus::Leases), (2, ScenarioFocus::Chains)]) {
+        match random.pick(&[(3, ScenarioFocus::All), (5, ScenarioFocus::Leases), (2, ScenarioFocus::Chains)]) {
             ScenarioFocus::All => {}
             ScenarioFocus::Leases => scenario.focus_on_leases(),
             ScenarioFocus::Chains => scenario.focus_on_chains(),
@@ -139,10 +142,10 @@ impl Scenario {
     fn focus_on_leases(&mut self) {
         (self.nodes, self.chain_length, self.shards, self.rows) = (1, 1, 1, self.rows.min(2));
         (self.switches, self.away, self.jitter_ns, self.input_ns) = (2, 50, 1, 500 * MICROSECOND);
-        self.homes_read = true;
+        (self.homes_read, self.faults_ns) = (true, 2 * self.faults_ns);
         self.store.recall_ns *= 2;
         self.store.is_durable = false;
-        (self.lateness, self.loss, self.duplication) = (250, self.loss.min(20), 200);
+        (self.lateness, self.loss, self.duplication) = (350, self.loss.min(20), 500);
         let FaultChances { switch_crash, pause, .. } = self.faults;
         self.faults = FaultChances { switch_crash, pause, partition: 50, ..FaultChances::default() };
         self.prefers_long_partitions = true;
@@ -150,10 +153,10 @@ impl Scenario {
 
     /// Changes chains all the time, in small messages that overtake each other.
     fn focus_on_chains(&mut self) {
-        (self.chain_length, self.nodes) = (self.chain_length.max(2), self.nodes.max(4));
+        (self.chain_length, self.nodes) = (2, self.nodes.max(4));
         (self.rows, self.reads, self.jitter_ns) = (5, 20, MILLISECOND);
         self.store.max_frame_bytes = 100;
-        (self.faults.suspicion, self.faults.node_crash) = (150, 80);
+        (self.faults.suspicion, self.faults.node_crash) = (250, 80);
     }
 }
 

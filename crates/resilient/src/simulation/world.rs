@@ -173,6 +173,7 @@ impl World {
             let program = StoreNode::founding(self.scenario.store, me, seed, clock.read(0), &layout);
             self.nodes.push(Machine::new(program, clock));
             self.node_effects(node);
+            self.sync(node, u64::MAX);
         }
         self.schedule(FAULT_INTERVAL_NS, WorldEvent::Faults);
         self.schedule(0, WorldEvent::NextInput);
@@ -315,15 +316,18 @@ impl World {
                 machine.wake_at = u64::MAX;
                 program.tick(now);
             }
-            WorldEvent::Synced { start, up_to, .. } if start == machine.starts => {
-                program.persisted(up_to);
-                let disk = &mut self.disks[number as usize];
-                let count = disk.writing.iter().take_while(|(number, _)| *number <= up_to).count();
-                disk.safe.extend(disk.writing.drain(..count).map(|(_, record)| record));
-            }
+            WorldEvent::Synced { start, up_to, .. } if start == machine.starts => self.sync(number, up_to),
             _ => return,
         }
         self.node_effects(number);
+    }
+
+    /// Makes the records of a node safe, up to this one.
+    fn sync(&mut self, number: u32, up_to: u64) {
+        let disk = &mut self.disks[number as usize];
+        let count = disk.writing.iter().take_while(|(record, _)| *record <= up_to).count();
+        disk.safe.extend(disk.writing.drain(..count).map(|(_, record)| record));
+        self.nodes[number as usize].program.iter_mut().for_each(|program| program.persisted(up_to));
     }
 
     /// Sends a node's messages, writes its records, and sees when it wants to be woken.
@@ -345,7 +349,7 @@ impl World {
             }
         }
         if let Some(up_to) = last {
-            let at = self.now + 1 + self.random.below(300_000);
+            let at = self.now + 1 + self.random.below(self.scenario.disk_ns);
             self.schedule(at, WorldEvent::Synced { node: number, start, up_to });
         }
     }

@@ -240,7 +240,13 @@ impl ShardNode {
 
 impl CopyCursor {
     /// Returns the next part of the copy.
-    fn chunk(&mut self, rows: &[RowState], at: u64, context: &ShardContext<'_>) -> CopyChunk {
+    fn chunk<'r>(
+        &mut self,
+        rows: impl ExactSizeIterator<Item = &'r RowState>,
+        at: u64,
+        context: &ShardContext<'_>,
+    ) -> CopyChunk {
+        let left = rows.len();
         let mut bytes = context.config.max_frame_bytes;
         let fits = |row: &&RowState| {
             let length = FIXED_BYTES + row.values.as_ref().map_or(0, |values| values.bytes().len());
@@ -249,9 +255,9 @@ impl CopyCursor {
             bytes = bytes.saturating_sub(length);
             fits
         };
-        let part: Vec<RowState> = rows.iter().take_while(fits).cloned().collect();
+        let part: Vec<RowState> = rows.take_while(fits).cloned().collect();
         self.sent_at = Some(at);
-        let is_last = part.len() == rows.len();
+        let is_last = part.len() == left;
         CopyChunk { copy: self.copy, position: self.position as u64, at, is_last, rows: part }
     }
 }

@@ -11,8 +11,13 @@ use crate::row::RowId;
 #[derive(Debug)]
 pub(super) struct RowTable {
     index: RowIndex,
-    rows: Vec<RowState>,
+    rows: Vec<StoredRow>,
 }
+
+/// A row in two cache lines that are fetched together.
+#[derive(Debug)]
+#[repr(align(128))]
+struct StoredRow(RowState);
 
 impl RowTable {
     /// Creates a table without rows. `seed` is random.
@@ -25,32 +30,34 @@ impl RowTable {
     }
 
     pub fn get(&self, row: &RowId) -> Option<&RowState> {
-        self.find(self.index.hash(row), row).map(|position| &self.rows[position])
+        self.find(self.index.hash(row), row).map(|position| &self.rows[position].0)
     }
 
     /// Reads rows that are about to be used, so that the processor fetches them from memory at the same time. One after
     /// the other, a million rows are not in its cache, and each search waits twice.
     pub fn fetch<'r>(&self, rows: impl Iterator<Item = &'r RowId>) {
-        let fetched = rows.filter_map(|row| self.get(row)).fold(0, |sum, state| sum ^ state.epoch ^ state.seq);
+        let fetched = rows
+            .filter_map(|row| self.get(row))
+            .fold(0, |sum, state| sum ^ state.epoch ^ state.seq ^ u64::from(state.values.is_some()));
         std::hint::black_box(fetched);
     }
 
     fn find(&self, hash: u64, row: &RowId) -> Option<usize> {
-        self.index.find(hash, |position| self.rows[position].row == *row)
+        self.index.find(hash, |position| self.rows[position].0.row == *row)
     }
 
     /// Returns the rows at these positions.
-    pub fn range(&self, range: std::ops::Range<usize>) -> &[RowState] {
-        &self.rows[range]
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = &RowState> {
+        self.rows[range].iter().map(|row| &row.0)
     }
 
     /// Makes all rows free, for a mutant.
     pub fn free_all(&mut self) {
-        self.rows.iter_mut().for_each(|state| state.owner = None);
+        self.rows.iter_mut().for_each(|row| row.0.owner = None);
     }
 
     fn get_mut(&mut self, row: &RowId) -> Option<&mut RowState> {
-        self.find(self.index.hash(row), row).map(|position| &mut self.rows[position])
+        self.find(self.index.hash(row), row).map(|position| &mut self.rows[position].0)
     }
 
     fn get_or_insert(&mut self, row: &RowId) -> &mut RowState {
@@ -58,11 +65,12 @@ impl RowTable {
         let position = self.find(hash, row).unwrap_or_else(|| {
             let (index, rows) = (&mut self.index, &mut self.rows);
             let hasher = index.hasher();
-            index.insert(hash, rows.len() as u32, |at| hasher.hash_one(rows[at].row));
-            rows.push(RowState { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None });
+            index.insert(hash, rows.len() as u32, |at| hasher.hash_one(rows[at].0.row));
+            let state = RowState { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None };
+            rows.push(StoredRow(state));
             rows.len() - 1
         });
-        &mut self.rows[position]
+        &mut self.rows[position].0
     }
 
     /// Takes a copied row, unless operations have made a newer one.
