@@ -202,15 +202,24 @@ mod functions {
         fn row_read(frame: *mut u64, register: u64, index: u64, width: u64, out: *mut u64) -> u64 {
             let host = unsafe { effect_host(frame) };
             let register = RegisterId::from_u32(register as u32);
-            if host.objects.use_for_read(register, index).is_err() {
-                return code::ROW_REFUSED;
-            }
-            match width {
-                0 => {}
-                1..=64 => unsafe { out.write(host.objects.register_word(register, index)) },
-                _ => unsafe { store_value(out, &host.objects.read_register(register, index)) },
-            }
-            if host.objects.pass_must_wait() {
+            let must_wait = match width {
+                0 => false,
+                1..=64 => match host.objects.read_word_in_pass(register, index) {
+                    Err(_) => return code::ROW_REFUSED,
+                    Ok((word, must_wait)) => {
+                        unsafe { out.write(word) };
+                        must_wait
+                    }
+                },
+                _ => match host.objects.read_in_pass(register, index) {
+                    Err(_) => return code::ROW_REFUSED,
+                    Ok(value) => {
+                        unsafe { store_value(out, &value) };
+                        host.objects.pass_must_wait()
+                    }
+                },
+            };
+            if must_wait {
                 unsafe { request_hold(frame) };
             }
             0
@@ -220,15 +229,23 @@ mod functions {
         fn row_write(frame: *mut u64, register: u64, index: u64, width: u64, from: *const u64) -> u64 {
             let host = unsafe { effect_host(frame) };
             let register = RegisterId::from_u32(register as u32);
-            let value = unsafe { value(from, width as u32) };
-            if host.objects.use_for_write(register, index, &value).is_err() {
-                return code::ROW_REFUSED;
+            let written = match width {
+                0 => Ok(false),
+                1..=64 => host.objects.write_word_in_pass(register, index, unsafe { from.read() }),
+                _ => {
+                    let value = unsafe { value(from, width as u32) };
+                    host.objects.write_in_pass(register, index, &value).map(|()| host.objects.pass_must_wait())
+                }
+            };
+            match written {
+                Err(_) => code::ROW_REFUSED,
+                Ok(must_wait) => {
+                    if must_wait {
+                        unsafe { request_hold(frame) };
+                    }
+                    0
+                }
             }
-            host.objects.write_register(register, index, &value);
-            if host.objects.pass_must_wait() {
-                unsafe { request_hold(frame) };
-            }
-            0
         }
 
         fn register_write(frame: *mut u64, register: u64, index: u64, width: u64, from: *const u64) {

@@ -32,11 +32,8 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
         loc: LocId,
     ) -> Result<(), Ending> {
         let index = self.eval_number(index);
-        if let Some(index) = index {
-            self.objects.use_for_read(register, index)?;
-        }
         // An index of more than 64 bits is beyond the end of any array.
-        let value = self.objects.read_register(register, index.unwrap_or(u64::MAX));
+        let value = self.objects.read_in_pass(register, index.unwrap_or(u64::MAX))?;
         report!(self, Event::RegisterRead { register, index, value: &value, loc });
         self.write(place, value, loc);
         Ok(())
@@ -51,12 +48,9 @@ impl<W: Watch + ?Sized> Execution<'_, W> {
     ) -> Result<(), Ending> {
         let (index, value) = (self.eval_number(index), self.eval(value));
         if let Some(index) = index {
-            self.objects.use_for_write(register, index, &value)?;
+            self.objects.write_in_pass(register, index, &value)?;
         }
         report!(self, Event::RegisterWritten { register, index, value: &value, loc });
-        if let Some(index) = index {
-            self.objects.write_register(register, index, &value);
-        }
         Ok(())
     }
 

@@ -74,15 +74,19 @@ pub enum RowState {
 #[derive(Debug)]
 pub(crate) struct Rows {
     groups: Vec<RowGroup>,
-    of_register: SecondaryMap<RegisterId, Option<u32>>,
+    /// The group of each array, or [`NO_GROUP`].
+    of_register: SecondaryMap<RegisterId, u32>,
     /// Number of writes so far.
     writes: u64,
     written: Vec<RowWrite>,
     /// The row that the last pass may not use.
     refusal: Option<RowRefusal>,
-    pass: Option<Pass>,
+    pass: Pass,
     undo: Vec<Undo>,
 }
+
+/// The group of an array without one, and of a pass that has used no row.
+const NO_GROUP: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct RowGroup {
@@ -93,9 +97,17 @@ struct RowGroup {
 /// What the running pass has done.
 #[derive(Debug)]
 struct Pass {
-    used: Option<Dependency>,
+    is_running: bool,
+    /// The row that the packet has used; its group is [`NO_GROUP`] if there is none.
+    used: Dependency,
     has_written: bool,
     random: RandomStream,
+}
+
+impl Pass {
+    fn must_wait(&self) -> bool {
+        self.has_written || self.used.must_wait()
+    }
 }
 
 /// A change of the running pass, with what undoes it.
@@ -112,9 +124,9 @@ impl Objects {
     /// Puts the rows of these groups under ownership: from now on a packet uses a row only if the switch owns it. The
     /// groups are those of the program that the objects belong to.
     pub fn own_rows(&mut self, groups: &[ResilientGroup]) {
-        let mut of_register = SecondaryMap::new();
+        let mut of_register = SecondaryMap::with_default(NO_GROUP);
         for (number, group) in groups.iter().enumerate() {
-            group.registers.iter().for_each(|register| of_register[*register] = Some(number as u32));
+            group.registers.iter().for_each(|register| of_register[*register] = number as u32);
         }
         let groups = groups.iter().map(|group| RowGroup {
             registers: group.registers.clone(),
@@ -126,7 +138,7 @@ impl Objects {
             writes: 0,
             written: Vec::new(),
             refusal: None,
-            pass: None,
+            pass: Pass { is_running: false, used: NOTHING_USED, has_written: false, random: self.random.clone() },
             undo: Vec::new(),
         }));
     }
@@ -199,36 +211,35 @@ impl Objects {
         if let Some(rows) = &mut self.rows {
             rows.undo.clear();
             rows.refusal = None;
-            rows.pass = Some(Pass { used, has_written: false, random: self.random.clone() });
+            let used = used.unwrap_or(NOTHING_USED);
+            rows.pass = Pass { is_running: true, used, has_written: false, random: self.random.clone() };
         }
-    }
-
-    /// Whether what the running pass sends must wait.
-    #[inline]
-    pub fn pass_must_wait(&self) -> bool {
-        let pass = self.rows.as_ref().and_then(|rows| rows.pass.as_ref());
-        pass.is_some_and(|pass| pass.has_written || pass.used.is_some_and(|used| used.must_wait()))
     }
 
     /// Ends a pass. Returns the row that the packet has used, if any, with what its outputs depend on.
     pub fn end_pass(&mut self) -> Option<Dependency> {
         let rows = self.rows.as_mut()?;
-        let Pass { mut used, has_written, .. } = rows.pass.take()?;
-        if let (Some(used), true) = (&mut used, has_written) {
+        if !std::mem::take(&mut rows.pass.is_running) || rows.pass.used.row.group == NO_GROUP {
+            return None;
+        }
+        let mut used = rows.pass.used;
+        if rows.pass.has_written {
             rows.writes += 1;
             used.writes = rows.writes;
             rows.written.push(RowWrite { row: used.row, writes: rows.writes });
             rows.groups[used.row.group as usize].states[used.row.index as usize] = RowState::Unacknowledged;
         }
-        used
+        Some(used)
     }
 
     /// Ends a pass and undoes what it did, in reverse order.
     pub fn undo_pass(&mut self) {
         let Some(rows) = &mut self.rows else { return };
-        let Some(pass) = rows.pass.take() else { return };
+        if !std::mem::take(&mut rows.pass.is_running) {
+            return;
+        }
         let mut undo = std::mem::take(&mut rows.undo);
-        self.random = pass.random;
+        self.random = rows.pass.random.clone();
         for change in undo.drain(..).rev() {
             match change {
                 Undo::Register(register, index, value) => {
@@ -254,7 +265,7 @@ impl Objects {
     /// Whether changes are recorded.
     #[inline]
     pub(crate) fn is_recording(&self) -> bool {
-        self.rows.as_ref().is_some_and(|rows| rows.pass.is_some())
+        self.rows.as_ref().is_some_and(|rows| rows.pass.is_running)
     }
 
     /// Records what undoes a change of the running pass.
@@ -264,64 +275,117 @@ impl Objects {
         }
     }
 
-    /// Lets the running pass read an element of a register array.
+    /// Reads an element of a register array for the running pass; 0 beyond the end.
     ///
     /// # Errors
     /// [`Ending::RowRefused`] if the switch does not own the element's row, or the packet has used another one.
-    #[inline]
-    pub fn use_for_read(&mut self, register: RegisterId, index: u64) -> Result<(), Ending> {
-        match &mut self.rows {
-            None => Ok(()),
-            Some(rows) => rows.use_row(register, index).map(drop),
+    pub fn read_in_pass(&mut self, register: RegisterId, index: u64) -> Result<Bits, Ending> {
+        if let Some(rows) = &mut self.rows {
+            rows.use_row(register, index)?;
         }
+        Ok(self.read_register(register, index))
     }
 
-    /// Lets the running pass write an element of a register array, and records its value.
+    /// Writes an element of a register array for the running pass. Does nothing beyond the end.
     ///
     /// # Errors
-    /// As [`Objects::use_for_read`].
-    #[inline]
-    pub fn use_for_write(&mut self, register: RegisterId, index: u64, value: &Bits) -> Result<(), Ending> {
-        if self.rows.is_none() { Ok(()) } else { self.record_write(register, index, value) }
-    }
-
-    fn record_write(&mut self, register: RegisterId, index: u64, value: &Bits) -> Result<(), Ending> {
-        let Some(before) = self.shared.registers[register].get(index, self.several) else { return Ok(()) };
-        let Some(rows) = &mut self.rows else { return Ok(()) };
-        let row = rows.use_row(register, index)?;
-        if before == *value {
+    /// As [`Objects::read_in_pass`].
+    pub fn write_in_pass(&mut self, register: RegisterId, index: u64, value: &Bits) -> Result<(), Ending> {
+        let Some(rows) = &mut self.rows else {
+            self.write_register(register, index, value);
             return Ok(());
-        }
-        if let Some(pass) = &mut rows.pass {
-            pass.has_written |= row.is_some();
-            rows.undo.push(Undo::Register(register, index, before));
+        };
+        let is_in_row = rows.use_row(register, index)?;
+        let Some(before) = self.shared.registers[register].get(index, self.several) else { return Ok(()) };
+        if before != *value {
+            rows.wrote(is_in_row, || Undo::Register(register, index, before));
+            self.write_register(register, index, value);
         }
         Ok(())
     }
+
+    /// Reads an element of at most 64 bits, as [`Objects::read_in_pass`]. Returns whether what the pass sends must wait,
+    /// too.
+    ///
+    /// # Errors
+    /// As [`Objects::read_in_pass`].
+    #[inline]
+    pub fn read_word_in_pass(&mut self, register: RegisterId, index: u64) -> Result<(u64, bool), Ending> {
+        let mut must_wait = false;
+        if let Some(rows) = &mut self.rows {
+            rows.use_row(register, index)?;
+            must_wait = rows.pass.must_wait();
+        }
+        Ok((self.register_word(register, index), must_wait))
+    }
+
+    /// Writes an element of at most 64 bits, as [`Objects::write_in_pass`]; the value has its width. Returns whether what
+    /// the pass sends must wait.
+    ///
+    /// # Errors
+    /// As [`Objects::read_in_pass`].
+    #[inline]
+    pub fn write_word_in_pass(&mut self, register: RegisterId, index: u64, value: u64) -> Result<bool, Ending> {
+        let Some(rows) = &mut self.rows else {
+            self.set_register_word(register, index, value);
+            return Ok(false);
+        };
+        let is_in_row = rows.use_row(register, index)?;
+        let registers = &self.shared.registers[register];
+        let before = registers.word(index);
+        if before != value && index < registers.size() {
+            let before = || Undo::Register(register, index, Bits::new(u128::from(before), registers.width()));
+            rows.wrote(is_in_row, before);
+            registers.set_word(index, value);
+        }
+        Ok(rows.pass.must_wait())
+    }
+
+    /// Whether what the running pass sends must wait.
+    pub fn pass_must_wait(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.pass.is_running && rows.pass.must_wait())
+    }
 }
 
+/// What a pass has used that has used nothing.
+const NOTHING_USED: Dependency = Dependency { row: Row { group: NO_GROUP, index: 0 }, writes: 0 };
+
 impl Rows {
-    /// Lets the running pass use the row of an element, if it belongs to one.
-    fn use_row(&mut self, register: RegisterId, index: u64) -> Result<Option<Row>, Ending> {
-        let Some(group) = self.of_register[register] else { return Ok(None) };
-        let state = self.groups[group as usize].states.get(index as usize);
-        let (Some(state), Some(pass)) = (state, &mut self.pass) else { return Ok(None) };
-        let row = Row { group, index };
-        let used = match &mut pass.used {
-            Some(used) if used.row != row => {
-                self.refusal = Some(RowRefusal::Second(row));
-                return Err(Ending::RowRefused);
-            }
-            used => used.get_or_insert(Dependency { row, writes: 0 }),
-        };
-        match state {
+    /// Lets the running pass use the row of an element. Returns whether the element belongs to one.
+    #[inline]
+    fn use_row(&mut self, register: RegisterId, index: u64) -> Result<bool, Ending> {
+        let row = Row { group: self.of_register[register], index };
+        if row.group == NO_GROUP {
+            return Ok(false);
+        }
+        if self.pass.used.row == row { Ok(true) } else { self.use_first(row) }
+    }
+
+    /// Lets the running pass use a row that it has not used before.
+    fn use_first(&mut self, row: Row) -> Result<bool, Ending> {
+        let state = self.groups[row.group as usize].states.get(row.index as usize);
+        let (Some(state), true) = (state, self.pass.is_running) else { return Ok(false) };
+        if self.pass.used.row.group != NO_GROUP {
+            self.refusal = Some(RowRefusal::Second(row));
+            return Err(Ending::RowRefused);
+        }
+        let writes = match state {
             RowState::Absent => {
                 self.refusal = Some(RowRefusal::Absent(row));
                 return Err(Ending::RowRefused);
             }
-            RowState::Owned => {}
-            RowState::Unacknowledged => used.writes = self.writes,
+            RowState::Owned => 0,
+            RowState::Unacknowledged => self.writes,
+        };
+        self.pass.used = Dependency { row, writes };
+        Ok(true)
+    }
+
+    /// Notes a write, and what undoes it.
+    fn wrote(&mut self, is_in_row: bool, undo: impl FnOnce() -> Undo) {
+        if self.pass.is_running {
+            self.pass.has_written |= is_in_row;
+            self.undo.push(undo());
         }
-        Ok(Some(row))
     }
 }
