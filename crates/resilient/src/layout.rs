@@ -1,4 +1,13 @@
 //! Says which chain of store nodes serves which shard.
+//!
+//! Layouts come from an operator, who follows three rules. The nodes report what the rules need, for the layout that
+//! they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
+//! - Members may be removed if one that stays is active ([`StoreNode::is_active`](crate::StoreNode::is_active)). A
+//!   node that is taken for dead by mistake does no harm. If the rule is broken, the rows become unavailable.
+//! - A new node is a learner first. It becomes the tail when it is complete
+//!   ([`StoreNode::is_complete`](crate::StoreNode::is_complete)). If this rule is broken, rows may be lost: a node that
+//!   was a member before, and has missed its removal, would take itself for one that has everything.
+//! - A life is used once: a node that has lost its memory has another life.
 
 use crate::row::RowId;
 

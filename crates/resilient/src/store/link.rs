@@ -9,7 +9,7 @@ use crate::message::{Content, CopyChunk, Forward, Operation, Peer, Progress, Row
 use crate::mutant::Mutant;
 
 /// Maximum number of operations that are sent without a report.
-pub(super) const MAX_WINDOW: u64 = 4096;
+const MAX_WINDOW: u64 = 4096;
 
 /// Number of operations that are sent at first, and after a loss. Each report of progress doubles it.
 const FIRST_WINDOW: u64 = 16;

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! Numbers are big-endian. A row is its group, the length of its key and the key; values are their length and their
-//! bytes, with [`NO_VALUES`] as the length of none. Every message is read completely, or the datagram is refused.
+//! bytes, with 0xffff as the length of none. Every message is read completely, or the datagram is refused.
 
 mod read;
 mod write;
 
 use crate::message::{RefusalReason, StoreMessage};
-use read::Reader;
-use write::Writer;
+use read::MessageReader;
+use write::MessageWriter;
 
 /// Length of a datagram's header in bytes.
 pub const DATAGRAM_HEADER: usize = 3;
@@ -45,7 +45,7 @@ pub fn begin_datagram(datagram: &mut Vec<u8>) {
 /// bytes.
 pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usize) -> bool {
     let start = datagram.len();
-    let mut writer = Writer(datagram);
+    let mut writer = MessageWriter(datagram);
     writer.u16(0);
     writer.message(message);
     let length = datagram.len() - start - 3;
@@ -93,7 +93,7 @@ pub fn read_datagram(bytes: &[u8]) -> Read<Vec<StoreMessage>> {
         let (head, after) = rest.split_first_chunk::<3>().ok_or(MalformedMessage)?;
         let length = usize::from(u16::from_be_bytes([head[0], head[1]]));
         let (body, after) = after.split_at_checked(length).ok_or(MalformedMessage)?;
-        let mut reader = Reader(body);
+        let mut reader = MessageReader(body);
         messages.push(reader.message(head[2])?);
         if !reader.0.is_empty() {
             return Err(MalformedMessage);

@@ -11,9 +11,9 @@ use crate::row::{RowId, RowValues};
 
 use super::{MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, kind, reason_number};
 
-pub(super) struct Reader<'b>(pub &'b [u8]);
+pub(super) struct MessageReader<'b>(pub &'b [u8]);
 
-impl Reader<'_> {
+impl MessageReader<'_> {
     fn bytes(&mut self, count: usize) -> Read<&[u8]> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or(MalformedMessage)?;
         self.0 = rest;

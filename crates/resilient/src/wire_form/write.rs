@@ -9,9 +9,9 @@ use crate::row::{RowId, RowValues};
 
 use super::{NO_VALUES, kind, reason_number};
 
-pub(super) struct Writer<'b>(pub &'b mut Vec<u8>);
+pub(super) struct MessageWriter<'b>(pub &'b mut Vec<u8>);
 
-impl Writer<'_> {
+impl MessageWriter<'_> {
     fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
