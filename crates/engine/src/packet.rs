@@ -49,8 +49,8 @@ pub enum Requested {
     Truncate(u32),
     /// A message to the control plane, with a value for each of the digest's fields.
     Digest(DigestId, Vec<Bits>),
-    /// Nothing by itself: what the packet sends must wait for a row, so it leaves its batch. Only compiled code requests
-    /// it.
+    /// Nothing by itself: what the packet sends must wait for a row, so it leaves its batch. Only compiled code
+    /// requests it.
     Hold,
 }
 

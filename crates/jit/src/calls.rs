@@ -6,7 +6,7 @@
 //! first.
 
 use bits::Bits;
-use engine::Requested;
+use engine::{Ending, Requested};
 use ir::{Algorithm, BinaryOp, CounterId, DigestId, HeaderId, LocId, MeterId, RegisterId, TableId, ValueSetId};
 
 use crate::code;
@@ -55,10 +55,9 @@ pub(crate) mod waiting {
 /// # Safety
 /// As [`host`].
 unsafe fn effect_host<'a>(frame: *mut u64) -> &'a mut Host<'a> {
-    // SAFETY: by the caller's promise; the word belongs to the frame.
-    let (host, pass) = unsafe { (host(frame), frame.add(word::PASS)) };
-    if unsafe { pass.read() } != 0 {
-        unsafe { pass.write(0) };
+    // SAFETY: by the caller's promise; the word belongs to the frame, which the host does not refer to.
+    let (host, is_pending) = unsafe { (host(frame), frame.add(word::PASS).replace(0) != 0) };
+    if is_pending {
         host.objects.begin_pass(None);
     }
     host
@@ -202,27 +201,12 @@ mod functions {
         fn row_read(frame: *mut u64, register: u64, index: u64, width: u64, out: *mut u64) -> u64 {
             let host = unsafe { effect_host(frame) };
             let register = RegisterId::from_u32(register as u32);
-            let must_wait = match width {
-                0 => false,
-                1..=64 => match host.objects.read_word_in_pass(register, index) {
-                    Err(_) => return code::ROW_REFUSED,
-                    Ok((word, must_wait)) => {
-                        unsafe { out.write(word) };
-                        must_wait
-                    }
-                },
-                _ => match host.objects.read_in_pass(register, index) {
-                    Err(_) => return code::ROW_REFUSED,
-                    Ok(value) => {
-                        unsafe { store_value(out, &value) };
-                        host.objects.pass_must_wait()
-                    }
-                },
+            let read = match width {
+                0 => Ok(()),
+                1..=64 => host.objects.read_word_in_pass(register, index).map(|word| unsafe { out.write(word) }),
+                _ => host.objects.read_in_pass(register, index).map(|value| unsafe { store_value(out, &value) }),
             };
-            if must_wait {
-                unsafe { request_hold(frame) };
-            }
-            0
+            unsafe { used_row(frame, read) }
         }
 
         /// Writes an element in a program with rows. Returns the code with which the unit ends, or 0.
@@ -230,22 +214,11 @@ mod functions {
             let host = unsafe { effect_host(frame) };
             let register = RegisterId::from_u32(register as u32);
             let written = match width {
-                0 => Ok(false),
+                0 => Ok(()),
                 1..=64 => host.objects.write_word_in_pass(register, index, unsafe { from.read() }),
-                _ => {
-                    let value = unsafe { value(from, width as u32) };
-                    host.objects.write_in_pass(register, index, &value).map(|()| host.objects.pass_must_wait())
-                }
+                _ => host.objects.write_in_pass(register, index, &unsafe { value(from, width as u32) }),
             };
-            match written {
-                Err(_) => code::ROW_REFUSED,
-                Ok(must_wait) => {
-                    if must_wait {
-                        unsafe { request_hold(frame) };
-                    }
-                    0
-                }
-            }
+            unsafe { used_row(frame, written) }
         }
 
         fn register_write(frame: *mut u64, register: u64, index: u64, width: u64, from: *const u64) {
@@ -573,14 +546,19 @@ mod functions {
         down || up
     }
 
-    /// Requests that the packet leaves its batch, once.
-    unsafe fn request_hold(frame: *mut u64) {
+    /// Returns the code of an access to a row. What the packet sends may have to wait from now on: then it leaves its
+    /// batch, which it requests once.
+    unsafe fn used_row(frame: *mut u64, result: Result<(), Ending>) -> u64 {
         let host = unsafe { host(frame) };
+        if result.is_err() {
+            return code::ROW_REFUSED;
+        }
         let requests = unsafe { &mut *host.requests };
-        if !requests.iter().any(|(request, _)| *request == Requested::Hold) {
+        if host.objects.pass_must_wait() && !requests.iter().any(|(request, _)| *request == Requested::Hold) {
             requests.push((Requested::Hold, LocId::from_u32(0)));
             unsafe { frame.add(word::REQUESTS).write(requests.len() as u64) };
         }
+        0
     }
 
     /// # Safety

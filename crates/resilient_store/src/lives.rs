@@ -1,5 +1,5 @@
-//! Remembers the lives of a store. A store in memory that starts again has lost its rows, and must not answer as if they
-//! had never been there.
+//! Remembers the lives of a store. A store in memory that starts again has lost its rows, and must not answer as if
+//! they had never been there.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};

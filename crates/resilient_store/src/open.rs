@@ -34,7 +34,9 @@ pub enum OpenError {
     )]
     Forgotten(String),
     /// The store is one of several.
-    #[error("`{0}` is one of several stores: all of them have to forget together; stop them and remove their directories")]
+    #[error(
+        "`{0}` is one of several stores: all of them have to forget together; stop them and remove their directories"
+    )]
     NotAlone(String),
 }
 

@@ -30,8 +30,8 @@ impl ClusterSocket {
         ClusterSocket { socket, cluster, buffer: vec![0; MAX_DATAGRAM], refused: 0, unsent: 0 }
     }
 
-    /// Receives a datagram, and returns its messages with their sender: none from a datagram that is not of the cluster.
-    /// Returns `None` if no datagram comes within the socket's timeout.
+    /// Receives a datagram, and returns its messages with their sender: none from a datagram that is not of the
+    /// cluster. Returns `None` if no datagram comes within the socket's timeout.
     pub fn receive(&mut self) -> Option<Vec<(Peer, StoreMessage)>> {
         let (length, from) = match self.socket.recv_from(&mut self.buffer) {
             Ok(received) => received,

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engine::{Dependency, Row};
+use engine::{Dependency, StateRow};
 use switch::{HeldOutput, Output};
 
 /// The outputs that wait, by row.
 #[derive(Debug, Default)]
 pub(crate) struct HeldOutputs {
-    rows: BTreeMap<Row, HeldRow>,
+    rows: BTreeMap<StateRow, HeldRow>,
     outputs: usize,
     bytes: usize,
 }
@@ -43,7 +43,7 @@ impl HeldOutputs {
     }
 
     /// Notes a write, which has the stores' number `seq`. `writes` counts all writes of the switch.
-    pub fn wrote(&mut self, row: Row, writes: u64, seq: u64) {
+    pub fn wrote(&mut self, row: StateRow, writes: u64, seq: u64) {
         let held = self.rows.entry(row).or_default();
         // Values are absolute: one acknowledgement covers several writes, and outputs wait from the first on.
         if held.pending.back().is_none_or(|(_, last)| *last < seq) {
@@ -65,7 +65,7 @@ impl HeldOutputs {
 
     /// Notes that the stores know the writes of a row up to `seq`, or will never know them. Returns the outputs that
     /// waited for these, in order.
-    pub fn settle(&mut self, row: Row, seq: u64) -> Vec<Output> {
+    pub fn settle(&mut self, row: StateRow, seq: u64) -> Vec<Output> {
         let Some(held) = self.rows.get_mut(&row) else { return Vec::new() };
         while held.pending.front().is_some_and(|(_, pending)| *pending <= seq) {
             held.pending.pop_front();
@@ -84,7 +84,7 @@ impl HeldOutputs {
     }
 
     /// Whether writes of a row are not acknowledged.
-    pub fn is_pending(&self, row: Row) -> bool {
+    pub fn is_pending(&self, row: StateRow) -> bool {
         self.rows.get(&row).is_some_and(|held| !held.pending.is_empty())
     }
 }
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    const ROW: Row = Row { group: 0, index: 1 };
+    const ROW: StateRow = StateRow { group: 0, index: 1 };
 
     fn output(writes: u64) -> HeldOutput {
         let frame = Frame::new(writes as u32, vec![0; 10]);

@@ -1,7 +1,7 @@
 //! Converts rows between the switch and the stores: numbers in registers here, bytes there.
 
 use bits::Bits;
-use engine::Row;
+use engine::StateRow;
 use ir::{Program, ResilientGroup};
 use resilient::{MAX_VALUE_BYTES, RowId, RowValues};
 
@@ -47,14 +47,14 @@ impl RowFormat {
 }
 
 /// Returns the stores' name of a row.
-pub(crate) fn row_id(row: Row) -> RowId {
+pub(crate) fn row_id(row: StateRow) -> RowId {
     RowId::of_index(row.group as u16, row.index as u32)
 }
 
 /// Returns the row that a name of the stores means; `None` if it is none of arrays.
-pub(crate) fn row_of(id: &RowId) -> Option<Row> {
+pub(crate) fn row_of(id: &RowId) -> Option<StateRow> {
     let index = u32::from_be_bytes(id.key().try_into().ok()?);
-    Some(Row { group: u32::from(id.group()), index: u64::from(index) })
+    Some(StateRow { group: u32::from(id.group()), index: u64::from(index) })
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn rows_have_names() {
-        let row = Row { group: 3, index: 0x0102_0304 };
+        let row = StateRow { group: 3, index: 0x0102_0304 };
         assert_eq!(row_of(&row_id(row)), Some(row));
         assert_eq!(row_of(&RowId::new(3, &[1, 2, 3]).unwrap()), None);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use engine::{Row, RowState};
+use engine::{RowState, StateRow};
 use ir::ReplicationMode;
 use resilient::{NodeId, ReplicaConfig, ReplicaEvent, StateReplica, StoreLayout, StoreMessage, SwitchId};
 use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
@@ -187,7 +187,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
     }
 
     /// Replicates the values of a row.
-    fn write(&mut self, now: Time, row: Row, writes: u64) {
+    fn write(&mut self, now: Time, row: StateRow, writes: u64) {
         let id = row_id(row);
         let values = self.inner.objects().row_values(row);
         let values = self.formats[row.group as usize].to_bytes(&values);
@@ -259,7 +259,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
     }
 
     /// Returns the row that a name of the stores means, if the program has it.
-    fn row(&self, id: &resilient::RowId) -> Option<Row> {
+    fn row(&self, id: &resilient::RowId) -> Option<StateRow> {
         let row = row_of(id)?;
         self.inner.objects().has_row(row).then_some(row)
     }

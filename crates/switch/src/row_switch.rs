@@ -1,7 +1,7 @@
 //! Defines switches whose packets can wait: for a row that the switch does not own yet, and for the acknowledgement of
 //! what they wrote.
 
-use engine::{Dependency, Row};
+use engine::{Dependency, StateRow};
 
 use crate::{DropReason, Frame, Notification, PacketSwitch};
 
@@ -23,8 +23,8 @@ pub enum Output {
     Notification(Notification),
 }
 
-/// A switch that runs programs with rows (`@resilient`). Until [`RowSwitch::own_rows`] is called, registers are those of
-/// this switch alone, and packets wait for nothing.
+/// A switch that runs programs with rows (`@resilient`). Until [`RowSwitch::own_rows`] is called, registers are those
+/// of this switch alone, and packets wait for nothing.
 ///
 /// A wrapper decides which rows the switch owns, in [`SwitchControl::objects_mut`](crate::SwitchControl::objects_mut).
 /// After each step it takes the rows for which packets wait, the writes, and the outputs that must wait for them.
@@ -34,16 +34,16 @@ pub trait RowSwitch: PacketSwitch {
     fn own_rows(&mut self, max_parked: usize);
 
     /// Removes and returns the rows that packets began to wait for since the last call.
-    fn take_awaited(&mut self) -> Vec<Row>;
+    fn take_awaited(&mut self) -> Vec<StateRow>;
 
     /// Returns the number of packets that wait for a row.
-    fn parked(&self, row: Row) -> usize;
+    fn parked(&self, row: StateRow) -> usize;
 
     /// Lets the packets that wait for a row run in the next step, before any other packet.
-    fn resume(&mut self, row: Row);
+    fn resume(&mut self, row: StateRow);
 
     /// Drops the packets that wait for a row.
-    fn drop_parked(&mut self, row: Row, reason: DropReason);
+    fn drop_parked(&mut self, row: StateRow, reason: DropReason);
 
     /// Removes and returns the outputs since the last call that depend on writes of rows, oldest first.
     fn take_held(&mut self) -> Vec<HeldOutput>;

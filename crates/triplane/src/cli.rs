@@ -131,7 +131,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run a program on interfaces, TAP devices or packet captures.
     #[command(after_help = RUN_AFTER_HELP, mut_arg("program", |program| program.required(false)))]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Inspect and change a running switch over P4Runtime: tables, entries, counters.
     #[command(after_help = crate::ctl::args::AFTER_HELP)]
     Ctl(crate::ctl::args::CtlArgs),

@@ -40,7 +40,7 @@ pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
 pub use meter::{Colour, Meter, MeterConfig};
 pub use profile::GroupMember;
 pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
-pub use rows::{Dependency, Row, RowRefusal, RowState, RowWrite};
+pub use rows::{Dependency, RowRefusal, RowState, RowWrite, StateRow};
 pub use table::Installed;
 
 pub(crate) use profile::choose;

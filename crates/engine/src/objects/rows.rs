@@ -1,9 +1,9 @@
 //! Knows which rows of `@resilient` registers this switch owns, and what a pass did to them and to everything else.
 //!
-//! A *pass* is one run of a packet through ingress or egress. It uses one row at most. If the switch does not own the
-//! row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone: the packet runs again, from
-//! the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not acknowledged yet,
-//! has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are acknowledged.
+//! A *pass* is one run of a packet through ingress or egress. It uses one row at most. If the switch does not own
+//! the row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone. The packet runs again,
+//! from the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not acknowledged
+//! yet, has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are acknowledged.
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
@@ -16,7 +16,7 @@ use crate::tables::Handle;
 
 /// A row: the cells of all registers of a group at one index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Row {
+pub struct StateRow {
     /// Place of the group in [`ir::Program::resilient_groups`].
     pub group: u32,
     /// Index in the group's arrays.
@@ -27,7 +27,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// The row.
-    pub row: Row,
+    pub row: StateRow,
     /// Number of writes, to any row, that this switch had made by then; 0 if the packet has used the row and depends
     /// on nothing.
     pub writes: u64,
@@ -44,7 +44,7 @@ impl Dependency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowWrite {
     /// The row.
-    pub row: Row,
+    pub row: StateRow,
     /// Number of writes, to any row, with this one.
     pub writes: u64,
 }
@@ -53,9 +53,9 @@ pub struct RowWrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowRefusal {
     /// The switch does not own it. The pass runs again when it does.
-    Absent(Row),
+    Absent(StateRow),
     /// The packet has used another row before this one. It is dropped.
-    Second(Row),
+    Second(StateRow),
 }
 
 /// What this switch may do with a row.
@@ -150,7 +150,7 @@ impl Objects {
     }
 
     /// Whether there is a row with this name.
-    pub fn has_row(&self, row: Row) -> bool {
+    pub fn has_row(&self, row: StateRow) -> bool {
         let groups = self.rows.iter().flat_map(|rows| rows.groups.get(row.group as usize));
         groups.into_iter().any(|group| row.index < group.states.len() as u64)
     }
@@ -159,7 +159,7 @@ impl Objects {
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn row_state(&self, row: Row) -> RowState {
+    pub fn row_state(&self, row: StateRow) -> RowState {
         let rows = self.rows.as_ref().expect("rows are under ownership");
         rows.groups[row.group as usize].states[row.index as usize]
     }
@@ -168,20 +168,20 @@ impl Objects {
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn set_row_state(&mut self, row: Row, state: RowState) {
+    pub fn set_row_state(&mut self, row: StateRow, state: RowState) {
         let rows = self.rows.as_mut().expect("rows are under ownership");
         rows.groups[row.group as usize].states[row.index as usize] = state;
     }
 
     /// Returns the values of a row, one for each array of its group.
-    pub fn row_values(&self, row: Row) -> Vec<Bits> {
+    pub fn row_values(&self, row: StateRow) -> Vec<Bits> {
         let rows = self.rows.as_ref().expect("rows are under ownership");
         let registers = &rows.groups[row.group as usize].registers;
         registers.iter().map(|register| self.read_register(*register, row.index)).collect()
     }
 
     /// Sets the values of a row, one for each array of its group, of the array's width.
-    pub fn set_row_values(&mut self, row: Row, values: &[Bits]) {
+    pub fn set_row_values(&mut self, row: StateRow, values: &[Bits]) {
         let rows = self.rows.as_ref().expect("rows are under ownership");
         let registers = &rows.groups[row.group as usize].registers;
         for (register, value) in registers.iter().zip(values) {
@@ -304,31 +304,27 @@ impl Objects {
         Ok(())
     }
 
-    /// Reads an element of at most 64 bits, as [`Objects::read_in_pass`]. Returns whether what the pass sends must wait,
-    /// too.
+    /// Reads an element of at most 64 bits, as [`Objects::read_in_pass`].
     ///
     /// # Errors
     /// As [`Objects::read_in_pass`].
     #[inline]
-    pub fn read_word_in_pass(&mut self, register: RegisterId, index: u64) -> Result<(u64, bool), Ending> {
-        let mut must_wait = false;
+    pub fn read_word_in_pass(&mut self, register: RegisterId, index: u64) -> Result<u64, Ending> {
         if let Some(rows) = &mut self.rows {
             rows.use_row(register, index)?;
-            must_wait = rows.pass.must_wait();
         }
-        Ok((self.register_word(register, index), must_wait))
+        Ok(self.register_word(register, index))
     }
 
-    /// Writes an element of at most 64 bits, as [`Objects::write_in_pass`]; the value has its width. Returns whether what
-    /// the pass sends must wait.
+    /// Writes an element of at most 64 bits, as [`Objects::write_in_pass`]. The value has the element's width.
     ///
     /// # Errors
     /// As [`Objects::read_in_pass`].
     #[inline]
-    pub fn write_word_in_pass(&mut self, register: RegisterId, index: u64, value: u64) -> Result<bool, Ending> {
+    pub fn write_word_in_pass(&mut self, register: RegisterId, index: u64, value: u64) -> Result<(), Ending> {
         let Some(rows) = &mut self.rows else {
             self.set_register_word(register, index, value);
-            return Ok(false);
+            return Ok(());
         };
         let is_in_row = rows.use_row(register, index)?;
         let registers = &self.shared.registers[register];
@@ -338,23 +334,24 @@ impl Objects {
             rows.wrote(is_in_row, before);
             registers.set_word(index, value);
         }
-        Ok(rows.pass.must_wait())
+        Ok(())
     }
 
     /// Whether what the running pass sends must wait.
+    #[inline]
     pub fn pass_must_wait(&self) -> bool {
         self.rows.as_ref().is_some_and(|rows| rows.pass.is_running && rows.pass.must_wait())
     }
 }
 
 /// What a pass has used that has used nothing.
-const NOTHING_USED: Dependency = Dependency { row: Row { group: NO_GROUP, index: 0 }, writes: 0 };
+const NOTHING_USED: Dependency = Dependency { row: StateRow { group: NO_GROUP, index: 0 }, writes: 0 };
 
 impl Rows {
     /// Lets the running pass use the row of an element. Returns whether the element belongs to one.
     #[inline]
     fn use_row(&mut self, register: RegisterId, index: u64) -> Result<bool, Ending> {
-        let row = Row { group: self.of_register[register], index };
+        let row = StateRow { group: self.of_register[register], index };
         if row.group == NO_GROUP {
             return Ok(false);
         }
@@ -362,7 +359,7 @@ impl Rows {
     }
 
     /// Lets the running pass use a row that it has not used before.
-    fn use_first(&mut self, row: Row) -> Result<bool, Ending> {
+    fn use_first(&mut self, row: StateRow) -> Result<bool, Ending> {
         let state = self.groups[row.group as usize].states.get(row.index as usize);
         let (Some(state), true) = (state, self.pass.is_running) else { return Ok(false) };
         if self.pass.used.row.group != NO_GROUP {

@@ -1,7 +1,7 @@
 //! Rows of `@resilient` registers: ownership, dependencies, and the undoing of passes.
 
 use bits::Bits;
-use engine::{CounterValue, Dependency, Ending, MeterConfig, Row, RowRefusal, RowState, RowWrite, TableEntry};
+use engine::{CounterValue, Dependency, Ending, MeterConfig, RowRefusal, RowState, RowWrite, StateRow, TableEntry};
 use ir::{KeyValue, RegisterId};
 
 use crate::world::{World, byte};
@@ -67,7 +67,7 @@ control twice {
 }
 "#;
 
-const A3: Row = Row { group: 0, index: 3 };
+const A3: StateRow = StateRow { group: 0, index: 3 };
 
 fn world() -> World {
     let mut world = World::new(PROGRAM);
@@ -80,12 +80,13 @@ fn world() -> World {
 fn pass(world: &mut World, body: &str, i: u64, v: u64) -> (Ending, Option<Dependency>) {
     world.objects.begin_pass(None);
     world.state.reset(&world.program, vec![0; 5]);
-    (world.set("i", i), world.set("v", v));
+    world.set("i", i);
+    world.set("v", v);
     let ending = world.go_on(body);
     (ending, world.objects.end_pass())
 }
 
-fn own(world: &mut World, row: Row) {
+fn own(world: &mut World, row: StateRow) {
     world.objects.set_row_state(row, RowState::Owned);
 }
 
@@ -99,7 +100,7 @@ fn a_row_is_used_only_by_its_owner() {
     let used = Some(Dependency { row: A3, writes: 0 });
     assert_eq!(pass(&mut world, "read_a", 3, 0), (Ending::Return, used));
     assert_eq!(pass(&mut world, "read_a", 4, 0).0, Ending::RowRefused);
-    assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Absent(Row { group: 0, index: 4 })));
+    assert_eq!(world.objects.take_refusal(), Some(RowRefusal::Absent(StateRow { group: 0, index: 4 })));
     // Elements beyond the end belong to no row.
     assert_eq!(pass(&mut world, "read_a", 10, 0), (Ending::Return, None));
 }
@@ -126,11 +127,11 @@ fn what_follows_a_write_depends_on_it_until_it_is_acknowledged() {
 #[test]
 fn a_packet_uses_one_row() {
     let mut world = world();
-    let second = Row { group: 1, index: 3 };
-    for row in [A3, second, Row { group: 0, index: 4 }] {
+    let second = StateRow { group: 1, index: 3 };
+    for row in [A3, second, StateRow { group: 0, index: 4 }] {
         own(&mut world, row);
     }
-    for (body, row) in [("two", second), ("twice", Row { group: 0, index: 4 })] {
+    for (body, row) in [("two", second), ("twice", StateRow { group: 0, index: 4 })] {
         world.objects.begin_pass(None);
         world.state.reset(&world.program, vec![0; 5]);
         world.set("i", 3);

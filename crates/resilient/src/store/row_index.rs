@@ -8,9 +8,9 @@ use foldhash::fast::SeedableRandomState;
 use crate::row::RowId;
 
 /// A slot of the table: the upper half of a hash and a position, or [`FREE`].
-type Slot = u64;
+type IndexSlot = u64;
 
-const FREE: Slot = u64::MAX;
+const FREE: IndexSlot = u64::MAX;
 
 /// Number of slots at the start, a power of two.
 const FIRST_SLOTS: usize = 16;
@@ -19,7 +19,7 @@ const FIRST_SLOTS: usize = 16;
 /// the cache once before it reads the row itself. Rows are never removed.
 #[derive(Debug)]
 pub(super) struct RowIndex {
-    slots: Vec<Slot>,
+    slots: Vec<IndexSlot>,
     rows: usize,
     hasher: SeedableRandomState,
 }
@@ -70,7 +70,7 @@ impl RowIndex {
         self.place(hash, hash >> 32 << 32 | u64::from(position));
     }
 
-    fn place(&mut self, hash: u64, slot: Slot) {
+    fn place(&mut self, hash: u64, slot: IndexSlot) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         while self.slots[at] != FREE {

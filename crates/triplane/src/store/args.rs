@@ -45,7 +45,8 @@ pub struct StoreRunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cluster: PathBuf,
 
-    /// The store's directory. It remembers that the store has lived: its rows are in memory, and are lost when it stops.
+    /// The store's directory. It remembers that the store has lived: its rows are in memory, and are lost when it
+    /// stops.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state_dir: PathBuf,
 

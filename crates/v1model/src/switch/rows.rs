@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engine::{Dependency, Ending, Row, RowRefusal};
+use engine::{Dependency, Ending, RowRefusal, StateRow};
 use jit::{InPlacePacket, UnitOutcome};
 use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, Frame, HeldOutput, Notification, Output, RowSwitch, Time};
@@ -22,12 +22,12 @@ use super::paths::PathReason;
 pub(super) struct RowQueues {
     /// The row that the packet of the running pass has used, if any.
     current: Option<Dependency>,
-    parked: BTreeMap<Row, VecDeque<Work>>,
+    parked: BTreeMap<StateRow, VecDeque<Work>>,
     parked_packets: usize,
     max_parked: usize,
     /// Passes whose row has come.
     resumed: VecDeque<Work>,
-    awaited: Vec<Row>,
+    awaited: Vec<StateRow>,
     held: Vec<HeldOutput>,
 }
 
@@ -209,15 +209,15 @@ impl RowSwitch for Switch {
         self.rows = Some(Box::new(RowQueues { max_parked, ..RowQueues::default() }));
     }
 
-    fn take_awaited(&mut self) -> Vec<Row> {
+    fn take_awaited(&mut self) -> Vec<StateRow> {
         self.rows.as_mut().map(|rows| std::mem::take(&mut rows.awaited)).unwrap_or_default()
     }
 
-    fn parked(&self, row: Row) -> usize {
+    fn parked(&self, row: StateRow) -> usize {
         self.rows.as_ref().and_then(|rows| rows.parked.get(&row)).map_or(0, VecDeque::len)
     }
 
-    fn resume(&mut self, row: Row) {
+    fn resume(&mut self, row: StateRow) {
         let Some(rows) = &mut self.rows else { return };
         if let Some(parked) = rows.parked.remove(&row) {
             rows.parked_packets -= parked.len();
@@ -225,7 +225,7 @@ impl RowSwitch for Switch {
         }
     }
 
-    fn drop_parked(&mut self, row: Row, reason: DropReason) {
+    fn drop_parked(&mut self, row: StateRow, reason: DropReason) {
         let Some(rows) = &mut self.rows else { return };
         let parked = rows.parked.remove(&row).unwrap_or_default();
         rows.parked_packets -= parked.len();

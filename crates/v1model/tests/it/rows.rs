@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use compiler::Source;
-use engine::{Row, RowState};
+use engine::{RowState, StateRow};
 use rng::SplitMix64;
 use switch::{
     Device, DropReason, Egress, Frame, HeadroomBuf, MirrorSession, MulticastGroup, Notification, Output, PortId,
@@ -130,7 +130,7 @@ fn runs_batches(way: Way) {
     for _ in 0..200 {
         for index in 0..16 {
             let state = [RowState::Owned, RowState::Unacknowledged][rng.below(2) as usize];
-            owning.objects_mut().set_row_state(Row { group: 0, index }, state);
+            owning.objects_mut().set_row_state(StateRow { group: 0, index }, state);
         }
         let frames: Vec<Frame> = (0..32).map(|_| frame(rng.below(0x80) as u8, rng.below(16) as u8)).collect();
         let mut left = step(&mut owning, way, frames.clone());
@@ -159,7 +159,7 @@ fn everything_that_a_writer_sends_is_held_until_its_write_is_acknowledged() {
 fn holds(way: Way) {
     let mut switch = switch(way);
     switch.own_rows(8);
-    let row = Row { group: 0, index: 3 };
+    let row = StateRow { group: 0, index: 3 };
     switch.objects_mut().set_row_state(row, RowState::Owned);
     // A clone, replicas, a digest, and a packet-in among the replicas.
     assert_eq!(step(&mut switch, way, [frame(0x0f, 3)]), []);
@@ -171,7 +171,7 @@ fn holds(way: Way) {
     // A read after it is held, too; a packet of another row is not.
     assert_eq!(step(&mut switch, way, [frame(0x01, 3)]), []);
     assert_eq!(switch.take_held().len(), 2);
-    switch.objects_mut().set_row_state(Row { group: 0, index: 4 }, RowState::Owned);
+    switch.objects_mut().set_row_state(StateRow { group: 0, index: 4 }, RowState::Owned);
     assert_eq!(step(&mut switch, way, [frame(0x01, 4)]).len(), 1);
     // A packet that recirculates depends on what it wrote in its passes before.
     assert_eq!(step(&mut switch, way, [frame(0x40, 4)]), []);
@@ -196,12 +196,13 @@ fn a_packet_with_two_rows_is_dropped_and_changes_nothing() {
 fn uses_two_rows(way: Way) {
     let mut switch = switch(way);
     switch.own_rows(8);
-    for row in [Row { group: 0, index: 3 }, Row { group: 1, index: 3 }] {
+    for row in [StateRow { group: 0, index: 3 }, StateRow { group: 1, index: 3 }] {
         switch.objects_mut().set_row_state(row, RowState::Owned);
     }
     // An array that was written once takes memory.
     step(&mut switch, way, [frame(3, 3)]);
-    (switch.take_held(), switch.objects_mut().take_row_writes());
+    switch.take_held();
+    switch.objects_mut().take_row_writes();
     let before = format!("{:?}", switch.objects());
     assert_eq!(step(&mut switch, way, [frame(SECOND_ROW | 3, 3)]), []);
     assert_eq!(format!("{:?}", switch.objects()), before);
@@ -220,7 +221,7 @@ fn is_refused(way: Way) {
     for _ in 0..3 {
         step(&mut switch, way, [frame(0x03, 3)]);
     }
-    let row = Row { group: 0, index: 3 };
+    let row = StateRow { group: 0, index: 3 };
     assert_eq!((switch.take_awaited(), switch.parked(row)), (vec![row], 2));
     assert_eq!(switch.registry().get("drop.resilient.hold-full"), Some(1));
     switch.drop_parked(row, DropReason::RowUnavailable);
