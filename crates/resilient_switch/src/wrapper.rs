@@ -57,6 +57,7 @@ pub enum ResilientError {
 pub struct ResilientSwitch<S> {
     pub(crate) inner: S,
     replica: StateReplica,
+    has_sessions: bool,
     formats: Vec<RowFormat>,
     held: HeldOutputs,
     max_held_bytes: usize,
@@ -100,6 +101,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         Ok(ResilientSwitch {
             inner,
             replica: StateReplica::new(config.replica, layout, number, incarnation),
+            has_sessions: false,
             formats,
             held: HeldOutputs::default(),
             max_held_bytes: config.max_held_bytes,
@@ -147,6 +149,10 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     /// Begins a step: rows whose lease has ended are taken from the program before it runs.
     pub(crate) fn begin_step(&mut self, now: Time, output: &mut Vec<Frame>) {
+        if !std::mem::replace(&mut self.has_sessions, true) {
+            // A switch that is to take over has its lease before the first packet.
+            self.replica.open_sessions(now);
+        }
         self.replica.tick(now);
         self.act(now, output);
     }
@@ -159,7 +165,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     /// Returns the time at which the protocol has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.replica.next_deadline()
+        if self.has_sessions { self.replica.next_deadline() } else { Some(Time::ZERO) }
     }
 
     /// Takes from the switch inside what the last step left: writes, outputs that wait, rows that packets wait for.

@@ -34,6 +34,8 @@ pub struct Node {
     /// Bytes of the pending events.
     held: u64,
     own_events: u64,
+    /// The time of the latest event.
+    now: u64,
     up: bool,
     captures: Vec<(u32, Capture)>,
     input: Vec<Frame>,
@@ -65,6 +67,7 @@ impl Node {
             awaited: BinaryHeap::new(),
             held: 0,
             own_events: 0,
+            now: 0,
             up: true,
             captures: Vec::new(),
             input: Vec::new(),
@@ -106,7 +109,8 @@ impl Node {
         let awaited = self.awaited.peek().map_or(u64::MAX, |event| event.at);
         match &self.kind {
             NodeKind::Switch { element, .. } if self.up => {
-                awaited.min(element.next_event().map_or(u64::MAX, Time::as_ns))
+                // What was due before, as at a switch that starts, happens now.
+                awaited.min(element.next_event().map_or(u64::MAX, |due| due.as_ns().max(self.now)))
             }
             _ => awaited,
         }
@@ -119,6 +123,7 @@ impl Node {
             if now >= end {
                 return;
             }
+            self.now = now;
             self.events += 1;
             match self.kind {
                 NodeKind::Host(_) => self.host_event(now, messages),

@@ -187,6 +187,18 @@ impl StateReplica {
         self.rows.insert(row, RowEntry::asked(shard));
         self.asks += 1;
         self.send_ask(now, &row);
+        self.open_session(now, shard);
+    }
+
+    /// Opens sessions at all shards, so that the first row of each costs one round trip. Without it, a session is opened
+    /// when the first row is asked for.
+    pub fn open_sessions(&mut self, now: Time) {
+        for shard in self.layout.shards() {
+            self.open_session(now, shard);
+        }
+    }
+
+    fn open_session(&mut self, now: Time, shard: ShardId) {
         if let Entry::Vacant(session) = self.sessions.entry(shard) {
             session.insert(ShardSession::new(now));
             self.send_renewal(now, shard);

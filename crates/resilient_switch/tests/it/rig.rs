@@ -56,7 +56,7 @@ pub fn answer(frame: &Frame) -> (u32, u16) {
 }
 
 impl Rig {
-    /// Creates a chain of this many stores, and two switches after 100 us, when the chain is ready.
+    /// Creates a chain of this many stores, and two switches, which have their leases after 200 us.
     pub fn new(stores: u32) -> Rig {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/values.p4");
         let text = std::fs::read_to_string(path).expect("the program can be read");
@@ -74,6 +74,7 @@ impl Rig {
         rig.run_due();
         rig.run_until(Time::from_us(100));
         (1..=2).for_each(|number| rig.start(number, 7));
+        rig.run_until(Time::from_us(200));
         rig
     }
 

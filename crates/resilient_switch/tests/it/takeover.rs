@@ -15,11 +15,11 @@ fn a_write_leaves_after_one_round_trip_and_a_read_of_an_owned_row_at_once() {
         let trip = round_trip_us(u64::from(stores));
         let mut rig = Rig::new(stores);
         rig.send(1, vec![request(NONE, 0, 9)]);
-        assert_eq!(rig.answers(), [(100, 1, (9, 0))], "a packet without state does not wait");
-        // The lease, the row, and the write.
+        assert_eq!(rig.answers(), [(200, 1, (9, 0))], "a packet without state does not wait");
+        // The row, and the write.
         rig.send(1, vec![request(SET, 3, 5)]);
         rig.run_until(Time::from_us(500));
-        assert_eq!(rig.answers(), [(100 + 3 * trip, 1, (5, 1))]);
+        assert_eq!(rig.answers(), [(200 + 2 * trip, 1, (5, 1))]);
         rig.send(1, vec![request(READ, 3, 0), request(READ, 3, 0)]);
         assert_eq!(rig.answers(), [(500, 1, (5, 1)); 2]);
         // A read behind a write waits with it; two writes share an acknowledgement.
@@ -82,7 +82,7 @@ fn a_write_whose_acknowledgement_never_comes_lets_nothing_out() {
     assert_eq!(rig.answers(), [], "without a lease it does not even read");
     rig.send(2, vec![request(READ, 3, 0)]);
     rig.run_until(Time::from_ms(12));
-    assert_eq!(rig.answers(), [(6040, 2, (5, 1))]);
+    assert_eq!(rig.answers(), [(6020, 2, (5, 1))]);
     // When the way is open again, its write is stale, and the packet behind it runs with the row as it is now.
     rig.open();
     rig.run_until(Time::from_ms(40));
