@@ -3,32 +3,49 @@
 use std::sync::Arc;
 
 use rng::SplitMix64;
+use switch::Time;
 
 use super::*;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, Forward, Operation, OwnerId, Progress, Reply, ReplyBody, Request, RequestBody, RowState,
+    Content, CopyChunk, Forward, Operation, OwnerId, Peer, Progress, Reply, ReplyBody, Request, RequestBody, RowState,
 };
+use crate::replica::{ReplicaConfig, StateReplica};
 use crate::row::{RowId, RowValues};
+use crate::store::{StoreConfig, StoreNode};
 
 /// Draws parts of messages.
-struct Random(SplitMix64);
+struct Random {
+    rng: SplitMix64,
+    /// Whether most numbers are small, and most rows are few, as those that a machine knows.
+    is_likely: bool,
+}
 
 impl Random {
+    fn new(seed: u64) -> Random {
+        Random { rng: SplitMix64::new(seed), is_likely: false }
+    }
+
     fn number(&mut self) -> u64 {
-        let bits = self.0.below(64);
-        self.0.next_u64() >> bits
+        if self.is_likely && self.rng.below(8) > 0 {
+            return self.rng.below(4);
+        }
+        let bits = self.rng.below(64);
+        self.rng.next_u64() >> bits
     }
 
     fn row(&mut self) -> RowId {
-        let key: Vec<u8> = (0..self.0.below(41)).map(|_| self.0.next_u64() as u8).collect();
+        if self.is_likely && self.rng.below(8) > 0 {
+            return RowId::of_index(0, self.rng.below(3) as u32);
+        }
+        let key: Vec<u8> = (0..self.rng.below(41)).map(|_| self.rng.next_u64() as u8).collect();
         RowId::new(self.number() as u16, &key).expect("the key is short enough")
     }
 
     fn values(&mut self) -> Option<RowValues> {
-        let length = [0, 1, 4, 16, 17, 1024][self.0.below(6) as usize];
-        let bytes: Vec<u8> = (0..length).map(|_| self.0.next_u64() as u8).collect();
-        (self.0.below(4) > 0).then(|| RowValues::new(&bytes).expect("the values are short enough"))
+        let length = [0, 1, 4, 16, 17, 1024][self.rng.below(6) as usize];
+        let bytes: Vec<u8> = (0..length).map(|_| self.rng.next_u64() as u8).collect();
+        (self.rng.below(4) > 0).then(|| RowValues::new(&bytes).expect("the values are short enough"))
     }
 
     fn owner(&mut self) -> OwnerId {
@@ -40,11 +57,11 @@ impl Random {
     }
 
     fn list<T>(&mut self, most: u64, make: impl Fn(&mut Self) -> T) -> Vec<T> {
-        (0..self.0.below(most)).map(|_| make(self)).collect()
+        (0..self.rng.below(most)).map(|_| make(self)).collect()
     }
 
     fn option<T>(&mut self, make: impl Fn(&mut Self) -> T) -> Option<T> {
-        (self.0.below(2) > 0).then(|| make(self))
+        (self.rng.below(2) > 0).then(|| make(self))
     }
 
     fn shard(&mut self) -> ShardId {
@@ -53,7 +70,7 @@ impl Random {
 
     fn request(&mut self) -> RequestBody {
         let (row, epoch) = (self.row(), self.number());
-        match self.0.below(4) {
+        match self.rng.below(4) {
             0 => RequestBody::Renew { shard: self.shard(), nonce: self.number() },
             1 => RequestBody::Acquire { row, ask: self.number() },
             2 => RequestBody::Write { row, epoch, seq: self.number(), values: self.values() },
@@ -65,13 +82,13 @@ impl Random {
         let (row, epoch) = (self.row(), self.number());
         use RefusalReason::{ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks};
         let reasons = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull];
-        match self.0.below(7) {
+        match self.rng.below(7) {
             0 => ReplyBody::Renewed { shard: self.shard(), nonce: self.number() },
             1 => {
                 let (ask, seq, values) = (self.number(), self.number(), self.values());
                 ReplyBody::Granted { row, ask, epoch, seq, values }
             }
-            2 => ReplyBody::Refused { row, ask: self.number(), reason: reasons[self.0.below(5) as usize] },
+            2 => ReplyBody::Refused { row, ask: self.number(), reason: reasons[self.rng.below(5) as usize] },
             3 => ReplyBody::Recall { row, epoch },
             4 => ReplyBody::Acked { row, epoch, seq: self.number() },
             5 => ReplyBody::Stale { row, epoch },
@@ -81,7 +98,7 @@ impl Random {
 
     fn operation(&mut self) -> Operation {
         let (owner, row, epoch) = (self.owner(), self.row(), self.number());
-        match self.0.below(4) {
+        match self.rng.below(4) {
             0 => Operation::Renew { owner, nonce: epoch },
             1 => Operation::Grant { owner, row, ask: self.number(), epoch },
             2 => Operation::Write { owner, row, epoch, seq: self.number(), values: self.values() },
@@ -96,7 +113,7 @@ impl Random {
 
     fn chunk(&mut self) -> CopyChunk {
         let (copy, position, at) = (self.number(), self.number(), self.number());
-        CopyChunk { copy, position, at, is_last: self.0.below(2) > 0, rows: self.list(4, Self::row_state) }
+        CopyChunk { copy, position, at, is_last: self.rng.below(2) > 0, rows: self.list(4, Self::row_state) }
     }
 
     fn forward(&mut self) -> Forward {
@@ -106,7 +123,7 @@ impl Random {
     }
 
     fn progress(&mut self) -> Progress {
-        let content = match self.0.below(3) {
+        let content = match self.rng.below(3) {
             0 => Content::Empty,
             1 => Content::Copying { copy: self.number(), position: self.number() },
             _ => Content::Complete,
@@ -124,7 +141,7 @@ impl Random {
     }
 
     fn message(&mut self) -> StoreMessage {
-        match self.0.below(6) {
+        match self.rng.below(6) {
             0 => {
                 let (layout, owner) = (self.number(), self.owner());
                 StoreMessage::Request(Request { layout, owner, body: self.request() })
@@ -140,7 +157,7 @@ impl Random {
 
 #[test]
 fn messages_round_trip() {
-    let mut random = Random(SplitMix64::new(1));
+    let mut random = Random::new(1);
     for _ in 0..2_000 {
         let messages = random.list(5, Random::message);
         let mut bytes = Vec::new();
@@ -164,17 +181,17 @@ fn a_datagram_is_filled_up_to_its_limit() {
 
 #[test]
 fn malformed_datagrams_are_refused_without_panic() {
-    let mut random = Random(SplitMix64::new(2));
+    let mut random = Random::new(2);
     let mut refused = 0;
     for _ in 0..20_000 {
         let mut bytes = datagram(&random.message());
         assert!(read_datagram(&bytes[..bytes.len() - 1]).is_err(), "a part of a message is none");
-        for _ in 0..=random.0.below(3) {
-            let at = random.0.below(bytes.len() as u64) as usize;
-            match random.0.below(3) {
-                0 => bytes[at] ^= 1 << random.0.below(8),
+        for _ in 0..=random.rng.below(3) {
+            let at = random.rng.below(bytes.len() as u64) as usize;
+            match random.rng.below(3) {
+                0 => bytes[at] ^= 1 << random.rng.below(8),
                 1 => bytes.truncate(at),
-                _ => bytes.insert(at, random.0.next_u64() as u8),
+                _ => bytes.insert(at, random.rng.next_u64() as u8),
             }
             if bytes.is_empty() {
                 break;
@@ -198,4 +215,42 @@ fn malformed_datagrams_are_refused_without_panic() {
     // A count that promises more than is there takes no memory.
     let many = [&b"TR\x01\x00\x0c\x05"[..], &[0; 8], &[0xff, 0xff], &[0; 2]].concat();
     assert_eq!(read_datagram(&many), Err(MalformedMessage));
+}
+
+#[test]
+fn messages_that_nobody_sends_leave_the_machines_standing() {
+    let [one, two, three] = [1, 2, 3].map(|node| ChainMember { node: NodeId(node), life: 1 });
+    let alone = ShardChain { members: vec![one], learner: None };
+    let chain = ShardChain { members: vec![two, one, three], learner: None };
+    let learns = ShardChain { members: vec![two], learner: Some(one) };
+    for seed in 0..200 {
+        let mut random = Random { is_likely: true, ..Random::new(seed) };
+        let layout = Arc::new(StoreLayout::new(1, vec![[&alone, &chain, &learns][seed as usize % 3].clone()]));
+        let config = StoreConfig { is_durable: seed % 2 > 0, max_rows: 8, max_log: 8, ..StoreConfig::default() };
+        let mut node = StoreNode::founding(config, one, seed, Time::ZERO, &layout);
+        let mut replica = StateReplica::new(ReplicaConfig::default(), Arc::clone(&layout), SwitchId(1), 1);
+        let mut now = Time::ZERO;
+        for _ in 0..300 {
+            now = now.after_ns(random.rng.below(20_000_000));
+            let from = match random.rng.below(2) {
+                0 => Peer::Switch(SwitchId(random.rng.below(3) as u32)),
+                _ => Peer::Node(NodeId(random.rng.below(4) as u32)),
+            };
+            let row = random.row();
+            match random.rng.below(4) {
+                0 => replica.acquire(now, row),
+                1 if replica.is_owned(now, &row) => _ = replica.write(now, &row, random.values()),
+                _ => replica.finished_parked(now, &row),
+            }
+            let message = random.message();
+            replica.receive(now, NodeId(random.rng.below(4) as u32), &message);
+            replica.tick(now);
+            replica.take_events().for_each(drop);
+            node.receive(now, from, message);
+            node.flush(now);
+            node.tick(now);
+            node.take_events().for_each(drop);
+            node.persisted(random.number());
+        }
+    }
 }
