@@ -19,6 +19,9 @@ pub const RESILIENT: &str = "resilient";
 /// Maximum length of a group's name in bytes.
 const MAX_NAME: usize = 200;
 
+/// Maximum length of a row's values in bytes, each array's value in whole bytes.
+pub const MAX_ROW_BYTES: u64 = 1024;
+
 /// Arrays that share their rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResilientGroup {
@@ -110,6 +113,13 @@ impl Program {
                 ));
             } else {
                 group.registers.push(id);
+            }
+        }
+        for group in &groups {
+            let bytes: u64 = group.registers.iter().map(|id| u64::from(self.registers[*id].width.div_ceil(8))).sum();
+            if bytes > MAX_ROW_BYTES {
+                let message = format!("a row of \"{}\" has {bytes} bytes; the maximum is {MAX_ROW_BYTES}", group.name);
+                mistakes.push(ResilientMistake { register: group.registers[0], message });
             }
         }
         if mistakes.is_empty() { Ok(groups) } else { Err(mistakes) }

@@ -68,8 +68,9 @@ impl HostClock {
     /// Returns the moment, not before `now`, at which the clock shows a time.
     fn moment(self, now: u64, shown: u64) -> u64 {
         let since = i128::from(shown) - i128::from(self.offset_ns) - i128::from(self.since);
-        let moment =
-            i128::from(self.since) + since * 1_000_000_000 / (1_000_000_000 + i128::from(self.drift_ppb)).max(1);
+        let rate = (1_000_000_000 + i128::from(self.drift_ppb)).max(1);
+        // Rounded up: a timer that came before its time would be set again for the same moment, for ever.
+        let moment = i128::from(self.since) - (-since * 1_000_000_000).div_euclid(rate);
         u64::try_from(moment.max(i128::from(now))).unwrap_or(u64::MAX)
     }
 }
@@ -114,5 +115,23 @@ impl Host {
     pub fn set_timer(&mut self, at: Time, timer: u64) {
         let moment = self.clock.moment(self.now, at.as_ns());
         self.timers.push((moment, timer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_expires_when_its_time_has_come() {
+        for drift_ppb in [-999_999_999, -500_000, -1, 0, 1, 50_000, 500_000_000, 1_000_000_000] {
+            for offset_ns in [-7, 0, 1_000_003] {
+                let clock = HostClock { since: 50_000_001, offset_ns, drift_ppb };
+                for shown in (60_000_000_u64..60_000_500).step_by(7) {
+                    let moment = clock.moment(50_000_001, shown);
+                    assert!(clock.read(moment) >= shown, "{clock:?} shows {} of {shown}", clock.read(moment));
+                }
+            }
+        }
     }
 }

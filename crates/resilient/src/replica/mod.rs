@@ -19,7 +19,7 @@ use foldhash::SharedSeed;
 use foldhash::fast::SeedableRandomState;
 use switch::Time;
 
-use crate::layout::{NodeId, ShardId, StoreLayout, SwitchId};
+use crate::layout::{ChainMember, NodeId, ShardId, StoreLayout, SwitchId};
 use crate::message::{OwnerId, RefusalReason, ReplyBody, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 use crate::row::{RowId, RowValues};
@@ -190,8 +190,8 @@ impl StateReplica {
         self.open_session(now, shard);
     }
 
-    /// Opens sessions at all shards, so that the first row of each costs one round trip. Without it, a session is opened
-    /// when the first row is asked for.
+    /// Opens sessions at all shards, so that the first row of each costs one round trip. Without it, a session is
+    /// opened when the first row is asked for.
     pub fn open_sessions(&mut self, now: Time) {
         for shard in self.layout.shards() {
             self.open_session(now, shard);
@@ -265,11 +265,21 @@ impl StateReplica {
         if layout.epoch() <= self.layout.epoch() || layout.chains().len() != self.layout.chains().len() {
             return;
         }
+        for shard in self.layout.shards() {
+            let is_kept =
+                |member: &&ChainMember| layout.chain(shard).is_some_and(|new| new.position(**member).is_some());
+            let keeps_rows = self.layout.chain(shard).is_some_and(|old| old.members.iter().find(is_kept).is_some());
+            if let Some(session) = self.sessions.get_mut(&shard).filter(|_| !keeps_rows) {
+                // Nobody there gave this lease, or knows the rows.
+                session.end = now;
+            }
+        }
         self.layout = Arc::clone(layout);
         for session in self.sessions.values_mut().filter(|session| session.due > now && !session.is_live) {
             session.due = now;
         }
         self.sessions_due = now;
+        self.expire(now);
         let waiting: Vec<RowId> =
             self.rows.iter().filter(|(_, entry)| entry.due.is_some()).map(|(row, _)| *row).collect();
         for row in waiting {

@@ -75,7 +75,9 @@ impl ShardNode {
 
     fn grant(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
         let state = self.rows.get(row);
-        let known = state.map_or(0, |state| state.epoch);
+        // A store that has forgotten its rows in an earlier life does not use their epochs again.
+        let unused = (context.me.life.saturating_sub(1) & u64::from(u32::MAX)) << 32;
+        let known = state.map_or(unused, |state| state.epoch);
         let is_same_owner = state.is_some_and(|state| state.owner == Some(owner));
         let keeps = context.is(Mutant::EpochKept) || (is_same_owner && context.is(Mutant::NewerAskSameEpoch));
         let epoch = if keeps { known.max(1) } else { known + 1 };

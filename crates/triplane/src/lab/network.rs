@@ -243,6 +243,14 @@ impl Reader<'_> {
             self.finding(store.span, "stores run in simulated labs only so far".to_owned(), help);
             return None;
         }
+        for (at, ready) in switches {
+            let groups = ready.program.resilient_groups().unwrap_or_default();
+            if let Some(group) = groups.iter().find(|group| group.mode != ir::ReplicationMode::EveryWrite) {
+                let message = format!("\"{}\" has `every`: snapshots are not supported yet", group.name);
+                self.finding(topology.switches[*at].span, message, "omit `every` and `bound`");
+                return None;
+            }
+        }
         let has_state = |ready: &Ready| ready.program.resilient_groups().is_ok_and(|groups| !groups.is_empty());
         let resilient = switches.iter().filter(|(_, ready)| has_state(ready)).map(|(at, _)| *at).collect();
         match Replication::plan(topology, &resilient) {

@@ -160,3 +160,31 @@ fn a_key_goes_on_counting_when_its_switch_is_killed() {
     let done = run(&mut triplane(&[&arguments[..], &["--forget"]].concat()));
     assert!(done.code == Some(3) && done.stderr.contains("all of them have to forget together"), "{done:?}");
 }
+
+#[test]
+fn switches_give_up_the_rows_of_a_store_that_forgets() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let alone = CLUSTER.replace("[stores.b]\naddress = \"127.0.0.1:7102\"\n", "");
+    let (cluster, state) = (directory.write("cluster.toml", &alone), directory.path("a"));
+    let arguments = ["store", "run", "a", "--cluster", &cluster, "--state-dir", &state];
+    let store = network.start(&arguments);
+    let start_switch = |name: &str, port: &str| {
+        network.start(&["run", PROGRAM, "--port", port, "--store", &cluster, "--switch", name])
+    };
+    let switches = [start_switch("s1", "1=p1"), start_switch("s2", "1=p2")];
+    assert_eq!(network.count(0, 30), (1..=30).collect::<Vec<_>>());
+    store.signal("KILL");
+    let store = network.start(&[&arguments[..], &["--forget"]].concat());
+    // The other switch begins again, and the first one does not go on with what it had.
+    assert_eq!(network.count(1, 50), (1..=50).collect::<Vec<_>>());
+    assert_eq!(network.count(0, 10), (51..=60).collect::<Vec<_>>());
+    for running in switches.into_iter().chain([store]) {
+        running.signal("INT");
+        running.wait().ok();
+    }
+}

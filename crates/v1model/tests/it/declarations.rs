@@ -60,6 +60,7 @@ fn what_cannot_be_resilient_is_reported_with_the_reason() {
         "@resilient[group = \"a\"] register<bit<8>>(4) r; @resilient[group = \"a\"] register<bit<8>>(5) q;",
         "C.q has 5 elements, and C.r of the same group \"a\" has 4",
     );
-    let right = "@resilient register<bit<8>>(4) r; @resilient[group=\"a\", every=\"1ms\"] register<bit<8>>(5) q;";
+    refused("@resilient register<bit<8200>>(4) r;", "a row of \"C.r\" has 1025 bytes; the maximum is 1024");
+    let right = "@resilient register<bit<8192>>(4) r; @resilient[group=\"a\", every=\"1ms\"] register<bit<8>>(5) q;";
     assert_eq!(errors(right), [""; 0]);
 }
