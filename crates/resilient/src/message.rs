@@ -245,7 +245,7 @@ impl Operation {
 
 /// The whole state of a row, as a learner copies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowState {
+pub struct RowRecord {
     /// The row.
     pub row: RowId,
     /// The owner, unless it gave the row back.
@@ -292,7 +292,7 @@ pub struct CopyChunk {
     /// Whether this is the last part.
     pub is_last: bool,
     /// The rows.
-    pub rows: Vec<RowState>,
+    pub rows: Vec<RowRecord>,
 }
 
 /// The progress of a successor.

@@ -49,10 +49,9 @@ impl<S: RowSwitch> Hook<ResilientSwitch<S>> for StoreHook {
         if self.deadline.is_some_and(|deadline| deadline <= context.now) {
             context.switch.step(context.now, &mut Vec::new(), context.output);
         }
-        let messages = context.switch.take_messages();
-        if !messages.is_empty() {
-            self.socket.send(messages.into_iter().map(|(to, message)| (Peer::Node(to), message)));
-        }
+        let messages = context.switch.take_messages().into_iter();
+        let messages: Vec<_> = messages.map(|(to, message)| (Peer::Node(to), message)).collect();
+        self.socket.send(&messages);
         self.deadline = context.switch.next_event();
     }
 

@@ -111,7 +111,7 @@ impl StoreServer {
             }
         }
         self.statistics.sent += messages.len() as u64;
-        self.socket.send(messages);
+        self.socket.send(&messages);
     }
 
     /// Returns what the store has done so far.

@@ -1,15 +1,11 @@
 //! Sends and receives datagrams of the protocol.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::UdpSocket;
 
 use resilient::{Peer, StoreMessage, wire_form};
 
 use crate::cluster::Cluster;
-
-/// Maximum length of the messages in a datagram, in bytes. With all headers it fits an MTU of 1500 bytes.
-const MAX_PAYLOAD: usize = 1400;
 
 /// Maximum length of a datagram that is received, in bytes.
 const MAX_DATAGRAM: usize = 65_535;
@@ -47,18 +43,12 @@ impl ClusterSocket {
         Some(messages.into_iter().map(|message| (sender, message)).collect())
     }
 
-    /// Sends messages, those for one receiver together. What cannot be sent is lost, as in the network.
-    pub fn send(&mut self, messages: impl IntoIterator<Item = (Peer, StoreMessage)>) {
-        let mut by_receiver: BTreeMap<Peer, Vec<StoreMessage>> = BTreeMap::new();
-        for (to, message) in messages {
-            by_receiver.entry(to).or_default().push(message);
-        }
-        for (to, messages) in by_receiver {
+    /// Sends messages. What cannot be sent is lost, as in the network.
+    pub fn send(&mut self, messages: &[(Peer, StoreMessage)]) {
+        for (to, datagram) in wire_form::datagrams(messages) {
             let Some(address) = self.cluster.address_of(to) else { continue };
-            for datagram in wire_form::datagrams(&messages, MAX_PAYLOAD) {
-                if self.socket.send_to(&datagram, address).is_err() {
-                    self.unsent += 1;
-                }
+            if self.socket.send_to(&datagram, address).is_err() {
+                self.unsent += 1;
             }
         }
     }

@@ -1,14 +1,6 @@
 //! Implements the traits of a switch: each method does what the switch inside does, and the protocol's part of it.
 
-use std::sync::Arc;
-
-use engine::Objects;
-use ir::Program;
-use switch::{
-    CompileJob, CompiledCode, Device, DropReason, DropSite, Egress, Frame, FrameMut, MirrorSession, MirrorSessions,
-    MulticastGroup, MulticastGroups, Notification, PacketSwitch, PortId, Ports, Registry, RowSwitch, SwitchControl,
-    Takeover, Time,
-};
+use switch::{Device, Egress, Frame, FrameMut, Notification, PacketSwitch, PortId, RowSwitch, SwitchControl, Time};
 
 use crate::ResilientSwitch;
 use crate::in_band::Carried;
@@ -69,14 +61,6 @@ impl<S: RowSwitch> PacketSwitch for ResilientSwitch<S> {
         output.extend(made.into_iter().map(Egress::Owned));
     }
 
-    fn take_back_sent(&mut self, port: PortId, frames: &[(DropReason, u64)], bytes: u64) {
-        self.inner.take_back_sent(port, frames, bytes);
-    }
-
-    fn waiting(&self) -> usize {
-        self.inner.waiting()
-    }
-
     fn has_notifications(&self) -> bool {
         !self.notifications.is_empty() || self.inner.has_notifications()
     }
@@ -93,108 +77,16 @@ impl<S: RowSwitch> PacketSwitch for ResilientSwitch<S> {
         panic!("a switch with resilient state has one worker")
     }
 
-    fn is_clear(&self) -> bool {
-        self.inner.is_clear()
-    }
-
-    fn rest(&mut self) {
-        self.inner.rest();
-    }
-
-    fn take_compile_job(&mut self) -> Option<CompileJob> {
-        self.inner.take_compile_job()
-    }
-
-    fn install(&mut self, code: CompiledCode) -> Takeover {
-        self.inner.install(code)
-    }
+    switch::forward_packets!(inner);
 }
 
 impl<S: RowSwitch> SwitchControl for ResilientSwitch<S> {
-    fn program(&self) -> &Arc<Program> {
-        self.inner.program()
-    }
-
-    fn objects(&self) -> &Objects {
-        self.inner.objects()
-    }
-
-    fn objects_mut(&mut self) -> &mut Objects {
-        self.inner.objects_mut()
-    }
-
-    fn multicast_groups(&self) -> &MulticastGroups {
-        self.inner.multicast_groups()
-    }
-
-    fn set_multicast_group(&mut self, id: u32, group: Option<MulticastGroup>) -> bool {
-        self.inner.set_multicast_group(id, group)
-    }
-
-    fn mirror_sessions(&self) -> &MirrorSessions {
-        self.inner.mirror_sessions()
-    }
-
-    fn set_mirror_session(&mut self, id: u32, session: Option<MirrorSession>) -> bool {
-        self.inner.set_mirror_session(id, session)
-    }
-
-    fn ports(&self) -> &Ports {
-        self.inner.ports()
-    }
-
-    fn cpu_port(&self) -> Option<PortId> {
-        self.inner.cpu_port()
-    }
-
-    fn set_port_up(&mut self, port: PortId, up: bool) -> bool {
-        self.inner.set_port_up(port, up)
-    }
-
-    fn set_port_rate(&mut self, port: PortId, rate_pps: Option<u64>) {
-        self.inner.set_port_rate(port, rate_pps);
-    }
-
-    fn set_port_bandwidth(&mut self, port: PortId, bandwidth_bps: Option<u64>) {
-        self.inner.set_port_bandwidth(port, bandwidth_bps);
-    }
-
-    fn set_queue_rate(&mut self, port: PortId, priority: Option<usize>, rate_pps: Option<u64>) {
-        self.inner.set_queue_rate(port, priority, rate_pps);
-    }
-
-    fn set_queue_depth(&mut self, port: PortId, priority: Option<usize>, packets: usize) {
-        self.inner.set_queue_depth(port, priority, packets);
-    }
-
-    fn queue(&self, port: PortId) -> (u64, u64) {
-        self.inner.queue(port)
-    }
-
-    fn registry(&self) -> &Registry {
-        self.inner.registry()
-    }
-
-    fn continue_counts(&mut self, before: &Registry) {
-        self.inner.continue_counts(before);
-    }
-
-    fn drop_sites(&self) -> Vec<DropSite> {
-        self.inner.drop_sites()
-    }
-
-    fn summary(&self) -> String {
-        self.inner.summary()
-    }
+    switch::forward_control!(inner);
 
     /// Sends every queued packet, except for what depends on writes that are not acknowledged: it goes on waiting.
     fn drain(&mut self, now: Time, output: &mut Vec<Frame>) {
         self.inner.drain(now, output);
         self.end_step(now, output);
-    }
-
-    fn publish(&mut self) {
-        self.inner.publish();
     }
 
     /// # Panics

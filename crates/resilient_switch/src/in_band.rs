@@ -3,7 +3,7 @@
 //! A switch takes the frames that are for its own address, and passes those for other addresses of the protocol on by
 //! the port that leads there. The program sees neither.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use resilient::{NodeId, StoreMessage, wire_form};
@@ -13,9 +13,6 @@ use wire::{ipv4, udp};
 
 /// UDP port of switches and stores.
 pub const STORE_PORT: u16 = 7047;
-
-/// Maximum length of the messages in a frame, in bytes. With all headers it fits an MTU of 1500 bytes.
-const MAX_PAYLOAD: usize = 1400;
 
 /// The way to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +67,12 @@ impl InBand {
         }
     }
 
-    /// Returns the frames of messages, with as many for one store in a frame as fit. Messages for stores to which there
-    /// is no way are lost.
-    pub(crate) fn frames(&self, messages: &[(NodeId, StoreMessage)]) -> Vec<Frame> {
-        let mut frames: Vec<Frame> = Vec::new();
-        for to in messages.iter().map(|(to, _)| to).collect::<BTreeSet<_>>() {
-            let Some(StoreRoute { address, port }) = self.stores.get(to) else { continue };
-            let messages = messages.iter().filter(|(other, _)| other == to).map(|(_, message)| message);
-            let payloads = wire_form::datagrams(messages, MAX_PAYLOAD);
-            let frame = |payload: Vec<u8>| Frame { port: *port, data: datagram(self.address, *address, &payload) };
-            frames.extend(payloads.into_iter().map(frame));
-        }
-        frames
+    /// Returns the frames of messages. Those for stores to which there is no way are lost.
+    pub(crate) fn frames(&self, messages: &[(NodeId, StoreMessage)]) -> impl Iterator<Item = Frame> {
+        wire_form::datagrams(messages).into_iter().filter_map(|(to, payload)| {
+            let StoreRoute { address, port } = self.stores.get(&to)?;
+            Some(Frame { port: *port, data: datagram(self.address, *address, &payload) })
+        })
     }
 
     /// Returns what a frame is for the protocol.

@@ -23,4 +23,4 @@ mod row_format;
 mod wrapper;
 
 pub use in_band::{InBand, StoreRoute};
-pub use wrapper::{ResilientConfig, ResilientError, ResilientSwitch};
+pub use wrapper::{ResilientConfig, ResilientError, ResilientSwitch, replicated_groups};

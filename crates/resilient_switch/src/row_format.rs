@@ -2,8 +2,10 @@
 
 use bits::Bits;
 use engine::StateRow;
-use ir::{Program, ResilientGroup};
+use ir::{MAX_ROW_BYTES, Program, ResilientGroup};
 use resilient::{MAX_VALUE_BYTES, RowId, RowValues};
+
+const _: () = assert!(MAX_ROW_BYTES as usize <= MAX_VALUE_BYTES, "stores keep every row of a valid program");
 
 /// The arrays of a group, as its rows are stored: one value after the other, each in whole bytes, the most significant
 /// first.
@@ -14,18 +16,18 @@ pub(crate) struct RowFormat {
 }
 
 impl RowFormat {
-    /// Returns the format of a group, or the number of bytes that are too many.
-    pub fn new(program: &Program, group: &ResilientGroup) -> Result<RowFormat, usize> {
+    /// Returns the format of a group.
+    pub fn new(program: &Program, group: &ResilientGroup) -> RowFormat {
         let widths: Vec<u32> = group.registers.iter().map(|register| program.registers[*register].width).collect();
         let bytes = widths.iter().map(|width| width.div_ceil(8) as usize).sum();
-        if bytes > MAX_VALUE_BYTES { Err(bytes) } else { Ok(RowFormat { widths, bytes }) }
+        RowFormat { widths, bytes }
     }
 
     /// Returns the bytes of values.
     pub fn to_bytes(&self, values: &[Bits]) -> RowValues {
         let mut bytes = Vec::with_capacity(self.bytes);
         values.iter().for_each(|value| bytes.extend(value.to_be_bytes()));
-        RowValues::new(&bytes).expect("the length of a row was checked")
+        RowValues::new(&bytes).expect("a valid program has rows of this length")
     }
 
     /// Returns the values of a row; zeros for one that was never written. `None` if the bytes are not of this format.

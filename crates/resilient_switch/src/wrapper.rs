@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::{RowState, StateRow};
-use ir::ReplicationMode;
+use ir::{Program, ReplicationMode, ResilientGroup};
 use resilient::{NodeId, ReplicaConfig, ReplicaEvent, StateReplica, StoreLayout, StoreMessage, SwitchId};
 use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
 
@@ -35,22 +35,25 @@ pub enum ResilientError {
     /// The program has no resilient state.
     #[error("the program has no @resilient register, so there is nothing to replicate")]
     NoState,
-    /// A group's rows are too large.
-    #[error("a row of \"{group}\" has {bytes} bytes, and at most {most} can be replicated")]
-    RowTooLarge {
-        /// The group.
-        group: String,
-        /// Length of a row's values in bytes.
-        bytes: usize,
-        /// The maximum.
-        most: usize,
-    },
     /// A group is replicated by snapshots.
     #[error("\"{group}\" has \"every\": snapshots are not supported yet")]
     Snapshots {
         /// The group.
         group: String,
     },
+}
+
+/// Returns the groups of a valid program's resilient registers.
+///
+/// # Errors
+/// If there are none, or some that cannot be replicated.
+pub fn replicated_groups(program: &Program) -> Result<Vec<ResilientGroup>, ResilientError> {
+    let groups = program.resilient_groups().expect("a valid program has valid annotations");
+    match groups.iter().find(|group| group.mode != ReplicationMode::EveryWrite) {
+        Some(group) => Err(ResilientError::Snapshots { group: group.name.clone() }),
+        None if groups.is_empty() => Err(ResilientError::NoState),
+        None => Ok(groups),
+    }
 }
 
 /// A switch whose rows are replicated.
@@ -81,22 +84,8 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         (number, incarnation): (SwitchId, u64),
     ) -> Result<ResilientSwitch<S>, ResilientError> {
         let program = Arc::clone(inner.program());
-        let groups = program.resilient_groups().expect("a valid program has valid annotations");
-        if groups.is_empty() {
-            return Err(ResilientError::NoState);
-        }
-        let formats = groups.iter().map(|group| {
-            if group.mode != ReplicationMode::EveryWrite {
-                return Err(ResilientError::Snapshots { group: group.name.clone() });
-            }
-            let most = resilient::MAX_VALUE_BYTES;
-            RowFormat::new(&program, group).map_err(|bytes| ResilientError::RowTooLarge {
-                group: group.name.clone(),
-                bytes,
-                most,
-            })
-        });
-        let formats = formats.collect::<Result<_, _>>()?;
+        let groups = replicated_groups(&program)?;
+        let formats = groups.iter().map(|group| RowFormat::new(&program, group)).collect();
         inner.own_rows(config.max_parked);
         Ok(ResilientSwitch {
             inner,
@@ -119,16 +108,6 @@ impl<S: RowSwitch> ResilientSwitch<S> {
     /// Ends the replication, and returns the switch inside. Outputs that wait for acknowledgements are dropped.
     pub fn into_inner(self) -> S {
         self.inner
-    }
-
-    /// Returns the switch inside.
-    pub fn inner(&self) -> &S {
-        &self.inner
-    }
-
-    /// Returns the protocol's side of the switch.
-    pub fn replica(&self) -> &StateReplica {
-        &self.replica
     }
 
     /// Returns the number of outputs that wait for acknowledgements.

@@ -18,6 +18,7 @@
 //! registry is never reused for something else. This crate knows neither P4 nor the architectures on top of it.
 
 mod drops;
+mod forward;
 mod frame;
 mod frame_mut;
 mod mirror;

@@ -98,13 +98,20 @@ struct RowGroup {
 #[derive(Debug)]
 struct Pass {
     is_running: bool,
-    /// The row that the packet has used; its group is [`NO_GROUP`] if there is none.
+    /// The row that the packet has used, in this pass or before; its group is [`NO_GROUP`] if there is none.
     used: Dependency,
+    /// Whether this pass has used it. The switch may have lost it since an earlier pass, or written it.
+    is_tested: bool,
     has_written: bool,
     random: RandomStream,
 }
 
 impl Pass {
+    fn new(used: Option<Dependency>, random: &RandomStream) -> Pass {
+        let used = used.unwrap_or(NOTHING_USED);
+        Pass { is_running: false, used, is_tested: false, has_written: false, random: random.clone() }
+    }
+
     fn must_wait(&self) -> bool {
         self.has_written || self.used.must_wait()
     }
@@ -138,15 +145,9 @@ impl Objects {
             writes: 0,
             written: Vec::new(),
             refusal: None,
-            pass: Pass { is_running: false, used: NOTHING_USED, has_written: false, random: self.random.clone() },
+            pass: Pass::new(None, &self.random),
             undo: Vec::new(),
         }));
-    }
-
-    /// Whether rows are under ownership.
-    #[inline]
-    pub fn has_rows(&self) -> bool {
-        self.rows.is_some()
     }
 
     /// Whether there is a row with this name.
@@ -189,13 +190,6 @@ impl Objects {
         }
     }
 
-    /// Returns the widths of a row's values in bits.
-    pub fn row_widths(&self, group: u32) -> Vec<u32> {
-        let rows = self.rows.as_ref().expect("rows are under ownership");
-        let registers = &rows.groups[group as usize].registers;
-        registers.iter().map(|register| self.shared.registers[*register].width()).collect()
-    }
-
     /// Removes and returns the writes since the last call, oldest first.
     pub fn take_row_writes(&mut self) -> Vec<RowWrite> {
         self.rows.as_mut().map(|rows| std::mem::take(&mut rows.written)).unwrap_or_default()
@@ -211,8 +205,7 @@ impl Objects {
         if let Some(rows) = &mut self.rows {
             rows.undo.clear();
             rows.refusal = None;
-            let used = used.unwrap_or(NOTHING_USED);
-            rows.pass = Pass { is_running: true, used, has_written: false, random: self.random.clone() };
+            rows.pass = Pass { is_running: true, ..Pass::new(used, &self.random) };
         }
     }
 
@@ -355,14 +348,14 @@ impl Rows {
         if row.group == NO_GROUP {
             return Ok(false);
         }
-        if self.pass.used.row == row { Ok(true) } else { self.use_first(row) }
+        if self.pass.is_tested && self.pass.used.row == row { Ok(true) } else { self.test_row(row) }
     }
 
-    /// Lets the running pass use a row that it has not used before.
-    fn use_first(&mut self, row: StateRow) -> Result<bool, Ending> {
+    /// Lets the running pass use a row for the first time.
+    fn test_row(&mut self, row: StateRow) -> Result<bool, Ending> {
         let state = self.groups[row.group as usize].states.get(row.index as usize);
         let (Some(state), true) = (state, self.pass.is_running) else { return Ok(false) };
-        if self.pass.used.row.group != NO_GROUP {
+        if ![NOTHING_USED.row, row].contains(&self.pass.used.row) {
             self.refusal = Some(RowRefusal::Second(row));
             return Err(Ending::RowRefused);
         }
@@ -371,10 +364,10 @@ impl Rows {
                 self.refusal = Some(RowRefusal::Absent(row));
                 return Err(Ending::RowRefused);
             }
-            RowState::Owned => 0,
+            RowState::Owned => self.pass.used.writes,
             RowState::Unacknowledged => self.writes,
         };
-        self.pass.used = Dependency { row, writes };
+        (self.pass.used, self.pass.is_tested) = (Dependency { row, writes }, true);
         Ok(true)
     }
 

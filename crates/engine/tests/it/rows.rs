@@ -185,3 +185,31 @@ fn a_pass_that_is_undone_and_runs_again_leaves_what_one_run_leaves() {
         assert_eq!(state(&once).0, CounterValue { packets: round + 1, bytes: 5 * (round + 1) });
     }
 }
+
+#[test]
+fn a_row_is_tested_again_in_each_pass_of_a_packet() {
+    let mut world = world();
+    let before = Some(Dependency { row: A3, writes: 0 });
+    let mut read_again = |state: RowState| {
+        world.objects.set_row_state(A3, state);
+        world.objects.begin_pass(before);
+        world.state.reset(&world.program, vec![0; 5]);
+        world.set("i", 3);
+        (world.go_on("read_a"), world.objects.take_refusal(), world.objects.end_pass())
+    };
+    // The switch has lost the row between the passes.
+    let (ending, refusal, _) = read_again(RowState::Absent);
+    assert_eq!((ending, refusal), (Ending::RowRefused, Some(RowRefusal::Absent(A3))));
+    assert_eq!(read_again(RowState::Owned), (Ending::Return, None, before));
+    // Another packet has written it, and nothing has acknowledged that.
+    own(&mut world, A3);
+    pass(&mut world, "write_b", 3, 5);
+    world.objects.begin_pass(before);
+    world.go_on("read_a");
+    assert_eq!(world.objects.end_pass(), Some(Dependency { row: A3, writes: 1 }));
+    // What a packet depends on already, it still depends on when the row is acknowledged.
+    own(&mut world, A3);
+    world.objects.begin_pass(Some(Dependency { row: A3, writes: 1 }));
+    world.go_on("read_a");
+    assert_eq!(world.objects.end_pass(), Some(Dependency { row: A3, writes: 1 }));
+}

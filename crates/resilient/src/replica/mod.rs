@@ -225,7 +225,7 @@ impl StateReplica {
             entry.values = values;
             return entry.acked;
         }
-        entry.seq += 1;
+        entry.seq = entry.seq.saturating_add(1);
         entry.values = values;
         let seq = entry.seq;
         if entry.sent == entry.acked {

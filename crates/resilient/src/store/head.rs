@@ -80,7 +80,7 @@ impl ShardNode {
         let known = state.map_or(unused, |state| state.epoch);
         let is_same_owner = state.is_some_and(|state| state.owner == Some(owner));
         let keeps = context.is(Mutant::EpochKept) || (is_same_owner && context.is(Mutant::NewerAskSameEpoch));
-        let epoch = if keeps { known.max(1) } else { known + 1 };
+        let epoch = if keeps { known.max(1) } else { known.saturating_add(1) };
         self.apply(context, Operation::Grant { owner, row: *row, ask, epoch });
     }
 

@@ -5,7 +5,7 @@ use switch::Time;
 use super::ShardContext;
 use super::shard::ShardNode;
 use crate::layout::ChainMember;
-use crate::message::{Content, CopyChunk, Forward, Operation, Peer, Progress, RowState, StoreMessage};
+use crate::message::{Content, CopyChunk, Forward, Operation, Peer, Progress, RowRecord, StoreMessage};
 use crate::mutant::Mutant;
 
 /// Maximum number of operations that are sent without a report.
@@ -242,20 +242,20 @@ impl CopyCursor {
     /// Returns the next part of the copy.
     fn chunk<'r>(
         &mut self,
-        rows: impl ExactSizeIterator<Item = &'r RowState>,
+        rows: impl ExactSizeIterator<Item = &'r RowRecord>,
         at: u64,
         context: &ShardContext<'_>,
     ) -> CopyChunk {
         let left = rows.len();
         let mut bytes = context.config.max_frame_bytes;
-        let fits = |row: &&RowState| {
+        let fits = |row: &&RowRecord| {
             let length = FIXED_BYTES + row.values.as_ref().map_or(0, |values| values.bytes().len());
             let is_first = bytes == context.config.max_frame_bytes;
             let fits = length <= bytes || is_first;
             bytes = bytes.saturating_sub(length);
             fits
         };
-        let part: Vec<RowState> = rows.take_while(fits).cloned().collect();
+        let part: Vec<RowRecord> = rows.take_while(fits).cloned().collect();
         self.sent_at = Some(at);
         let is_last = part.len() == left;
         CopyChunk { copy: self.copy, position: self.position as u64, at, is_last, rows: part }

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 
 use super::row_index::RowIndex;
-use crate::message::{Operation, OwnerId, ReplyBody, RowState};
+use crate::message::{Operation, OwnerId, ReplyBody, RowRecord};
 use crate::mutant::{Mutant, Mutation};
 use crate::row::RowId;
 
@@ -17,7 +17,7 @@ pub(super) struct RowTable {
 /// A row in two cache lines that are fetched together.
 #[derive(Debug)]
 #[repr(align(128))]
-struct StoredRow(RowState);
+struct StoredRow(RowRecord);
 
 impl RowTable {
     /// Creates a table without rows. `seed` is random.
@@ -29,7 +29,7 @@ impl RowTable {
         self.rows.len()
     }
 
-    pub fn get(&self, row: &RowId) -> Option<&RowState> {
+    pub fn get(&self, row: &RowId) -> Option<&RowRecord> {
         self.find(self.index.hash(row), row).map(|position| &self.rows[position].0)
     }
 
@@ -47,7 +47,7 @@ impl RowTable {
     }
 
     /// Returns the rows at these positions.
-    pub fn range(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = &RowState> {
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = &RowRecord> {
         self.rows[range].iter().map(|row| &row.0)
     }
 
@@ -56,17 +56,17 @@ impl RowTable {
         self.rows.iter_mut().for_each(|row| row.0.owner = None);
     }
 
-    fn get_mut(&mut self, row: &RowId) -> Option<&mut RowState> {
+    fn get_mut(&mut self, row: &RowId) -> Option<&mut RowRecord> {
         self.find(self.index.hash(row), row).map(|position| &mut self.rows[position].0)
     }
 
-    fn get_or_insert(&mut self, row: &RowId) -> &mut RowState {
+    fn get_or_insert(&mut self, row: &RowId) -> &mut RowRecord {
         let hash = self.index.hash(row);
         let position = self.find(hash, row).unwrap_or_else(|| {
             let (index, rows) = (&mut self.index, &mut self.rows);
             let hasher = index.hasher();
             index.insert(hash, rows.len() as u32, |at| hasher.hash_one(rows[at].0.row));
-            let state = RowState { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None };
+            let state = RowRecord { row: *row, owner: None, ask: 0, epoch: 0, seq: 0, values: None };
             rows.push(StoredRow(state));
             rows.len() - 1
         });
@@ -74,7 +74,7 @@ impl RowTable {
     }
 
     /// Takes a copied row, unless operations have made a newer one.
-    pub fn merge(&mut self, copied: &RowState) {
+    pub fn merge(&mut self, copied: &RowRecord) {
         let state = self.get_or_insert(&copied.row);
         if (copied.epoch, copied.seq) >= (state.epoch, state.seq) {
             state.clone_from(copied);
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_copied_row_replaces_only_older_ones() {
         let mut table = RowTable::new(1);
-        let state = |epoch, seq| RowState { row: ROW, owner: None, ask: 0, epoch, seq, values: None };
+        let state = |epoch, seq| RowRecord { row: ROW, owner: None, ask: 0, epoch, seq, values: None };
         for (copied, kept) in [((2, 3), (2, 3)), ((2, 2), (2, 3)), ((1, 9), (2, 3)), ((3, 1), (3, 1))] {
             table.merge(&state(copied.0, copied.1));
             assert_eq!(table.get(&ROW).map(|state| (state.epoch, state.seq)), Some(kept));

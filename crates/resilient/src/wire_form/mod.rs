@@ -11,12 +11,17 @@
 mod read;
 mod write;
 
+use std::collections::BTreeMap;
+
 use crate::message::{RefusalReason, StoreMessage};
 use read::MessageReader;
 use write::MessageWriter;
 
 /// Length of a datagram's header in bytes.
 pub const DATAGRAM_HEADER: usize = 3;
+
+/// Maximum length of a datagram with several messages, in bytes. With all headers it fits an MTU of 1500 bytes.
+pub const MAX_PAYLOAD: usize = 1400;
 
 /// Maximum number of shards in a layout that is sent.
 const MAX_SHARDS: usize = 1024;
@@ -61,16 +66,18 @@ pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usiz
     }
 }
 
-/// Returns datagrams with these messages, in order, with as many in each as `most` bytes hold. A message that is longer
-/// has a datagram of its own.
-pub fn datagrams<'m>(messages: impl IntoIterator<Item = &'m StoreMessage>, most: usize) -> Vec<Vec<u8>> {
-    let mut datagrams: Vec<Vec<u8>> = Vec::new();
-    for message in messages {
-        if !datagrams.last_mut().is_some_and(|last| append_message(last, message, most)) {
+/// Returns datagrams with these messages: those for one receiver in order, with as many in each datagram as
+/// [`MAX_PAYLOAD`] bytes hold. A message that is longer has a datagram of its own.
+pub fn datagrams<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> Vec<(R, Vec<u8>)> {
+    let mut by_receiver: BTreeMap<R, Vec<Vec<u8>>> = BTreeMap::new();
+    for (to, message) in messages {
+        let datagrams = by_receiver.entry(*to).or_default();
+        if !datagrams.last_mut().is_some_and(|last| append_message(last, message, MAX_PAYLOAD)) {
             datagrams.push(datagram(message));
         }
     }
-    datagrams
+    let of_one = |(to, datagrams): (R, Vec<Vec<u8>>)| datagrams.into_iter().map(move |datagram| (to, datagram));
+    by_receiver.into_iter().flat_map(of_one).collect()
 }
 
 /// Returns a datagram with one message.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
     Content, CopyChunk, Forward, Operation, OwnerId, Progress, RefusalReason, Reply, ReplyBody, Request, RequestBody,
-    RowState, StoreMessage,
+    RowRecord, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
@@ -168,8 +168,8 @@ impl MessageReader<'_> {
         })
     }
 
-    fn row_state(&mut self) -> Read<RowState> {
-        Ok(RowState {
+    fn row_state(&mut self) -> Read<RowRecord> {
+        Ok(RowRecord {
             row: self.row()?,
             owner: self.option(Self::owner)?,
             ask: self.u64()?,

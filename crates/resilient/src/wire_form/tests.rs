@@ -8,7 +8,7 @@ use switch::Time;
 use super::*;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, Forward, Operation, OwnerId, Peer, Progress, Reply, ReplyBody, Request, RequestBody, RowState,
+    Content, CopyChunk, Forward, Operation, OwnerId, Peer, Progress, Reply, ReplyBody, Request, RequestBody, RowRecord,
 };
 use crate::replica::{ReplicaConfig, StateReplica};
 use crate::row::{RowId, RowValues};
@@ -106,9 +106,9 @@ impl Random {
         }
     }
 
-    fn row_state(&mut self) -> RowState {
+    fn row_state(&mut self) -> RowRecord {
         let (row, owner, values) = (self.row(), self.option(Self::owner), self.values());
-        RowState { row, owner, ask: self.number(), epoch: self.number(), seq: self.number(), values }
+        RowRecord { row, owner, ask: self.number(), epoch: self.number(), seq: self.number(), values }
     }
 
     fn chunk(&mut self) -> CopyChunk {

@@ -2,7 +2,7 @@
 
 use crate::layout::{ChainMember, StoreLayout};
 use crate::message::{
-    Content, CopyChunk, Forward, Operation, OwnerId, Progress, Reply, ReplyBody, Request, RequestBody, RowState,
+    Content, CopyChunk, Forward, Operation, OwnerId, Progress, Reply, ReplyBody, Request, RequestBody, RowRecord,
     StoreMessage,
 };
 use crate::row::{RowId, RowValues};
@@ -214,8 +214,8 @@ impl MessageWriter<'_> {
         }
     }
 
-    fn row_state(&mut self, state: &RowState) {
-        let RowState { row, owner, ask, epoch, seq, values } = state;
+    fn row_state(&mut self, state: &RowRecord) {
+        let RowRecord { row, owner, ask, epoch, seq, values } = state;
         self.row(row);
         self.u8(u8::from(owner.is_some()));
         owner.iter().for_each(|owner| self.owner(*owner));

@@ -1,6 +1,6 @@
 //! Loads a topology with the programs and entries of its switches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use lab::routes::ShortestPaths;
 use lab::{End, Entries, Node, SwitchProgram, Topology};
 use lab_live::ControllerEndpoint;
 use p4runtime_server::Pipeline;
+use resilient_switch::{ResilientError, replicated_groups};
 use switch::PortId;
 use v1model::{CPU_PORT, Config, Executor, Image, Switch};
 
@@ -243,16 +244,14 @@ impl Reader<'_> {
             self.finding(store.span, "stores run in simulated labs only so far".to_owned(), help);
             return None;
         }
+        let mut resilient = BTreeSet::new();
         for (at, ready) in switches {
-            let groups = ready.program.resilient_groups().unwrap_or_default();
-            if let Some(group) = groups.iter().find(|group| group.mode != ir::ReplicationMode::EveryWrite) {
-                let message = format!("\"{}\" has `every`: snapshots are not supported yet", group.name);
-                self.finding(topology.switches[*at].span, message, "omit `every` and `bound`");
-                return None;
+            match replicated_groups(&ready.program) {
+                Ok(_) => _ = resilient.insert(*at),
+                Err(ResilientError::NoState) => {}
+                Err(error) => self.finding(topology.switches[*at].span, error.to_string(), ""),
             }
         }
-        let has_state = |ready: &Ready| ready.program.resilient_groups().is_ok_and(|groups| !groups.is_empty());
-        let resilient = switches.iter().filter(|(_, ready)| has_state(ready)).map(|(at, _)| *at).collect();
         match Replication::plan(topology, &resilient) {
             Ok(Some(planned)) => return Some(planned),
             Ok(None) => {

@@ -68,7 +68,7 @@ impl Replication {
         if !unreachable.is_empty() {
             return Err(unreachable);
         }
-        let members = (0..stores.len()).map(member).collect();
+        let members = (0..stores.len()).map(Replication::member).collect();
         let chain = ShardChain { members, learner: None };
         let first = stores.start;
         let in_band = |(switch, to): (usize, BTreeMap<Node, PortId>)| {
@@ -122,7 +122,7 @@ impl Replication {
 
     /// Returns the member of the layout that a store is in its first life.
     pub fn member(number: usize) -> ChainMember {
-        member(number)
+        ChainMember { node: node_id(number), life: 1 }
     }
 
     /// Returns the address of a node of the layout.
@@ -146,10 +146,6 @@ impl Replication {
 
 fn node_id(number: usize) -> NodeId {
     NodeId(number as u32 + 1)
-}
-
-fn member(number: usize) -> ChainMember {
-    ChainMember { node: node_id(number), life: 1 }
 }
 
 /// Returns, for each switch from which there is a way to a node over switches, the port of a shortest way.

@@ -1,6 +1,7 @@
 //! Runs a store node of resilient state on a simulated host.
 
 use std::any::Any;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use lab::sim::{Host, HostProgram};
@@ -9,9 +10,6 @@ use resilient_switch::in_band;
 use switch::Time;
 
 use super::replication::Replication;
-
-/// Maximum length of the messages in a frame, in bytes.
-const MAX_PAYLOAD: usize = 1400;
 
 /// A store in memory. A crash makes it forget everything, and begin another life.
 pub struct SimulatedStore {
@@ -50,23 +48,22 @@ impl SimulatedStore {
         }
     }
 
-    /// Sends messages, those for one receiver together.
+    /// Sends messages. Those for members without an address are lost.
     fn send(&self, host: &mut Host, messages: &[(Peer, StoreMessage)]) {
-        let own = self.replication.store_address(Replication::member(self.number).node).expect("the store is planned");
-        let mut receivers: Vec<Peer> = messages.iter().map(|(to, _)| *to).collect();
-        receivers.sort_unstable();
-        receivers.dedup();
-        for to in receivers {
+        for (to, payload) in wire_form::datagrams(messages) {
             let address = match to {
                 Peer::Switch(switch) => Some(Replication::switch_address(switch)),
                 Peer::Node(node) => self.replication.store_address(node),
             };
-            let Some(address) = address else { continue };
-            let messages = messages.iter().filter(|(other, _)| *other == to).map(|(_, message)| message);
-            for payload in wire_form::datagrams(messages, MAX_PAYLOAD) {
-                host.send(in_band::datagram(own, address, &payload));
+            if let Some(address) = address {
+                host.send(in_band::datagram(self.address(), address, &payload));
             }
         }
+    }
+
+    fn address(&self) -> Ipv4Addr {
+        let node = Replication::member(self.number).node;
+        self.replication.store_address(node).expect("the store is planned")
     }
 }
 
@@ -86,8 +83,7 @@ impl HostProgram for SimulatedStore {
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         let Some((source, destination, payload)) = in_band::parse(&frame) else { return };
-        let own = self.replication.store_address(Replication::member(self.number).node);
-        let (Some(from), true) = (self.replication.peer(source), own == Some(destination)) else { return };
+        let (Some(from), true) = (self.replication.peer(source), destination == self.address()) else { return };
         let Ok(messages) = wire_form::read_datagram(payload) else { return };
         if let Some(node) = &mut self.node {
             messages.into_iter().for_each(|message| node.receive(host.now(), from, message));

@@ -448,7 +448,9 @@ impl Switch {
             self.ports.set_depth(&mut self.registry, left.port, left.priority, depth);
             Some(Work::Egress(left.item, packet::Leaving { port: left.port, at: left.at, depth }))
         });
-        self.work_left = if waited.is_some() { self.config.max_work } else { self.work_left };
+        if waited.is_some() {
+            self.work_left = self.config.max_work;
+        }
         waited
     }
 

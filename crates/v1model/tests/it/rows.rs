@@ -229,3 +229,24 @@ fn is_refused(way: Way) {
     step(&mut switch, way, [frame(0x03, 3)]);
     assert_eq!(switch.take_awaited(), [row]);
 }
+
+#[test]
+fn a_row_that_is_lost_while_its_packet_waits_in_a_queue_is_awaited_again() {
+    WAYS.into_iter().for_each(loses_its_row);
+}
+
+fn loses_its_row(way: Way) {
+    let mut switch = switch(way);
+    switch.own_rows(8);
+    let row = StateRow { group: 0, index: 3 };
+    switch.objects_mut().set_row_state(row, RowState::Owned);
+    switch.set_port_rate(PortId(2), Some(1));
+    // They read the row in ingress, are in the queue when it is lost, and need it in egress.
+    step(&mut switch, way, [frame(0x41, 3), frame(0x41, 3)]);
+    assert_eq!((switch.waiting(), switch.take_awaited()), (2, vec![]));
+    switch.take_held();
+    switch.objects_mut().set_row_state(row, RowState::Absent);
+    let mut left = Vec::new();
+    switch.step(Time::from_ms(10_000), &mut Vec::new(), &mut left);
+    assert_eq!((left, switch.take_held(), switch.take_awaited(), switch.parked(row)), (vec![], vec![], vec![row], 2));
+}

@@ -9,7 +9,7 @@ use runtime::{PortDrivers, RunConfig, RunReport};
 use switch::{PacketSwitch, PortId};
 
 pub use cable::{Cable, cable};
-pub use repeater::{FATAL, Program, Repeater, program};
+pub use repeater::{FATAL, Repeater, program};
 
 /// Time after which a live test is stopped although it has not reached its end.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
