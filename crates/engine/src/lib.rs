@@ -38,8 +38,8 @@ pub use bit_string::BitString;
 pub use interpreter::{Ending, FUEL_BLOCKS, Interpreter, Now};
 pub use objects::{
     ActionCall, ActionSpec, Applied, Colour, CounterValue, Dependency, EntryError, GroupMember, Installed, Meter,
-    MeterConfig, Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, RowRefusal, RowState, RowWrite, StateRow,
-    TableEntry, WeightedCall, record_places,
+    MeterConfig, MissingRow, Objects, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, RowRefusal, RowState, RowWrite,
+    StateRow, TableEntry, WeightedCall, record_places,
 };
 pub use packet::{HeaderState, PacketState, Preserved, Requested};
 pub use watch::{Event, Watch, WriteTarget};

@@ -165,7 +165,10 @@ pub use expr::*;
 pub use objects::*;
 pub use program::*;
 pub use read::parse;
-pub use resilient::{MAX_ROW_BYTES, RESILIENT, ReplicationMode, ResilientGroup, ResilientMistake};
+pub use resilient::{
+    MAX_ROW_BYTES, MAX_ROW_KEY_BYTES, NumberRange, RESILIENT, ReplicationMode, ResilientGroup, ResilientMistake,
+    ResilientObject, ResilientTable, RowOrigin,
+};
 pub use validate::{
     MAX_ALL_ARRAYS, MAX_ARRAY_SIZE, MAX_DATA_BITS, MAX_EXPR_DEPTH, MAX_NAME, MAX_REGISTER_BITS, Rule, Violation,
     validate,

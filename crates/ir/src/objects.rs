@@ -87,6 +87,11 @@ impl Table {
         }
     }
 
+    /// Whether its entries are rows of resilient state.
+    pub fn is_resilient(&self) -> bool {
+        self.annotations.iter().any(|annotation| annotation.name == crate::RESILIENT)
+    }
+
     /// Whether hits of its entries are recorded, because the table counts, meters or ages them.
     pub fn records_hits(&self) -> bool {
         self.counter.is_some() || self.meter.is_some() || self.idle_timeout

@@ -266,8 +266,8 @@ impl PrefetchLayout {
         let stride = stride.max().unwrap_or(1);
         let exact = table.keys.iter().all(|key| key.kind == MatchKind::Exact);
         let bits = table.keys.iter().map(|key| key.width).sum::<u32>();
-        // Counting hits needs more than the record.
-        let each = words == 1 && bits <= each::BITS && !counts;
+        // Counting hits needs more than the record; so does a miss that may have to wait.
+        let each = words == 1 && bits <= each::BITS && !counts && !table.is_resilient();
         let ranges = table.keys.iter().filter(|key| key.kind == MatchKind::Range).count();
         let rest_exact = table.keys.iter().all(|key| matches!(key.kind, MatchKind::Exact | MatchKind::Range));
         self.tables.push(PrefetchedTable {

@@ -72,8 +72,8 @@ pub struct Lowering<'a> {
     /// Slots and headers whose lifetime is decided at the end, by the number of bodies that use them.
     pub(crate) scoped: ScopedStorage,
     pub(crate) exit_flag: Option<ir::SlotId>,
-    /// Registers with `@resilient`, and the places of the annotations.
-    pub(crate) resilient: Vec<(ir::RegisterId, Span)>,
+    /// Registers and tables with `@resilient`, and the places of the annotations.
+    pub(crate) resilient: Vec<(ir::ResilientObject, Span)>,
     names: HashMap<String, u32>,
     /// Control-plane names by kind, with the spans where they were first claimed, and how often.
     claimed: HashMap<(&'static str, String), (Span, usize)>,

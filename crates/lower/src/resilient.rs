@@ -1,7 +1,7 @@
-//! Checks `@resilient`: it belongs to registers, and arrays of a group have to agree.
+//! Checks `@resilient`: it belongs to registers and tables, and those of a group have to agree.
 
 use diagnostics::{Diagnostic, Span};
-use ir::RESILIENT;
+use ir::{RESILIENT, ResilientObject, TableId};
 use p4::typed::Annotations;
 
 use crate::arch::Object;
@@ -13,7 +13,7 @@ impl Lowering<'_> {
         let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) else { return };
         let span = annotation.span;
         let (kind, why) = match object {
-            Object::Register(id) => return self.resilient.push((*id, span)),
+            Object::Register(id) => return self.resilient.push((ResilientObject::Register(*id), span)),
             Object::Counter(_) => ("counter", "packets only add to it, so no switch owns its values"),
             Object::Meter(_) => ("meter", "its state depends on the clock of the switch that it runs on"),
             _ => ("extern object", "it has no state that could be replicated"),
@@ -24,18 +24,18 @@ impl Lowering<'_> {
         );
     }
 
-    /// Reports a table that is meant to be resilient.
-    pub(crate) fn refuse_resilient_table(&mut self, annotations: &Annotations) {
+    /// Notes that a table is resilient.
+    pub(crate) fn note_resilient_table(&mut self, id: TableId, annotations: &Annotations) {
         if let Some(annotation) = annotations.iter().find(|annotation| &*annotation.name == RESILIENT) {
-            self.unsupported(annotation.span, "resilient tables are not supported yet: only registers are");
+            self.resilient.push((ResilientObject::Table(id), annotation.span));
         }
     }
 
-    /// Reports mistakes in the annotations of registers.
+    /// Reports mistakes in the annotations.
     pub(crate) fn check_resilient(&mut self) {
         let Err(mistakes) = self.ir.resilient_groups() else { return };
         for mistake in mistakes {
-            let place = self.resilient.iter().find(|(id, _)| *id == mistake.register);
+            let place = self.resilient.iter().find(|(id, _)| *id == mistake.object);
             let span = place.map_or(Span::default(), |(_, span)| *span);
             self.error(Diagnostic::error("resilient", span, mistake.message));
         }

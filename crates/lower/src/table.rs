@@ -117,7 +117,6 @@ impl<'a> Lowering<'a> {
         if let Some((_, second)) = prefixes.nth(1) {
             self.unsupported(second.span, "a table with two `lpm` keys is not supported");
         }
-        self.refuse_resilient_table(&decl.annotations);
         let exits = decl.actions.iter().any(|action| self.may_exit(action.action));
         let pending = self.frames.last().is_some_and(|frame| frame.copies);
         let multi = self.inst.is_some_and(|inst| self.insts[inst.0].multi);
@@ -168,7 +167,9 @@ impl<'a> Lowering<'a> {
             self.at(outer);
         }
         self.drop_selector_keys(&mut table, decl);
-        LoweredTable { id: self.ir.tables.push(table), hoisted, flagged }
+        let id = self.ir.tables.push(table);
+        self.note_resilient_table(id, &decl.annotations);
+        LoweredTable { id, hoisted, flagged }
     }
 
     /// Drops selector keys from a table without groups: they select a member of a group.

@@ -88,6 +88,7 @@ impl Refusal {
     pub fn from_engine_error(error: &EntryError, subject: &str) -> Refusal {
         let code = match error {
             EntryError::ConstEntries(_)
+            | EntryError::RowEntries(_)
             | EntryError::ConstEntry(_)
             | EntryError::ConstDefault(_)
             | EntryError::DefaultOnly(_)
@@ -101,6 +102,7 @@ impl Refusal {
         };
         let what = match error {
             EntryError::ConstEntries(_) => "its entries are constant".to_owned(),
+            EntryError::RowEntries(_) => "its entries are made by the stores of resilient state".to_owned(),
             EntryError::ConstEntry(_) => "this entry is constant".to_owned(),
             EntryError::ConstDefault(_) => "its default action is constant".to_owned(),
             EntryError::Keyless(_) => "it has no key and therefore no entries, only a default action".to_owned(),

@@ -67,6 +67,8 @@ pub enum RequestBody {
         row: RowId,
         /// The number of the ask, which grows with each ask of the switch.
         ask: u64,
+        /// What to do if the row has no values.
+        if_missing: IfMissing,
     },
     /// Writes a row's values.
     Write {
@@ -97,6 +99,52 @@ impl RequestBody {
                 Some(row)
             }
         }
+    }
+}
+
+/// What a store does if a switch asks for a row without values: one that was never written, or was removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum IfMissing {
+    /// It grants the row as it is.
+    #[default]
+    Grant,
+    /// It answers [`RefusalReason::NoSuchRow`].
+    Refuse,
+    /// It gives the row these values.
+    Create(RowValues),
+    /// It gives the row a free number of a pool as its values.
+    Allocate(NumberPool),
+}
+
+/// Numbers that rows get when they are created. In a pool that is not shared, each number belongs to one row, and has
+/// a row of its own: its key is the number, and its values are the key of the row that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberPool {
+    /// The group of the numbers' rows. It stands for the pool.
+    pub group: u16,
+    /// The first number.
+    pub first: u64,
+    /// The last number.
+    pub last: u64,
+    /// Length of a number in keys and values, in bytes.
+    pub bytes: u8,
+    /// Whether several rows may have the same number.
+    pub is_shared: bool,
+}
+
+impl NumberPool {
+    /// Returns a number as a key and value; `None` if the length is 0 or more than 8.
+    pub fn to_bytes(&self, number: u64) -> Option<[u8; 8]> {
+        let mut bytes = [0; 8];
+        let length = usize::from(self.bytes);
+        let from = 8usize.checked_sub(length).filter(|_| length > 0)?;
+        bytes[..length].copy_from_slice(&number.to_be_bytes()[from..]);
+        Some(bytes)
+    }
+
+    /// Returns the row of a number; `None` if the length is 0 or more than 8.
+    pub fn row_of(&self, number: u64) -> Option<RowId> {
+        RowId::new(self.group, &self.to_bytes(number)?[..usize::from(self.bytes)])
     }
 }
 
@@ -186,6 +234,10 @@ pub enum RefusalReason {
     ShardContended,
     /// The store has its maximum number of rows.
     StoreFull,
+    /// The row has no values, and the switch asked for one that has.
+    NoSuchRow,
+    /// All numbers of the pool are taken.
+    PoolExhausted,
 }
 
 /// A step of a chain, in the order that the head decides. Every node applies it, and the tail replies.
@@ -208,6 +260,17 @@ pub enum Operation {
         ask: u64,
         /// The epoch of the grant.
         epoch: u64,
+        /// The values that the row gets if it has none.
+        created: Option<CreatedRow>,
+    },
+    /// Says that a row has no values.
+    Miss {
+        /// The switch that asked.
+        owner: OwnerId,
+        /// The row.
+        row: RowId,
+        /// The ask.
+        ask: u64,
     },
     /// Writes a row, if the epoch is that of the row and `seq` is new.
     Write {
@@ -233,12 +296,24 @@ pub enum Operation {
     },
 }
 
+/// The first values of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedRow {
+    /// The values.
+    pub values: RowValues,
+    /// The row of the number that was allocated. It is created together with this one.
+    pub number: Option<RowId>,
+}
+
 impl Operation {
     /// Returns the row that the operation changes.
     pub fn row(&self) -> Option<&RowId> {
         match self {
             Operation::Renew { .. } => None,
-            Operation::Grant { row, .. } | Operation::Write { row, .. } | Operation::Release { row, .. } => Some(row),
+            Operation::Grant { row, .. }
+            | Operation::Miss { row, .. }
+            | Operation::Write { row, .. }
+            | Operation::Release { row, .. } => Some(row),
         }
     }
 }

@@ -78,6 +78,17 @@ mutants! {
     RemovalForgetsEpoch,
     /// The head replies before its successors have applied an operation.
     TailSkipped,
+    /// A number is given to a row although another one has it.
+    NumberTaken,
+    /// A number is given to a row without the row of the number.
+    NumberWithoutRow,
+    /// A repeated ask gives a row another number.
+    NumberAnew,
+    /// The head says itself that there is no such row.
+    MissSkipsChain,
+    /// All packets that wait when the stores answer that there is no such row have a miss, also those that came after
+    /// the ask.
+    MissOfLaterPackets,
     /// Messages of another layout are accepted.
     LayoutIgnored,
     /// A node that has lost its memory keeps its life.

@@ -1,26 +1,67 @@
 //! Converts rows between the switch and the stores: numbers in registers here, bytes there.
 
 use bits::Bits;
-use engine::StateRow;
-use ir::{MAX_ROW_BYTES, Program, ResilientGroup};
-use resilient::{MAX_VALUE_BYTES, RowId, RowValues};
+use ir::{MAX_ROW_BYTES, MAX_ROW_KEY_BYTES, NumberRange, Program, ResilientGroup, RowOrigin};
+use resilient::message::{IfMissing, NumberPool};
+use resilient::{MAX_KEY_BYTES, MAX_VALUE_BYTES, RowValues};
 
-const _: () = assert!(MAX_ROW_BYTES as usize <= MAX_VALUE_BYTES, "stores keep every row of a valid program");
+const _: () = assert!(
+    MAX_ROW_BYTES as usize <= MAX_VALUE_BYTES && MAX_ROW_KEY_BYTES as usize <= MAX_KEY_BYTES,
+    "stores keep every row of a valid program"
+);
+
+/// The rows of a group, as they are stored.
+#[derive(Clone, Debug)]
+pub(crate) enum RowFormat {
+    /// Cells of arrays. The key is the index.
+    Arrays(ArrayFormat),
+    /// Entries of tables. The key is the table's, and the values are the data of the action.
+    Tables {
+        /// What a store does if a packet asks that makes the row.
+        creation: IfMissing,
+    },
+}
+
+impl RowFormat {
+    /// Returns the format of the group at place `number`.
+    pub fn new(program: &Program, groups: &[ResilientGroup], number: usize) -> RowFormat {
+        let group = &groups[number];
+        let creation = match &group.origin {
+            RowOrigin::Start => return RowFormat::Arrays(ArrayFormat::new(program, group)),
+            RowOrigin::Added => IfMissing::Create(RowValues::default()),
+            RowOrigin::Reverse(_) => IfMissing::Refuse,
+            RowOrigin::Number(NumberRange { first, last, is_shared }) => {
+                let table = group.tables[0];
+                let action = &program.actions[program.tables[table.table].actions[table.action as usize].action];
+                let width = program.slots[action.params[0].slot].width;
+                let reverse = groups.iter().position(|group| group.origin == RowOrigin::Reverse(number));
+                IfMissing::Allocate(NumberPool {
+                    // Numbers have rows of their own even if the program does not read them.
+                    group: reverse.map_or(number as u16 | 1 << 15, |reverse| reverse as u16),
+                    first: *first,
+                    last: *last,
+                    bytes: width.div_ceil(8) as u8,
+                    is_shared: *is_shared,
+                })
+            }
+        };
+        RowFormat::Tables { creation }
+    }
+}
 
 /// The arrays of a group, as its rows are stored: one value after the other, each in whole bytes, the most significant
 /// first.
 #[derive(Clone, Debug)]
-pub(crate) struct RowFormat {
+pub(crate) struct ArrayFormat {
     widths: Vec<u32>,
     bytes: usize,
 }
 
-impl RowFormat {
-    /// Returns the format of a group.
-    pub fn new(program: &Program, group: &ResilientGroup) -> RowFormat {
+impl ArrayFormat {
+    fn new(program: &Program, group: &ResilientGroup) -> ArrayFormat {
         let widths: Vec<u32> = group.registers.iter().map(|register| program.registers[*register].width).collect();
         let bytes = widths.iter().map(|width| width.div_ceil(8) as usize).sum();
-        RowFormat { widths, bytes }
+        ArrayFormat { widths, bytes }
     }
 
     /// Returns the bytes of values.
@@ -48,36 +89,18 @@ impl RowFormat {
     }
 }
 
-/// Returns the stores' name of a row.
-pub(crate) fn row_id(row: StateRow) -> RowId {
-    RowId::of_index(row.group as u16, row.index as u32)
-}
-
-/// Returns the row that a name of the stores means; `None` if it is none of arrays.
-pub(crate) fn row_of(id: &RowId) -> Option<StateRow> {
-    let index = u32::from_be_bytes(id.key().try_into().ok()?);
-    Some(StateRow { group: u32::from(id.group()), index: u64::from(index) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn values_of_any_width_round_trip() {
-        let format = RowFormat { widths: vec![1, 32, 0, 75], bytes: 1 + 4 + 10 };
+        let format = ArrayFormat { widths: vec![1, 32, 0, 75], bytes: 1 + 4 + 10 };
         let values = [Bits::new(1, 1), Bits::new(0xdead_beef, 32), Bits::zero(0), Bits::ones(75)];
         let stored = format.to_bytes(&values);
         assert_eq!(stored.bytes(), [1, 0xde, 0xad, 0xbe, 0xef, 7, 255, 255, 255, 255, 255, 255, 255, 255, 255]);
         assert_eq!(format.to_values(Some(&stored)).unwrap(), values);
         assert_eq!(format.to_values(None).unwrap(), [1, 32, 0, 75].map(Bits::zero));
         assert_eq!(format.to_values(RowValues::new(&[1, 2]).as_ref()), None);
-    }
-
-    #[test]
-    fn rows_have_names() {
-        let row = StateRow { group: 3, index: 0x0102_0304 };
-        assert_eq!(row_of(&row_id(row)), Some(row));
-        assert_eq!(row_of(&RowId::new(3, &[1, 2, 3]).unwrap()), None);
     }
 }

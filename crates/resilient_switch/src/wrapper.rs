@@ -1,16 +1,20 @@
 //! The wrapper: what happens around each step of the switch inside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::{RowState, StateRow};
 use ir::{Program, ReplicationMode, ResilientGroup};
-use resilient::{NodeId, ReplicaConfig, ReplicaEvent, StateReplica, StoreLayout, StoreMessage, SwitchId};
+use resilient::message::IfMissing;
+use resilient::{
+    NodeId, RefusalReason, ReplicaConfig, ReplicaEvent, RowId, RowValues, StateReplica, StoreLayout, StoreMessage,
+    SwitchId,
+};
 use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
 
 use crate::held::HeldOutputs;
 use crate::in_band::InBand;
-use crate::row_format::{RowFormat, row_id, row_of};
+use crate::row_format::RowFormat;
 
 /// Settings of the wrapper.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +37,7 @@ impl Default for ResilientConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResilientError {
     /// The program has no resilient state.
-    #[error("the program has no @resilient register, so there is nothing to replicate")]
+    #[error("the program has no @resilient register or table, so there is nothing to replicate")]
     NoState,
     /// A group is replicated by snapshots.
     #[error("\"{group}\" has \"every\": snapshots are not supported yet")]
@@ -43,7 +47,7 @@ pub enum ResilientError {
     },
 }
 
-/// Returns the groups of a valid program's resilient registers.
+/// Returns the groups of a valid program's resilient state.
 ///
 /// # Errors
 /// If there are none, or some that cannot be replicated.
@@ -62,6 +66,8 @@ pub struct ResilientSwitch<S> {
     replica: StateReplica,
     has_sessions: bool,
     formats: Vec<RowFormat>,
+    /// For each row of tables that was asked for, the number of packets that waited for it by then.
+    asked: BTreeMap<StateRow, usize>,
     held: HeldOutputs,
     max_held_bytes: usize,
     /// How messages travel if the switch itself carries them.
@@ -72,11 +78,11 @@ pub struct ResilientSwitch<S> {
 }
 
 impl<S: RowSwitch> ResilientSwitch<S> {
-    /// Wraps a switch whose program has resilient registers. `incarnation` is random, and never used before by a
+    /// Wraps a switch whose program has resilient state. `incarnation` is random, and never used before by a
     /// switch with this number.
     ///
     /// # Errors
-    /// If the program has no resilient registers, or some that cannot be replicated.
+    /// If the program has no resilient state, or some that cannot be replicated.
     pub fn new(
         mut inner: S,
         config: ResilientConfig,
@@ -85,13 +91,14 @@ impl<S: RowSwitch> ResilientSwitch<S> {
     ) -> Result<ResilientSwitch<S>, ResilientError> {
         let program = Arc::clone(inner.program());
         let groups = replicated_groups(&program)?;
-        let formats = groups.iter().map(|group| RowFormat::new(&program, group)).collect();
+        let formats = (0..groups.len()).map(|number| RowFormat::new(&program, &groups, number)).collect();
         inner.own_rows(config.max_parked);
         Ok(ResilientSwitch {
             inner,
             replica: StateReplica::new(config.replica, layout, number, incarnation),
             has_sessions: false,
             formats,
+            asked: BTreeMap::new(),
             held: HeldOutputs::default(),
             max_held_bytes: config.max_held_bytes,
             in_band: None,
@@ -167,15 +174,46 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             }
         }
         for row in self.inner.take_awaited() {
-            self.replica.acquire(now, row_id(row));
+            self.acquire(now, row);
         }
+    }
+
+    /// Asks for a row for which packets wait.
+    fn acquire(&mut self, now: Time, row: StateRow) {
+        let Some(id) = self.row_id(row) else { return };
+        let if_missing = match &self.formats[row.group as usize] {
+            RowFormat::Arrays(_) => IfMissing::Grant,
+            RowFormat::Tables { creation } => {
+                self.asked.entry(row).or_insert(self.inner.parked(row));
+                if self.inner.objects().is_row_made(row) { creation.clone() } else { IfMissing::Refuse }
+            }
+        };
+        self.replica.acquire_or(now, id, if_missing);
+    }
+
+    /// Returns the stores' name of a row; `None` if the switch neither owns it nor waits for it.
+    fn row_id(&self, row: StateRow) -> Option<RowId> {
+        match self.inner.objects().row_key(row) {
+            Some(key) => RowId::new(row.group as u16, key),
+            None if self.inner.objects().has_row(row) => Some(RowId::of_index(row.group as u16, row.index as u32)),
+            None => None,
+        }
+    }
+
+    /// Forgets a row of tables, unless packets wait for it: then asks for it again.
+    fn forget(&mut self, now: Time, row: StateRow) {
+        if self.inner.parked(row) > 0 {
+            return self.acquire(now, row);
+        }
+        self.inner.objects_mut().forget_row(row);
     }
 
     /// Replicates the values of a row.
     fn write(&mut self, now: Time, row: StateRow, writes: u64) {
-        let id = row_id(row);
-        let values = self.inner.objects().row_values(row);
-        let values = self.formats[row.group as usize].to_bytes(&values);
+        let (Some(id), RowFormat::Arrays(format)) = (self.row_id(row), &self.formats[row.group as usize]) else {
+            unreachable!("packets write rows of arrays")
+        };
+        let values = format.to_bytes(&self.inner.objects().row_values(row));
         let seq = self.replica.write(now, &id, Some(values));
         if self.replica.acknowledged(&id) < seq {
             self.held.wrote(row, writes, seq);
@@ -201,24 +239,8 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     fn event(&mut self, now: Time, event: ReplicaEvent, output: &mut Vec<Frame>) {
         match event {
-            ReplicaEvent::Granted { row: id, values } => {
-                let Some(row) = self.row(&id) else { return self.replica.finished_parked(now, &id) };
-                let Some(values) = self.formats[row.group as usize].to_values(values.as_ref()) else {
-                    self.inner.drop_parked(row, DropReason::RowUnavailable);
-                    return self.replica.finished_parked(now, &id);
-                };
-                self.inner.objects_mut().set_row_values(row, &values);
-                self.inner.objects_mut().set_row_state(row, RowState::Owned);
-                self.inner.resume(row);
-                self.inner.step(now, &mut Vec::new(), output);
-                self.collect(now, output);
-                self.replica.finished_parked(now, &id);
-            }
-            ReplicaEvent::Refused { row: id, .. } => {
-                if let Some(row) = self.row(&id) {
-                    self.inner.drop_parked(row, DropReason::RowUnavailable);
-                }
-            }
+            ReplicaEvent::Granted { row: id, values } => self.granted(now, &id, values.as_ref(), output),
+            ReplicaEvent::Refused { row: id, reason } => self.refused(now, &id, reason, output),
             ReplicaEvent::Acknowledged { row: id, seq } => {
                 let Some(row) = self.row(&id) else { return };
                 for settled in self.held.settle(row, seq) {
@@ -229,8 +251,13 @@ impl<S: RowSwitch> ResilientSwitch<S> {
                 }
             }
             ReplicaEvent::Lost { row: id, .. } => {
-                if let Some(row) = self.row(&id) {
-                    self.inner.objects_mut().set_row_state(row, RowState::Absent);
+                let Some(row) = self.row(&id) else { return };
+                match &self.formats[row.group as usize] {
+                    RowFormat::Arrays(_) => self.inner.objects_mut().set_row_state(row, RowState::Absent),
+                    RowFormat::Tables { .. } => {
+                        self.inner.objects_mut().remove_row_entries(row);
+                        self.forget(now, row);
+                    }
                 }
             }
             ReplicaEvent::Abandoned { row: id, seq } => {
@@ -243,10 +270,65 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         }
     }
 
-    /// Returns the row that a name of the stores means, if the program has it.
-    fn row(&self, id: &resilient::RowId) -> Option<StateRow> {
-        let row = row_of(id)?;
-        self.inner.objects().has_row(row).then_some(row)
+    /// Takes a row into possession, and runs the packets that wait for it.
+    fn granted(&mut self, now: Time, id: &RowId, values: Option<&RowValues>, output: &mut Vec<Frame>) {
+        let (number, objects) = (usize::from(id.group()), self.inner.objects_mut());
+        let taken = match self.formats.get(number) {
+            None => None,
+            Some(RowFormat::Arrays(format)) => self.row(id).map(|row| match format.to_values(values) {
+                Some(values) => {
+                    let objects = self.inner.objects_mut();
+                    objects.set_row_values(row, &values);
+                    objects.set_row_state(row, RowState::Owned);
+                    (row, true)
+                }
+                None => (row, false),
+            }),
+            Some(RowFormat::Tables { .. }) => objects.await_row(number as u32, id.key()).map(|row| {
+                self.asked.remove(&row);
+                (row, values.is_some_and(|values| objects.add_row_entries(row, values.bytes())))
+            }),
+        };
+        match taken {
+            Some((row, true)) => {
+                self.inner.resume(row);
+                self.inner.step(now, &mut Vec::new(), output);
+                self.collect(now, output);
+            }
+            Some((row, false)) => {
+                self.inner.drop_parked(row, DropReason::RowUnavailable);
+                self.replica.release(now, id);
+            }
+            None => self.replica.release(now, id),
+        }
+        self.replica.finished_parked(now, id);
+    }
+
+    /// Ends the wait for a row. Packets that were there when the switch asked know that there is none, if that is why.
+    fn refused(&mut self, now: Time, id: &RowId, reason: RefusalReason, output: &mut Vec<Frame>) {
+        let Some(row) = self.row(id) else { return };
+        let waited = self.asked.remove(&row);
+        if let Some(waited) = waited.filter(|_| reason == RefusalReason::NoSuchRow) {
+            self.inner.resume_without(row, waited);
+            self.inner.step(now, &mut Vec::new(), output);
+            self.collect(now, output);
+        } else {
+            self.inner.drop_parked(row, DropReason::RowUnavailable);
+        }
+        self.forget(now, row);
+    }
+
+    /// Returns the row that a name of the stores means, if the program has it, and the switch knows it.
+    fn row(&self, id: &RowId) -> Option<StateRow> {
+        let (group, objects) = (u32::from(id.group()), self.inner.objects());
+        match self.formats.get(group as usize)? {
+            RowFormat::Arrays(_) => {
+                let index = u32::from_be_bytes(id.key().try_into().ok()?);
+                let row = StateRow { group, index: u64::from(index) };
+                objects.has_row(row).then_some(row)
+            }
+            RowFormat::Tables { .. } => objects.row_with_key(group, id.key()),
+        }
     }
 
     /// Lets an output leave.

@@ -39,7 +39,7 @@ pub enum Ending {
     /// The result of a table lookup is pending. The effects before the lookup remain; the caller runs the body again on
     /// a copy of the packet made before.
     Pending(TableId),
-    /// The packet may not use a row of `@resilient` registers: see [`Objects::take_refusal`]. The caller undoes the
+    /// The packet may not use a row of `@resilient` state: see [`Objects::take_refusal`]. The caller undoes the
     /// pass ([`Objects::undo_pass`]).
     RowRefused,
 }

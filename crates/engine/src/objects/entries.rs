@@ -14,6 +14,7 @@ impl Objects {
     /// All errors of an entry, `Duplicate` if there is an entry with this key and priority, and `Full` at
     /// [`Objects::capacity`].
     pub fn insert(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
+        self.check_not_rows(table)?;
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
@@ -38,6 +39,7 @@ impl Objects {
     /// As [`Objects::insert`]; `NotFound` if there is no entry with this key and priority, `ConstEntry` if the program
     /// declares it constant.
     pub fn modify(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
+        self.check_not_rows(table)?;
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
@@ -54,6 +56,7 @@ impl Objects {
     /// # Errors
     /// `NotFound`, `ConstEntries`, `ConstEntry`, and all errors of a key.
     pub fn delete(&mut self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<(), EntryError> {
+        self.check_not_rows(table)?;
         if self.control().tables[table].const_entries {
             return Err(EntryError::ConstEntries(table));
         }
@@ -68,6 +71,7 @@ impl Objects {
     /// # Errors
     /// `ConstEntries`.
     pub fn clear(&mut self, table: TableId) -> Result<(), EntryError> {
+        self.check_not_rows(table)?;
         let state = &self.control().tables[table];
         if state.const_entries && state.len() > 0 {
             return Err(EntryError::ConstEntries(table));
@@ -234,7 +238,7 @@ impl Objects {
         }
     }
 
-    fn add_checked(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
+    pub(super) fn add_checked(&mut self, table: TableId, entry: TableEntry) -> Result<(), EntryError> {
         let state = &self.control().tables[table];
         if state.backend.find(&entry.keys, entry.priority).is_some() {
             return Err(EntryError::Duplicate);
@@ -246,14 +250,14 @@ impl Objects {
         Ok(())
     }
 
-    fn find(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Handle, EntryError> {
+    pub(super) fn find(&self, table: TableId, keys: &[KeyValue], priority: i32) -> Result<Handle, EntryError> {
         let state = &self.control().tables[table];
         let keys = canonical(&state.keys, keys.to_vec())?;
         state.backend.find(&keys, priority).ok_or(EntryError::NotFound)
     }
 
     /// Returns the entry with its values in canonical form, if it has no error.
-    fn checked_entry(&self, table: TableId, mut entry: TableEntry) -> Result<TableEntry, EntryError> {
+    pub(super) fn checked_entry(&self, table: TableId, mut entry: TableEntry) -> Result<TableEntry, EntryError> {
         let state = &self.control().tables[table];
         if state.keys.is_empty() && !state.has_selectors {
             return Err(EntryError::Keyless(table));

@@ -66,6 +66,9 @@ pub enum EntryError {
     /// A const table's entries cannot be changed.
     #[error("the entries of {0} are constant")]
     ConstEntries(TableId),
+    /// The stores of resilient state make the entries of this table.
+    #[error("the entries of {0} are made by the stores of resilient state")]
+    RowEntries(TableId),
     /// An entry that the program marks `const` cannot be changed.
     #[error("this entry of {0} is constant")]
     ConstEntry(TableId),

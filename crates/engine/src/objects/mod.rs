@@ -20,6 +20,7 @@ mod paged;
 mod profile;
 mod random;
 mod records;
+mod row_tables;
 mod rows;
 mod shared;
 mod table;
@@ -40,6 +41,7 @@ pub use entry::{ActionCall, ActionSpec, EntryError, TableEntry, WeightedCall};
 pub use meter::{Colour, Meter, MeterConfig};
 pub use profile::GroupMember;
 pub use records::{Applied, RECORD_ACTION, RECORD_HIT, RECORD_NO_ACTION, record_places};
+pub use row_tables::MissingRow;
 pub use rows::{Dependency, RowRefusal, RowState, RowWrite, StateRow};
 pub use table::Installed;
 
@@ -90,7 +92,7 @@ pub struct Objects {
     workers: u64,
     /// Latest time seen.
     now_ns: u64,
-    /// The rows of `@resilient` registers, if they are under ownership.
+    /// The rows of `@resilient` state, if they are under ownership.
     rows: Option<Box<rows::Rows>>,
 }
 

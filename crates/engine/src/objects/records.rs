@@ -145,7 +145,8 @@ impl Objects {
         crate::tables::KeyWords::new(table.keys.iter().map(|key| (key.width, key.kind)))
     }
 
-    /// Looks up a packed key, counts and meters a hit, and returns the record to run; `None` if the result is pending.
+    /// Looks up a packed key, counts and meters a hit, and returns the record to run; `None` if the result is pending,
+    /// or the pass may not use the key's row.
     /// A direct meter's colour is `Green` on a miss.
     #[inline]
     pub fn apply_words(
@@ -169,6 +170,13 @@ impl Objects {
         };
         let handle = match found {
             Lookup::Hit(handle) => Some(handle),
+            Lookup::Miss if self.judges_misses(id) => {
+                let key = state.words.unpack(key);
+                if self.refuses_miss(id, &key) {
+                    return None;
+                }
+                None
+            }
             Lookup::Miss => None,
             Lookup::Pending => return None,
         };

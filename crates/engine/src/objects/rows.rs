@@ -1,25 +1,27 @@
-//! Knows which rows of `@resilient` registers this switch owns, and what a pass did to them and to everything else.
+//! Knows which rows of `@resilient` state this switch owns, and what a pass did to them and to everything else.
 //!
-//! A *pass* is one run of a packet through ingress or egress. It uses one row at most. If the switch does not own
+//! A *pass* is one run of a packet through ingress or egress. It uses one row of registers at most. If the switch does not own
 //! the row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone. The packet runs again,
 //! from the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not acknowledged
 //! yet, has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are acknowledged.
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;
-use ir::{CounterId, MeterId, RegisterId, ResilientGroup, TableId};
+use ir::{CounterId, MeterId, Program, RegisterId, ResilientGroup, TableId};
 
 use super::meter::Meter;
+use super::row_tables::RowTables;
 use super::{CounterValue, Objects, RandomStream};
 use crate::Ending;
 use crate::tables::Handle;
 
-/// A row: the cells of all registers of a group at one index.
+/// A row: the cells of all registers of a group at one index, or the entries of all tables of a group with one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateRow {
     /// Place of the group in [`ir::Program::resilient_groups`].
     pub group: u32,
-    /// Index in the group's arrays.
+    /// Index in the group's arrays. For a row of tables, a number that stands for its key while the switch owns the row
+    /// or waits for it.
     pub index: u64,
 }
 
@@ -74,19 +76,20 @@ pub enum RowState {
 #[derive(Debug)]
 pub(crate) struct Rows {
     groups: Vec<RowGroup>,
+    pub(super) tables: RowTables,
     /// The group of each array, or [`NO_GROUP`].
     of_register: SecondaryMap<RegisterId, u32>,
     /// Number of writes so far.
     writes: u64,
     written: Vec<RowWrite>,
     /// The row that the last pass may not use.
-    refusal: Option<RowRefusal>,
+    pub(super) refusal: Option<RowRefusal>,
     pass: Pass,
     undo: Vec<Undo>,
 }
 
 /// The group of an array without one, and of a pass that has used no row.
-const NO_GROUP: u32 = u32::MAX;
+pub(super) const NO_GROUP: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct RowGroup {
@@ -130,7 +133,8 @@ pub(crate) enum Undo {
 impl Objects {
     /// Puts the rows of these groups under ownership: from now on a packet uses a row only if the switch owns it. The
     /// groups are those of the program that the objects belong to.
-    pub fn own_rows(&mut self, groups: &[ResilientGroup]) {
+    pub fn own_rows(&mut self, program: &Program, groups: &[ResilientGroup]) {
+        let tables = RowTables::new(program, groups);
         let mut of_register = SecondaryMap::with_default(NO_GROUP);
         for (number, group) in groups.iter().enumerate() {
             group.registers.iter().for_each(|register| of_register[*register] = number as u32);
@@ -141,6 +145,7 @@ impl Objects {
         });
         self.rows = Some(Box::new(Rows {
             groups: groups.collect(),
+            tables,
             of_register,
             writes: 0,
             written: Vec::new(),
@@ -150,7 +155,7 @@ impl Objects {
         }));
     }
 
-    /// Whether there is a row with this name.
+    /// Whether there is a row of registers with this name.
     pub fn has_row(&self, row: StateRow) -> bool {
         let groups = self.rows.iter().flat_map(|rows| rows.groups.get(row.group as usize));
         groups.into_iter().any(|group| row.index < group.states.len() as u64)
@@ -162,10 +167,13 @@ impl Objects {
     /// If there is no such row.
     pub fn row_state(&self, row: StateRow) -> RowState {
         let rows = self.rows.as_ref().expect("rows are under ownership");
+        if let Some(state) = rows.tables.state(row) {
+            return state;
+        }
         rows.groups[row.group as usize].states[row.index as usize]
     }
 
-    /// Sets the state of a row.
+    /// Sets the state of a row of registers.
     ///
     /// # Panics
     /// If there is no such row.
@@ -174,14 +182,14 @@ impl Objects {
         rows.groups[row.group as usize].states[row.index as usize] = state;
     }
 
-    /// Returns the values of a row, one for each array of its group.
+    /// Returns the values of a row of registers, one for each array of its group.
     pub fn row_values(&self, row: StateRow) -> Vec<Bits> {
         let rows = self.rows.as_ref().expect("rows are under ownership");
         let registers = &rows.groups[row.group as usize].registers;
         registers.iter().map(|register| self.read_register(*register, row.index)).collect()
     }
 
-    /// Sets the values of a row, one for each array of its group, of the array's width.
+    /// Sets the values of a row of registers, one for each array of its group, of the array's width.
     pub fn set_row_values(&mut self, row: StateRow, values: &[Bits]) {
         let rows = self.rows.as_ref().expect("rows are under ownership");
         let registers = &rows.groups[row.group as usize].registers;
@@ -205,6 +213,7 @@ impl Objects {
         if let Some(rows) = &mut self.rows {
             rows.undo.clear();
             rows.refusal = None;
+            rows.tables.forget_missing();
             rows.pass = Pass { is_running: true, ..Pass::new(used, &self.random) };
         }
     }

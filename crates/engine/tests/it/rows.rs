@@ -72,7 +72,7 @@ const A3: StateRow = StateRow { group: 0, index: 3 };
 fn world() -> World {
     let mut world = World::new(PROGRAM);
     let groups = world.program.resilient_groups().unwrap();
-    world.objects.own_rows(&groups);
+    world.objects.own_rows(&world.program, &groups);
     world
 }
 

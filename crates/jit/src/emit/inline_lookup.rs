@@ -40,6 +40,12 @@ impl Emit<'_, '_> {
         self.b.ins().iconst(types::I64, i64::from(MISS as i32))
     }
 
+    /// Returns whether a result is a miss.
+    pub(super) fn is_miss(&mut self, found: Value) -> Value {
+        let miss = self.miss();
+        self.b.ins().icmp(IntCC::Equal, found, miss)
+    }
+
     /// Continues at `known` with the record of a key if all records are enumerated; otherwise continues here.
     pub(super) fn look_up_each(&mut self, prefetch: Value, prefetched: &PrefetchedTable, known: Block) {
         let Some(at) = prefetched.each else { return };

@@ -42,11 +42,13 @@ impl Emit<'_, '_> {
         self.call_cold("apply", &[self.frame, number, key, words])
     }
 
-    /// Ends the unit if the record of a table is 0, since its result is pending.
+    /// Ends the unit if the record of a table is 0: its result is pending, or the packet may not use the key's row.
     pub(super) fn end_if_pending(&mut self, id: TableId, record: Value) {
         let (pending, known) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(record, known, &[], pending, &[]);
-        self.cold_block(pending, |emit| emit.end_unit(code::PENDING, id.as_u32()));
+        let is_resilient = self.program.tables[id].is_resilient();
+        let ending = if is_resilient { code::ROW_REFUSED } else { code::PENDING };
+        self.cold_block(pending, |emit| emit.end_unit(ending, id.as_u32()));
         self.b.switch_to_block(known);
     }
 

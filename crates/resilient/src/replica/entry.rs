@@ -3,6 +3,7 @@
 use switch::Time;
 
 use crate::layout::ShardId;
+use crate::message::IfMissing;
 use crate::row::RowValues;
 
 /// State of a row at a switch.
@@ -31,6 +32,8 @@ pub(super) struct RowEntry {
     pub phase: Phase,
     /// The number of the current ask.
     pub ask: u64,
+    /// What the store does if the row has no values.
+    pub if_missing: IfMissing,
     /// The epoch of the grant.
     pub epoch: u64,
     /// The newest write.
@@ -55,11 +58,12 @@ pub(super) struct RowEntry {
 }
 
 impl RowEntry {
-    pub fn asked(shard: ShardId) -> RowEntry {
+    pub fn asked(shard: ShardId, if_missing: IfMissing) -> RowEntry {
         RowEntry {
             shard,
             phase: Phase::Asked { is_sent: false },
             ask: 0,
+            if_missing,
             epoch: 0,
             seq: 0,
             acked: 0,
@@ -77,7 +81,8 @@ impl RowEntry {
     /// Takes the row into possession.
     pub fn grant(&mut self, epoch: u64, seq: u64, values: Option<RowValues>) {
         let RowEntry { shard, ask, .. } = *self;
-        *self = RowEntry { phase: Phase::Owned, ask, epoch, seq, acked: seq, sent: seq, ..RowEntry::asked(shard) };
+        let asked = RowEntry::asked(shard, std::mem::take(&mut self.if_missing));
+        *self = RowEntry { phase: Phase::Owned, ask, epoch, seq, acked: seq, sent: seq, ..asked };
         #[cfg(feature = "simulation")]
         self.acked_values.clone_from(&values);
         self.values = values;

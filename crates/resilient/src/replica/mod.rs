@@ -20,7 +20,7 @@ use foldhash::fast::SeedableRandomState;
 use switch::Time;
 
 use crate::layout::{ChainMember, NodeId, ShardId, StoreLayout, SwitchId};
-use crate::message::{OwnerId, RefusalReason, ReplyBody, StoreMessage};
+use crate::message::{IfMissing, OwnerId, RefusalReason, ReplyBody, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 use crate::row::{RowId, RowValues};
 use entry::{Phase, RowEntry};
@@ -172,11 +172,20 @@ impl StateReplica {
         self.rows.get(row).filter(|entry| entry.is_pending()).map(|entry| entry.seq)
     }
 
-    /// Asks for a row, unless it is owned or asked for. `Granted` or `Refused` follows.
+    /// Asks for a row, with or without values, unless it is owned or asked for. `Granted` or `Refused` follows.
     pub fn acquire(&mut self, now: Time, row: RowId) {
+        self.acquire_or(now, row, IfMissing::Grant);
+    }
+
+    /// Asks for a row, as [`StateReplica::acquire`], and says what to do if it has no values; that counts only for a new
+    /// ask.
+    pub fn acquire_or(&mut self, now: Time, row: RowId, if_missing: IfMissing) {
         self.expire(now);
         if let Some(entry) = self.rows.get_mut(&row) {
             entry.is_wanted = matches!(entry.phase, Phase::Draining { .. } | Phase::Releasing);
+            if entry.is_wanted {
+                entry.if_missing = if_missing;
+            }
             return;
         }
         if let Some(reason) = self.full() {
@@ -184,7 +193,7 @@ impl StateReplica {
             return;
         }
         let shard = self.layout.shard_of(&row);
-        self.rows.insert(row, RowEntry::asked(shard));
+        self.rows.insert(row, RowEntry::asked(shard, if_missing));
         self.asks += 1;
         self.send_ask(now, &row);
         self.open_session(now, shard);
@@ -232,6 +241,14 @@ impl StateReplica {
             self.send_write(now, row);
         }
         seq
+    }
+
+    /// Gives an owned row back once its writes are acknowledged. `Lost` follows.
+    pub fn release(&mut self, now: Time, row: &RowId) {
+        if let Some(entry) = self.rows.get_mut(row).filter(|entry| entry.phase == Phase::Owned) {
+            entry.is_recalled = true;
+            self.give_back(now, row);
+        }
     }
 
     /// Reports that all packets that waited for the row have run. A recalled row may then be given back.

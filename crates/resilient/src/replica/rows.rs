@@ -120,7 +120,7 @@ impl StateReplica {
             self.rows.remove(row);
             return;
         }
-        *entry = super::RowEntry::asked(entry.shard);
+        *entry = super::RowEntry::asked(entry.shard, std::mem::take(&mut entry.if_missing));
         self.asks += 1;
         self.send_ask(now, row);
     }
@@ -193,7 +193,9 @@ impl StateReplica {
     pub(super) fn retransmit(&mut self, now: Time, row: &RowId) {
         let Some(entry) = self.rows.get(row) else { return };
         let body = match entry.phase {
-            Phase::Asked { is_sent: true } => RequestBody::Acquire { row: *row, ask: entry.ask },
+            Phase::Asked { is_sent: true } => {
+                RequestBody::Acquire { row: *row, ask: entry.ask, if_missing: entry.if_missing.clone() }
+            }
             Phase::Releasing => RequestBody::Release { row: *row, epoch: entry.epoch },
             Phase::Owned | Phase::Draining { .. } if entry.is_pending() => return self.send_write(now, row),
             _ => return,

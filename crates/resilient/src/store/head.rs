@@ -3,9 +3,12 @@
 use super::ShardContext;
 use super::shard::ShardNode;
 use super::waiters::Waiter;
-use crate::message::{Operation, OwnerId, RefusalReason, ReplyBody, RequestBody};
+use crate::message::{CreatedRow, IfMissing, Operation, OwnerId, RefusalReason, ReplyBody, RequestBody};
 use crate::mutant::Mutant;
 use crate::row::RowId;
+
+/// An ask, and what to do if the row has no values.
+type Wish = (u64, IfMissing);
 
 impl ShardNode {
     /// Turns a request into an operation. A node that is no head, or has not everything, drops it.
@@ -17,7 +20,7 @@ impl ShardNode {
         }
         match body {
             RequestBody::Renew { nonce, .. } => self.apply(context, Operation::Renew { owner, nonce }),
-            RequestBody::Acquire { row, ask } => self.acquire(context, owner, &row, ask),
+            RequestBody::Acquire { row, ask, if_missing } => self.acquire(context, owner, &row, (ask, if_missing)),
             RequestBody::Write { row, epoch, seq, values } => {
                 self.apply(context, Operation::Write { owner, row, epoch, seq, values });
             }
@@ -30,7 +33,8 @@ impl ShardNode {
         }
     }
 
-    fn acquire(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
+    fn acquire(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, wish: Wish) {
+        let ask = wish.0;
         if self.session(context, owner) <= context.now {
             return;
         }
@@ -44,21 +48,23 @@ impl ShardNode {
             return match ask.cmp(&known) {
                 std::cmp::Ordering::Less => {}
                 // The grant was lost, or is late.
-                std::cmp::Ordering::Equal => self.apply(context, Operation::Grant { owner, row: *row, ask, epoch }),
-                std::cmp::Ordering::Greater => self.grant(context, owner, row, ask),
+                std::cmp::Ordering::Equal => {
+                    self.apply(context, Operation::Grant { owner, row: *row, ask, epoch, created: None });
+                }
+                std::cmp::Ordering::Greater => self.grant(context, owner, row, wish),
             };
         }
         let is_free = !self.is_owned(context, row);
         if is_free && self.waiters.front(row).is_none_or(|front| front.owner == owner) {
             self.waiters.retain(row, |waiter| waiter.owner != owner);
-            return self.grant(context, owner, row, ask);
+            return self.grant(context, owner, row, wish);
         }
-        self.enqueue(context, owner, row, ask);
+        self.enqueue(context, owner, row, wish);
     }
 
-    fn enqueue(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
+    fn enqueue(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, (ask, if_missing): Wish) {
         let is_first = self.waiters.is_empty(row);
-        let waiter = Waiter { owner, ask, heard: context.now };
+        let waiter = Waiter { owner, ask, if_missing, heard: context.now };
         let (max_row, max) = (context.config.max_row_waiters, context.config.max_waiters);
         match self.waiters.push(*row, waiter, max_row, max) {
             Ok(()) if is_first => self.serve_waiters(context, row),
@@ -68,12 +74,32 @@ impl ShardNode {
     }
 
     /// Whether a row has an owner whose session goes on.
-    fn is_owned(&self, context: &ShardContext<'_>, row: &RowId) -> bool {
+    pub fn is_owned(&self, context: &ShardContext<'_>, row: &RowId) -> bool {
         let owner = self.rows.get(row).and_then(|state| state.owner);
         owner.is_some_and(|owner| self.session(context, owner) > context.now) && !context.is(Mutant::GrantedToAnybody)
     }
 
-    fn grant(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, ask: u64) {
+    /// Grants a row that is free or the switch's own, with first values if it has none; or says that there is none.
+    fn grant(&mut self, context: &mut ShardContext<'_>, owner: OwnerId, row: &RowId, (ask, if_missing): Wish) {
+        let state = self.rows.get(row);
+        let is_missing = state.is_none_or(|state| state.values.is_none()) || context.is(Mutant::NumberAnew);
+        let created = match if_missing {
+            _ if !is_missing => None,
+            IfMissing::Grant => None,
+            IfMissing::Refuse if context.is(Mutant::MissSkipsChain) => {
+                let reason = RefusalReason::NoSuchRow;
+                return context.outbox.reply(owner, ReplyBody::Refused { row: *row, ask, reason });
+            }
+            IfMissing::Refuse => return self.apply(context, Operation::Miss { owner, row: *row, ask }),
+            IfMissing::Create(values) => Some(CreatedRow { values, number: None }),
+            IfMissing::Allocate(pool) => match self.allocate(context, pool) {
+                Some(created) => Some(created),
+                None => {
+                    let reason = RefusalReason::PoolExhausted;
+                    return context.outbox.reply(owner, ReplyBody::Refused { row: *row, ask, reason });
+                }
+            },
+        };
         let state = self.rows.get(row);
         // A store that has forgotten its rows in an earlier life does not use their epochs again.
         let unused = (context.me.life.saturating_sub(1) & u64::from(u32::MAX)) << 32;
@@ -81,7 +107,7 @@ impl ShardNode {
         let is_same_owner = state.is_some_and(|state| state.owner == Some(owner));
         let keeps = context.is(Mutant::EpochKept) || (is_same_owner && context.is(Mutant::NewerAskSameEpoch));
         let epoch = if keeps { known.max(1) } else { known.saturating_add(1) };
-        self.apply(context, Operation::Grant { owner, row: *row, ask, epoch });
+        self.apply(context, Operation::Grant { owner, row: *row, ask, epoch, created });
     }
 
     /// Grants a free row to the first waiter, or recalls it from its owner.
@@ -103,7 +129,7 @@ impl ShardNode {
         }
         if self.log.len() < context.config.max_log {
             self.waiters.retain(row, |waiter| waiter.owner != first.owner);
-            self.grant(context, first.owner, row, first.ask);
+            self.grant(context, first.owner, row, (first.ask, first.if_missing));
         }
         self.waiters.set_due(row, Some(recall_at));
     }

@@ -16,6 +16,7 @@ mod head;
 mod link;
 mod operation_log;
 mod outbox;
+mod pools;
 mod row_index;
 mod row_table;
 mod shard;

@@ -3,15 +3,17 @@
 use std::hash::BuildHasher;
 
 use super::row_index::RowIndex;
-use crate::message::{Operation, OwnerId, ReplyBody, RowRecord};
+use crate::message::{CreatedRow, Operation, OwnerId, RefusalReason, ReplyBody, RowRecord};
 use crate::mutant::{Mutant, Mutation};
-use crate::row::RowId;
+use crate::row::{RowId, RowValues};
 
 /// Rows in the order of their first grant. A row is never forgotten: its epoch fences late writes.
 #[derive(Debug)]
 pub(super) struct RowTable {
     index: RowIndex,
     rows: Vec<StoredRow>,
+    /// Number of removals of rows so far.
+    removals: u64,
 }
 
 /// A row in two cache lines that are fetched together.
@@ -22,11 +24,16 @@ struct StoredRow(RowRecord);
 impl RowTable {
     /// Creates a table without rows. `seed` is random.
     pub fn new(seed: u64) -> RowTable {
-        RowTable { index: RowIndex::new(seed), rows: Vec::new() }
+        RowTable { index: RowIndex::new(seed), rows: Vec::new(), removals: 0 }
     }
 
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Returns the number of times that a row has lost its values here.
+    pub fn removals(&self) -> u64 {
+        self.removals
     }
 
     pub fn get(&self, row: &RowId) -> Option<&RowRecord> {
@@ -85,7 +92,15 @@ impl RowTable {
     pub fn apply(&mut self, operation: &Operation, mutation: Mutation) -> Option<ReplyBody> {
         match operation {
             Operation::Renew { .. } => None,
-            Operation::Grant { owner, row, ask, epoch } => Some(self.grant(*owner, row, *ask, *epoch, mutation)),
+            Operation::Grant { owner, row, ask, epoch, created } => {
+                created.iter().for_each(|created| self.create(row, created, mutation));
+                Some(self.grant(*owner, row, *ask, *epoch, mutation))
+            }
+            Operation::Miss { row, ask, .. } => {
+                let is_missing = self.get(row).is_none_or(|state| state.values.is_none());
+                let reason = RefusalReason::NoSuchRow;
+                is_missing.then_some(ReplyBody::Refused { row: *row, ask: *ask, reason })
+            }
             Operation::Write { row, epoch, seq, values, .. } => {
                 let (row, epoch, seq) = (*row, *epoch, *seq);
                 let stale = ReplyBody::Stale { row, epoch };
@@ -96,10 +111,14 @@ impl RowTable {
                 }
                 if seq > state.seq || mutation.is(Mutant::SeqUnchecked) {
                     state.seq = seq;
+                    let is_removed = state.values.is_some() && values.is_none();
                     state.values.clone_from(values);
                     if values.is_none() && mutation.is(Mutant::RemovalForgetsEpoch) {
                         (state.epoch, state.seq, state.owner) = (0, 0, None);
                     }
+                    let newest = seq.max(state.seq);
+                    self.removals += u64::from(is_removed);
+                    return Some(ReplyBody::Acked { row, epoch, seq: newest });
                 }
                 Some(ReplyBody::Acked { row, epoch, seq: seq.max(state.seq) })
             }
@@ -111,6 +130,19 @@ impl RowTable {
                 Some(ReplyBody::Released { row: *row, epoch: *epoch })
             }
         }
+    }
+
+    /// Gives a row its first values, and the row of its number with it.
+    fn create(&mut self, row: &RowId, created: &CreatedRow, mutation: Mutation) {
+        let state = self.get_or_insert(row);
+        if state.values.is_none() {
+            state.seq = state.seq.saturating_add(1);
+            state.values = Some(created.values.clone());
+        }
+        let Some(number) = created.number.filter(|_| !mutation.is(Mutant::NumberWithoutRow)) else { return };
+        let state = self.get_or_insert(&number);
+        state.seq = state.seq.saturating_add(1);
+        state.values = RowValues::new(row.key());
     }
 
     fn grant(&mut self, owner: OwnerId, row: &RowId, ask: u64, epoch: u64, mutation: Mutation) -> ReplyBody {
@@ -128,7 +160,6 @@ impl RowTable {
 mod tests {
     use super::*;
     use crate::layout::SwitchId;
-    use crate::row::RowValues;
 
     const ROW: RowId = RowId::empty(1);
 
@@ -147,7 +178,7 @@ mod tests {
     #[test]
     fn a_late_write_of_an_earlier_owner_is_stale_whatever_its_number() {
         let mut table = RowTable::new(1);
-        let grant = |switch, epoch| Operation::Grant { owner: owner(switch), row: ROW, ask: 1, epoch };
+        let grant = |switch, epoch| Operation::Grant { owner: owner(switch), row: ROW, ask: 1, epoch, created: None };
         assert_eq!(apply(&mut table, &write(1, 1, 1)), "Stale { row: 1:, epoch: 1 }");
         assert_eq!(apply(&mut table, &grant(1, 1)), "Granted { row: 1:, ask: 1, epoch: 1, seq: 0, values: None }");
         assert_eq!(apply(&mut table, &write(1, 2, 7)), "Acked { row: 1:, epoch: 1, seq: 2 }");
@@ -160,7 +191,7 @@ mod tests {
     #[test]
     fn a_removed_row_keeps_its_epoch() {
         let mut table = RowTable::new(1);
-        apply(&mut table, &Operation::Grant { owner: owner(1), row: ROW, ask: 1, epoch: 5 });
+        apply(&mut table, &Operation::Grant { owner: owner(1), row: ROW, ask: 1, epoch: 5, created: None });
         apply(&mut table, &Operation::Write { owner: owner(1), row: ROW, epoch: 5, seq: 1, values: None });
         apply(&mut table, &Operation::Release { owner: owner(1), row: ROW, epoch: 5 });
         let state = table.get(&ROW).unwrap();

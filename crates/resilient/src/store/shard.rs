@@ -7,6 +7,7 @@ use switch::Time;
 
 use super::link::SuccessorLink;
 use super::operation_log::OperationLog;
+use super::pools::PoolSearches;
 use super::row_table::RowTable;
 use super::waiters::WaiterQueues;
 use super::{ShardContext, StoreRecord};
@@ -44,6 +45,7 @@ pub(super) struct ShardNode {
     pub stable: u64,
     pub link: Option<SuccessorLink>,
     pub waiters: WaiterQueues,
+    pub pools: PoolSearches,
     /// Operations that came too early, by the index of the first.
     pub early: BTreeMap<u64, Vec<Operation>>,
     /// Whether the predecessor is to get a report.
@@ -70,6 +72,7 @@ impl ShardNode {
             stable: 0,
             link: None,
             waiters: WaiterQueues::default(),
+            pools: PoolSearches::default(),
             early: BTreeMap::new(),
             report_due: false,
         }
@@ -180,9 +183,10 @@ impl ShardNode {
                 self.renew(context, *owner);
                 (*owner, Some(ReplyBody::Renewed { shard: self.shard, nonce: *nonce }))
             }
-            Operation::Grant { owner, .. } | Operation::Write { owner, .. } | Operation::Release { owner, .. } => {
-                (*owner, self.rows.apply(&operation, context.config.mutation))
-            }
+            Operation::Grant { owner, .. }
+            | Operation::Miss { owner, .. }
+            | Operation::Write { owner, .. }
+            | Operation::Release { owner, .. } => (*owner, self.rows.apply(&operation, context.config.mutation)),
         };
         context.outbox.persist(|| StoreRecord::Applied(self.shard, operation.clone()));
         let replies = (self.is_tail && self.is_complete()) || (self.is_head && context.is(Mutant::TailSkipped));

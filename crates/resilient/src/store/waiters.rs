@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use switch::Time;
 
-use crate::message::{OwnerId, RefusalReason};
+use crate::message::{IfMissing, OwnerId, RefusalReason};
 use crate::row::RowId;
 
 /// A switch that waits for a row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Waiter {
     pub owner: OwnerId,
     pub ask: u64,
+    pub if_missing: IfMissing,
     /// Time of its last request.
     pub heard: Time,
 }
@@ -40,14 +41,16 @@ impl WaiterQueues {
     }
 
     pub fn front(&self, row: &RowId) -> Option<Waiter> {
-        self.queues.get(row)?.waiters.front().copied()
+        self.queues.get(row)?.waiters.front().cloned()
     }
 
     /// Adds a waiter, or renews its place.
     pub fn push(&mut self, row: RowId, waiter: Waiter, max_row: usize, max: usize) -> Result<(), RefusalReason> {
         if let Some(queue) = self.queues.get_mut(&row) {
             if let Some(known) = queue.waiters.iter_mut().find(|known| known.owner == waiter.owner) {
-                known.ask = known.ask.max(waiter.ask);
+                if waiter.ask > known.ask {
+                    (known.ask, known.if_missing) = (waiter.ask, waiter.if_missing);
+                }
                 known.heard = waiter.heard;
                 return Ok(());
             }

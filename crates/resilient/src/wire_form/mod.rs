@@ -126,6 +126,8 @@ fn reason_number(reason: RefusalReason) -> u8 {
         RefusalReason::RowContended => 2,
         RefusalReason::ShardContended => 3,
         RefusalReason::StoreFull => 4,
+        RefusalReason::NoSuchRow => 5,
+        RefusalReason::PoolExhausted => 6,
     }
 }
 

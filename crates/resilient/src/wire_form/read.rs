@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, Forward, Operation, OwnerId, Progress, RefusalReason, Reply, ReplyBody, Request, RequestBody,
-    RowRecord, StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, IfMissing, NumberPool, Operation, OwnerId, Progress, RefusalReason, Reply,
+    ReplyBody, Request, RequestBody, RowRecord, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
@@ -108,9 +108,25 @@ impl MessageReader<'_> {
     fn request(&mut self) -> Read<RequestBody> {
         Ok(match self.u8()? {
             0 => RequestBody::Renew { shard: ShardId(self.u16()?), nonce: self.u64()? },
-            1 => RequestBody::Acquire { row: self.row()?, ask: self.u64()? },
+            1 => RequestBody::Acquire { row: self.row()?, ask: self.u64()?, if_missing: self.if_missing()? },
             2 => RequestBody::Write { row: self.row()?, epoch: self.u64()?, seq: self.u64()?, values: self.values()? },
             3 => RequestBody::Release { row: self.row()?, epoch: self.u64()? },
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    fn if_missing(&mut self) -> Read<IfMissing> {
+        Ok(match self.u8()? {
+            0 => IfMissing::Grant,
+            1 => IfMissing::Refuse,
+            2 => IfMissing::Create(self.values()?.ok_or(MalformedMessage)?),
+            kind @ (3 | 4) => IfMissing::Allocate(NumberPool {
+                group: self.u16()?,
+                first: self.u64()?,
+                last: self.u64()?,
+                bytes: self.u8()?,
+                is_shared: kind == 4,
+            }),
             _ => return Err(MalformedMessage),
         })
     }
@@ -135,8 +151,10 @@ impl MessageReader<'_> {
     }
 
     fn reason(&mut self) -> Read<RefusalReason> {
-        use RefusalReason::{ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks};
-        let all = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull];
+        use RefusalReason::{
+            NoSuchRow, PoolExhausted, ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks,
+        };
+        let all = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull, NoSuchRow, PoolExhausted];
         let number = self.u8()?;
         all.into_iter().find(|reason| reason_number(*reason) == number).ok_or(MalformedMessage)
     }
@@ -158,12 +176,20 @@ impl MessageReader<'_> {
         let (kind, owner) = (self.u8()?, self.owner()?);
         Ok(match kind {
             0 => Operation::Renew { owner, nonce: self.u64()? },
-            1 => Operation::Grant { owner, row: self.row()?, ask: self.u64()?, epoch: self.u64()? },
+            1 => {
+                let (row, ask, epoch) = (self.row()?, self.u64()?, self.u64()?);
+                let created = self.option(|reader| {
+                    let values = reader.values()?.ok_or(MalformedMessage)?;
+                    Ok(CreatedRow { values, number: reader.option(Self::row)? })
+                })?;
+                Operation::Grant { owner, row, ask, epoch, created }
+            }
             2 => {
                 let (row, epoch, seq) = (self.row()?, self.u64()?, self.u64()?);
                 Operation::Write { owner, row, epoch, seq, values: self.values()? }
             }
             3 => Operation::Release { owner, row: self.row()?, epoch: self.u64()? },
+            4 => Operation::Miss { owner, row: self.row()?, ask: self.u64()? },
             _ => return Err(MalformedMessage),
         })
     }

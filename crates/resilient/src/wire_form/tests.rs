@@ -8,7 +8,8 @@ use switch::Time;
 use super::*;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, Forward, Operation, OwnerId, Peer, Progress, Reply, ReplyBody, Request, RequestBody, RowRecord,
+    Content, CopyChunk, CreatedRow, Forward, IfMissing, NumberPool, Operation, OwnerId, Peer, Progress, Reply,
+    ReplyBody, Request, RequestBody, RowRecord,
 };
 use crate::replica::{ReplicaConfig, StateReplica};
 use crate::row::{RowId, RowValues};
@@ -72,23 +73,44 @@ impl Random {
         let (row, epoch) = (self.row(), self.number());
         match self.rng.below(4) {
             0 => RequestBody::Renew { shard: self.shard(), nonce: self.number() },
-            1 => RequestBody::Acquire { row, ask: self.number() },
+            1 => RequestBody::Acquire { row, ask: self.number(), if_missing: self.if_missing() },
             2 => RequestBody::Write { row, epoch, seq: self.number(), values: self.values() },
             _ => RequestBody::Release { row, epoch },
         }
     }
 
+    fn if_missing(&mut self) -> IfMissing {
+        match self.rng.below(4) {
+            0 => IfMissing::Grant,
+            1 => IfMissing::Refuse,
+            2 => IfMissing::Create(self.values().unwrap_or_default()),
+            _ => IfMissing::Allocate(NumberPool {
+                group: self.number() as u16,
+                first: self.number(),
+                last: self.number(),
+                bytes: self.rng.below(10) as u8,
+                is_shared: self.rng.below(2) > 0,
+            }),
+        }
+    }
+
+    fn created(&mut self) -> CreatedRow {
+        CreatedRow { values: self.values().unwrap_or_default(), number: self.option(Self::row) }
+    }
+
     fn reply(&mut self) -> ReplyBody {
         let (row, epoch) = (self.row(), self.number());
-        use RefusalReason::{ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks};
-        let reasons = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull];
+        use RefusalReason::{
+            NoSuchRow, PoolExhausted, ReplicaFull, RowContended, ShardContended, StoreFull, TooManyAsks,
+        };
+        let reasons = [ReplicaFull, TooManyAsks, RowContended, ShardContended, StoreFull, NoSuchRow, PoolExhausted];
         match self.rng.below(7) {
             0 => ReplyBody::Renewed { shard: self.shard(), nonce: self.number() },
             1 => {
                 let (ask, seq, values) = (self.number(), self.number(), self.values());
                 ReplyBody::Granted { row, ask, epoch, seq, values }
             }
-            2 => ReplyBody::Refused { row, ask: self.number(), reason: reasons[self.rng.below(5) as usize] },
+            2 => ReplyBody::Refused { row, ask: self.number(), reason: reasons[self.rng.below(7) as usize] },
             3 => ReplyBody::Recall { row, epoch },
             4 => ReplyBody::Acked { row, epoch, seq: self.number() },
             5 => ReplyBody::Stale { row, epoch },
@@ -98,10 +120,11 @@ impl Random {
 
     fn operation(&mut self) -> Operation {
         let (owner, row, epoch) = (self.owner(), self.row(), self.number());
-        match self.rng.below(4) {
+        match self.rng.below(5) {
             0 => Operation::Renew { owner, nonce: epoch },
-            1 => Operation::Grant { owner, row, ask: self.number(), epoch },
-            2 => Operation::Write { owner, row, epoch, seq: self.number(), values: self.values() },
+            1 => Operation::Grant { owner, row, ask: self.number(), epoch, created: self.option(Self::created) },
+            2 => Operation::Miss { owner, row, ask: self.number() },
+            3 => Operation::Write { owner, row, epoch, seq: self.number(), values: self.values() },
             _ => Operation::Release { owner, row, epoch },
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::layout::{ChainMember, StoreLayout};
 use crate::message::{
-    Content, CopyChunk, Forward, Operation, OwnerId, Progress, Reply, ReplyBody, Request, RequestBody, RowRecord,
-    StoreMessage,
+    Content, CopyChunk, CreatedRow, Forward, IfMissing, NumberPool, Operation, OwnerId, Progress, Reply, ReplyBody,
+    Request, RequestBody, RowRecord, StoreMessage,
 };
 use crate::row::{RowId, RowValues};
 
@@ -105,10 +105,11 @@ impl MessageWriter<'_> {
                 self.u16(shard.0);
                 self.u64(*nonce);
             }
-            RequestBody::Acquire { row, ask } => {
+            RequestBody::Acquire { row, ask, if_missing } => {
                 self.u8(1);
                 self.row(row);
                 self.u64(*ask);
+                self.if_missing(if_missing);
             }
             RequestBody::Write { row, epoch, seq, values } => {
                 self.u8(2);
@@ -121,6 +122,24 @@ impl MessageWriter<'_> {
                 self.u8(3);
                 self.row(row);
                 self.u64(*epoch);
+            }
+        }
+    }
+
+    fn if_missing(&mut self, if_missing: &IfMissing) {
+        match if_missing {
+            IfMissing::Grant => self.u8(0),
+            IfMissing::Refuse => self.u8(1),
+            IfMissing::Create(values) => {
+                self.u8(2);
+                self.values(Some(values));
+            }
+            IfMissing::Allocate(NumberPool { group, first, last, bytes, is_shared }) => {
+                self.u8(if *is_shared { 4 } else { 3 });
+                self.u16(*group);
+                self.u64(*first);
+                self.u64(*last);
+                self.u8(*bytes);
             }
         }
     }
@@ -190,12 +209,24 @@ impl MessageWriter<'_> {
                 self.owner(*owner);
                 self.u64(*nonce);
             }
-            Operation::Grant { owner, row, ask, epoch } => {
+            Operation::Grant { owner, row, ask, epoch, created } => {
                 self.u8(1);
                 self.owner(*owner);
                 self.row(row);
                 self.u64(*ask);
                 self.u64(*epoch);
+                self.u8(u8::from(created.is_some()));
+                if let Some(CreatedRow { values, number }) = created {
+                    self.values(Some(values));
+                    self.u8(u8::from(number.is_some()));
+                    number.iter().for_each(|number| self.row(number));
+                }
+            }
+            Operation::Miss { owner, row, ask } => {
+                self.u8(4);
+                self.owner(*owner);
+                self.row(row);
+                self.u64(*ask);
             }
             Operation::Write { owner, row, epoch, seq, values } => {
                 self.u8(2);

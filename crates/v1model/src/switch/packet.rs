@@ -1,6 +1,6 @@
 //! Represents a packet between two blocks, and operations on packets: create, copy, drop, recycle.
 
-use engine::{Dependency, PacketState};
+use engine::{Dependency, MissingRow, PacketState};
 use switch::trace::{PassKind, PassOutcome, Recorder};
 use switch::{DropReason, PortId, Time};
 
@@ -40,6 +40,8 @@ pub(super) struct Packet {
     pub parsed_bytes: usize,
     /// The row of resilient state that it, or an ancestor, has used.
     pub row: Option<Dependency>,
+    /// Rows that do not exist: it has waited for the stores to say so.
+    pub missing: Vec<MissingRow>,
     /// Its trace, 0 for none, and its pass there.
     pub trace: u64,
     pub pass: usize,
@@ -74,6 +76,12 @@ pub(super) enum Work {
 
 impl Work {
     pub fn packet(&self) -> &Packet {
+        match self {
+            Work::Ingress(packet, _) | Work::Egress(packet, _) => packet,
+        }
+    }
+
+    pub fn packet_mut(&mut self) -> &mut Packet {
         match self {
             Work::Ingress(packet, _) | Work::Egress(packet, _) => packet,
         }
@@ -115,6 +123,7 @@ impl Switch {
                 class_of_service: 0,
                 parsed_bytes: 0,
                 row: None,
+                missing: Vec::new(),
                 trace: 0,
                 pass: 0,
             })
@@ -132,6 +141,7 @@ impl Switch {
         packet.class_of_service = 0;
         packet.parsed_bytes = 0;
         packet.row = self.current_row();
+        packet.missing.clear();
         packet
     }
 
@@ -163,6 +173,7 @@ impl Switch {
         copy.class_of_service = parent.class_of_service;
         copy.parsed_bytes = parent.parsed_bytes;
         copy.row = parent.row;
+        copy.missing.clear();
         (copy.trace, copy.pass) = (parent.trace, pass);
         copy
     }

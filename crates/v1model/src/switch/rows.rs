@@ -1,6 +1,6 @@
-//! Lets packets wait for rows of `@resilient` registers, and keeps back what must wait for their acknowledgement.
+//! Lets packets wait for rows of `@resilient` state, and keeps back what must wait for their acknowledgement.
 //!
-//! A pass, one run of ingress or egress, uses one row at most. If the switch does not own the row, the effects of the
+//! A pass, one run of ingress or egress, uses one row of registers at most. If the switch does not own the row, the effects of the
 //! pass are undone, and the packet is *parked* as it was before the pass. What a packet sends after it wrote a row, or
 //! read one with unacknowledged writes, is *held*: frames, copies, digests, packet-ins.
 
@@ -25,7 +25,7 @@ pub(super) struct RowQueues {
     parked: BTreeMap<StateRow, VecDeque<Work>>,
     parked_packets: usize,
     max_parked: usize,
-    /// Passes whose row has come.
+    /// Passes whose row has come, or does not exist.
     resumed: VecDeque<Work>,
     awaited: Vec<StateRow>,
     held: Vec<HeldOutput>,
@@ -49,8 +49,12 @@ impl Switch {
         let rows = self.rows.as_mut()?;
         rows.current = packet.row;
         self.objects.begin_pass(packet.row);
+        if !packet.missing.is_empty() {
+            self.objects.set_missing_rows(&packet.missing);
+        }
         let mut before = self.copied(packet, PassKind::Received, &mut ());
         (before.trace, before.pass) = (packet.trace, packet.pass);
+        before.missing.clone_from(&packet.missing);
         Some(before)
     }
 
@@ -102,7 +106,12 @@ impl Switch {
                 rows.parked_packets += 1;
                 return None;
             }
-            (RowRefusal::Absent(_), _) => DropReason::RowQueueFull,
+            (RowRefusal::Absent(row), _) => {
+                if !rows.parked.contains_key(&row) {
+                    self.objects.forget_row(row);
+                }
+                DropReason::RowQueueFull
+            }
             (RowRefusal::Second(_), _) => DropReason::SecondRow,
         };
         self.drops.count(&mut self.registry, reason, 0);
@@ -175,7 +184,7 @@ impl Switch {
         }
     }
 
-    /// Returns the next pass whose row has come.
+    /// Returns the next pass whose row has come, or does not exist.
     pub(super) fn next_resumed(&mut self, now: Time) -> Option<Work> {
         let work = self.rows.as_mut()?.resumed.pop_front()?;
         Some(match work {
@@ -205,7 +214,7 @@ impl Switch {
 impl RowSwitch for Switch {
     fn own_rows(&mut self, max_parked: usize) {
         let groups = self.program.resilient_groups().expect("a valid program has valid annotations");
-        self.objects.own_rows(&groups);
+        self.objects.own_rows(&self.program, &groups);
         self.rows = Some(Box::new(RowQueues { max_parked, ..RowQueues::default() }));
     }
 
@@ -222,6 +231,21 @@ impl RowSwitch for Switch {
         if let Some(parked) = rows.parked.remove(&row) {
             rows.parked_packets -= parked.len();
             rows.resumed.extend(parked);
+        }
+    }
+
+    fn resume_without(&mut self, row: StateRow, most: usize) {
+        let missing = self.objects.missing_row(row);
+        let Some(rows) = &mut self.rows else { return };
+        let Some(parked) = rows.parked.get_mut(&row) else { return };
+        let resumed = most.min(parked.len());
+        rows.resumed.extend(parked.drain(..resumed).map(|mut work| {
+            work.packet_mut().missing.extend(missing.clone());
+            work
+        }));
+        rows.parked_packets -= resumed;
+        if parked.is_empty() {
+            rows.parked.remove(&row);
         }
     }
 

@@ -5,34 +5,86 @@
 //! @resilient[group = "flow"] register<bit<32>>(1024) packets;        // two arrays with the same rows
 //! @resilient[group = "flow"] register<bit<8>>(1024) state;
 //! @resilient[group = "hh", every = "1ms", bound = "10ms"] register<bit<32>>(64) sketch;      // snapshots
+//!
+//! @resilient[pool = "1024-65535"] table outbound { … }               // a miss makes a row with a number of its own
+//! @resilient[reverse = "outbound"] table inbound { … }               // the same rows by their numbers
+//! @resilient[choice = "0-7"] table server { … }                      // a miss makes a row with any of these numbers
+//! @resilient[group = "flows", add = "allow"] table inside { … }      // a miss makes a row
+//! @resilient[group = "flows"] table outside { … }                    // finds these rows, and makes none
 //! ```
 //!
-//! A **row** is the cells of all arrays of a group at one index: the unit of ownership, and of replication.
+//! A **row** is the unit of ownership, and of replication: the cells of all arrays of a group at one index, or the
+//! entries of all tables of a group with one key.
+
+mod settings;
+mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::{Annotation, Program, RegisterId};
+use settings::ArraySettings;
+
+use crate::{Program, RegisterId, TableId};
 
 /// Name of the annotation.
 pub const RESILIENT: &str = "resilient";
 
-/// Maximum length of a group's name in bytes.
-const MAX_NAME: usize = 200;
-
 /// Maximum length of a row's values in bytes, each array's value in whole bytes.
 pub const MAX_ROW_BYTES: u64 = 1024;
 
-/// Arrays that share their rows.
+/// Maximum length of a row's key in bytes, each element of a table's key in whole bytes.
+pub const MAX_ROW_KEY_BYTES: u64 = 40;
+
+/// Arrays or tables that share their rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResilientGroup {
-    /// The name in the annotation, or that of the only array.
+    /// The name in the annotation, or that of the only array or table.
     pub name: String,
-    /// The arrays, in the order of the program.
+    /// The arrays, in the order of the program; none in a group of tables.
     pub registers: Vec<RegisterId>,
-    /// Number of rows: the number of elements of each array.
+    /// Number of rows of arrays: the number of elements of each.
     pub rows: u64,
+    /// The tables, in the order of the program; none in a group of arrays.
+    pub tables: Vec<ResilientTable>,
+    /// How rows of tables come into being.
+    pub origin: RowOrigin,
     /// When changes are replicated.
     pub mode: ReplicationMode,
+}
+
+/// A table whose entries are rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResilientTable {
+    /// The table.
+    pub table: TableId,
+    /// The action of all its entries: index into the table's actions.
+    pub action: u32,
+    /// Whether a miss makes the row.
+    pub makes_rows: bool,
+}
+
+/// Numbers from which the stores choose one for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberRange {
+    /// The first number.
+    pub first: u64,
+    /// The last number.
+    pub last: u64,
+    /// Whether several rows may have the same number.
+    pub is_shared: bool,
+}
+
+/// How the rows of a group come into being.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowOrigin {
+    /// All rows of arrays are there from the start, with zeros.
+    Start,
+    /// A miss adds a row whose action has no data.
+    Added,
+    /// A miss adds a row whose action has one of these numbers as its only data.
+    Number(NumberRange),
+    /// Each row of another group, at this place among the groups, adds one: its key is the number of that row, and the
+    /// data of its action are the key of that row.
+    Reverse(usize),
 }
 
 /// When the changes of a group are replicated.
@@ -49,27 +101,29 @@ pub enum ReplicationMode {
     },
 }
 
-/// What one annotation says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Settings {
-    group: Option<String>,
-    mode: ReplicationMode,
+/// An object that may have the annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResilientObject {
+    /// A register array.
+    Register(RegisterId),
+    /// A table.
+    Table(TableId),
 }
 
 /// A mistake in an annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResilientMistake {
-    /// The array.
-    pub register: RegisterId,
+    /// The annotated object.
+    pub object: ResilientObject,
     /// The mistake, as a sentence without a full stop.
     pub message: String,
 }
 
 impl Program {
-    /// Returns the groups of arrays with `@resilient`, in the order of their first arrays.
+    /// Returns the groups of arrays with `@resilient`, in the order of their first arrays, then those of tables.
     ///
     /// # Errors
-    /// The mistakes in annotations, and arrays that do not fit their group.
+    /// The mistakes in annotations, and arrays and tables that do not fit their group.
     pub fn resilient_groups(&self) -> Result<Vec<ResilientGroup>, Vec<ResilientMistake>> {
         let mut groups: Vec<ResilientGroup> = Vec::new();
         let mut by_name = BTreeMap::new();
@@ -78,26 +132,30 @@ impl Program {
             let Some(annotation) = register.annotations.iter().find(|annotation| annotation.name == RESILIENT) else {
                 continue;
             };
-            let mut mistake = |message: String| mistakes.push(ResilientMistake { register: id, message });
-            let settings = match Settings::read(annotation) {
+            let mut mistake =
+                |message: String| mistakes.push(ResilientMistake { object: ResilientObject::Register(id), message });
+            let settings = match ArraySettings::read(annotation) {
                 Ok(settings) => settings,
                 Err(message) => {
                     mistake(message);
                     continue;
                 }
             };
+            let new = |name: String| ResilientGroup {
+                name,
+                registers: vec![id],
+                rows: register.size,
+                tables: Vec::new(),
+                origin: RowOrigin::Start,
+                mode: settings.mode,
+            };
             let Some(name) = settings.group else {
-                groups.push(ResilientGroup {
-                    name: register.name.clone(),
-                    registers: vec![id],
-                    rows: register.size,
-                    mode: settings.mode,
-                });
+                groups.push(new(register.name.clone()));
                 continue;
             };
             let at = *by_name.entry(name.clone()).or_insert(groups.len());
             let Some(group) = groups.get_mut(at) else {
-                groups.push(ResilientGroup { name, registers: vec![id], rows: register.size, mode: settings.mode });
+                groups.push(new(name));
                 continue;
             };
             let first = &self.registers[group.registers[0]];
@@ -119,80 +177,19 @@ impl Program {
             let bytes: u64 = group.registers.iter().map(|id| u64::from(self.registers[*id].width.div_ceil(8))).sum();
             if bytes > MAX_ROW_BYTES {
                 let message = format!("a row of \"{}\" has {bytes} bytes; the maximum is {MAX_ROW_BYTES}", group.name);
-                mistakes.push(ResilientMistake { register: group.registers[0], message });
+                let object = ResilientObject::Register(group.registers[0]);
+                mistakes.push(ResilientMistake { object, message });
             }
         }
+        self.add_table_groups(&mut groups, &mut mistakes);
         if mistakes.is_empty() { Ok(groups) } else { Err(mistakes) }
     }
-}
-
-impl Settings {
-    /// Reads the text of an annotation: pairs `key = "value"`.
-    fn read(annotation: &Annotation) -> Result<Settings, String> {
-        let mut settings = Settings { group: None, mode: ReplicationMode::EveryWrite };
-        let (mut every, mut bound) = (None, None);
-        for (key, value) in pairs(&annotation.text)? {
-            match key {
-                "group" if value.is_empty() || value.len() > MAX_NAME => {
-                    return Err(format!("\"group\" is a name of 1 to {MAX_NAME} bytes"));
-                }
-                "group" => settings.group = Some(value.to_owned()),
-                "every" => every = Some(duration(key, value)?),
-                "bound" => bound = Some(duration(key, value)?),
-                _ => return Err(format!("\"{key}\" is unknown: @resilient has \"group\", \"every\" and \"bound\"")),
-            }
-        }
-        settings.mode = match (every, bound) {
-            (None, None) => ReplicationMode::EveryWrite,
-            (None, Some(_)) => return Err("\"bound\" needs \"every\": it is the age of a snapshot".to_owned()),
-            (Some(every), Some(bound)) if bound < every => {
-                return Err("\"bound\" is shorter than \"every\", so it would always be exceeded".to_owned());
-            }
-            (Some(every_ns), bound_ns) => ReplicationMode::Snapshots { every_ns, bound_ns },
-        };
-        Ok(settings)
-    }
-}
-
-/// Splits `key = "value", …` into pairs.
-fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
-    let mut rest = text.trim();
-    let mut pairs: Vec<(&str, &str)> = Vec::new();
-    while !rest.is_empty() {
-        let malformed = || format!("\"{rest}\" is not of the form key = \"value\"");
-        let (key, after) = rest.split_once('=').ok_or_else(malformed)?;
-        let after = after.trim_start().strip_prefix('"').ok_or_else(malformed)?;
-        let (value, after) = after.split_once('"').ok_or_else(malformed)?;
-        let key = key.trim();
-        if pairs.iter().any(|(other, _)| *other == key) {
-            return Err(format!("\"{key}\" is given twice"));
-        }
-        pairs.push((key, value));
-        let after = after.trim_start();
-        rest = match after.strip_prefix(',') {
-            Some(after) => after.trim_start(),
-            None if after.is_empty() => after,
-            None => return Err(malformed()),
-        };
-    }
-    Ok(pairs)
-}
-
-/// Reads a time such as `10ms`: a whole number of `us`, `ms` or `s`, from 1 us to 1000 s.
-fn duration(key: &str, text: &str) -> Result<u64, String> {
-    let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let read = units.into_iter().find_map(|(unit, ns)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(ns)
-    });
-    read.filter(|ns| (1_000..=1_000_000_000_000).contains(ns))
-        .ok_or_else(|| format!("\"{key}\" is a whole number of us, ms or s, such as \"10ms\", and at most 1000 s"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Register;
+    use crate::{Annotation, Register};
 
     /// Returns the groups of arrays with these texts and sizes.
     fn groups(arrays: &[(&str, u64)]) -> Result<Vec<ResilientGroup>, Vec<String>> {

@@ -1,0 +1,303 @@
+//! Keeps the rows of `@resilient` tables: the entries that the stores made, and which of them this switch owns.
+//!
+//! An entry is in its tables as long as the switch owns the row, so a hit needs no test. A miss means that the switch
+//! does not own the row: the pass ends with [`Ending::RowRefused`](crate::Ending::RowRefused), and runs again when the
+//! stores have granted the row, or have answered that there is none.
+
+use std::collections::BTreeMap;
+
+use bits::Bits;
+use cranelift_entity::SecondaryMap;
+use ir::{ActionId, KeyValue, Program, ResilientGroup, TableId};
+use smallvec::SmallVec;
+
+use super::rows::{NO_GROUP, RowRefusal, RowState, StateRow};
+use super::{ControlChange, EntryError, Objects, TableEntry};
+
+/// A key: its elements, each in whole bytes, the most significant first.
+type RowKey = SmallVec<[u8; 24]>;
+
+/// A row of tables that does not exist, as the stores have said to a packet that does not make it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingRow {
+    group: u32,
+    key: RowKey,
+}
+
+/// The rows of all tables.
+#[derive(Debug, Default)]
+pub(super) struct RowTables {
+    /// The group of each table, or [`NO_GROUP`], and whether a miss of it makes the row.
+    of_table: SecondaryMap<TableId, Membership>,
+    /// By the place of the group; empty for groups of arrays.
+    groups: Vec<TableGroup>,
+    /// The rows that do not exist, for the pass that runs now: the stores have said so.
+    missing: Vec<MissingRow>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Membership {
+    group: u32,
+    makes_rows: bool,
+}
+
+impl Default for Membership {
+    fn default() -> Membership {
+        Membership { group: NO_GROUP, makes_rows: false }
+    }
+}
+
+/// Tables that share their rows.
+#[derive(Debug, Default)]
+struct TableGroup {
+    tables: Vec<(TableId, ActionId)>,
+    key_widths: Vec<u32>,
+    data_widths: Vec<u32>,
+    rows: Vec<KnownRow>,
+    free: Vec<u32>,
+    /// Ordered, since packets choose the keys and could provoke collisions.
+    by_key: BTreeMap<RowKey, u32>,
+}
+
+/// A row that the switch owns, or waits for.
+#[derive(Debug)]
+struct KnownRow {
+    key: RowKey,
+    state: RowState,
+    /// Whether a packet waits for it that makes it if there is none.
+    is_made: bool,
+}
+
+impl RowTables {
+    /// Creates the rows of a program's groups: none.
+    pub fn new(program: &Program, groups: &[ResilientGroup]) -> RowTables {
+        let mut tables = RowTables::default();
+        for (number, group) in groups.iter().enumerate() {
+            for table in &group.tables {
+                tables.of_table[table.table] = Membership { group: number as u32, makes_rows: table.makes_rows };
+            }
+            let action_of = |table: &ir::ResilientTable| {
+                (table.table, program.tables[table.table].actions[table.action as usize].action)
+            };
+            let members: Vec<(TableId, ActionId)> = group.tables.iter().map(action_of).collect();
+            let key = members.first().map(|(table, _)| &program.tables[*table].keys);
+            let data = members.first().map(|(_, action)| &program.actions[*action].params);
+            tables.groups.push(TableGroup {
+                key_widths: key.into_iter().flatten().map(|key| key.width).collect(),
+                data_widths: data.into_iter().flatten().map(|param| program.slots[param.slot].width).collect(),
+                tables: members,
+                ..TableGroup::default()
+            });
+        }
+        tables
+    }
+
+    /// Begins a pass: no row is known not to exist.
+    pub fn forget_missing(&mut self) {
+        self.missing.clear();
+    }
+
+    /// Whether the stores make the entries of a table.
+    pub fn owns(&self, table: TableId) -> bool {
+        self.of_table[table].group != NO_GROUP
+    }
+
+    /// Returns the state of a row; `None` for rows of arrays.
+    pub fn state(&self, row: StateRow) -> Option<RowState> {
+        self.known(row).map(|known| known.state)
+    }
+
+    fn known(&self, row: StateRow) -> Option<&KnownRow> {
+        let known = self.groups.get(row.group as usize)?.rows.get(row.index as usize)?;
+        (!known.key.is_empty()).then_some(known)
+    }
+
+    fn known_mut(&mut self, row: StateRow) -> Option<&mut KnownRow> {
+        let known = self.groups.get_mut(row.group as usize)?.rows.get_mut(row.index as usize)?;
+        (!known.key.is_empty()).then_some(known)
+    }
+
+    /// Judges a miss: returns the row that the packet has to wait for, if the table has rows and the stores have not
+    /// just answered that there is none.
+    fn missed(&mut self, table: TableId, key: &[Bits]) -> Option<StateRow> {
+        let Membership { group: number, makes_rows } = self.of_table[table];
+        let group = self.groups.get_mut(number as usize)?;
+        let key: RowKey = key.iter().flat_map(Bits::to_be_bytes).collect();
+        if key.is_empty() {
+            return None;
+        }
+        if !makes_rows && self.missing.iter().any(|missing| missing.group == number && missing.key == key) {
+            return None;
+        }
+        let index = group.insert(key);
+        group.rows[index as usize].is_made |= makes_rows;
+        Some(StateRow { group: number, index: u64::from(index) })
+    }
+}
+
+impl TableGroup {
+    /// Returns the index of a key's row.
+    fn insert(&mut self, key: RowKey) -> u32 {
+        if let Some(index) = self.by_key.get(&key) {
+            return *index;
+        }
+        let row = KnownRow { key: key.clone(), state: RowState::Absent, is_made: false };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.rows[index as usize] = row;
+                index
+            }
+            None => {
+                self.rows.push(row);
+                self.rows.len() as u32 - 1
+            }
+        };
+        self.by_key.insert(key, index);
+        index
+    }
+
+    /// Reads values of these widths, each in whole bytes. `None` if the length is another.
+    fn values(widths: &[u32], mut bytes: &[u8]) -> Option<Vec<Bits>> {
+        let mut values = Vec::with_capacity(widths.len());
+        for width in widths {
+            let (value, rest) = bytes.split_at_checked(width.div_ceil(8) as usize)?;
+            values.push(Bits::from_be_bytes(value, *width));
+            bytes = rest;
+        }
+        bytes.is_empty().then_some(values)
+    }
+}
+
+impl Objects {
+    fn row_tables(&self) -> Option<&RowTables> {
+        self.rows.as_deref().map(|rows| &rows.tables)
+    }
+
+    fn row_tables_mut(&mut self) -> Option<&mut RowTables> {
+        self.rows.as_deref_mut().map(|rows| &mut rows.tables)
+    }
+
+    /// Refuses a change of the control plane to a table whose entries the stores make.
+    pub(super) fn check_not_rows(&self, table: TableId) -> Result<(), EntryError> {
+        match self.row_tables() {
+            Some(tables) if tables.owns(table) => Err(EntryError::RowEntries(table)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges a miss of a table. Returns true if the packet has to wait for the row: then the pass is refused.
+    #[cold]
+    pub(crate) fn refuses_miss(&mut self, table: TableId, key: &[Bits]) -> bool {
+        let Some(rows) = &mut self.rows else { return false };
+        let Some(row) = rows.tables.missed(table, key) else { return false };
+        rows.refusal = Some(RowRefusal::Absent(row));
+        true
+    }
+
+    /// Whether misses of a table are judged by [`Objects::refuses_miss`].
+    #[inline]
+    pub(crate) fn judges_misses(&self, table: TableId) -> bool {
+        self.row_tables().is_some_and(|tables| tables.owns(table))
+    }
+
+    /// Returns the key of a row of tables: the elements of the tables' keys, each in whole bytes, the most significant
+    /// first. `None` if it is a row of arrays.
+    pub fn row_key(&self, row: StateRow) -> Option<&[u8]> {
+        Some(&self.row_tables()?.known(row)?.key)
+    }
+
+    /// Returns the row of a group of tables with this key, if the switch owns it or waits for it.
+    pub fn row_with_key(&self, group: u32, key: &[u8]) -> Option<StateRow> {
+        let index = self.row_tables()?.groups.get(group as usize)?.by_key.get(key)?;
+        Some(StateRow { group, index: u64::from(*index) })
+    }
+
+    /// Returns the row of a group of tables with this key, which the switch waits for from now on, if it does not own it.
+    /// `None` if the key is not one of the group.
+    pub fn await_row(&mut self, group: u32, key: &[u8]) -> Option<StateRow> {
+        let tables = self.row_tables_mut()?.groups.get_mut(group as usize)?;
+        TableGroup::values(&tables.key_widths, key).filter(|key| !key.is_empty())?;
+        Some(StateRow { group, index: u64::from(tables.insert(key.into())) })
+    }
+
+    /// Whether a packet waits for a row of tables that makes it if there is none.
+    pub fn is_row_made(&self, row: StateRow) -> bool {
+        self.row_tables().and_then(|tables| tables.known(row)).is_some_and(|known| known.is_made)
+    }
+
+    /// Returns a row as one that does not exist; `None` if it is no row of tables.
+    pub fn missing_row(&self, row: StateRow) -> Option<MissingRow> {
+        Some(MissingRow { group: row.group, key: self.row_key(row)?.into() })
+    }
+
+    /// Sets the rows that do not exist for the pass that has begun: their tables have a miss, except those that make
+    /// them.
+    pub fn set_missing_rows(&mut self, rows: &[MissingRow]) {
+        if let Some(tables) = self.row_tables_mut() {
+            tables.missing.clear();
+            tables.missing.extend_from_slice(rows);
+        }
+    }
+
+    /// Adds the entries of a row to its tables: the switch owns it. `data` are the values of the action's parameters,
+    /// each in whole bytes. Returns false, and adds nothing, if they are of another length, or a table is full.
+    ///
+    /// # Panics
+    /// If it is no row of tables, or its entries are there.
+    pub fn add_row_entries(&mut self, row: StateRow, data: &[u8]) -> bool {
+        let tables = self.row_tables().expect("rows are under ownership");
+        let (group, known) =
+            (&tables.groups[row.group as usize], tables.known(row).expect("the switch waits for the row"));
+        assert_eq!(known.state, RowState::Absent, "an owned row has its entries");
+        let Some(args) = TableGroup::values(&group.data_widths, data) else { return false };
+        let key = TableGroup::values(&group.key_widths, &known.key).expect("the key is one of the table's");
+        let keys: Vec<KeyValue> = key.into_iter().map(KeyValue::Exact).collect();
+        let members = group.tables.clone();
+        for (at, (table, action)) in members.iter().enumerate() {
+            let entry = TableEntry::new(keys.clone(), 0, *action, args.clone());
+            let added = self.checked_entry(*table, entry).and_then(|entry| self.add_checked(*table, entry));
+            if added.is_err() {
+                members[..at].iter().for_each(|(table, _)| self.take_row_entry(*table, &keys));
+                return false;
+            }
+        }
+        self.set_table_row_state(row, RowState::Owned);
+        true
+    }
+
+    /// Removes the entries of a row, if they are there: the switch does not own it any more.
+    pub fn remove_row_entries(&mut self, row: StateRow) {
+        let Some(tables) = self.row_tables() else { return };
+        let Some(known) = tables.known(row).filter(|known| known.state != RowState::Absent) else { return };
+        let group = &tables.groups[row.group as usize];
+        let key = TableGroup::values(&group.key_widths, &known.key).expect("the key is one of the table's");
+        let keys: Vec<KeyValue> = key.into_iter().map(KeyValue::Exact).collect();
+        for (table, _) in group.tables.clone() {
+            self.take_row_entry(table, &keys);
+        }
+        self.set_table_row_state(row, RowState::Absent);
+    }
+
+    /// Forgets a row that the switch neither owns nor waits for.
+    pub fn forget_row(&mut self, row: StateRow) {
+        self.remove_row_entries(row);
+        let Some(tables) = self.row_tables_mut() else { return };
+        let Some(known) = tables.known_mut(row) else { return };
+        let key = std::mem::take(&mut known.key);
+        let group = &mut tables.groups[row.group as usize];
+        group.by_key.remove(&key);
+        group.free.push(row.index as u32);
+    }
+
+    fn take_row_entry(&mut self, table: TableId, keys: &[KeyValue]) {
+        if let Ok(handle) = self.find(table, keys, 0) {
+            self.change(ControlChange::Take(table, handle));
+        }
+    }
+
+    fn set_table_row_state(&mut self, row: StateRow, state: RowState) {
+        if let Some(known) = self.row_tables_mut().and_then(|tables| tables.known_mut(row)) {
+            known.state = state;
+        }
+    }
+}

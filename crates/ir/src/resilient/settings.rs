@@ -1,0 +1,171 @@
+//! Reads the text of one `@resilient`: pairs `key = "value"`.
+
+use super::{NumberRange, ReplicationMode};
+use crate::Annotation;
+
+/// Maximum length of a name in bytes.
+const MAX_NAME: usize = 200;
+
+/// Maximum number of numbers in a range.
+const MAX_NUMBERS: u64 = 1 << 20;
+
+/// What the annotation of a register says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ArraySettings {
+    pub group: Option<String>,
+    pub mode: ReplicationMode,
+}
+
+/// What the annotation of a table says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TableSettings {
+    pub group: Option<String>,
+    pub action: Option<String>,
+    pub source: RowSource,
+}
+
+/// What a miss of a table does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum RowSource {
+    /// Nothing: the rows are those of the other tables of its group.
+    #[default]
+    OfGroup,
+    /// Adds a row. The action has no data.
+    Added,
+    /// Adds a row with a number.
+    Number(NumberRange),
+    /// Nothing: the rows are those of this table, by their numbers.
+    Reverse(String),
+}
+
+impl ArraySettings {
+    /// Reads the text of an annotation.
+    pub fn read(annotation: &Annotation) -> Result<ArraySettings, String> {
+        let mut settings = ArraySettings { group: None, mode: ReplicationMode::EveryWrite };
+        let (mut every, mut bound) = (None, None);
+        for (key, value) in pairs(&annotation.text)? {
+            match key {
+                "group" => settings.group = Some(name(key, value)?),
+                "every" => every = Some(duration(key, value)?),
+                "bound" => bound = Some(duration(key, value)?),
+                _ => {
+                    return Err(format!(
+                        "\"{key}\" is unknown: @resilient on a register has \"group\", \"every\" and \"bound\""
+                    ));
+                }
+            }
+        }
+        settings.mode = match (every, bound) {
+            (None, None) => ReplicationMode::EveryWrite,
+            (None, Some(_)) => return Err("\"bound\" needs \"every\": it is the age of a snapshot".to_owned()),
+            (Some(every), Some(bound)) if bound < every => {
+                return Err("\"bound\" is shorter than \"every\", so it would always be exceeded".to_owned());
+            }
+            (Some(every_ns), bound_ns) => ReplicationMode::Snapshots { every_ns, bound_ns },
+        };
+        Ok(settings)
+    }
+}
+
+impl TableSettings {
+    /// Reads the text of an annotation.
+    pub fn read(annotation: &Annotation) -> Result<TableSettings, String> {
+        let mut settings = TableSettings::default();
+        for (key, value) in pairs(&annotation.text)? {
+            let value = name(key, value)?;
+            let source = match key {
+                "group" => {
+                    settings.group = Some(value);
+                    continue;
+                }
+                "action" => {
+                    settings.action = Some(value);
+                    continue;
+                }
+                "add" => {
+                    settings.action = Some(value);
+                    RowSource::Added
+                }
+                "pool" | "choice" => {
+                    let (first, last) = range(key, &value)?;
+                    RowSource::Number(NumberRange { first, last, is_shared: key == "choice" })
+                }
+                "reverse" => RowSource::Reverse(value),
+                "every" | "bound" => return Err(format!("\"{key}\" is for registers: tables have no snapshots")),
+                _ => {
+                    return Err(format!(
+                        "\"{key}\" is unknown: @resilient on a table has \"group\", \"action\", and one of \
+                         \"add\", \"pool\", \"choice\" and \"reverse\""
+                    ));
+                }
+            };
+            if settings.source != RowSource::OfGroup {
+                return Err("a table has one of \"add\", \"pool\", \"choice\" and \"reverse\"".to_owned());
+            }
+            settings.source = source;
+        }
+        match settings {
+            TableSettings { group: Some(_), source: RowSource::Reverse(_), .. } => {
+                Err("a table with \"reverse\" has a group of its own".to_owned())
+            }
+            TableSettings { group: None, source: RowSource::OfGroup, .. } => Err(
+                "a resilient table says where its rows come from: \"add\", \"pool\", \"choice\" or \"reverse\", or the \"group\" of a \
+                 table that does"
+                    .to_owned(),
+            ),
+            settings => Ok(settings),
+        }
+    }
+}
+
+/// Checks the length of a name.
+fn name(key: &str, value: &str) -> Result<String, String> {
+    if value.is_empty() || value.len() > MAX_NAME {
+        return Err(format!("\"{key}\" is a name of 1 to {MAX_NAME} bytes"));
+    }
+    Ok(value.to_owned())
+}
+
+/// Reads numbers such as `1024-65535`: at most [`MAX_NUMBERS`].
+fn range(key: &str, text: &str) -> Result<(u64, u64), String> {
+    let read = text.split_once('-').and_then(|(first, last)| {
+        let numbers: (u64, u64) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(numbers).filter(|(first, last)| first <= last && last - first < MAX_NUMBERS)
+    });
+    read.ok_or_else(|| format!("\"{key}\" is a range such as \"1024-65535\", of at most {MAX_NUMBERS} numbers"))
+}
+
+/// Splits `key = "value", …` into pairs.
+fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
+    let mut rest = text.trim();
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    while !rest.is_empty() {
+        let malformed = || format!("\"{rest}\" is not of the form key = \"value\"");
+        let (key, after) = rest.split_once('=').ok_or_else(malformed)?;
+        let after = after.trim_start().strip_prefix('"').ok_or_else(malformed)?;
+        let (value, after) = after.split_once('"').ok_or_else(malformed)?;
+        let key = key.trim();
+        if pairs.iter().any(|(other, _)| *other == key) {
+            return Err(format!("\"{key}\" is given twice"));
+        }
+        pairs.push((key, value));
+        let after = after.trim_start();
+        rest = match after.strip_prefix(',') {
+            Some(after) => after.trim_start(),
+            None if after.is_empty() => after,
+            None => return Err(malformed()),
+        };
+    }
+    Ok(pairs)
+}
+
+/// Reads a time such as `10ms`: a whole number of `us`, `ms` or `s`, from 1 us to 1000 s.
+fn duration(key: &str, text: &str) -> Result<u64, String> {
+    let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let read = units.into_iter().find_map(|(unit, ns)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(ns)
+    });
+    read.filter(|ns| (1_000..=1_000_000_000_000).contains(ns))
+        .ok_or_else(|| format!("\"{key}\" is a whole number of us, ms or s, such as \"10ms\", and at most 1000 s"))
+}
