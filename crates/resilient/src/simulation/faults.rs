@@ -109,6 +109,16 @@ impl World {
         self.network.block(ends.0, ends.1, until);
     }
 
+    /// Keeps the messages of other nodes and the operator from a node, and from a switch those of the operator.
+    fn isolate(&mut self, node: NodeId) {
+        let until = self.now + self.some_time();
+        let others =
+            (0..self.nodes.len() as u32).map(|other| Peer::Node(NodeId(other))).filter(|it| *it != Peer::Node(node));
+        others.chain([OPERATOR]).for_each(|other| self.network.block(Some(other), Some(Peer::Node(node)), until));
+        let switch = Peer::Switch(SwitchId(self.random.below(self.switches.len() as u64) as u32));
+        self.network.block(Some(OPERATOR), Some(switch), until);
+    }
+
     /// Whether each shard keeps an active member if this node loses its memory.
     fn may_lose(&self, node: u32) -> bool {
         let view = OperatorView { nodes: &self.nodes, suspected: None };
@@ -208,6 +218,12 @@ impl World {
     /// Lets the operator change the layout, and sends the layout to those that have an older one.
     pub fn operate(&mut self) {
         let suspected = self.happens(self.scenario.faults.suspicion).then(|| NodeId(self.some_node()));
+        if let Some(node) = suspected
+            && self.scenario.has_new_keys
+            && self.random.percent(50)
+        {
+            self.isolate(node);
+        }
         self.operator.step(&mut self.random, &OperatorView { nodes: &self.nodes, suspected });
         let layout = Arc::clone(&self.operator.layout);
         let nodes = self.nodes.iter().map(|machine| machine.program.as_ref().map(|node| node.layout().epoch()));

@@ -2,10 +2,11 @@
 //!
 //! [`simulate`] draws everything from a seed: the [`Scenario`], the inputs, the faults. After the faults all machines
 //! run and the network delivers: then each input must have an output within a bounded time. The history of each row
-//! must be linearizable ([`crate::history`]), no input may have two outputs, and the outputs of a row leave a switch in
+//! must be linearizable ([`crate::history`]), rows that the stores make must be the same for all packets, no input may have two outputs, and the outputs of a row leave a switch in
 //! the order of its inputs.
 
 mod faults;
+mod lookup;
 mod machine;
 mod network;
 mod operator;
@@ -31,6 +32,8 @@ pub enum Violation {
     Reordered(u32),
     /// An input of this row had no output long after all faults.
     NoOutput(u32),
+    /// No order of the lookups explains their outputs.
+    Lookups(String),
 }
 
 /// Result of a run.
@@ -44,6 +47,10 @@ pub struct SimulationReport {
     pub inputs: usize,
     /// Number of inputs with an output.
     pub outputs: usize,
+    /// Number of lookups.
+    pub lookups: usize,
+    /// Number of lookups with an output.
+    pub answered_lookups: usize,
     /// Number of messages that were sent.
     pub messages: u64,
     /// Epoch of the last layout.

@@ -7,7 +7,7 @@ use super::{SimulationReport, Violation};
 use crate::history::{Invocation, Verdict, check};
 
 /// Maximum number of states that the search of one row visits.
-const MAX_STATES: usize = 50_000;
+const MAX_STATES: usize = 200_000;
 
 #[derive(Clone, Copy, Debug)]
 struct RecordedInput {
@@ -91,7 +91,7 @@ impl RunHistory {
     pub fn judge(&self, rows: u32, program: RowProgram, report: &mut SimulationReport) {
         report.inputs = self.inputs.len();
         report.outputs = self.inputs.iter().filter(|input| input.returned.is_some()).count();
-        report.violations.clone_from(&self.violations);
+        report.violations.extend_from_slice(&self.violations);
         for row in 0..rows {
             match check(&program, &self.of_row(row), MAX_STATES) {
                 Verdict::Linearizable => {}

@@ -24,6 +24,14 @@ pub struct Scenario {
     pub shards: u16,
     /// Number of rows.
     pub rows: u32,
+    /// Number of keys that get a number.
+    pub keys: u32,
+    /// Number of numbers.
+    pub numbers: u32,
+    /// Share of lookups, in percent of the inputs.
+    pub lookups: u64,
+    /// Whether there are other keys after a while.
+    pub has_new_keys: bool,
     /// Time with faults.
     pub faults_ns: u64,
     /// Mean time between inputs.
@@ -109,6 +117,10 @@ impl Scenario {
             is_operator_reckless: random.percent(20),
             shards: 1 + random.below(2) as u16,
             rows: random.pick(&[(2, 1), (1, 2), (1, 3), (1, 5)]),
+            keys: 0,
+            numbers: 0,
+            lookups: 0,
+            has_new_keys: false,
             faults_ns: 200 * MILLISECOND,
             input_ns: random.pick(&[(1, 700 * MICROSECOND), (1, 1500 * MICROSECOND)]),
             reads: random.pick(&[(1, 20), (1, 50), (1, 80)]),
@@ -129,6 +141,12 @@ impl Scenario {
             replica,
             store,
         };
+        if random.percent(50) {
+            scenario.keys = 1 + random.below(4) as u32;
+            scenario.has_new_keys = random.percent(50);
+            scenario.lookups = 30;
+            scenario.numbers = scenario.keys * if scenario.has_new_keys { 64 } else { 1 + random.below(3) as u32 };
+        }
         scenario.faults = FaultChances::draw(random);
         match random.pick(&[(3, ScenarioFocus::All), (5, ScenarioFocus::Leases), (2, ScenarioFocus::Chains)]) {
             ScenarioFocus::All => {}
@@ -142,7 +160,7 @@ impl Scenario {
     fn focus_on_leases(&mut self) {
         (self.nodes, self.chain_length, self.shards, self.rows) = (1, 1, 1, self.rows.min(2));
         (self.switches, self.away, self.jitter_ns, self.input_ns) = (2, 50, 1, 500 * MICROSECOND);
-        (self.homes_read, self.faults_ns) = (true, 2 * self.faults_ns);
+        (self.homes_read, self.faults_ns, self.keys) = (true, 6 * self.faults_ns, 0);
         self.store.recall_ns *= 2;
         self.store.is_durable = false;
         (self.lateness, self.loss, self.duplication) = (350, self.loss.min(20), 500);
@@ -157,6 +175,11 @@ impl Scenario {
         (self.rows, self.reads, self.jitter_ns) = (5, 20, MILLISECOND);
         self.store.max_frame_bytes = 100;
         (self.faults.suspicion, self.faults.node_crash) = (250, 80);
+        if self.keys > 0 {
+            // There will be many rows to copy.
+            (self.has_new_keys, self.lookups, self.numbers) = (true, 80, 64 * self.keys);
+            (self.store.max_frame_bytes, self.input_ns) = (300, 500 * MICROSECOND);
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use foldhash::fast::FixedState;
 use switch::Time;
 
+use super::lookup::{self, Lookup};
 use super::program::{ProgramInput, RowNumber, RowProgram, number_of, values_of};
 use crate::history::Specification;
 use crate::layout::NodeId;
-use crate::message::StoreMessage;
+use crate::message::{IfMissing, RefusalReason, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 use crate::replica::{ReplicaEvent, StateReplica};
 use crate::row::RowId;
@@ -30,6 +31,23 @@ pub struct SwitchInput {
 /// Maximum number of outputs of a row that are held. Further packets of the row are dropped.
 const MAX_HELD: usize = 8;
 
+/// A lookup at a switch.
+#[derive(Clone, Copy, Debug)]
+pub struct SwitchLookup {
+    /// Its number in the history.
+    pub number: usize,
+    /// The lookup.
+    pub lookup: Lookup,
+}
+
+/// Lookups that wait for a row.
+#[derive(Debug, Default)]
+struct WaitingLookups {
+    queue: VecDeque<SwitchLookup>,
+    /// The number of lookups that waited when the switch asked.
+    asked: usize,
+}
+
 /// An effect of a switch.
 #[derive(Debug)]
 pub enum SwitchEffect {
@@ -39,6 +57,10 @@ pub enum SwitchEffect {
     Drop(usize),
     /// An output leaves.
     Output(usize, Option<RowNumber>),
+    /// A lookup has this result.
+    Found(usize, Option<u32>),
+    /// A lookup is dropped.
+    DropLookup(usize),
     /// A message leaves.
     Send(NodeId, StoreMessage),
 }
@@ -59,6 +81,11 @@ pub struct SwitchModel {
     numbers: HashMap<RowId, Option<RowNumber>, FixedState>,
     parked: HashMap<RowId, VecDeque<SwitchInput>, FixedState>,
     held: HashMap<RowId, VecDeque<HeldOutput>, FixedState>,
+    /// The results of rows that are looked up.
+    found: HashMap<RowId, Option<u32>, FixedState>,
+    waiting: HashMap<RowId, WaitingLookups, FixedState>,
+    /// What the stores do for a lookup that makes its row.
+    creation: IfMissing,
     /// Outputs that have left, for a mutant.
     left: Vec<(RowId, HeldOutput)>,
     mutation: Mutation,
@@ -66,12 +93,15 @@ pub struct SwitchModel {
 
 impl SwitchModel {
     /// Creates a switch with this replica.
-    pub fn new(replica: StateReplica, mutation: Mutation) -> SwitchModel {
+    pub fn new(replica: StateReplica, creation: IfMissing, mutation: Mutation) -> SwitchModel {
         SwitchModel {
             replica,
             numbers: HashMap::default(),
             parked: HashMap::default(),
             held: HashMap::default(),
+            found: HashMap::default(),
+            waiting: HashMap::default(),
+            creation,
             left: Vec::new(),
             mutation,
         }
@@ -91,6 +121,63 @@ impl SwitchModel {
             }
         }
         self.take_events(now, effects);
+    }
+
+    /// Takes a lookup.
+    pub fn look_up(&mut self, now: Time, lookup: SwitchLookup, effects: &mut Vec<SwitchEffect>) {
+        let row = lookup.lookup.row();
+        if self.replica.is_owned(now, &row)
+            && let Some(found) = self.found.get(&row)
+        {
+            effects.push(SwitchEffect::Found(lookup.number, *found));
+        } else {
+            let waiting = self.waiting.entry(row).or_default();
+            if waiting.queue.len() < MAX_PARKED {
+                waiting.queue.push_back(lookup);
+                if waiting.queue.len() == 1 {
+                    self.ask(now, &row);
+                }
+            } else {
+                effects.push(SwitchEffect::DropLookup(lookup.number));
+            }
+        }
+        self.take_events(now, effects);
+    }
+
+    /// Asks for a row that lookups wait for.
+    fn ask(&mut self, now: Time, row: &RowId) {
+        let Some(waiting) = self.waiting.get_mut(row) else { return };
+        if waiting.asked == 0 {
+            waiting.asked = waiting.queue.len();
+        }
+        let makes_row = waiting.queue.iter().any(|waiting| waiting.lookup.makes_row());
+        let if_missing = if makes_row { self.creation.clone() } else { IfMissing::Refuse };
+        self.replica.acquire_or(now, *row, if_missing);
+    }
+
+    fn found(&mut self, now: Time, row: &RowId, found: Option<u32>, effects: &mut Vec<SwitchEffect>) {
+        self.found.insert(*row, found);
+        let waiting = self.waiting.remove(row).unwrap_or_default();
+        effects.extend(waiting.queue.iter().map(|lookup| SwitchEffect::Found(lookup.number, found)));
+        self.replica.finished_parked(now, row);
+    }
+
+    /// Lets the lookups go on that waited when the switch asked for a row that does not exist, and asks for the others.
+    fn missing(&mut self, now: Time, row: &RowId, effects: &mut Vec<SwitchEffect>) {
+        let Some(mut waiting) = self.waiting.remove(row) else { return };
+        let asked = if self.mutation.is(Mutant::MissOfLaterPackets) { usize::MAX } else { waiting.asked };
+        let mut again = WaitingLookups::default();
+        for (at, lookup) in waiting.queue.drain(..).enumerate() {
+            if at < asked && !lookup.lookup.makes_row() {
+                effects.push(SwitchEffect::Found(lookup.number, None));
+            } else {
+                again.queue.push_back(lookup);
+            }
+        }
+        if !again.queue.is_empty() {
+            self.waiting.insert(*row, again);
+            self.ask(now, row);
+        }
     }
 
     /// Takes a message.
@@ -144,6 +231,18 @@ impl SwitchModel {
 
     fn take_event(&mut self, now: Time, event: ReplicaEvent, effects: &mut Vec<SwitchEffect>) {
         match event {
+            ReplicaEvent::Granted { row, values } if lookup::is_looked_up(&row) => {
+                self.found(now, &row, lookup::output_of(values.as_ref()), effects);
+            }
+            ReplicaEvent::Refused { row, reason: RefusalReason::NoSuchRow } => self.missing(now, &row, effects),
+            ReplicaEvent::Refused { row, .. } if lookup::is_looked_up(&row) => {
+                let waiting = self.waiting.remove(&row).unwrap_or_default();
+                effects.extend(waiting.queue.iter().map(|lookup| SwitchEffect::DropLookup(lookup.number)));
+            }
+            ReplicaEvent::Lost { row, .. } if lookup::is_looked_up(&row) => {
+                self.found.remove(&row);
+                self.ask(now, &row);
+            }
             ReplicaEvent::Granted { row, values } => {
                 self.numbers.insert(row, number_of(values.as_ref()));
                 for input in self.parked.remove(&row).unwrap_or_default() {

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use rng::SplitMix64;
 
-use super::SimulationReport;
+use super::lookup::{self, Lookup, LookupHistory};
 use super::machine::{DriftingClock, Machine};
 use super::network::LossyNetwork;
 use super::operator::LayoutOperator;
 use super::program::{ProgramInput, RowProgram};
 use super::record::RunHistory;
 use super::scenario::Scenario;
-use super::switch_model::{SwitchEffect, SwitchInput, SwitchModel};
+use super::switch_model::{SwitchEffect, SwitchInput, SwitchLookup, SwitchModel};
+use super::{SimulationReport, Violation};
 use crate::layout::{ChainMember, NodeId, StoreLayout, SwitchId};
 use crate::message::{Peer, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
@@ -27,11 +28,15 @@ const GROUP: u16 = 1;
 /// Interval at which faults are drawn and the operator acts.
 pub(super) const FAULT_INTERVAL_NS: u64 = 2_000_000;
 
+/// Time after which there are other keys, if there are new ones.
+const NEW_KEYS_NS: u64 = 10_000_000;
+
 /// An event. Those of a machine carry the number of its start.
 #[derive(Debug)]
 pub(super) enum WorldEvent {
     Deliver { from: Peer, to: Peer, message: StoreMessage },
     Input { switch: u32, start: u64, input: SwitchInput },
+    LookUp { switch: u32, start: u64, lookup: SwitchLookup },
     Wake { peer: Peer, at: u64 },
     Synced { node: u32, start: u64, up_to: u64 },
     Start { peer: Peer },
@@ -93,6 +98,7 @@ pub(super) struct World {
     /// The switch that gets most inputs of a row.
     pub homes: Vec<u32>,
     pub history: RunHistory,
+    pub lookups: LookupHistory,
     pub report: SimulationReport,
     pub has_faults: bool,
     pub mutation: Mutation,
@@ -120,11 +126,14 @@ fn run(seed: u64, mutant: Option<Mutant>, trace: Option<Vec<String>>) -> (Simula
     let mut report = world.report;
     let program = RowProgram { has_removals: world.scenario.has_removals };
     world.history.judge(world.scenario.rows, program, &mut report);
+    (report.lookups, report.answered_lookups) = world.lookups.counts();
+    report.violations.extend(world.lookups.contradictions().into_iter().map(Violation::Lookups));
     report.layouts = world.operator.layout.epoch();
     if let Some(trace) = &mut world.trace {
         for row in 0..world.scenario.rows {
             trace.extend(world.history.of_row(row).iter().map(|call| format!("row {row}: {call:?}")));
         }
+        trace.extend(world.lookups.lines());
     }
     (report, world.trace)
 }
@@ -148,6 +157,7 @@ impl World {
             operator,
             homes,
             history: RunHistory::default(),
+            lookups: LookupHistory::default(),
             report: SimulationReport::default(),
             has_faults: true,
             mutation,
@@ -182,7 +192,7 @@ impl World {
     pub fn new_switch(&mut self, switch: u32, layout: Arc<StoreLayout>) -> SwitchModel {
         let incarnation = self.random.next_u64();
         let replica = StateReplica::new(self.scenario.replica, layout, SwitchId(switch), incarnation);
-        SwitchModel::new(replica, self.mutation)
+        SwitchModel::new(replica, lookup::pool(self.scenario.numbers), self.mutation)
     }
 
     pub fn schedule(&mut self, at: u64, event: WorldEvent) {
@@ -205,8 +215,10 @@ impl World {
     fn run_healed(&mut self) {
         let lease_ns = self.scenario.replica.lease_ns;
         self.heal();
-        self.run_until(self.now + 5 * lease_ns);
-        let first = self.history.len();
+        // A node that copies many rows in small messages to a slow disk takes a while.
+        let leases = if self.scenario.has_new_keys { 25 } else { 5 };
+        self.run_until(self.now + leases * lease_ns);
+        let (first, first_lookup) = (self.history.len(), self.lookups.counts().0);
         self.run_until(self.now + lease_ns);
         self.has_faults = false;
         self.run_until(self.now + lease_ns);
@@ -217,6 +229,8 @@ impl World {
         self.run_until(self.now + 10 * lease_ns);
         if !self.scenario.is_operator_reckless {
             self.history.expect_outputs(first);
+            let silent = self.lookups.silent(first_lookup).map(|lookup| format!("{lookup:?} has no output"));
+            self.report.violations.extend(silent.map(Violation::Lookups));
         }
     }
 
@@ -253,7 +267,7 @@ impl World {
     fn dispatch_machine(&mut self, event: WorldEvent) {
         let peer = match &event {
             WorldEvent::Deliver { to, .. } => *to,
-            WorldEvent::Input { switch, .. } => Peer::Switch(SwitchId(*switch)),
+            WorldEvent::Input { switch, .. } | WorldEvent::LookUp { switch, .. } => Peer::Switch(SwitchId(*switch)),
             WorldEvent::Wake { peer, .. } => *peer,
             WorldEvent::Synced { node, .. } => Peer::Node(NodeId(*node)),
             WorldEvent::Start { .. } | WorldEvent::Faults | WorldEvent::NextInput => return,
@@ -283,6 +297,9 @@ impl World {
             WorldEvent::Input { start, input, .. } if start == machine.starts => {
                 program.input(now, input, &mut effects);
             }
+            WorldEvent::LookUp { start, lookup, .. } if start == machine.starts => {
+                program.look_up(now, lookup, &mut effects);
+            }
             WorldEvent::Wake { at, .. } if at == machine.wake_at => {
                 machine.wake_at = u64::MAX;
                 program.tick(now, &mut effects);
@@ -296,6 +313,8 @@ impl World {
                 SwitchEffect::Drop(number) => self.history.dropped(number),
                 SwitchEffect::Run(number) => self.history.ran(number),
                 SwitchEffect::Output(number, output) => self.history.returned(number, output, self.now),
+                SwitchEffect::Found(number, found) => self.lookups.returned(number, found, self.now),
+                SwitchEffect::DropLookup(number) => self.lookups.dropped(number),
                 SwitchEffect::Send(to, message) => {
                     self.send(Peer::Switch(SwitchId(number)), Peer::Node(to), message);
                 }
@@ -382,8 +401,19 @@ impl World {
         }
     }
 
-    /// Draws an input, and the time of the next one.
+    /// Draws an input or lookup, and the time of the next one.
     fn next_input(&mut self) {
+        if self.scenario.keys > 0 && self.random.percent(self.scenario.lookups) {
+            self.next_lookup();
+        } else {
+            self.next_access();
+        }
+        let pause_ns = 1 + self.random.below(2 * self.scenario.input_ns);
+        self.schedule(self.now + pause_ns, WorldEvent::NextInput);
+    }
+
+    /// Draws an input.
+    fn next_access(&mut self) {
         let row = self.random.below(u64::from(self.scenario.rows)) as u32;
         let switch = self.switch_for(row);
         let is_reader = self.scenario.homes_read && switch == self.homes[row as usize];
@@ -403,8 +433,31 @@ impl World {
         if input == ProgramInput::Toggle && self.random.percent(50) {
             self.schedule_input(switch, row, input);
         }
-        let pause_ns = 1 + self.random.below(2 * self.scenario.input_ns);
-        self.schedule(self.now + pause_ns, WorldEvent::NextInput);
+    }
+
+    /// Draws a lookup, or two that may meet.
+    fn next_lookup(&mut self) {
+        let (keys, numbers) = (self.scenario.keys, u64::from(self.scenario.numbers));
+        let age =
+            if self.scenario.has_new_keys { (self.now.min(self.scenario.faults_ns) / NEW_KEYS_NS) as u32 } else { 0 };
+        let key = age * keys + self.random.below(u64::from(keys)) as u32;
+        let known = if self.random.percent(70) { self.lookups.newest() } else { None };
+        let number = known.unwrap_or_else(|| self.random.below(numbers) as u32);
+        let lookup = self.random.pick(&[(1, Lookup::Number(key)), (2, Lookup::Find(key)), (2, Lookup::Key(number))]);
+        let switch = self.random.below(self.switches.len() as u64) as u32;
+        self.schedule_lookup(switch, lookup);
+        if self.random.percent(30) {
+            self.schedule_lookup((switch + 1) % self.switches.len() as u32, Lookup::Number(key));
+        }
+    }
+
+    fn schedule_lookup(&mut self, switch: u32, lookup: Lookup) {
+        let machine = &self.switches[switch as usize];
+        if machine.is_up() {
+            let start = machine.starts;
+            let lookup = SwitchLookup { number: self.lookups.called(lookup, self.now), lookup };
+            self.schedule(self.now, WorldEvent::LookUp { switch, start, lookup });
+        }
     }
 
     /// Returns the switch that gets the next input of a row: mostly its home.

@@ -13,7 +13,7 @@ use super::waiters::WaiterQueues;
 use super::{ShardContext, StoreRecord};
 use crate::expiry_ns;
 use crate::layout::ShardId;
-use crate::message::{Content, Operation, OwnerId, ReplyBody};
+use crate::message::{Content, CopyChunk, Operation, OwnerId, ReplyBody};
 use crate::mutant::Mutant;
 
 /// Number of sessions above which ended ones are removed.
@@ -48,6 +48,8 @@ pub(super) struct ShardNode {
     pub pools: PoolSearches,
     /// Operations that came too early, by the index of the first.
     pub early: BTreeMap<u64, Vec<Operation>>,
+    /// The part of a copy that came last, until it can be taken.
+    pub next_chunk: Option<CopyChunk>,
     /// Whether the predecessor is to get a report.
     pub report_due: bool,
 }
@@ -74,6 +76,7 @@ impl ShardNode {
             waiters: WaiterQueues::default(),
             pools: PoolSearches::default(),
             early: BTreeMap::new(),
+            next_chunk: None,
             report_due: false,
         }
     }
@@ -133,6 +136,7 @@ impl ShardNode {
         }
         self.waiters.clear();
         self.early.clear();
+        self.next_chunk = None;
         self.floor = self.log.last();
         match chain.successor(context.me) {
             Some(to) if self.link.as_ref().is_some_and(|link| link.to == to && !is_restart) => {

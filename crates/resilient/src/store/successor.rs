@@ -30,6 +30,9 @@ impl ShardNode {
         if self.content == Content::Empty {
             return;
         }
+        if forward.chunk.is_some() {
+            self.next_chunk = forward.chunk;
+        }
         if forward.first <= self.log.last() + 1 || context.is(Mutant::GapAccepted) {
             self.apply_new(context, forward.first, forward.operations);
         } else if !forward.operations.is_empty() && self.early.len() < MAX_EARLY {
@@ -39,10 +42,7 @@ impl ShardNode {
             let (first, operations) = early.remove_entry();
             self.apply_new(context, first, operations);
         }
-        if let Some(chunk) = forward.chunk.filter(|chunk| self.expects(context, chunk)) {
-            self.content_record = context.outbox.persist(|| StoreRecord::Copied(self.shard, chunk.clone()));
-            self.copy(context, &chunk);
-        }
+        self.take_chunk(context);
         let has_floor =
             forward.floor.is_some_and(|floor| self.log.last() >= floor) || context.is(Mutant::InactiveServes);
         if self.is_member && self.is_complete() && has_floor && !self.is_active {
@@ -55,8 +55,19 @@ impl ShardNode {
         self.rows.fetch(operations.iter().filter_map(Operation::row));
         for (index, operation) in (first..).zip(operations) {
             if index > self.log.last() {
+                self.take_chunk(context);
                 self.apply(context, operation);
             }
+        }
+    }
+
+    /// Takes the next part of a copy if all operations before it were applied, and none behind it.
+    fn take_chunk(&mut self, context: &mut ShardContext<'_>) {
+        if let Some(chunk) = self.next_chunk.take_if(|chunk| chunk.at <= self.log.last())
+            && self.expects(context, &chunk)
+        {
+            self.content_record = context.outbox.persist(|| StoreRecord::Copied(self.shard, chunk.clone()));
+            self.copy(context, &chunk);
         }
     }
 

@@ -27,6 +27,7 @@ fn kind(violation: &Violation) -> &'static str {
         Violation::TwoOutputs(_) => "two outputs of an input",
         Violation::Reordered(_) => "outputs in another order than inputs",
         Violation::NoOutput(_) => "no output after the faults",
+        Violation::Lookups(_) => "lookups that contradict each other",
     }
 }
 

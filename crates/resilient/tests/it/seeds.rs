@@ -57,6 +57,8 @@ fn no_seed_shows_a_violation() {
         let mut sum = sum.lock().unwrap();
         sum.inputs += report.inputs;
         sum.outputs += report.outputs;
+        sum.lookups += report.lookups;
+        sum.answered_lookups += report.answered_lookups;
         sum.messages += report.messages;
         sum.undecided += report.undecided;
         sum.layouts += report.layouts;
@@ -71,5 +73,6 @@ fn no_seed_shows_a_violation() {
     }
     assert!(failures.is_empty(), "{} of {} seeds", failures.len(), seeds.end - seeds.start);
     assert!(sum.outputs * 2 > sum.inputs, "{sum:?}");
+    assert!(sum.answered_lookups * 2 > sum.lookups, "{sum:?}");
     assert!(sum.undecided * 1000 <= seeds.count(), "{sum:?}");
 }
