@@ -1,4 +1,5 @@
 //! The integration tests of `resilient_switch`, in one binary, so that their dependencies are linked once.
 
+mod lookups;
 mod rig;
 mod takeover;

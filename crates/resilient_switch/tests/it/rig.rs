@@ -58,9 +58,14 @@ pub fn answer(frame: &Frame) -> (u32, u16) {
 impl Rig {
     /// Creates a chain of this many stores, and two switches, which have their leases after 200 us.
     pub fn new(stores: u32) -> Rig {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/values.p4");
+        Rig::with_program("values.p4", stores)
+    }
+
+    /// Creates a rig whose switches run another program.
+    pub fn with_program(name: &str, stores: u32) -> Rig {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
         let text = std::fs::read_to_string(path).expect("the program can be read");
-        let program = Arc::new(compiler::expect_program(&Source::new("values.p4", &text), &V1Model).ir);
+        let program = Arc::new(compiler::expect_program(&Source::new(name, &text), &V1Model).ir);
         let members: Vec<ChainMember> =
             (1..=stores).map(|node| ChainMember { node: NodeId(node), life: u64::from(node) }).collect();
         let chain = ShardChain { members: members.clone(), learner: None };

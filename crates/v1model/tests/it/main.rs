@@ -2,6 +2,7 @@
 
 mod copies;
 mod declarations;
+mod row_tables;
 mod rows;
 mod stories;
 mod workers;

@@ -17,12 +17,12 @@ const SECOND_ROW: u8 = 0x80;
 
 /// How a switch runs packets: the executor, and whether in the driver's memory.
 #[derive(Clone, Copy, Debug)]
-struct Way {
-    executor: Executor,
-    in_place: bool,
+pub struct Way {
+    pub executor: Executor,
+    pub in_place: bool,
 }
 
-const WAYS: [Way; 3] = [
+pub const WAYS: [Way; 3] = [
     Way { executor: Executor::Interpreter, in_place: false },
     Way { executor: Executor::Jit, in_place: false },
     Way { executor: Executor::Jit, in_place: true },
@@ -45,7 +45,7 @@ fn frame(ways: u8, row: u8) -> Frame {
 }
 
 /// Runs frames, all of one port, or what waits. Returns what leaves.
-fn step(switch: &mut Switch, way: Way, frames: impl IntoIterator<Item = Frame>) -> Vec<Frame> {
+pub fn step(switch: &mut Switch, way: Way, frames: impl IntoIterator<Item = Frame>) -> Vec<Frame> {
     let (now, mut frames) = (Time::from_us(1), frames.into_iter().collect::<Vec<_>>());
     let mut output = Vec::new();
     if !way.in_place {
