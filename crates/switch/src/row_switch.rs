@@ -42,7 +42,7 @@ pub trait RowSwitch: PacketSwitch {
     /// Lets the packets that wait for a row run in the next step, before any other packet.
     fn resume(&mut self, row: StateRow);
 
-    /// Lets packets that wait for a row run in the next step although there is no such row: at most so many, those that
+    /// Lets packets that wait for a row run in the next step although there is no such row: at most `most`, those that
     /// have waited longest. Its tables then have a miss.
     fn resume_without(&mut self, row: StateRow, most: usize);
 

@@ -212,7 +212,7 @@ impl Objects {
         Some(StateRow { group, index: u64::from(*index) })
     }
 
-    /// Returns the row of a group of tables with this key, which the switch waits for from now on, if it does not own it.
+    /// Returns the row of a group of tables with this key. If the switch does not own it, it waits for it from now on.
     /// `None` if the key is not one of the group.
     pub fn await_row(&mut self, group: u32, key: &[u8]) -> Option<StateRow> {
         let tables = self.row_tables_mut()?.groups.get_mut(group as usize)?;
@@ -239,8 +239,8 @@ impl Objects {
         }
     }
 
-    /// Adds the entries of a row to its tables: the switch owns it. `data` are the values of the action's parameters,
-    /// each in whole bytes. Returns false, and adds nothing, if they are of another length, or a table is full.
+    /// Adds the entries of a row to its tables: the switch owns it. `data` are the values of the action's parameters, each
+    /// in whole bytes. Returns false, and adds nothing, if they are of another length, or a table is full.
     ///
     /// # Panics
     /// If it is no row of tables, or its entries are there.

@@ -1,9 +1,10 @@
 //! Knows which rows of `@resilient` state this switch owns, and what a pass did to them and to everything else.
 //!
-//! A *pass* is one run of a packet through ingress or egress. It uses one row of registers at most. If the switch does not own
-//! the row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone. The packet runs again,
-//! from the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not acknowledged
-//! yet, has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are acknowledged.
+//! A *pass* is one run of a packet through ingress or egress. It uses one row of registers at most. If the switch does
+//! not own the row, the pass ends with [`Ending::RowRefused`], and everything that it changed is undone. The packet
+//! runs again, from the beginning of the pass, when the row has come. A pass that wrote its row, or read what is not
+//! acknowledged yet, has a [`Dependency`]: nothing that it sends may be seen before the row's writes up to then are
+//! acknowledged.
 
 use bits::Bits;
 use cranelift_entity::SecondaryMap;

@@ -177,8 +177,8 @@ impl StateReplica {
         self.acquire_or(now, row, IfMissing::Grant);
     }
 
-    /// Asks for a row, as [`StateReplica::acquire`], and says what to do if it has no values; that counts only for a new
-    /// ask.
+    /// Asks for a row, as [`StateReplica::acquire`], and says what to do if it has no values; that counts only for a
+    /// new ask.
     pub fn acquire_or(&mut self, now: Time, row: RowId, if_missing: IfMissing) {
         self.expire(now);
         if let Some(entry) = self.rows.get_mut(&row) {

@@ -35,7 +35,7 @@ impl Lookup {
     }
 }
 
-/// Returns the pool with so many numbers.
+/// Returns a pool with this number of numbers.
 pub fn pool(numbers: u32) -> IfMissing {
     IfMissing::Allocate(NumberPool {
         group: NUMBERS,

@@ -2,8 +2,8 @@
 //!
 //! [`simulate`] draws everything from a seed: the [`Scenario`], the inputs, the faults. After the faults all machines
 //! run and the network delivers: then each input must have an output within a bounded time. The history of each row
-//! must be linearizable ([`crate::history`]), rows that the stores make must be the same for all packets, no input may have two outputs, and the outputs of a row leave a switch in
-//! the order of its inputs.
+//! must be linearizable ([`crate::history`]), rows that the stores make must be the same for all packets, no input may
+//! have two outputs, and the outputs of a row leave a switch in the order of its inputs.
 
 mod faults;
 mod lookup;

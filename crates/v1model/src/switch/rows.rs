@@ -1,8 +1,8 @@
 //! Lets packets wait for rows of `@resilient` state, and keeps back what must wait for their acknowledgement.
 //!
-//! A pass, one run of ingress or egress, uses one row of registers at most. If the switch does not own the row, the effects of the
-//! pass are undone, and the packet is *parked* as it was before the pass. What a packet sends after it wrote a row, or
-//! read one with unacknowledged writes, is *held*: frames, copies, digests, packet-ins.
+//! A pass, one run of ingress or egress, uses one row of registers at most. If the switch does not own the row, the
+//! effects of the pass are undone, and the packet is *parked* as it was before the pass. What a packet sends after it
+//! wrote a row, or read one with unacknowledged writes, is *held*: frames, copies, digests, packet-ins.
 
 use std::collections::{BTreeMap, VecDeque};
 
