@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use engine::{RowState, StateRow};
 use ir::{Program, ReplicationMode, ResilientGroup};
-use resilient::{NodeId, ReplicaConfig, ReplicaEvent, StateReplica, StoreLayout, StoreMessage, SwitchId};
+use resilient::{NodeId, ReplicaConfig, ReplicaEvent, RowId, StateReplica, StoreLayout, StoreMessage, SwitchId};
 use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
 
 use crate::held::HeldOutputs;
 use crate::in_band::InBand;
-use crate::row_format::{RowFormat, row_id, row_of};
+use crate::row_format::{RowFormat, row_of};
 
 /// Settings of the wrapper.
 #[derive(Clone, Copy, Debug)]
@@ -167,13 +167,13 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             }
         }
         for row in self.inner.take_awaited() {
-            self.replica.acquire(now, row_id(row));
+            self.replica.acquire(now, self.row_id(row));
         }
     }
 
     /// Replicates the values of a row.
     fn write(&mut self, now: Time, row: StateRow, writes: u64) {
-        let id = row_id(row);
+        let id = self.row_id(row);
         let values = self.inner.objects().row_values(row);
         let values = self.formats[row.group as usize].to_bytes(&values);
         let seq = self.replica.write(now, &id, Some(values));
@@ -243,9 +243,14 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         }
     }
 
+    /// Returns the stores' name of a row.
+    fn row_id(&self, row: StateRow) -> RowId {
+        self.formats[row.group as usize].row_id(row.index)
+    }
+
     /// Returns the row that a name of the stores means, if the program has it.
-    fn row(&self, id: &resilient::RowId) -> Option<StateRow> {
-        let row = row_of(id)?;
+    fn row(&self, id: &RowId) -> Option<StateRow> {
+        let row = row_of(&self.formats, id)?;
         self.inner.objects().has_row(row).then_some(row)
     }
 

@@ -60,7 +60,7 @@ impl MessageReader<'_> {
     }
 
     fn row(&mut self) -> Read<RowId> {
-        let (group, length) = (self.u16()?, self.u8()?);
+        let (group, length) = (self.u64()?, self.u8()?);
         RowId::new(group, self.bytes(usize::from(length))?).ok_or(MalformedMessage)
     }
 

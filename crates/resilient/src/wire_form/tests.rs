@@ -38,8 +38,8 @@ impl Random {
         if self.is_likely && self.rng.below(8) > 0 {
             return RowId::of_index(0, self.rng.below(3) as u32);
         }
-        let key: Vec<u8> = (0..self.rng.below(41)).map(|_| self.rng.next_u64() as u8).collect();
-        RowId::new(self.number() as u16, &key).expect("the key is short enough")
+        let key: Vec<u8> = (0..self.rng.below(40)).map(|_| self.rng.next_u64() as u8).collect();
+        RowId::new(self.number(), &key).expect("the key is short enough")
     }
 
     fn values(&mut self) -> Option<RowValues> {

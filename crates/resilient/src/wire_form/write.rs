@@ -29,7 +29,7 @@ impl MessageWriter<'_> {
     }
 
     fn row(&mut self, row: &RowId) {
-        self.u16(row.group());
+        self.u64(row.group());
         self.u8(row.key().len() as u8);
         self.0.extend(row.key());
     }
