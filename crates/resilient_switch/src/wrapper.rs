@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use engine::{RowState, StateRow};
 use ir::{Program, ReplicationMode, ResilientGroup};
-use resilient::{NodeId, ReplicaConfig, ReplicaEvent, RowId, StateReplica, StoreLayout, StoreMessage, SwitchId};
+use resilient::{
+    DatagramSealer, NodeId, ReplicaConfig, ReplicaEvent, RowId, StateReplica, StoreLayout, StoreMessage, SwitchId,
+};
 use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
 
 use crate::held::HeldOutputs;
-use crate::in_band::InBand;
+use crate::in_band::{InBand, InBandCarrier};
 use crate::row_format::{RowFormat, row_of};
 
 /// Settings of the wrapper.
@@ -65,7 +67,7 @@ pub struct ResilientSwitch<S> {
     held: HeldOutputs,
     max_held_bytes: usize,
     /// How messages travel if the switch itself carries them.
-    pub(crate) in_band: Option<InBand>,
+    pub(crate) in_band: Option<InBandCarrier>,
     messages: Vec<(NodeId, StoreMessage)>,
     /// Notifications that were held.
     pub(crate) notifications: Vec<Notification>,
@@ -100,9 +102,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         })
     }
 
-    /// Carries messages in frames between ports from now on.
-    pub fn carry_in_band(&mut self, in_band: InBand) {
-        self.in_band = Some(in_band);
+    /// Carries messages in frames between ports from now on, in datagrams that `sealer` seals and opens.
+    pub fn carry_in_band(&mut self, in_band: InBand, sealer: DatagramSealer) {
+        self.in_band = Some(InBandCarrier::new(in_band, sealer));
     }
 
     /// Ends the replication, and returns the switch inside. Outputs that wait for acknowledgements are dropped.
@@ -193,9 +195,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             }
             events.into_iter().for_each(|event| self.event(now, event, output));
         }
-        if let Some(in_band) = self.in_band.as_ref().filter(|_| !self.messages.is_empty()) {
-            output.extend(in_band.frames(&self.messages));
-            self.messages.clear();
+        if let Some(in_band) = self.in_band.as_mut().filter(|_| !self.messages.is_empty()) {
+            in_band.send(now, self.messages.drain(..));
+            output.extend(in_band.take_frames());
         }
     }
 
