@@ -71,7 +71,7 @@ pub enum ClusterError {
     #[error("`{0}` has the address {1}, to which no message can be sent: use the address of one interface and a port")]
     Unspecified(String, SocketAddr),
     /// A member can be reached from other machines, and there is no key.
-    #[error("`{0}` has the address {1}, which others can reach, and there is no key_file: messages would be forged")]
+    #[error("`{0}` has the address {1}, which other machines can reach, so the cluster needs a key_file")]
     NoKey(String, SocketAddr),
     /// The key file cannot be used.
     #[error(transparent)]
@@ -268,7 +268,7 @@ mod tests {
         refused(&TWO.replace("[::1]:3", "localhost"), "invalid socket address");
         let many: String = (0..6).map(|at| format!("[stores.s{at}]\naddress = \"127.0.0.1:{}\"\n", at + 1)).collect();
         refused(&many, "there are 6 stores");
-        refused(&TWO.replace("[::1]:3", "10.0.0.1:3"), "`s1` has the address 10.0.0.1:3, which others can reach");
+        refused(&TWO.replace("[::1]:3", "10.0.0.1:3"), "`s1` has the address 10.0.0.1:3, which other machines can reach");
         refused(&format!("key_file = \"a.key\"\n{TWO}"), "cannot read the key file /nowhere/a.key");
     }
 
