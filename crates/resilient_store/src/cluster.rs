@@ -268,7 +268,10 @@ mod tests {
         refused(&TWO.replace("[::1]:3", "localhost"), "invalid socket address");
         let many: String = (0..6).map(|at| format!("[stores.s{at}]\naddress = \"127.0.0.1:{}\"\n", at + 1)).collect();
         refused(&many, "there are 6 stores");
-        refused(&TWO.replace("[::1]:3", "10.0.0.1:3"), "`s1` has the address 10.0.0.1:3, which other machines can reach");
+        refused(
+            &TWO.replace("[::1]:3", "10.0.0.1:3"),
+            "`s1` has the address 10.0.0.1:3, which other machines can reach",
+        );
         refused(&format!("key_file = \"a.key\"\n{TWO}"), "cannot read the key file /nowhere/a.key");
     }
 

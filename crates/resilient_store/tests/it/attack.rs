@@ -145,6 +145,8 @@ fn forged_changed_and_repeated_datagrams_do_no_harm() {
     for count in 1501..=2000 {
         assert_eq!(second.run(vec![request(2, 3, 1)], 1), [(count, count as u16)]);
     }
+    let refused = second.refused();
+    assert!(refused.wrong_tag > 0, "{refused:?}");
     stop.store(true, Ordering::Relaxed);
     let recorded = attacker.join().expect("the attacker does not panic");
     assert!(recorded > 100, "the attacker has seen {recorded} datagrams");

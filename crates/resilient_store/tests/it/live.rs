@@ -95,6 +95,11 @@ pub struct LiveSwitch {
 }
 
 impl LiveSwitch {
+    /// Returns the counts of datagrams that the switch refused.
+    pub fn refused(&self) -> RefusedDatagrams {
+        self.hook.refused()
+    }
+
     /// Gives frames to the switch, and runs it until this many frames have left. Returns values and numbers of changes.
     pub fn run(&mut self, frames: Vec<Frame>, wanted: usize) -> Vec<(u32, u16)> {
         let (mut frames, mut output, mut injected) = (frames, Vec::new(), Vec::new());

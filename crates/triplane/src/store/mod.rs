@@ -9,8 +9,8 @@ use anyhow::{Context, anyhow};
 use diagnostics::names;
 use resilient::{RefusedDatagrams, SwitchId};
 use resilient_store::{
-    Cluster, ClusterError, ClusterMember, NoticeHandler, OpenError, StoreDirectory, StoreHook, StoreServer,
-    StoreStatistics, create_key_file,
+    Cluster, ClusterError, ClusterMember, KeyFileError, NoticeHandler, OpenError, StoreDirectory, StoreHook,
+    StoreServer, StoreStatistics, create_key_file,
 };
 use resilient_switch::{ResilientConfig, ResilientSwitch};
 use serde_json::json;
@@ -45,6 +45,7 @@ fn create_key(args: &StoreKeyArgs, output: &Output) -> Result<(), Failure> {
 fn read_cluster(path: &Path) -> Result<Cluster, Failure> {
     let text = load::read_regular(path, MAX_CLUSTER_BYTES)?;
     Cluster::read(&text, path.parent().unwrap_or(Path::new(""))).map_err(|error| match error {
+        ClusterError::Key(error @ KeyFileError::Malformed(_)) => Failure::Input(error.to_string()),
         ClusterError::Key(error) => Failure::Environment(error.into()),
         ClusterError::NoKey(..) => {
             let help = "create a key with `triplane store key cluster.key`, and add `key_file = \"cluster.key\"`";
