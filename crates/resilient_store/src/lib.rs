@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Switches and stores know each other from a [`Cluster`] file, which all of them read. A message counts only from the
-//! address that the file gives its sender, and with the key of the cluster ([`resilient::sealed`]). The store node itself is a state machine of the crate `resilient`; this
-//! crate gives it a socket, a clock, and a directory that remembers its lives.
+//! address that the file gives its sender, and with the key of the cluster ([`resilient::sealed`]). The store node
+//! itself is a state machine of the crate `resilient`; this crate gives it a socket, a clock, and a directory that
+//! remembers its lives.
 
 #![forbid(unsafe_code)]
 

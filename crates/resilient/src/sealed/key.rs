@@ -10,7 +10,7 @@ pub(super) const FINGERPRINT_BYTES: usize = 16;
 /// Length of a cluster's key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// The secret that all members of a cluster share. Whoever has it can change all state.
+/// The secret that all members of a cluster share. Any process with it can change all state.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ClusterKey([u8; KEY_BYTES]);
 

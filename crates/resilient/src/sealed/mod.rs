@@ -82,7 +82,7 @@ impl RefusedDatagrams {
 
 /// Reason that a datagram is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum DatagramRefusal {
     Malformed,
     Stranger,
     WrongTag,
@@ -152,7 +152,7 @@ impl DatagramSealer {
 
     /// Counts a datagram from an address that is not of the cluster.
     pub fn refuse_stranger(&mut self) {
-        self.refuse(Refusal::Stranger);
+        self.refuse(DatagramRefusal::Stranger);
     }
 
     /// Removes and returns the datagrams to send.
@@ -170,30 +170,30 @@ impl DatagramSealer {
         self.refused
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    fn refuse(&mut self, refusal: DatagramRefusal) {
         let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } =
             &mut self.refused;
         *match refusal {
-            Refusal::Malformed => malformed,
-            Refusal::Stranger => stranger,
-            Refusal::WrongTag => wrong_tag,
-            Refusal::Replayed => replayed,
-            Refusal::OtherStart => other_start,
-            Refusal::OtherSettings => other_settings,
+            DatagramRefusal::Malformed => malformed,
+            DatagramRefusal::Stranger => stranger,
+            DatagramRefusal::WrongTag => wrong_tag,
+            DatagramRefusal::Replayed => replayed,
+            DatagramRefusal::OtherStart => other_start,
+            DatagramRefusal::OtherSettings => other_settings,
         } += 1;
     }
 
-    fn try_open(&mut self, now: Time, from: Peer, datagram: &[u8]) -> Result<Vec<StoreMessage>, Refusal> {
-        let (header, body) = Header::read(datagram).ok_or(Refusal::Malformed)?;
-        let peer = self.peers.get_mut(&from).ok_or(Refusal::Stranger)?;
+    fn try_open(&mut self, now: Time, from: Peer, datagram: &[u8]) -> Result<Vec<StoreMessage>, DatagramRefusal> {
+        let (header, body) = Header::read(datagram).ok_or(DatagramRefusal::Malformed)?;
+        let peer = self.peers.get_mut(&from).ok_or(DatagramRefusal::Stranger)?;
         if header.sender != from || header.receiver != self.me {
-            return Err(Refusal::Stranger);
+            return Err(DatagramRefusal::Stranger);
         }
         if !self.key.has_sealed(datagram) {
-            return Err(Refusal::WrongTag);
+            return Err(DatagramRefusal::WrongTag);
         }
         if header.kind == Kind::Hello {
-            let hello = Hello::read(body).ok_or(Refusal::Malformed)?;
+            let hello = Hello::read(body).ok_or(DatagramRefusal::Malformed)?;
             return self.hello(&header, &hello).map(|()| Vec::new());
         }
         if header.receiver_start != self.start || peer.start != Some(header.sender_start) {
@@ -202,18 +202,18 @@ impl DatagramSealer {
             return Err(refusal);
         }
         if !peer.window.accept(header.counter) {
-            return Err(Refusal::Replayed);
+            return Err(DatagramRefusal::Replayed);
         }
-        wire_form::read_messages(body).map_err(|_| Refusal::Malformed)
+        wire_form::read_messages(body).map_err(|_| DatagramRefusal::Malformed)
     }
 
     /// Takes a hello with a right tag. Its start number counts only if it answers a challenge of this member's.
-    fn hello(&mut self, header: &Header, hello: &Hello) -> Result<(), Refusal> {
+    fn hello(&mut self, header: &Header, hello: &Hello) -> Result<(), DatagramRefusal> {
         if header.receiver_start != 0 && header.receiver_start != self.start {
-            return Err(Refusal::OtherStart);
+            return Err(DatagramRefusal::OtherStart);
         }
         let from = header.sender;
-        let Some(peer) = self.peers.get_mut(&from) else { return Err(Refusal::Stranger) };
+        let Some(peer) = self.peers.get_mut(&from) else { return Err(DatagramRefusal::Stranger) };
         let is_proven = header.receiver_start == self.start && hello.echo != 0 && hello.echo == peer.challenge;
         let is_alike = hello.fingerprint == self.fingerprint;
         let mut waited = Vec::new();
@@ -230,7 +230,7 @@ impl DatagramSealer {
         }
         // After the answer, which makes this member's start number known.
         waited.into_iter().for_each(|datagram| self.finish(from, header.sender_start, datagram));
-        if is_proven && !is_alike { Err(Refusal::OtherSettings) } else { Ok(()) }
+        if is_proven && !is_alike { Err(DatagramRefusal::OtherSettings) } else { Ok(()) }
     }
 
     /// Requests a peer's start number, unless this was done a moment ago.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use switch::Time;
 
-use super::Refusal;
+use super::DatagramRefusal;
 use super::replay_window::ReplayWindow;
 
 /// Time between two requests to a peer.
@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 8;
 
 /// Whether a peer has the settings of this member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Settings {
+pub(super) enum PeerSettings {
     /// The same, or it has not shown them.
     #[default]
     Alike,
@@ -39,7 +39,7 @@ pub(super) struct PeerState {
     pub challenge: u64,
     challenges: u64,
     requested: Option<Time>,
-    settings: Settings,
+    settings: PeerSettings,
     was_reported: bool,
     waiting: VecDeque<Vec<u8>>,
 }
@@ -47,7 +47,7 @@ pub(super) struct PeerState {
 impl PeerState {
     /// Lets a datagram wait.
     pub fn wait(&mut self, datagram: Vec<u8>) {
-        if self.settings == Settings::Other {
+        if self.settings == PeerSettings::Other {
             return;
         }
         if self.waiting.len() == MAX_WAITING {
@@ -58,7 +58,7 @@ impl PeerState {
 
     /// Takes the start number that the peer has proved. Returns the datagrams that waited for it.
     pub fn adopt(&mut self, start: u64) -> Vec<Vec<u8>> {
-        (self.challenge, self.settings) = (0, Settings::Alike);
+        (self.challenge, self.settings) = (0, PeerSettings::Alike);
         if self.start != Some(start) {
             (self.start, self.window) = (Some(start), ReplayWindow::default());
         }
@@ -67,7 +67,7 @@ impl PeerState {
 
     /// Takes the proof that the peer has other settings. Returns whether this is to be reported.
     pub fn reject(&mut self) -> bool {
-        (self.challenge, self.settings, self.start) = (0, Settings::Other, None);
+        (self.challenge, self.settings, self.start) = (0, PeerSettings::Other, None);
         self.waiting.clear();
         !std::mem::replace(&mut self.was_reported, true)
     }
@@ -85,8 +85,8 @@ impl PeerState {
     /// Whether the peer's start number may be requested now. The next request is some time later.
     pub fn may_request(&mut self, now: Time) -> bool {
         let interval = match self.settings {
-            Settings::Alike => REQUEST_INTERVAL_NS,
-            Settings::Other => DISAGREEING_INTERVAL_NS,
+            PeerSettings::Alike => REQUEST_INTERVAL_NS,
+            PeerSettings::Other => DISAGREEING_INTERVAL_NS,
         };
         let is_due = self.requested.is_none_or(|requested| now.since_ns(requested) >= interval);
         if is_due {
@@ -96,10 +96,10 @@ impl PeerState {
     }
 
     /// Returns the reason to refuse a datagram with other start numbers.
-    pub fn refusal(&self) -> Refusal {
+    pub fn refusal(&self) -> DatagramRefusal {
         match self.settings {
-            Settings::Alike => Refusal::OtherStart,
-            Settings::Other => Refusal::OtherSettings,
+            PeerSettings::Alike => DatagramRefusal::OtherStart,
+            PeerSettings::Other => DatagramRefusal::OtherSettings,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Tells counters that are new from those that were received before.
+//! Distinguishes counters that are new from those that were received before.
 
-/// Number of the newest counters that are told apart. Older ones do not count.
+/// Number of the newest counters that are distinguished. Older ones do not count.
 pub(super) const WINDOW: u64 = 1024;
 
 /// One word more than the window, so that the newest word can be cleared as a whole (RFC 6479).

@@ -21,7 +21,7 @@ fn sealer(me: Peer, start: u64) -> DatagramSealer {
 
 const NONE: [u64; 0] = [];
 
-/// A message that can be told from others.
+/// Returns a message with a number.
 fn message(number: u64) -> StoreMessage {
     StoreMessage::LayoutRequest(number)
 }

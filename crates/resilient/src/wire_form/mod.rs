@@ -62,8 +62,8 @@ pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usiz
     }
 }
 
-/// Returns datagrams with these messages, not sealed yet: those for one receiver in order, with as many in each datagram
-/// as [`MAX_PAYLOAD`] bytes hold. A message that is longer has a datagram of its own.
+/// Returns datagrams with these messages, not sealed yet: those for one receiver in order, with as many in each
+/// datagram as [`MAX_PAYLOAD`] bytes hold. A message that is longer has a datagram of its own.
 pub fn datagrams<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> Vec<(R, Vec<u8>)> {
     let mut by_receiver: BTreeMap<R, Vec<Vec<u8>>> = BTreeMap::new();
     for (to, message) in messages {

@@ -26,7 +26,7 @@ pub struct Replication {
     switches: BTreeMap<usize, InBand>,
 }
 
-/// Tells the random numbers of the key from others of a run.
+/// Distinguishes the random numbers of the key from others of a run.
 const KEY_STREAM: u64 = 0x6b65_7900_0000_0000;
 
 /// A switch with resilient state that has no way to a store over links between switches.
