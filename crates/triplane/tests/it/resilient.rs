@@ -67,7 +67,7 @@ fn says(arguments: &[&str]) -> (Option<i32>, String) {
 fn a_cluster_that_others_can_reach_needs_a_private_key_file() {
     let directory = Directory::new();
     let (key, state) = (directory.path("cluster.key"), directory.path("state"));
-    let open = directory.write("open.toml", &CLUSTER.replace("127.0.0.1:7201", "10.0.0.1:7201"));
+    let open = directory.write("open.toml", CLUSTER.replace("127.0.0.1:7201", "10.0.0.1:7201"));
     let text = format!("key_file = \"cluster.key\"\n{CLUSTER}");
     let sealed = directory.write("sealed.toml", &text);
     let run_a = |cluster: &str| says(&["store", "run", "a", "--cluster", cluster, "--state-dir", &state]);
@@ -92,7 +92,7 @@ fn members_with_another_cluster_file_are_reported_once() {
         socket.local_addr().expect("it is bound").port()
     });
     let text = CLUSTER.replace("7101", &ports[0].to_string()).replace("7102", &ports[1].to_string());
-    let files = [directory.write("one.toml", &text), directory.write("two.toml", &text.replace("200ms", "300ms"))];
+    let files = [directory.write("one.toml", &text), directory.write("two.toml", text.replace("200ms", "300ms"))];
     let stores = [("a", &files[0]), ("b", &files[1])].map(|(name, file)| {
         let state = directory.path(name);
         let arguments = ["store", "run", name, "--cluster", file, "--state-dir", &state];
