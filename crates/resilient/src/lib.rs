@@ -19,6 +19,8 @@
 //! - Each grant has a new epoch of the row. A write counts only in its epoch, and only with a higher number.
 //! - Whatever is answered has passed the whole chain, as operations in the order of the head. So a node that was
 //!   removed from the chain can do no harm, whatever it believes.
+//! - A message counts only if a member with the cluster's key sent it to this receiver, and only once
+//!   ([`DatagramSealer`]).
 //! - A node that lost its memory is another [`ChainMember`], and has to copy the rows.
 //!
 //! The crate is sans-IO: time and random numbers are arguments, messages and effects are values. It knows no switch
@@ -33,6 +35,7 @@ pub mod message;
 mod mutant;
 pub mod replica;
 mod row;
+pub mod sealed;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 pub mod store;
@@ -43,6 +46,7 @@ pub use message::{OwnerId, Peer, RefusalReason, StoreMessage};
 pub use mutant::{Mutant, Mutation};
 pub use replica::{ReplicaConfig, ReplicaEvent, StateReplica};
 pub use row::{MAX_KEY_BYTES, MAX_VALUE_BYTES, RowId, RowValues};
+pub use sealed::{ClusterFingerprint, ClusterKey, DatagramSealer, RefusedDatagrams};
 pub use store::{StoreConfig, StoreEvent, StoreNode};
 
 /// Returns the time that a store waits before it takes a lease for ended. `drift_ppm` bounds the error of each clock

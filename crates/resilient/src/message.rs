@@ -121,7 +121,7 @@ pub enum IfMissing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberPool {
     /// The group of the numbers' rows. It stands for the pool.
-    pub group: u16,
+    pub group: u64,
     /// The first number.
     pub first: u64,
     /// The last number.

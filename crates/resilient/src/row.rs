@@ -5,42 +5,44 @@ use std::hash::{Hash, Hasher};
 
 use smallvec::SmallVec;
 
-/// Maximum length of a key, in bytes: two IPv6 addresses, two ports and a protocol fit.
-pub const MAX_KEY_BYTES: usize = 40;
+/// Maximum length of a key, in bytes: two IPv6 addresses, two ports and a protocol fit. With group and length, a name
+/// has 48 bytes.
+pub const MAX_KEY_BYTES: usize = 39;
 
 /// Maximum length of a row's values, in bytes.
 pub const MAX_VALUE_BYTES: usize = 1024;
 
-/// The name of a row: a group of arrays with an index, or a table with a key.
+/// The name of a row: a group of arrays with an index, or a table with a key. The group is a number that stands for its
+/// name and form in every program, such as a hash, so programs with other groups have other rows.
 #[derive(Clone, Copy)]
 pub struct RowId {
-    group: u16,
+    group: u64,
     length: u8,
     key: [u8; MAX_KEY_BYTES],
 }
 
 impl RowId {
     /// Returns the row of a group with this key, or `None` if the key is longer than [`MAX_KEY_BYTES`].
-    pub fn new(group: u16, key: &[u8]) -> Option<RowId> {
+    pub fn new(group: u64, key: &[u8]) -> Option<RowId> {
         let mut bytes = [0; MAX_KEY_BYTES];
         bytes.get_mut(..key.len())?.copy_from_slice(key);
         Some(RowId { group, length: key.len() as u8, key: bytes })
     }
 
     /// Returns the row of a group without a key.
-    pub const fn empty(group: u16) -> RowId {
+    pub const fn empty(group: u64) -> RowId {
         RowId { group, length: 0, key: [0; MAX_KEY_BYTES] }
     }
 
     /// Returns the row of a group of arrays at this index.
-    pub fn of_index(group: u16, index: u32) -> RowId {
+    pub fn of_index(group: u64, index: u32) -> RowId {
         let mut key = [0; MAX_KEY_BYTES];
         key[..4].copy_from_slice(&index.to_be_bytes());
         RowId { group, length: 4, key }
     }
 
     /// Returns the group.
-    pub fn group(&self) -> u16 {
+    pub fn group(&self) -> u64 {
         self.group
     }
 
@@ -51,7 +53,7 @@ impl RowId {
 
     /// Returns a hash of the row that is the same on every machine and in every version.
     pub fn stable_hash(&self) -> u64 {
-        let mut state = u64::from(self.group) << 8 | u64::from(self.length);
+        let mut state = self.group.rotate_left(8) ^ u64::from(self.length);
         for word in self.key().chunks(8) {
             let mut bytes = [0; 8];
             bytes[..word.len()].copy_from_slice(word);
@@ -84,14 +86,14 @@ impl Ord for RowId {
 
 impl Hash for RowId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u32(u32::from(self.group) << 8 | u32::from(self.length));
+        state.write_u64(self.group ^ u64::from(self.length));
         state.write(self.key());
     }
 }
 
 impl fmt::Debug for RowId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.group)?;
+        write!(f, "{:x}:", self.group)?;
         self.key().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
@@ -124,8 +126,9 @@ mod tests {
 
     #[test]
     fn keys_and_values_are_limited() {
-        assert_eq!(RowId::new(1, &[7; 40]).unwrap().key(), [7; 40]);
-        assert_eq!(RowId::new(1, &[7; 41]), None);
+        assert_eq!(RowId::new(1, &[7; 39]).unwrap().key(), [7; 39]);
+        assert_eq!(RowId::new(1, &[7; 40]), None);
+        assert_eq!(size_of::<RowId>(), 48);
         assert_eq!(RowValues::new(&[1; 1024]).unwrap().bytes().len(), 1024);
         assert_eq!(RowValues::new(&[1; 1025]), None);
     }

@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! lease = "1s"                      # from 1ms to 60s
+//! key_file = "cluster.key"          # beside this file; without it all addresses are of the loopback interface
 //!
 //! [stores.a]                        # the chain, from head to tail in the order of the names
 //! address = "127.0.0.1:7101"
@@ -12,10 +13,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use resilient::{ChainMember, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig, StoreLayout, SwitchId};
+use resilient::{
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig,
+    StoreLayout, SwitchId,
+};
 use serde::Deserialize;
+
+use crate::key_file::{KeyFileError, read_key_file};
 
 /// Maximum number of stores of a chain.
 const MAX_STORES: usize = 5;
@@ -34,15 +41,16 @@ pub struct ClusterMember {
     pub address: SocketAddr,
 }
 
-/// The stores and switches that work together, and the length of leases.
+/// The stores and switches that work together, the length of leases, and the key that all share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
     lease_ns: u64,
+    key: ClusterKey,
     members: Vec<ClusterMember>,
 }
 
 /// Reason that a cluster file is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The file is not TOML, or has unknown or missing keys. The text names the place.
     #[error("{0}")]
@@ -62,12 +70,19 @@ pub enum ClusterError {
     /// A member has no address to which others can send.
     #[error("`{0}` has the address {1}, to which no message can be sent: use the address of one interface and a port")]
     Unspecified(String, SocketAddr),
+    /// A member can be reached from other machines, and there is no key.
+    #[error("`{0}` has the address {1}, which other machines can reach, so the cluster needs a key_file")]
+    NoKey(String, SocketAddr),
+    /// The key file cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClusterFile {
     lease: Option<String>,
+    key_file: Option<PathBuf>,
     #[serde(default)]
     stores: BTreeMap<String, MemberSection>,
     #[serde(default)]
@@ -81,11 +96,11 @@ struct MemberSection {
 }
 
 impl Cluster {
-    /// Reads the text of a cluster file.
+    /// Reads the text of a cluster file in this directory, and the key file that it names.
     ///
     /// # Errors
     /// The first mistake.
-    pub fn read(text: &str) -> Result<Cluster, ClusterError> {
+    pub fn read(text: &str, directory: &Path) -> Result<Cluster, ClusterError> {
         let file: ClusterFile =
             toml::from_str(text).map_err(|error| ClusterError::Syntax(error.to_string().trim_end().to_owned()))?;
         let lease = file.lease.as_deref().unwrap_or("1s");
@@ -115,7 +130,32 @@ impl Cluster {
                 return Err(ClusterError::SharedAddress(other.to_owned(), name.clone(), *address));
             }
         }
-        Ok(Cluster { lease_ns, members })
+        let key = match &file.key_file {
+            Some(path) => read_key_file(&directory.join(path))?,
+            None => match members.iter().find(|member| !member.address.ip().is_loopback()) {
+                Some(member) => return Err(ClusterError::NoKey(member.name.clone(), member.address)),
+                None => ClusterKey::public(),
+            },
+        };
+        Ok(Cluster { lease_ns, key, members })
+    }
+
+    /// Returns the end of a member's sealed datagrams. `start` is a random number, drawn at its start.
+    pub(crate) fn sealer(&self, me: Peer, start: u64) -> DatagramSealer {
+        let peers = self.members.iter().map(|member| member.peer);
+        DatagramSealer::new(me, start, self.key.clone(), self.fingerprint(), peers)
+    }
+
+    /// Returns the fingerprint of what all members must have alike: lease, drift of clocks, and the members with their
+    /// names, numbers and addresses.
+    fn fingerprint(&self) -> ClusterFingerprint {
+        let StoreConfig { lease_ns, drift_ppm, .. } = self.store_config();
+        let mut settings = format!("lease {lease_ns} drift {drift_ppm}\n");
+        for ClusterMember { name, peer, address } in &self.members {
+            // Quoted, so that no name looks like something else.
+            settings.push_str(&format!("{peer:?} {name:?} {address}\n"));
+        }
+        ClusterFingerprint::new(settings.as_bytes())
     }
 
     /// Returns the store with this name.
@@ -136,6 +176,11 @@ impl Cluster {
     /// Returns the switches.
     pub fn switches(&self) -> impl Iterator<Item = &ClusterMember> {
         self.members.iter().filter(|member| matches!(member.peer, Peer::Switch(_)))
+    }
+
+    /// Returns all members, the stores first.
+    pub fn members(&self) -> impl Iterator<Item = &ClusterMember> {
+        self.members.iter()
     }
 
     /// Returns the member with this address.
@@ -187,12 +232,16 @@ fn duration_ns(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Cluster, ClusterError> {
+        Cluster::read(text, Path::new("/nowhere"))
+    }
+
     const TWO: &str = "lease = \"50ms\"\n[stores.b]\naddress = \"127.0.0.1:2\"\n[stores.a]\naddress = \"127.0.0.1:1\"\n\
                        [switches.s1]\naddress = \"[::1]:3\"\n";
 
     #[test]
     fn members_are_numbered_in_the_order_of_their_names() {
-        let cluster = Cluster::read(TWO).unwrap();
+        let cluster = read(TWO).unwrap();
         let all: Vec<_> = cluster.stores().chain(cluster.switches()).map(|it| (it.name.as_str(), it.peer)).collect();
         let [a, b] = [1, 2].map(|node| Peer::Node(NodeId(node)));
         assert_eq!(all, [("a", a), ("b", b), ("s1", Peer::Switch(SwitchId(1)))]);
@@ -206,7 +255,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let refused = |text: &str, part: &str| {
-            let error = Cluster::read(text).unwrap_err().to_string();
+            let error = read(text).unwrap_err().to_string();
             assert!(error.contains(part), "{error:?} lacks {part:?}");
         };
         refused("stores = 3", "invalid type");
@@ -219,5 +268,22 @@ mod tests {
         refused(&TWO.replace("[::1]:3", "localhost"), "invalid socket address");
         let many: String = (0..6).map(|at| format!("[stores.s{at}]\naddress = \"127.0.0.1:{}\"\n", at + 1)).collect();
         refused(&many, "there are 6 stores");
+        refused(
+            &TWO.replace("[::1]:3", "10.0.0.1:3"),
+            "`s1` has the address 10.0.0.1:3, which other machines can reach",
+        );
+        refused(&format!("key_file = \"a.key\"\n{TWO}"), "cannot read the key file /nowhere/a.key");
+    }
+
+    #[test]
+    fn every_setting_is_in_the_fingerprint() {
+        let fingerprint = |text: &str| read(text).unwrap().fingerprint();
+        let changes = [("50ms", "51ms"), ("stores.b", "stores.c"), ("127.0.0.1:2", "127.0.0.1:4"), ("s1", "s2")];
+        for (from, to) in changes {
+            assert_ne!(fingerprint(TWO), fingerprint(&TWO.replace(from, to)), "{from}");
+        }
+        let more = format!("{TWO}[switches.s2]\naddress = \"127.0.0.1:9\"\n");
+        assert_ne!(fingerprint(TWO), fingerprint(&more));
+        assert_eq!(fingerprint(TWO), fingerprint(&TWO.replace("50ms", "050ms")));
     }
 }

@@ -4,13 +4,13 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, RawFd};
 
-use resilient::Peer;
+use resilient::{Peer, RefusedDatagrams};
 use resilient_switch::ResilientSwitch;
 use runtime::{Hook, HookContext};
 use switch::{Device, RowSwitch, Time};
 
 use crate::cluster::Cluster;
-use crate::socket::ClusterSocket;
+use crate::socket::{ClusterSocket, NoticeHandler};
 
 /// Maximum number of datagrams that one turn receives.
 const BATCH: usize = 64;
@@ -23,13 +23,23 @@ pub struct StoreHook {
 }
 
 impl StoreHook {
-    /// Creates the hook for a socket at the switch's address.
+    /// Creates the hook of a switch for a socket at its address. `start` is random, and never used before.
     ///
     /// # Errors
     /// If the socket cannot be configured.
-    pub fn new(cluster: Cluster, socket: UdpSocket) -> io::Result<StoreHook> {
+    pub fn new(cluster: Cluster, me: Peer, socket: UdpSocket, start: u64) -> io::Result<StoreHook> {
         socket.set_nonblocking(true)?;
-        Ok(StoreHook { socket: ClusterSocket::new(socket, cluster), deadline: None, is_due: true })
+        Ok(StoreHook { socket: ClusterSocket::new(socket, cluster, me, start), deadline: None, is_due: true })
+    }
+
+    /// Lets `handler` take the notices.
+    pub fn on_notice(&mut self, handler: NoticeHandler) {
+        self.socket.on_notice(handler);
+    }
+
+    /// Returns the counts of datagrams that were refused.
+    pub fn refused(&self) -> RefusedDatagrams {
+        self.socket.refused()
     }
 }
 
@@ -37,7 +47,7 @@ impl<S: RowSwitch> Hook<ResilientSwitch<S>> for StoreHook {
     fn poll(&mut self, context: &mut HookContext<'_, ResilientSwitch<S>>) {
         let mut received = 0;
         while received < BATCH {
-            let Some(messages) = self.socket.receive() else { break };
+            let Some(messages) = self.socket.receive(context.now) else { break };
             received += 1;
             for (from, message) in &messages {
                 if let Peer::Node(node) = from {
@@ -51,7 +61,7 @@ impl<S: RowSwitch> Hook<ResilientSwitch<S>> for StoreHook {
         }
         let messages = context.switch.take_messages().into_iter();
         let messages: Vec<_> = messages.map(|(to, message)| (Peer::Node(to), message)).collect();
-        self.socket.send(&messages);
+        self.socket.send(context.now, &messages);
         self.deadline = context.switch.next_event();
     }
 

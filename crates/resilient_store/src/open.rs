@@ -1,7 +1,5 @@
 //! Opens what stores and switches need from the system: sockets, directories, random numbers.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -9,6 +7,7 @@ use resilient::{ChainMember, Peer};
 
 use crate::cluster::{Cluster, ClusterMember};
 use crate::hook::StoreHook;
+use crate::key_file::fill_with_random_bytes;
 use crate::lives::{LifeError, StoreDirectory};
 use crate::server::StoreServer;
 
@@ -41,9 +40,13 @@ pub enum OpenError {
 }
 
 /// Returns a random number that the system provides.
+///
+/// # Panics
+/// If the system has none, which does not happen on a kernel that this runs on.
 pub fn random_number() -> u64 {
-    // The keys of a new state are random.
-    RandomState::new().build_hasher().finish()
+    let mut bytes = [0; 8];
+    fill_with_random_bytes(&mut bytes).expect("the system provides random numbers");
+    u64::from_ne_bytes(bytes)
 }
 
 fn bind(member: &ClusterMember) -> Result<UdpSocket, OpenError> {
@@ -87,6 +90,6 @@ impl StoreHook {
     /// If the switch's address cannot be used.
     pub fn open(cluster: &Cluster, member: &ClusterMember) -> Result<StoreHook, OpenError> {
         let failed = |source| OpenError::Bind { name: member.name.clone(), address: member.address, source };
-        StoreHook::new(cluster.clone(), bind(member)?).map_err(failed)
+        StoreHook::new(cluster.clone(), member.peer, bind(member)?, random_number()).map_err(failed)
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use resilient::{ChainMember, Peer, StoreEvent, StoreLayout, StoreMessage, StoreNode};
+use resilient::{ChainMember, Peer, RefusedDatagrams, StoreEvent, StoreLayout, StoreMessage, StoreNode};
 use switch::Time;
 
 use crate::cluster::Cluster;
-use crate::socket::ClusterSocket;
+use crate::socket::{ClusterSocket, NoticeHandler};
 
 /// Maximum number of datagrams that are received before the node answers.
 const BATCH: usize = 64;
@@ -35,8 +35,8 @@ pub struct StoreStatistics {
     pub received: u64,
     /// Messages sent.
     pub sent: u64,
-    /// Datagrams that were malformed, or from addresses that are not in the cluster file.
-    pub refused: u64,
+    /// Datagrams that were refused.
+    pub refused: RefusedDatagrams,
     /// Datagrams that the system did not take.
     pub unsent: u64,
 }
@@ -51,8 +51,15 @@ impl StoreServer {
         seed: u64,
     ) -> StoreServer {
         let node = StoreNode::founding(cluster.store_config(), me, seed, Time::ZERO, layout);
-        let (socket, statistics) = (ClusterSocket::new(socket, cluster), StoreStatistics::default());
+        // The seed is random, and another one for each start.
+        let socket = ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed);
+        let statistics = StoreStatistics::default();
         StoreServer { node, socket, started: Instant::now(), statistics }
+    }
+
+    /// Lets `handler` take the notices.
+    pub fn on_notice(&mut self, handler: NoticeHandler) {
+        self.socket.on_notice(handler);
     }
 
     fn now(&self) -> Time {
@@ -70,7 +77,7 @@ impl StoreServer {
             self.wait()?;
             let mut received = 0;
             while received < BATCH {
-                let Some(messages) = self.socket.receive() else { break };
+                let Some(messages) = self.socket.receive(self.now()) else { break };
                 self.statistics.received += messages.len() as u64;
                 let now = self.now();
                 messages.into_iter().for_each(|(from, message)| self.node.receive(now, from, message));
@@ -111,13 +118,13 @@ impl StoreServer {
             }
         }
         self.statistics.sent += messages.len() as u64;
-        self.socket.send(&messages);
+        self.socket.send(now, &messages);
     }
 
     /// Returns what the store has done so far.
     pub fn statistics(&self) -> StoreStatistics {
         let shards = self.node.layout().shards();
         let rows = shards.map(|shard| self.node.rows(shard) as u64).sum();
-        StoreStatistics { rows, refused: self.socket.refused, unsent: self.socket.unsent, ..self.statistics }
+        StoreStatistics { rows, refused: self.socket.refused(), unsent: self.socket.unsent, ..self.statistics }
     }
 }

@@ -3,18 +3,20 @@
 use switch::{Device, Egress, Frame, FrameMut, Notification, PacketSwitch, PortId, RowSwitch, SwitchControl, Time};
 
 use crate::ResilientSwitch;
-use crate::in_band::Carried;
+use crate::in_band::{Carried, InBandCarrier};
 
 impl<S: RowSwitch> ResilientSwitch<S> {
     /// Takes a frame if it belongs to the protocol. Returns whether it did.
     fn intercept(&mut self, now: Time, bytes: &[u8], output: &mut Vec<Frame>) -> bool {
-        let carried = self.in_band.as_ref().map_or(Carried::Other, |in_band| in_band.carried(bytes));
+        let carried = self.in_band.as_mut().map_or(Carried::Other, |in_band| in_band.carried(now, bytes));
         match carried {
             Carried::Other => return false,
-            Carried::Malformed => {}
+            Carried::Stranger => {}
             Carried::PassOn(port) => output.push(Frame { port, data: bytes.to_vec() }),
             Carried::Messages(from, messages) => {
                 messages.iter().for_each(|message| self.deliver(now, from, message, output));
+                // Those that answer a hello, or have waited for it.
+                output.extend(self.in_band.iter_mut().flat_map(InBandCarrier::take_frames));
             }
         }
         true

@@ -1,13 +1,14 @@
 //! Carries messages of the protocol in frames between the ports of switches and stores: UDP over IPv4.
 //!
 //! A switch takes the frames that are for its own address, and passes those for other addresses of the protocol on by
-//! the port that leads there. The program sees neither.
+//! the port that leads there. The program sees neither. The datagrams are sealed as those of live switches are
+//! ([`resilient::sealed`]).
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use resilient::{NodeId, StoreMessage, wire_form};
-use switch::{Frame, PortId};
+use resilient::{DatagramSealer, NodeId, Peer, StoreMessage};
+use switch::{Frame, PortId, Time};
 use wire::ethernet::{self, Address};
 use wire::{ipv4, udp};
 
@@ -37,12 +38,27 @@ pub struct InBand {
 pub(crate) enum Carried {
     /// A frame of the program.
     Other,
-    /// Messages for this switch, and their sender.
+    /// A frame for this switch: the store with its source address, and its messages, if there are any that count.
     Messages(NodeId, Vec<StoreMessage>),
     /// A frame that leaves by a port.
     PassOn(PortId),
-    /// A frame for this switch that is malformed, or from a stranger.
-    Malformed,
+    /// A frame for this switch from a stranger.
+    Stranger,
+}
+
+/// Destination of a datagram of the protocol.
+enum Way<'f> {
+    /// This switch. The source address and the payload.
+    Here(Ipv4Addr, &'f [u8]),
+    /// An address behind a port.
+    Port(PortId),
+}
+
+/// The way of a switch's messages into frames and back.
+#[derive(Debug)]
+pub(crate) struct InBandCarrier {
+    ways: InBand,
+    sealer: DatagramSealer,
 }
 
 impl InBand {
@@ -61,31 +77,56 @@ impl InBand {
     /// Returns the port by which a frame leaves a switch that only passes the protocol on; `None` for a frame of the
     /// program.
     pub fn passes_on(&self, bytes: &[u8]) -> Option<PortId> {
-        match self.carried(bytes) {
-            Carried::PassOn(port) => Some(port),
-            Carried::Other | Carried::Messages(..) | Carried::Malformed => None,
+        match self.way(bytes) {
+            Some(Way::Port(port)) => Some(port),
+            Some(Way::Here(..)) | None => None,
         }
     }
 
-    /// Returns the frames of messages. Those for stores to which there is no way are lost.
-    pub(crate) fn frames(&self, messages: &[(NodeId, StoreMessage)]) -> impl Iterator<Item = Frame> {
-        wire_form::datagrams(messages).into_iter().filter_map(|(to, payload)| {
-            let StoreRoute { address, port } = self.stores.get(&to)?;
-            Some(Frame { port: *port, data: datagram(self.address, *address, &payload) })
-        })
+    /// Returns the way of a frame; `None` for a frame of the program.
+    fn way<'f>(&self, bytes: &'f [u8]) -> Option<Way<'f>> {
+        let (source, destination, payload) = parse(bytes)?;
+        if destination == self.address {
+            return Some(Way::Here(source, payload));
+        }
+        self.routes.get(&destination).map(|port| Way::Port(*port))
+    }
+}
+
+impl InBandCarrier {
+    pub fn new(ways: InBand, sealer: DatagramSealer) -> InBandCarrier {
+        InBandCarrier { ways, sealer }
     }
 
     /// Returns what a frame is for the protocol.
-    pub(crate) fn carried(&self, bytes: &[u8]) -> Carried {
-        let Some((source, destination, payload)) = parse(bytes) else { return Carried::Other };
-        if destination != self.address {
-            return self.routes.get(&destination).map_or(Carried::Other, |port| Carried::PassOn(*port));
+    pub fn carried(&mut self, now: Time, bytes: &[u8]) -> Carried {
+        match self.ways.way(bytes) {
+            None => Carried::Other,
+            Some(Way::Port(port)) => Carried::PassOn(port),
+            Some(Way::Here(source, payload)) => {
+                let Some((node, _)) = self.ways.stores.iter().find(|(_, route)| route.address == source) else {
+                    self.sealer.refuse_stranger();
+                    return Carried::Stranger;
+                };
+                Carried::Messages(*node, self.sealer.open(now, Peer::Node(*node), payload))
+            }
         }
-        let sender = self.stores.iter().find(|(_, route)| route.address == source);
-        match (sender, wire_form::read_datagram(payload)) {
-            (Some((node, _)), Ok(messages)) => Carried::Messages(*node, messages),
-            _ => Carried::Malformed,
-        }
+    }
+
+    /// Takes messages to send.
+    pub fn send(&mut self, now: Time, messages: impl Iterator<Item = (NodeId, StoreMessage)>) {
+        let messages: Vec<_> = messages.map(|(to, message)| (Peer::Node(to), message)).collect();
+        self.sealer.send(now, &messages);
+    }
+
+    /// Removes and returns the frames to send. Those for stores to which there is no way are lost.
+    pub fn take_frames(&mut self) -> impl Iterator<Item = Frame> + use<'_> {
+        let InBandCarrier { ways, sealer } = self;
+        sealer.take_outgoing().filter_map(|(to, payload)| {
+            let Peer::Node(to) = to else { return None };
+            let StoreRoute { address, port } = ways.stores.get(&to)?;
+            Some(Frame { port: *port, data: datagram(ways.address, *address, &payload) })
+        })
     }
 }
 

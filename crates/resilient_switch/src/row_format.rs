@@ -12,7 +12,16 @@ const _: () = assert!(
 
 /// The rows of a group, as they are stored.
 #[derive(Clone, Debug)]
-pub(crate) enum RowFormat {
+pub(crate) struct RowFormat {
+    /// The group in the names of rows.
+    pub id: u64,
+    /// What the rows are.
+    pub rows: RowKind,
+}
+
+/// What the rows of a group are.
+#[derive(Clone, Debug)]
+pub(crate) enum RowKind {
     /// Cells of arrays. The key is the index.
     Arrays(ArrayFormat),
     /// Entries of tables. The key is the table's, and the values are the data of the action.
@@ -26,8 +35,9 @@ impl RowFormat {
     /// Returns the format of the group at place `number`.
     pub fn new(program: &Program, groups: &[ResilientGroup], number: usize) -> RowFormat {
         let group = &groups[number];
+        let id = row_group(program, group);
         let creation = match &group.origin {
-            RowOrigin::Start => return RowFormat::Arrays(ArrayFormat::new(program, group)),
+            RowOrigin::Start => return RowFormat { id, rows: RowKind::Arrays(ArrayFormat::new(program, group)) },
             RowOrigin::Added => IfMissing::Create(RowValues::default()),
             RowOrigin::Reverse(_) => IfMissing::Refuse,
             RowOrigin::Number(NumberRange { first, last, is_shared }) => {
@@ -37,7 +47,10 @@ impl RowFormat {
                 let reverse = groups.iter().position(|group| group.origin == RowOrigin::Reverse(number));
                 IfMissing::Allocate(NumberPool {
                     // Numbers have rows of their own even if the program does not read them.
-                    group: reverse.map_or(number as u16 | 1 << 15, |reverse| reverse as u16),
+                    group: match reverse {
+                        Some(reverse) => row_group(program, &groups[reverse]),
+                        None => group_number(&group.name, id, [("numbers", width)].into_iter()),
+                    },
                     first: *first,
                     last: *last,
                     bytes: width.div_ceil(8) as u8,
@@ -45,9 +58,12 @@ impl RowFormat {
                 })
             }
         };
-        RowFormat::Tables { creation }
+        RowFormat { id, rows: RowKind::Tables { creation } }
     }
 }
+
+/// Domain of the hash that is a group's number.
+const GROUP_DOMAIN: &str = "triplane resilient group 1";
 
 /// The arrays of a group, as its rows are stored: one value after the other, each in whole bytes, the most significant
 /// first.
@@ -89,6 +105,34 @@ impl ArrayFormat {
     }
 }
 
+/// Returns the group in the names of its rows.
+fn row_group(program: &Program, group: &ResilientGroup) -> u64 {
+    let arrays = group.registers.iter().map(|register| &program.registers[*register]);
+    let arrays = arrays.map(|array| (array.name.as_str(), array.width));
+    let Some(first) = group.tables.first() else { return group_number(&group.name, group.rows, arrays) };
+    let table = &program.tables[first.table];
+    let data = &program.actions[table.actions[first.action as usize].action].params;
+    let key = table.keys.iter().map(|key| ("key", key.width));
+    group_number(&group.name, 0, key.chain(data.iter().map(|param| ("data", program.slots[param.slot].width))))
+}
+
+/// Returns the number of a group in the names of its rows: the first 64 bits, big-endian, of the BLAKE3 hash in
+/// `derive_key` mode of the group's name, the number of rows, and name and width of each array, or the kind and width
+/// of each element of the key and of the data. Texts are preceded by their length; all numbers have 64 bits,
+/// big-endian. So a group of another program has this number only if its rows mean the same.
+fn group_number<'n>(name: &str, rows: u64, parts: impl Iterator<Item = (&'n str, u32)>) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key(GROUP_DOMAIN);
+    let mut text = |text: &str, number: u64| {
+        hasher.update(&(text.len() as u64).to_be_bytes());
+        hasher.update(text.as_bytes());
+        hasher.update(&number.to_be_bytes());
+    };
+    text(name, rows);
+    parts.for_each(|(name, width)| text(name, u64::from(width)));
+    let hash = hasher.finalize();
+    hash.as_bytes().first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +146,20 @@ mod tests {
         assert_eq!(format.to_values(Some(&stored)).unwrap(), values);
         assert_eq!(format.to_values(None).unwrap(), [1, 32, 0, 75].map(Bits::zero));
         assert_eq!(format.to_values(RowValues::new(&[1, 2]).as_ref()), None);
+    }
+
+    #[test]
+    fn a_group_s_number_depends_on_everything_that_its_rows_mean() {
+        let number = |name, rows, arrays: &[(&'static str, u32)]| group_number(name, rows, arrays.iter().copied());
+        let keys = number("keys", 65_536, &[("values", 32), ("changes", 32)]);
+        assert_eq!(keys, 0x09a5_6981_ff1e_ccc8, "the number is the same in every version");
+        let others = [
+            number("key", 65_536, &[("values", 32), ("changes", 32)]),
+            number("keys", 65_535, &[("values", 32), ("changes", 32)]),
+            number("keys", 65_536, &[("changes", 32), ("values", 32)]),
+            number("keys", 65_536, &[("values", 32), ("changes", 33)]),
+            number("keys", 65_536, &[("values", 32)]),
+        ];
+        assert!(others.iter().all(|other| *other != keys), "{others:x?}");
     }
 }

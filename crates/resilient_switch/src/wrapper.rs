@@ -7,14 +7,14 @@ use engine::{RowState, StateRow};
 use ir::{Program, ReplicationMode, ResilientGroup};
 use resilient::message::IfMissing;
 use resilient::{
-    NodeId, RefusalReason, ReplicaConfig, ReplicaEvent, RowId, RowValues, StateReplica, StoreLayout, StoreMessage,
-    SwitchId,
+    DatagramSealer, NodeId, RefusalReason, ReplicaConfig, ReplicaEvent, RowId, RowValues, StateReplica, StoreLayout,
+    StoreMessage, SwitchId,
 };
 use switch::{DropReason, Frame, Notification, Output, RowSwitch, Time};
 
 use crate::held::HeldOutputs;
-use crate::in_band::InBand;
-use crate::row_format::RowFormat;
+use crate::in_band::{InBand, InBandCarrier};
+use crate::row_format::{RowFormat, RowKind};
 
 /// Settings of the wrapper.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub struct ResilientSwitch<S> {
     held: HeldOutputs,
     max_held_bytes: usize,
     /// How messages travel if the switch itself carries them.
-    pub(crate) in_band: Option<InBand>,
+    pub(crate) in_band: Option<InBandCarrier>,
     messages: Vec<(NodeId, StoreMessage)>,
     /// Notifications that were held.
     pub(crate) notifications: Vec<Notification>,
@@ -107,9 +107,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         })
     }
 
-    /// Carries messages in frames between ports from now on.
-    pub fn carry_in_band(&mut self, in_band: InBand) {
-        self.in_band = Some(in_band);
+    /// Carries messages in frames between ports from now on, in datagrams that `sealer` seals and opens.
+    pub fn carry_in_band(&mut self, in_band: InBand, sealer: DatagramSealer) {
+        self.in_band = Some(InBandCarrier::new(in_band, sealer));
     }
 
     /// Ends the replication, and returns the switch inside. Outputs that wait for acknowledgements are dropped.
@@ -181,9 +181,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
     /// Asks for a row for which packets wait.
     fn acquire(&mut self, now: Time, row: StateRow) {
         let Some(id) = self.row_id(row) else { return };
-        let if_missing = match &self.formats[row.group as usize] {
-            RowFormat::Arrays(_) => IfMissing::Grant,
-            RowFormat::Tables { creation } => {
+        let if_missing = match &self.formats[row.group as usize].rows {
+            RowKind::Arrays(_) => IfMissing::Grant,
+            RowKind::Tables { creation } => {
                 self.asked.entry(row).or_insert(self.inner.parked(row));
                 if self.inner.objects().is_row_made(row) { creation.clone() } else { IfMissing::Refuse }
             }
@@ -193,9 +193,10 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     /// Returns the stores' name of a row; `None` if the switch neither owns it nor waits for it.
     fn row_id(&self, row: StateRow) -> Option<RowId> {
+        let group = self.formats[row.group as usize].id;
         match self.inner.objects().row_key(row) {
-            Some(key) => RowId::new(row.group as u16, key),
-            None if self.inner.objects().has_row(row) => Some(RowId::of_index(row.group as u16, row.index as u32)),
+            Some(key) => RowId::new(group, key),
+            None if self.inner.objects().has_row(row) => Some(RowId::of_index(group, row.index as u32)),
             None => None,
         }
     }
@@ -210,7 +211,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     /// Replicates the values of a row.
     fn write(&mut self, now: Time, row: StateRow, writes: u64) {
-        let (Some(id), RowFormat::Arrays(format)) = (self.row_id(row), &self.formats[row.group as usize]) else {
+        let (Some(id), RowKind::Arrays(format)) = (self.row_id(row), &self.formats[row.group as usize].rows) else {
             unreachable!("packets write rows of arrays")
         };
         let values = format.to_bytes(&self.inner.objects().row_values(row));
@@ -231,9 +232,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             }
             events.into_iter().for_each(|event| self.event(now, event, output));
         }
-        if let Some(in_band) = self.in_band.as_ref().filter(|_| !self.messages.is_empty()) {
-            output.extend(in_band.frames(&self.messages));
-            self.messages.clear();
+        if let Some(in_band) = self.in_band.as_mut().filter(|_| !self.messages.is_empty()) {
+            in_band.send(now, self.messages.drain(..));
+            output.extend(in_band.take_frames());
         }
     }
 
@@ -252,9 +253,9 @@ impl<S: RowSwitch> ResilientSwitch<S> {
             }
             ReplicaEvent::Lost { row: id, .. } => {
                 let Some(row) = self.row(&id) else { return };
-                match &self.formats[row.group as usize] {
-                    RowFormat::Arrays(_) => self.inner.objects_mut().set_row_state(row, RowState::Absent),
-                    RowFormat::Tables { .. } => {
+                match &self.formats[row.group as usize].rows {
+                    RowKind::Arrays(_) => self.inner.objects_mut().set_row_state(row, RowState::Absent),
+                    RowKind::Tables { .. } => {
                         self.inner.objects_mut().remove_row_entries(row);
                         self.forget(now, row);
                     }
@@ -272,10 +273,11 @@ impl<S: RowSwitch> ResilientSwitch<S> {
 
     /// Takes a row into possession, and runs the packets that wait for it.
     fn granted(&mut self, now: Time, id: &RowId, values: Option<&RowValues>, output: &mut Vec<Frame>) {
-        let (number, objects) = (usize::from(id.group()), self.inner.objects_mut());
-        let taken = match self.formats.get(number) {
+        let group = self.group(id);
+        let objects = self.inner.objects_mut();
+        let taken = match group.map(|group| (group, &self.formats[group].rows)) {
             None => None,
-            Some(RowFormat::Arrays(format)) => self.row(id).map(|row| match format.to_values(values) {
+            Some((_, RowKind::Arrays(format))) => self.row(id).map(|row| match format.to_values(values) {
                 Some(values) => {
                     let objects = self.inner.objects_mut();
                     objects.set_row_values(row, &values);
@@ -284,7 +286,7 @@ impl<S: RowSwitch> ResilientSwitch<S> {
                 }
                 None => (row, false),
             }),
-            Some(RowFormat::Tables { .. }) => objects.await_row(number as u32, id.key()).map(|row| {
+            Some((group, RowKind::Tables { .. })) => objects.await_row(group as u32, id.key()).map(|row| {
                 self.asked.remove(&row);
                 (row, values.is_some_and(|values| objects.add_row_entries(row, values.bytes())))
             }),
@@ -318,16 +320,21 @@ impl<S: RowSwitch> ResilientSwitch<S> {
         self.forget(now, row);
     }
 
+    /// Returns the place of a row's group, if the program has it.
+    fn group(&self, id: &RowId) -> Option<usize> {
+        self.formats.iter().position(|format| format.id == id.group())
+    }
+
     /// Returns the row that a name of the stores means, if the program has it, and the switch knows it.
     fn row(&self, id: &RowId) -> Option<StateRow> {
-        let (group, objects) = (u32::from(id.group()), self.inner.objects());
-        match self.formats.get(group as usize)? {
-            RowFormat::Arrays(_) => {
+        let (group, objects) = (self.group(id)?, self.inner.objects());
+        match &self.formats[group].rows {
+            RowKind::Arrays(_) => {
                 let index = u32::from_be_bytes(id.key().try_into().ok()?);
-                let row = StateRow { group, index: u64::from(index) };
+                let row = StateRow { group: group as u32, index: u64::from(index) };
                 objects.has_row(row).then_some(row)
             }
-            RowFormat::Tables { .. } => objects.row_with_key(group, id.key()),
+            RowKind::Tables { .. } => objects.row_with_key(group as u32, id.key()),
         }
     }
 

@@ -32,7 +32,7 @@ pub const RESILIENT: &str = "resilient";
 pub const MAX_ROW_BYTES: u64 = 1024;
 
 /// Maximum length of a row's key in bytes, each element of a table's key in whole bytes.
-pub const MAX_ROW_KEY_BYTES: u64 = 40;
+pub const MAX_ROW_KEY_BYTES: u64 = 39;
 
 /// Arrays or tables that share their rows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use crate::message::{IfMissing, NumberPool};
 use crate::row::{RowId, RowValues};
 
 /// Group of the rows of keys.
-const KEYS: u16 = 2;
+const KEYS: u64 = 2;
 
 /// Group of the rows of numbers.
-const NUMBERS: u16 = 3;
+const NUMBERS: u64 = 3;
 
 /// A lookup of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::row::RowId;
 use crate::store::{StoreEvent, StoreNode, StoreRecord};
 
 /// Group of the simulated rows.
-const GROUP: u16 = 1;
+const GROUP: u64 = 1;
 
 /// Interval at which faults are drawn and the operator acts.
 pub(super) const FAULT_INTERVAL_NS: u64 = 2_000_000;

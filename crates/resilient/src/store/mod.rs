@@ -74,7 +74,7 @@ impl Default for StoreConfig {
             max_row_waiters: 64,
             max_waiters: 1 << 16,
             max_log: 1 << 16,
-            max_frame_bytes: 1400,
+            max_frame_bytes: 1300,
             is_durable: false,
             mutation: Mutation::default(),
         }

@@ -24,7 +24,7 @@ const MAX_POOLS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct PoolSearches {
     /// By group: the pool, and the number of rows that had been removed by then.
-    exhausted: BTreeMap<u16, (NumberPool, u64)>,
+    exhausted: BTreeMap<u64, (NumberPool, u64)>,
 }
 
 impl PoolSearches {

@@ -1,12 +1,12 @@
-//! The form of messages in datagrams.
+//! The form of messages in datagrams, between the header and the tag of [`crate::sealed`].
 //!
 //! ```text
-//!   datagram:  "TR" | version 1 | message | message | ...
+//!   datagram:  header | message | message | ... | tag
 //!   message:   length of the body, 16 bits | kind, 8 bits | body
 //! ```
 //!
-//! Numbers are big-endian. A row is its group, the length of its key and the key; values are their length and their
-//! bytes, with 0xffff as the length of none. Every message is read completely, or the datagram is refused.
+//! Numbers are big-endian. A row is its group (64 bits), the length of its key and the key; values are their length and
+//! their bytes, with 0xffff as the length of none. Every message is read completely, or the datagram is refused.
 
 mod read;
 mod write;
@@ -14,11 +14,9 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::message::{RefusalReason, StoreMessage};
+use crate::sealed::{HEADER_BYTES, TAG_BYTES};
 use read::MessageReader;
 use write::MessageWriter;
-
-/// Length of a datagram's header in bytes.
-pub const DATAGRAM_HEADER: usize = 3;
 
 /// Maximum length of a datagram with several messages, in bytes. With all headers it fits an MTU of 1500 bytes.
 pub const MAX_PAYLOAD: usize = 1400;
@@ -32,18 +30,16 @@ const MAX_CHAIN: usize = 16;
 /// The length that stands for no values.
 const NO_VALUES: u16 = u16::MAX;
 
-const HEADER: [u8; DATAGRAM_HEADER] = [b'T', b'R', 1];
-
-/// Bytes that are no datagram of the protocol.
+/// Bytes that are no messages of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MalformedMessage;
 
 type Read<T> = Result<T, MalformedMessage>;
 
-/// Begins a datagram.
+/// Begins a datagram, with room for the header.
 pub fn begin_datagram(datagram: &mut Vec<u8>) {
     datagram.clear();
-    datagram.extend(HEADER);
+    datagram.resize(HEADER_BYTES, 0);
 }
 
 /// Appends a message to a datagram. Returns false, and appends nothing, if the datagram would be longer than `most`
@@ -66,13 +62,13 @@ pub fn append_message(datagram: &mut Vec<u8>, message: &StoreMessage, most: usiz
     }
 }
 
-/// Returns datagrams with these messages: those for one receiver in order, with as many in each datagram as
-/// [`MAX_PAYLOAD`] bytes hold. A message that is longer has a datagram of its own.
+/// Returns datagrams with these messages, not sealed yet: those for one receiver in order, with as many in each
+/// datagram as [`MAX_PAYLOAD`] bytes hold. A message that is longer has a datagram of its own.
 pub fn datagrams<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> Vec<(R, Vec<u8>)> {
     let mut by_receiver: BTreeMap<R, Vec<Vec<u8>>> = BTreeMap::new();
     for (to, message) in messages {
         let datagrams = by_receiver.entry(*to).or_default();
-        if !datagrams.last_mut().is_some_and(|last| append_message(last, message, MAX_PAYLOAD)) {
+        if !datagrams.last_mut().is_some_and(|last| append_message(last, message, MAX_PAYLOAD - TAG_BYTES)) {
             datagrams.push(datagram(message));
         }
     }
@@ -80,7 +76,7 @@ pub fn datagrams<R: Copy + Ord>(messages: &[(R, StoreMessage)]) -> Vec<(R, Vec<u
     by_receiver.into_iter().flat_map(of_one).collect()
 }
 
-/// Returns a datagram with one message.
+/// Returns a datagram with one message, not sealed yet.
 pub fn datagram(message: &StoreMessage) -> Vec<u8> {
     let mut bytes = Vec::new();
     begin_datagram(&mut bytes);
@@ -89,12 +85,12 @@ pub fn datagram(message: &StoreMessage) -> Vec<u8> {
     bytes
 }
 
-/// Reads the messages of a datagram.
+/// Reads the messages between a datagram's header and its tag.
 ///
 /// # Errors
-/// If the datagram is not of the protocol, or any message is malformed.
-pub fn read_datagram(bytes: &[u8]) -> Read<Vec<StoreMessage>> {
-    let mut rest = bytes.strip_prefix(&HEADER).ok_or(MalformedMessage)?;
+/// If any message is malformed.
+pub fn read_messages(bytes: &[u8]) -> Read<Vec<StoreMessage>> {
+    let mut rest = bytes;
     let mut messages = Vec::new();
     while !rest.is_empty() {
         let (head, after) = rest.split_first_chunk::<3>().ok_or(MalformedMessage)?;

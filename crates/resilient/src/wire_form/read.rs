@@ -60,7 +60,7 @@ impl MessageReader<'_> {
     }
 
     fn row(&mut self) -> Read<RowId> {
-        let (group, length) = (self.u16()?, self.u8()?);
+        let (group, length) = (self.u64()?, self.u8()?);
         RowId::new(group, self.bytes(usize::from(length))?).ok_or(MalformedMessage)
     }
 
@@ -121,7 +121,7 @@ impl MessageReader<'_> {
             1 => IfMissing::Refuse,
             2 => IfMissing::Create(self.values()?.ok_or(MalformedMessage)?),
             kind @ (3 | 4) => IfMissing::Allocate(NumberPool {
-                group: self.u16()?,
+                group: self.u64()?,
                 first: self.u64()?,
                 last: self.u64()?,
                 bytes: self.u8()?,

@@ -29,7 +29,7 @@ impl MessageWriter<'_> {
     }
 
     fn row(&mut self, row: &RowId) {
-        self.u16(row.group());
+        self.u64(row.group());
         self.u8(row.key().len() as u8);
         self.0.extend(row.key());
     }
@@ -136,7 +136,7 @@ impl MessageWriter<'_> {
             }
             IfMissing::Allocate(NumberPool { group, first, last, bytes, is_shared }) => {
                 self.u8(if *is_shared { 4 } else { 3 });
-                self.u16(*group);
+                self.u64(*group);
                 self.u64(*first);
                 self.u64(*last);
                 self.u8(*bytes);

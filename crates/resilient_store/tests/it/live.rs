@@ -1,14 +1,14 @@
 //! Stores and switches in threads, on sockets of the loopback interface.
 
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use compiler::Source;
-use resilient::{ChainMember, Peer, SwitchId};
+use resilient::{ChainMember, Peer, RefusedDatagrams, SwitchId};
 use resilient_store::{Cluster, StoreHook, StoreServer, StoreStatistics};
 use resilient_switch::{ResilientConfig, ResilientSwitch};
 use runtime::{Hook, HookContext};
@@ -19,8 +19,9 @@ use v1model::{Config, Switch, V1Model};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster whose sockets are bound.
-struct Rig {
+pub struct Rig {
     cluster: Cluster,
+    taps: Vec<UdpSocket>,
     sockets: Vec<Option<UdpSocket>>,
     stop: Arc<AtomicBool>,
     stores: Vec<JoinHandle<StoreStatistics>>,
@@ -28,8 +29,14 @@ struct Rig {
 
 impl Rig {
     /// Starts stores, and binds sockets for two switches.
-    fn new(stores: usize) -> Rig {
+    pub fn new(stores: usize) -> Rig {
+        Rig::with_key(stores, None)
+    }
+
+    /// Does the same for a cluster with a key file.
+    pub fn with_key(stores: usize, key_file: Option<&Path>) -> Rig {
         let mut text = "lease = \"100ms\"\n".to_owned();
+        key_file.iter().for_each(|file| text.push_str(&format!("key_file = \"{}\"\n", file.display())));
         let sockets: Vec<UdpSocket> =
             (0..stores + 2).map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback has ports")).collect();
         for (number, socket) in sockets.iter().enumerate() {
@@ -37,7 +44,8 @@ impl Rig {
             let section = if number < stores { "stores.a" } else { "switches.s" };
             text.push_str(&format!("[{section}{number}]\naddress = \"{address}\"\n"));
         }
-        let cluster = Cluster::read(&text).expect("the file is right");
+        let cluster = Cluster::read(&text, Path::new("")).expect("the file is right");
+        let taps = sockets.iter().map(|socket| socket.try_clone().expect("it can be cloned")).collect();
         let mut sockets: Vec<Option<UdpSocket>> = sockets.into_iter().map(Some).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let members: Vec<ChainMember> = cluster.layout(1).chains()[0].members.clone();
@@ -48,11 +56,16 @@ impl Rig {
             std::thread::spawn(move || server.run(&stop).expect("the socket can be configured"))
         };
         let running = members.into_iter().zip(&mut sockets).map(start).collect();
-        Rig { cluster, sockets: sockets.split_off(stores), stop, stores: running }
+        Rig { cluster, taps, sockets: sockets.split_off(stores), stop, stores: running }
+    }
+
+    /// Removes and returns second handles of all sockets: those of the stores, and of the switches.
+    pub fn taps(&mut self) -> Vec<UdpSocket> {
+        std::mem::take(&mut self.taps)
     }
 
     /// Starts a switch, 0 or 1.
-    fn switch(&mut self, number: usize) -> LiveSwitch {
+    pub fn switch(&mut self, number: usize) -> LiveSwitch {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../resilient_switch/testdata/values.p4");
         let text = std::fs::read_to_string(path).expect("the program can be read");
         let program = Arc::new(compiler::expect_program(&Source::new("values.p4", &text), &V1Model).ir);
@@ -62,27 +75,33 @@ impl Rig {
         let layout = self.cluster.layout(1);
         let switch = ResilientSwitch::new(inner, config, layout, identity).unwrap_or_else(|error| panic!("{error}"));
         let socket = self.sockets[number].take().expect("each switch starts once");
-        let hook = StoreHook::new(self.cluster.clone(), socket).expect("the socket can be configured");
+        let hook = StoreHook::new(self.cluster.clone(), Peer::Switch(identity.0), socket, identity.1)
+            .expect("the socket can be configured");
         LiveSwitch { switch, hook, started: Instant::now() }
     }
 
     /// Stops the stores, and returns what they did.
-    fn finish(self) -> Vec<StoreStatistics> {
+    pub fn finish(self) -> Vec<StoreStatistics> {
         self.stop.store(true, Ordering::Relaxed);
         self.stores.into_iter().map(|store| store.join().expect("no store panics")).collect()
     }
 }
 
 /// A switch with its hook, driven by the test's thread.
-struct LiveSwitch {
+pub struct LiveSwitch {
     switch: ResilientSwitch<Switch>,
     hook: StoreHook,
     started: Instant,
 }
 
 impl LiveSwitch {
+    /// Returns the counts of datagrams that the switch refused.
+    pub fn refused(&self) -> RefusedDatagrams {
+        self.hook.refused()
+    }
+
     /// Gives frames to the switch, and runs it until this many frames have left. Returns values and numbers of changes.
-    fn run(&mut self, frames: Vec<Frame>, wanted: usize) -> Vec<(u32, u16)> {
+    pub fn run(&mut self, frames: Vec<Frame>, wanted: usize) -> Vec<(u32, u16)> {
         let (mut frames, mut output, mut injected) = (frames, Vec::new(), Vec::new());
         let until = Instant::now() + PATIENCE;
         while output.len() < wanted {
@@ -100,7 +119,7 @@ impl LiveSwitch {
 }
 
 /// Returns a request to read (0), set (1) or add to (2) a row.
-fn request(op: u8, row: u8, value: u32) -> Frame {
+pub fn request(op: u8, row: u8, value: u32) -> Frame {
     Frame::new(1, [&[op, row][..], &value.to_be_bytes(), &[0; 10]].concat())
 }
 
@@ -123,7 +142,7 @@ fn a_switch_continues_where_a_dead_one_stopped() {
         assert_eq!(answers, [(0, 0), (601, 601)]);
         let done = rig.finish();
         assert_eq!(done.len(), stores);
-        assert!(done.iter().all(|store| (store.rows, store.refused) == (2, 0)), "{done:?}");
+        assert!(done.iter().all(|store| (store.rows, store.refused.total()) == (2, 0)), "{done:?}");
     }
 }
 
@@ -138,7 +157,8 @@ fn strangers_and_nonsense_are_counted_and_change_nothing() {
         stranger.send_to(bytes, store).expect("it is sent");
     }
     assert_eq!(first.run(vec![request(2, 3, 1)], 1), [(6, 2)]);
-    assert_eq!(rig.finish()[0].refused, 4);
+    let refused = rig.finish()[0].refused;
+    assert_eq!(refused, RefusedDatagrams { stranger: 4, ..RefusedDatagrams::default() });
 }
 
 #[test]

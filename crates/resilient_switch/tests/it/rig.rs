@@ -1,27 +1,39 @@
-//! Switches and stores, and a network of messages between them with one delay.
+//! Switches and stores, and a network between them with one delay. It carries the sealed datagrams of both; those of
+//! switches are in frames.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use compiler::Source;
 use resilient::{
-    ChainMember, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig, StoreEvent, StoreLayout, StoreMessage,
-    StoreNode, SwitchId,
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig,
+    StoreEvent, StoreLayout, StoreMessage, StoreNode, SwitchId,
 };
-use resilient_switch::{ResilientConfig, ResilientSwitch};
-use switch::{Device, Frame, Time};
+use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute, in_band};
+use switch::{Device, Frame, PortId, Time};
 use v1model::{Config, Executor, Switch, V1Model};
 
 /// One way between a switch and a store, or two stores.
 pub const DELAY_NS: u64 = 10_000;
 pub const LEASE_NS: u64 = 1_000_000;
 
-/// A message under way.
+/// The port of each switch that leads to the stores.
+const STORE_PORT: PortId = PortId(3);
+
+/// A datagram under way.
 struct Sent {
     from: Peer,
     to: Peer,
-    message: StoreMessage,
+    datagram: Vec<u8>,
+}
+
+fn address(peer: Peer) -> Ipv4Addr {
+    match peer {
+        Peer::Switch(switch) => Ipv4Addr::new(198, 19, 0, switch.0 as u8),
+        Peer::Node(node) => Ipv4Addr::new(198, 18, 0, node.0 as u8),
+    }
 }
 
 pub struct Rig {
@@ -30,9 +42,9 @@ pub struct Rig {
     pub now: Time,
     /// The switches that run; a crash removes one.
     pub switches: BTreeMap<u32, ResilientSwitch<Switch>>,
-    stores: BTreeMap<u32, StoreNode>,
+    stores: BTreeMap<u32, (StoreNode, DatagramSealer)>,
     sent: BTreeMap<(Time, u64), Sent>,
-    messages: u64,
+    datagrams: u64,
     /// A switch whose messages are lost, both ways.
     cut_off: Option<u32>,
     /// What left the switches: time, switch, frame.
@@ -55,6 +67,13 @@ pub fn answer(frame: &Frame) -> (u32, u16) {
     (u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]), u16::from_be_bytes([bytes[6], bytes[7]]))
 }
 
+/// Returns the end of a member's sealed datagrams.
+fn sealer(layout: &StoreLayout, me: Peer, start: u64) -> DatagramSealer {
+    let stores = layout.chains()[0].members.iter().map(|member| Peer::Node(member.node));
+    let all = stores.chain([1, 2].map(|number| Peer::Switch(SwitchId(number))));
+    DatagramSealer::new(me, start, ClusterKey::new(&[7; 32]), ClusterFingerprint::new(b""), all)
+}
+
 impl Rig {
     /// Creates a chain of this many stores, and two switches, which have their leases after 200 us.
     pub fn new(stores: u32) -> Rig {
@@ -71,11 +90,14 @@ impl Rig {
         let chain = ShardChain { members: members.clone(), learner: None };
         let layout = Arc::new(StoreLayout::new(1, vec![chain]));
         let config = StoreConfig { lease_ns: LEASE_NS, ..StoreConfig::default() };
-        let store = |me: ChainMember| (me.node.0, StoreNode::founding(config, me, me.life, Time::ZERO, &layout));
+        let store = |me: ChainMember| {
+            let node = StoreNode::founding(config, me, me.life, Time::ZERO, &layout);
+            (me.node.0, (node, sealer(&layout, Peer::Node(me.node), me.life)))
+        };
         let stores = members.into_iter().map(store).collect();
         let (now, sent, left) = (Time::ZERO, BTreeMap::new(), Vec::new());
         let mut rig =
-            Rig { program, layout, now, switches: BTreeMap::new(), stores, sent, messages: 0, cut_off: None, left };
+            Rig { program, layout, now, switches: BTreeMap::new(), stores, sent, datagrams: 0, cut_off: None, left };
         rig.run_due();
         rig.run_until(Time::from_us(100));
         (1..=2).for_each(|number| rig.start(number, 7));
@@ -91,7 +113,15 @@ impl Rig {
         let config = ResilientConfig { replica, ..ResilientConfig::default() };
         let identity = (SwitchId(number), incarnation);
         let switch = ResilientSwitch::new(inner, config, Arc::clone(&self.layout), identity);
-        self.switches.insert(number, switch.unwrap_or_else(|error| panic!("{error}")));
+        let mut switch = switch.unwrap_or_else(|error| panic!("{error}"));
+        let way = |node: &u32| {
+            let node = NodeId(*node);
+            (node, StoreRoute { address: address(Peer::Node(node)), port: STORE_PORT })
+        };
+        let me = Peer::Switch(SwitchId(number));
+        let ways = InBand::new(address(me), self.stores.keys().map(way).collect(), []);
+        switch.carry_in_band(ways, sealer(&self.layout, me, incarnation));
+        self.switches.insert(number, switch);
     }
 
     /// Gives frames to a switch now.
@@ -103,10 +133,16 @@ impl Rig {
     }
 
     fn leave(&mut self, switch: u32, output: Vec<Frame>) {
-        self.left.extend(output.into_iter().map(|frame| (self.now, switch, frame)));
         let from = Peer::Switch(SwitchId(switch));
-        let messages = self.switches.get_mut(&switch).map(ResilientSwitch::take_messages).unwrap_or_default();
-        messages.into_iter().for_each(|(to, message)| self.post(from, Peer::Node(to), message));
+        for frame in output {
+            let Some((_, destination, datagram)) = in_band::parse(&frame.data) else {
+                self.left.push((self.now, switch, frame));
+                continue;
+            };
+            let to = Peer::Node(NodeId(u32::from(destination.octets()[3])));
+            assert_eq!((frame.port, address(to)), (STORE_PORT, destination));
+            self.post(from, to, datagram.to_vec());
+        }
     }
 
     /// Loses the messages of a switch from now on, also those under way.
@@ -120,20 +156,20 @@ impl Rig {
         self.cut_off = None;
     }
 
-    fn post(&mut self, from: Peer, to: Peer, message: StoreMessage) {
+    fn post(&mut self, from: Peer, to: Peer, datagram: Vec<u8>) {
         let is_lost = |peer: Peer| self.cut_off.is_some_and(|switch| peer == Peer::Switch(SwitchId(switch)));
         if is_lost(from) || is_lost(to) {
             return;
         }
-        self.messages += 1;
-        self.sent.insert((self.now.after_ns(DELAY_NS), self.messages), Sent { from, to, message });
+        self.datagrams += 1;
+        self.sent.insert((self.now.after_ns(DELAY_NS), self.datagrams), Sent { from, to, datagram });
     }
 
     /// Runs everything until `end`.
     pub fn run_until(&mut self, end: Time) {
         loop {
             let switches = self.switches.values().filter_map(Device::next_event);
-            let stores = self.stores.values().filter_map(StoreNode::next_deadline);
+            let stores = self.stores.values().filter_map(|(node, _)| node.next_deadline());
             let next = self.sent.keys().next().map(|(at, _)| *at).into_iter().chain(switches).chain(stores).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
@@ -144,18 +180,17 @@ impl Rig {
 
     fn run_due(&mut self) {
         while let Some(entry) = self.sent.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let Sent { from, to, message } = entry.remove();
+            let Sent { from, to, datagram } = entry.remove();
             match to {
-                Peer::Switch(switch) => {
-                    let Peer::Node(from) = from else { unreachable!("stores write to switches") };
-                    let Some(running) = self.switches.get_mut(&switch.0) else { continue };
-                    let mut output = Vec::new();
-                    running.deliver(self.now, from, &message, &mut output);
-                    self.leave(switch.0, output);
+                Peer::Switch(switch) if self.switches.contains_key(&switch.0) => {
+                    let data = in_band::datagram(address(from), address(to), &datagram);
+                    self.send(switch.0, vec![Frame { port: STORE_PORT, data }]);
                 }
+                Peer::Switch(_) => {}
                 Peer::Node(node) => {
-                    let store = self.stores.get_mut(&node.0).expect("stores do not stop");
-                    store.receive(self.now, from, message);
+                    let (store, sealer) = self.stores.get_mut(&node.0).expect("stores do not stop");
+                    let messages = sealer.open(self.now, from, &datagram);
+                    messages.into_iter().for_each(|message| store.receive(self.now, from, message));
                     store.flush(self.now);
                     self.store_events(node.0);
                 }
@@ -165,17 +200,21 @@ impl Rig {
         due.into_iter().for_each(|switch| self.send(switch, Vec::new()));
         let due: Vec<u32> = self.stores.keys().copied().collect();
         for node in due {
-            self.stores.get_mut(&node).expect("stores do not stop").tick(self.now);
+            self.stores.get_mut(&node).expect("stores do not stop").0.tick(self.now);
             self.store_events(node);
         }
     }
 
     fn store_events(&mut self, node: u32) {
-        let events: Vec<StoreEvent> = self.stores.get_mut(&node).expect("it runs").take_events().collect();
-        for event in events {
+        let (store, sealer) = self.stores.get_mut(&node).expect("it runs");
+        let message = |event: StoreEvent| -> (Peer, StoreMessage) {
             let StoreEvent::Send { to, message } = event else { unreachable!("these stores have no disk") };
-            self.post(Peer::Node(NodeId(node)), to, message);
-        }
+            (to, message)
+        };
+        let messages: Vec<_> = store.take_events().map(message).collect();
+        sealer.send(self.now, &messages);
+        let datagrams: Vec<_> = sealer.take_outgoing().collect();
+        datagrams.into_iter().for_each(|(to, datagram)| self.post(Peer::Node(NodeId(node)), to, datagram));
     }
 
     /// Removes and returns what left: microseconds, switch, value and number of changes.

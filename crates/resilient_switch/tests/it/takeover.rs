@@ -31,6 +31,16 @@ fn a_write_leaves_after_one_round_trip_and_a_read_of_an_owned_row_at_once() {
 }
 
 #[test]
+fn a_switch_that_starts_needs_one_round_trip_more_for_the_hello() {
+    let mut rig = Rig::new(1);
+    rig.start(1, 8);
+    rig.send(1, vec![request(SET, 3, 5)]);
+    rig.run_until(Time::from_us(400));
+    // Hello, lease, row, write.
+    assert_eq!(rig.answers(), [(200 + 4 * round_trip_us(1), 1, (5, 1))]);
+}
+
+#[test]
 fn another_switch_takes_over_when_the_lease_of_a_dead_one_has_ended() {
     let mut rig = Rig::new(2);
     rig.send(1, vec![request(SET, 3, 5)]);

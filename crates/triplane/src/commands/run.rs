@@ -337,7 +337,7 @@ fn run_resilient(
 ) -> Result<RunReport<Switch>, Failure> {
     let stop = signals::stop_on_signals()?;
     let RunConfig { switch, ports, limit, sinks, .. } = config;
-    let (switch, hook) = store.connect(switch)?;
+    let (switch, hook) = store.connect(switch, output)?;
     let mut hooks: Vec<Box<dyn Hook<_>>> = vec![Box::new(hook)];
     let metrics = metrics.map(|bound| export_metrics(bound, &mut hooks, output)).transpose()?;
     let config = RunConfig { hooks, limit, sinks, ..RunConfig::new(switch, ports) };

@@ -5,7 +5,10 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use lab::{Node, Topology};
-use resilient::{ChainMember, NodeId, ReplicaConfig, ShardChain, StoreConfig, StoreLayout, SwitchId};
+use resilient::{
+    ChainMember, ClusterFingerprint, ClusterKey, DatagramSealer, NodeId, Peer, ReplicaConfig, ShardChain, StoreConfig,
+    StoreLayout, SwitchId,
+};
 use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute};
 use rng::SplitMix64;
 use switch::{PortId, RowSwitch};
@@ -22,6 +25,9 @@ pub struct Replication {
     /// The addresses and routes of all switches. Those without resilient state only pass messages on.
     switches: BTreeMap<usize, InBand>,
 }
+
+/// Distinguishes the random numbers of the key from others of a run.
+const KEY_STREAM: u64 = 0x6b65_7900_0000_0000;
 
 /// A switch with resilient state that has no way to a store over links between switches.
 #[derive(Debug)]
@@ -111,8 +117,21 @@ impl Replication {
         let identity = (SwitchId(at as u32), random.next_u64());
         let wrapped = ResilientSwitch::new(switch, config, Arc::clone(&self.layout), identity);
         let mut wrapped = wrapped.unwrap_or_else(|error| panic!("the program was tried before: {error}"));
-        wrapped.carry_in_band(self.switches[&at].clone());
+        let sealer = self.sealer(Peer::Switch(SwitchId(at as u32)), random.next_u64(), seed);
+        wrapped.carry_in_band(self.switches[&at].clone(), sealer);
         wrapped
+    }
+
+    /// Returns the end of the sealed datagrams of a store, or a switch with resilient state, in a run with this seed.
+    /// `start` is random, drawn at each start.
+    pub fn sealer(&self, me: Peer, start: u64, seed: u64) -> DatagramSealer {
+        let mut random = SplitMix64::new(seed ^ KEY_STREAM);
+        let mut key = [0; 32];
+        key.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.next_u64().to_be_bytes()));
+        let stores = (0..self.stores.len()).map(|number| Peer::Node(node_id(number)));
+        let switches = self.resilient.iter().map(|switch| Peer::Switch(SwitchId(*switch as u32)));
+        let settings = ClusterFingerprint::new(&self.lease_ns.to_be_bytes());
+        DatagramSealer::new(me, start, ClusterKey::new(&key), settings, stores.chain(switches))
     }
 
     /// Returns the settings of the stores.
@@ -136,11 +155,11 @@ impl Replication {
     }
 
     /// Returns the switch or store with this address.
-    pub fn peer(&self, address: Ipv4Addr) -> Option<resilient::Peer> {
+    pub fn peer(&self, address: Ipv4Addr) -> Option<Peer> {
         let store = self.stores.iter().position(|store| *store == address);
-        let store = store.map(|number| resilient::Peer::Node(node_id(number)));
+        let store = store.map(|number| Peer::Node(node_id(number)));
         let switch = || self.resilient.iter().find(|switch| switch_address(**switch) == address);
-        store.or_else(|| switch().map(|switch| resilient::Peer::Switch(SwitchId(*switch as u32))))
+        store.or_else(|| switch().map(|switch| Peer::Switch(SwitchId(*switch as u32))))
     }
 }
 

@@ -121,7 +121,7 @@ impl Played {
         let mut run = prepare(topology, scenario, seed, replays, network.elements(seed, writes));
         for (number, host) in topology.stores().enumerate() {
             if let Some(replication) = &network.replication {
-                let store = SimulatedStore::new(Arc::clone(replication), number);
+                let store = SimulatedStore::new(Arc::clone(replication), number, seed);
                 run.simulation.run_program(host, switch::Time::ZERO, Box::new(store));
             }
         }

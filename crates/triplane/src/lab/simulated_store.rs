@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use lab::sim::{Host, HostProgram};
-use resilient::{ChainMember, Peer, StoreEvent, StoreMessage, StoreNode, wire_form};
+use resilient::{ChainMember, DatagramSealer, Peer, StoreEvent, StoreMessage, StoreNode};
 use resilient_switch::in_band;
 use switch::Time;
 
@@ -17,20 +17,21 @@ pub struct SimulatedStore {
     number: usize,
     /// Number of times that it started.
     lives: u64,
-    node: Option<StoreNode>,
+    seed: u64,
+    running: Option<(StoreNode, DatagramSealer)>,
     /// The time of the timer that comes first.
     timer: Option<Time>,
 }
 
 impl SimulatedStore {
-    /// Creates the store with this place in the chain.
-    pub fn new(replication: Arc<Replication>, number: usize) -> SimulatedStore {
-        SimulatedStore { replication, number, lives: 0, node: None, timer: None }
+    /// Creates the store with this place in the chain, in a run with this seed.
+    pub fn new(replication: Arc<Replication>, number: usize, seed: u64) -> SimulatedStore {
+        SimulatedStore { replication, number, lives: 0, seed, running: None, timer: None }
     }
 
     /// Sends what the node has to send, and sets a timer for what it does next.
     fn act(&mut self, host: &mut Host) {
-        let Some(node) = &mut self.node else { return };
+        let Some((node, sealer)) = &mut self.running else { return };
         let now = host.now();
         node.flush(now);
         let mut messages: Vec<(Peer, StoreMessage)> = Vec::new();
@@ -41,22 +42,25 @@ impl SimulatedStore {
             }
         }
         let deadline = node.next_deadline();
-        self.send(host, &messages);
+        sealer.send(now, &messages);
+        self.send(host);
         if let Some(deadline) = deadline.filter(|at| self.timer.is_none_or(|timer| *at < timer || timer <= now)) {
             self.timer = Some(deadline);
             host.set_timer(deadline, 0);
         }
     }
 
-    /// Sends messages. Those for members without an address are lost.
-    fn send(&self, host: &mut Host, messages: &[(Peer, StoreMessage)]) {
-        for (to, payload) in wire_form::datagrams(messages) {
+    /// Sends the sealed datagrams. Those for members without an address are lost.
+    fn send(&mut self, host: &mut Host) {
+        let source = self.address();
+        let Some((_, sealer)) = &mut self.running else { return };
+        for (to, payload) in sealer.take_outgoing() {
             let address = match to {
                 Peer::Switch(switch) => Some(Replication::switch_address(switch)),
                 Peer::Node(node) => self.replication.store_address(node),
             };
             if let Some(address) = address {
-                host.send(in_band::datagram(self.address(), address, &payload));
+                host.send(in_band::datagram(source, address, &payload));
             }
         }
     }
@@ -73,19 +77,21 @@ impl HostProgram for SimulatedStore {
         self.timer = None;
         let (config, seed) = (self.replication.store_config(), host.random.next_u64());
         let me = Replication::member(self.number);
-        self.node = Some(if self.lives == 1 {
+        let node = if self.lives == 1 {
             StoreNode::founding(config, me, seed, host.now(), &self.replication.layout)
         } else {
             StoreNode::joining(config, ChainMember { life: self.lives, ..me }, seed)
-        });
+        };
+        let sealer = self.replication.sealer(Peer::Node(me.node), host.random.next_u64(), self.seed);
+        self.running = Some((node, sealer));
         self.act(host);
     }
 
     fn on_packet(&mut self, host: &mut Host, frame: Vec<u8>) {
         let Some((source, destination, payload)) = in_band::parse(&frame) else { return };
         let (Some(from), true) = (self.replication.peer(source), destination == self.address()) else { return };
-        let Ok(messages) = wire_form::read_datagram(payload) else { return };
-        if let Some(node) = &mut self.node {
+        if let Some((node, sealer)) = &mut self.running {
+            let messages = sealer.open(host.now(), from, payload);
             messages.into_iter().for_each(|message| node.receive(host.now(), from, message));
         }
         self.act(host);
@@ -93,7 +99,7 @@ impl HostProgram for SimulatedStore {
 
     fn on_timer(&mut self, host: &mut Host, _: u64) {
         self.timer = None;
-        if let Some(node) = &mut self.node {
+        if let Some((node, _)) = &mut self.running {
             node.tick(host.now());
         }
         self.act(host);

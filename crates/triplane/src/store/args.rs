@@ -11,15 +11,18 @@ replicated to stores, and another switch goes on where a dead one stopped.
 
   cluster.toml:
     lease = \"1s\"
+    key_file = \"cluster.key\"
     [stores.a]
     address = \"127.0.0.1:7101\"
     [switches.s1]
     address = \"127.0.0.1:7201\"
 
+  triplane store key cluster.key
   triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a
   triplane run prog.p4 --port 1=eth1 --port 2=eth2 --store cluster.toml --switch s1
 
-docs/resilient.md is the guide.";
+All stores and switches need equal files and the same key. Without a key_file, all
+addresses must be of the loopback interface. docs/resilient.md is the guide.";
 
 /// Stores of resilient state.
 #[derive(Args, Debug)]
@@ -33,6 +36,16 @@ pub struct StoreArgs {
 pub enum StoreCommand {
     /// Run a store of a cluster until Ctrl-C.
     Run(StoreRunArgs),
+    /// Create a file with a random key, which the members of a cluster share.
+    Key(StoreKeyArgs),
+}
+
+/// The arguments of `triplane store key`.
+#[derive(Args, Debug)]
+pub struct StoreKeyArgs {
+    /// The file to create. Only its owner may read it.
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
 }
 
 /// The arguments of `triplane store run`.

@@ -7,15 +7,18 @@ use std::path::Path;
 use ::privileges::KeptAccess;
 use anyhow::{Context, anyhow};
 use diagnostics::names;
-use resilient::SwitchId;
-use resilient_store::{Cluster, ClusterMember, OpenError, StoreDirectory, StoreHook, StoreServer, StoreStatistics};
+use resilient::{RefusedDatagrams, SwitchId};
+use resilient_store::{
+    Cluster, ClusterError, ClusterMember, KeyFileError, NoticeHandler, OpenError, StoreDirectory, StoreHook,
+    StoreServer, StoreStatistics, create_key_file,
+};
 use resilient_switch::{ResilientConfig, ResilientSwitch};
 use serde_json::json;
 use v1model::Switch;
 
 use crate::output::{Failure, Output};
 use crate::{load, privileges, signals};
-use args::{StoreArgs, StoreCommand, StoreRunArgs};
+use args::{StoreArgs, StoreCommand, StoreKeyArgs, StoreRunArgs};
 
 /// Maximum length of a cluster file in bytes.
 const MAX_CLUSTER_BYTES: u64 = 1 << 20;
@@ -24,13 +27,38 @@ const MAX_CLUSTER_BYTES: u64 = 1 << 20;
 pub fn run(args: &StoreArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         StoreCommand::Run(args) => serve(args, output),
+        StoreCommand::Key(args) => create_key(args, output),
     }
 }
 
-/// Reads a cluster file.
+/// Creates a key file.
+fn create_key(args: &StoreKeyArgs, output: &Output) -> Result<(), Failure> {
+    create_key_file(&args.file).map_err(|error| Failure::Environment(error.into()))?;
+    let shown = args.file.display();
+    output.note(&format!(
+        "{shown} has a new key: copy it to every store and switch, and name it as key_file in the cluster file"
+    ));
+    Ok(())
+}
+
+/// Reads a cluster file, and the key file that it names.
 fn read_cluster(path: &Path) -> Result<Cluster, Failure> {
     let text = load::read_regular(path, MAX_CLUSTER_BYTES)?;
-    Cluster::read(&text).map_err(|error| Failure::Input(format!("{}: {error}", path.display())))
+    Cluster::read(&text, path.parent().unwrap_or(Path::new(""))).map_err(|error| match error {
+        ClusterError::Key(error @ KeyFileError::Malformed(_)) => Failure::Input(error.to_string()),
+        ClusterError::Key(error) => Failure::Environment(error.into()),
+        ClusterError::NoKey(..) => {
+            let help = "create a key with `triplane store key cluster.key`, and add `key_file = \"cluster.key\"`";
+            Failure::Input(format!("{}: {error}; {help}", path.display()))
+        }
+        error => Failure::Input(format!("{}: {error}", path.display())),
+    })
+}
+
+/// Returns what prints notices about a cluster.
+fn notices(output: &Output) -> NoticeHandler {
+    let output = *output;
+    Box::new(move |notice| output.note(&notice.to_string()))
 }
 
 /// Returns the failure of a name that is not in a cluster file.
@@ -61,6 +89,7 @@ fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
     };
     let mut directory = StoreDirectory::open(&args.state_dir).map_err(OpenError::from)?;
     let mut server = StoreServer::open(&cluster, member, &mut directory, args.forget)?;
+    server.on_notice(notices(output));
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let names: Vec<&str> = cluster.stores().map(|store| store.name.as_str()).collect();
@@ -79,8 +108,19 @@ fn summary(done: &StoreStatistics) -> String {
     let StoreStatistics { rows, received, sent, refused, unsent } = done;
     let what = if *rows == 1 { "row" } else { "rows" };
     let mut text = format!("{rows} {what}; {received} messages received, {sent} sent\n");
-    if *refused > 0 {
-        text.push_str(&format!("{refused} datagrams were malformed, or not from the cluster\n"));
+    let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } = *refused;
+    let reasons = [
+        (malformed, "malformed"),
+        (stranger, "from addresses that are not in the cluster file"),
+        (wrong_tag, "forged, or sealed with another key"),
+        (replayed, "replayed"),
+        (other_start, "from before a restart"),
+        (other_settings, "from members with another cluster file"),
+    ];
+    let reasons = reasons.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let reasons: Vec<String> = reasons.collect();
+    if !reasons.is_empty() {
+        text.push_str(&format!("datagrams refused: {}\n", reasons.join("; ")));
     }
     if *unsent > 0 {
         text.push_str(&format!("{unsent} datagrams could not be sent\n"));
@@ -90,7 +130,16 @@ fn summary(done: &StoreStatistics) -> String {
 
 fn summary_json(done: &StoreStatistics) -> String {
     let StoreStatistics { rows, received, sent, refused, unsent } = done;
-    format!("{:#}\n", json!({ "rows": rows, "received": received, "sent": sent, "refused": refused, "unsent": unsent }))
+    let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } = *refused;
+    let reasons = json!({
+        "malformed": malformed, "stranger": stranger, "wrong_tag": wrong_tag, "replayed": replayed,
+        "other_start": other_start, "other_settings": other_settings,
+    });
+    let all = json!({
+        "rows": rows, "received": received, "sent": sent, "refused": refused.total(), "refused_by_reason": reasons,
+        "unsent": unsent,
+    });
+    format!("{all:#}\n")
 }
 
 /// A switch's place in a cluster, with its socket.
@@ -113,11 +162,12 @@ impl StoreConnection {
     }
 
     /// Connects a switch. Its state is replicated from now on.
-    pub fn connect(self, switch: Switch) -> Result<(ResilientSwitch<Switch>, StoreHook), Failure> {
+    pub fn connect(mut self, switch: Switch, output: &Output) -> Result<(ResilientSwitch<Switch>, StoreHook), Failure> {
         let config = ResilientConfig { replica: self.cluster.replica_config(), ..ResilientConfig::default() };
         let identity = (self.number, resilient_store::random_number());
         let switch = ResilientSwitch::new(switch, config, self.cluster.layout(1), identity)
             .map_err(|error| Failure::Input(error.to_string()))?;
+        self.hook.on_notice(notices(output));
         Ok((switch, self.hook))
     }
 }

@@ -1,5 +1,8 @@
 //! `triplane store` and `run --store`: mistakes, and a switch that is killed while another one goes on.
 
+use std::fs::Permissions;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use ports::namespace::{Namespace, NamespaceError, veth_with_queues};
@@ -52,6 +55,57 @@ fn mistakes_about_stores_are_one_sentence() {
     run_with(&["--store", &cluster, "--switch", "s1", "--p4runtime"], 2, "--store requires a run without --p4runtime");
     let captures = ["run", PROGRAM, "--port", "1=in.pcap:", "--store", &cluster, "--switch", "s1"];
     refused(&captures, 2, "--store requires a live port");
+}
+
+/// Runs a command, and returns its exit code and what it says.
+fn says(arguments: &[&str]) -> (Option<i32>, String) {
+    let done = run(&mut triplane(arguments));
+    (done.code, done.stderr)
+}
+
+#[test]
+fn a_cluster_that_others_can_reach_needs_a_private_key_file() {
+    let directory = Directory::new();
+    let (key, state) = (directory.path("cluster.key"), directory.path("state"));
+    let open = directory.write("open.toml", CLUSTER.replace("127.0.0.1:7201", "10.0.0.1:7201"));
+    let text = format!("key_file = \"cluster.key\"\n{CLUSTER}");
+    let sealed = directory.write("sealed.toml", &text);
+    let run_a = |cluster: &str| says(&["store", "run", "a", "--cluster", cluster, "--state-dir", &state]);
+    let expect = |(code, stderr): (Option<i32>, String), expected: i32, part: &str| {
+        assert!(code == Some(expected) && stderr.contains(part), "{code:?}: {stderr} lacks {part:?}");
+    };
+    expect(run_a(&open), 1, "create a key with `triplane store key cluster.key`");
+    expect(run_a(&sealed), 3, "cannot read the key file");
+    expect(says(&["store", "key", &key]), 0, "copy it to every store and switch");
+    let before = std::fs::read(&key).expect("the key is there");
+    expect(says(&["store", "key", &key]), 3, "a key is not overwritten");
+    assert_eq!(std::fs::read(&key).expect("the key is there"), before);
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("it is ours");
+    expect(run_a(&sealed), 3, "run `chmod 600");
+}
+
+#[test]
+fn members_with_another_cluster_file_are_reported_once() {
+    let directory = Directory::new();
+    let ports = [(); 2].map(|()| {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+        socket.local_addr().expect("it is bound").port()
+    });
+    let text = CLUSTER.replace("7101", &ports[0].to_string()).replace("7102", &ports[1].to_string());
+    let files = [directory.write("one.toml", &text), directory.write("two.toml", text.replace("200ms", "300ms"))];
+    let stores = [("a", &files[0]), ("b", &files[1])].map(|(name, file)| {
+        let state = directory.path(name);
+        let arguments = ["store", "run", name, "--cluster", file, "--state-dir", &state];
+        Running::start(&mut triplane(&arguments))
+    });
+    for (mut store, other) in stores.into_iter().zip(["b", "a"]) {
+        store.wait_for(&format!("`{other}` at 127.0.0.1:"));
+        std::thread::sleep(Duration::from_millis(200));
+        store.signal("INT");
+        let done = store.wait().ok();
+        assert_eq!(done.stderr.matches("has another cluster file: its messages are ignored").count(), 1, "{done:?}");
+        assert!(done.stdout.contains("from members with another cluster file"), "{done:?}");
+    }
 }
 
 /// A client behind each of two switches, which run in one namespace with their stores.
