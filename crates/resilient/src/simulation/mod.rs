@@ -5,6 +5,7 @@
 //! must be linearizable ([`crate::history`]), no input may have two outputs, and the outputs of a row leave a switch in
 //! the order of its inputs.
 
+mod disk;
 mod faults;
 mod machine;
 mod network;
@@ -15,6 +16,7 @@ mod scenario;
 mod switch_model;
 mod world;
 
+pub use disk::NodeDisk;
 pub use program::{ProgramInput, RowNumber, RowProgram};
 pub use record::RunHistory;
 pub use scenario::{FaultChances, Scenario};

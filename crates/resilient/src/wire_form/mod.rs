@@ -14,8 +14,8 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::message::{RefusalReason, StoreMessage};
-use read::MessageReader;
-use write::MessageWriter;
+pub(crate) use read::MessageReader;
+pub(crate) use write::MessageWriter;
 
 /// Length of a datagram's header in bytes.
 pub const DATAGRAM_HEADER: usize = 3;
