@@ -7,11 +7,13 @@
 //!
 //! Switches and stores know each other from a [`Cluster`] file, which all of them read. A message counts only from the
 //! address that the file gives its sender. The store node itself is a state machine of the crate `resilient`; this
-//! crate gives it a socket, a clock, and a directory that remembers its lives.
+//! crate gives it a socket, a clock, and a directory that remembers its lives and, of a durable store, its rows.
 
 #![forbid(unsafe_code)]
 
 mod cluster;
+mod disk;
+mod disk_writer;
 mod hook;
 mod lives;
 mod open;
@@ -19,7 +21,9 @@ mod server;
 mod socket;
 
 pub use cluster::{Cluster, ClusterError, ClusterMember};
+pub use disk::DiskError;
+pub use disk_writer::DiskStatistics;
 pub use hook::StoreHook;
 pub use lives::{LifeError, StoreDirectory};
 pub use open::{OpenError, random_number};
-pub use server::{StoreServer, StoreStatistics};
+pub use server::{ServeError, StoreServer, StoreStatistics};

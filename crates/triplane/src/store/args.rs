@@ -45,10 +45,14 @@ pub struct StoreRunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cluster: PathBuf,
 
-    /// The store's directory. It remembers that the store has lived: its rows are in memory, and are lost when it
-    /// stops.
+    /// The store's directory. It remembers that the store has lived, and has the rows of a durable store.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state_dir: PathBuf,
+
+    /// Keep the rows on disk, in the state directory: nothing is acknowledged before it is written, and a store that
+    /// starts again has its rows. Without this, a store that stops has lost them.
+    #[arg(long)]
+    pub durable: bool,
 
     /// Begin again without rows after the store has stopped. All replicated state is lost.
     #[arg(long)]
