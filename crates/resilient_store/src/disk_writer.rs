@@ -77,6 +77,11 @@ impl DiskWriter {
         self.wake.as_fd()
     }
 
+    /// Whether a commit is under way.
+    pub fn is_busy(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     /// Returns the number of the last record that is on disk, if a commit has ended since the last call.
     ///
     /// # Errors

@@ -111,6 +111,11 @@ impl StoreServer {
             }
             self.act(writer.as_mut())?;
         }
+        // What was received is written and acknowledged.
+        while writer.as_ref().is_some_and(DiskWriter::is_busy) {
+            self.wait(false, writer.as_ref())?;
+            self.act(writer.as_mut())?;
+        }
         Ok(self.statistics())
     }
 
