@@ -8,10 +8,13 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition, WriteTransaction};
 use resilient::store::{CommitBatch, EntryChange, StoreRecovery};
+
+use crate::disk_log::{CommitLog, LOG, empty_log, set_entry};
 
 /// The entries of the node.
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
@@ -78,7 +81,7 @@ pub enum DiskError {
 
 /// The store that a file belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DiskOwner {
+pub struct DiskOwner {
     /// The store's name in the cluster file.
     pub name: String,
     /// Its number in messages.
@@ -89,8 +92,10 @@ pub(crate) struct DiskOwner {
 
 /// A file with the rows of a store, for one process at a time.
 #[derive(Debug)]
-pub(crate) struct StoreDisk {
+pub struct StoreDisk {
     database: Database,
+    /// `None` after an error: it may differ from the file.
+    log: Mutex<Option<CommitLog>>,
     path: PathBuf,
 }
 
@@ -153,6 +158,7 @@ impl StoreDisk {
                 about.insert(name, value.to_be_bytes().as_slice())?;
             }
             transaction.open_table(ENTRIES)?;
+            transaction.open_table(LOG)?;
             Ok(())
         })?;
         let name = || {
@@ -177,7 +183,7 @@ impl StoreDisk {
         };
         // Before the check has ended, damage may break the assertions of the library.
         match catch_unwind(AssertUnwindSafe(open)) {
-            Ok(Ok(database)) => Ok(StoreDisk { database, path }),
+            Ok(Ok(database)) => Ok(StoreDisk { database, log: Mutex::new(Some(CommitLog::default())), path }),
             Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => {
                 let source = io::Error::new(ErrorKind::WouldBlock, "another process uses it");
                 Err(DiskError::Open { path, source })
@@ -191,12 +197,25 @@ impl StoreDisk {
         }
     }
 
-    /// Gives all entries to a recovery.
+    /// Gives all entries to a recovery. No batch was committed before.
     pub fn recover(&self, recovery: &mut StoreRecovery) -> Result<(), DiskError> {
+        self.for_each_entry(|key, value| recovery.entry(key, value).is_ok())
+    }
+
+    /// Calls `visit` with all entries in the order of keys. If it returns false, an entry is malformed.
+    fn for_each_entry(&self, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), DiskError> {
         let damaged = |reason: &dyn std::fmt::Display| DiskError::Damaged {
             path: self.path.clone(),
             reason: self::reason(reason),
         };
+        let mut is_whole = true;
+        self.write(|transaction| {
+            is_whole = empty_log(&mut transaction.open_table(LOG)?, &mut transaction.open_table(ENTRIES)?)?;
+            Ok(())
+        })?;
+        if !is_whole {
+            return Err(damaged(&"its log is malformed"));
+        }
         let mut read = || -> Result<_, redb::Error> {
             let table = match self.database.begin_read()?.open_table(ENTRIES) {
                 Err(redb::TableError::TableDoesNotExist(_)) => return Ok(true),
@@ -204,7 +223,7 @@ impl StoreDisk {
             };
             for entry in table.range::<&[u8]>(..)? {
                 let (key, value) = entry?;
-                if recovery.entry(key.value(), value.value()).is_err() {
+                if !visit(key.value(), value.value()) {
                     return Ok(false);
                 }
             }
@@ -224,24 +243,38 @@ impl StoreDisk {
 
     /// Makes the changes of a batch. They are on disk when this returns.
     pub fn commit(&self, batch: &CommitBatch) -> Result<(), DiskError> {
+        self.change(batch.changes().collect())
+    }
+
+    fn change(&self, changes: Vec<EntryChange>) -> Result<(), DiskError> {
+        let mut kept = self.log.lock().map_err(|_| self.abandoned())?;
+        let mut memory = kept.take().ok_or_else(|| self.abandoned())?;
         self.write(|transaction| {
-            let mut entries = transaction.open_table(ENTRIES)?;
-            for change in batch.changes() {
+            let (mut entries, mut log) = (transaction.open_table(ENTRIES)?, transaction.open_table(LOG)?);
+            if !changes.iter().any(|change| matches!(change, EntryChange::RemoveAll(_))) {
+                return memory.append(changes, &mut log, &mut entries);
+            }
+            // Shards are seldom cleared. The log cannot say so.
+            empty_log(&mut log, &mut entries)?;
+            memory = CommitLog::default();
+            for change in &changes {
                 match change {
-                    EntryChange::Put(key, value) => drop(entries.insert(key.as_slice(), value.as_slice())?),
-                    EntryChange::Remove(key) => drop(entries.remove(key.as_slice())?),
+                    EntryChange::Put(key, value) => set_entry(&mut entries, key, Some(value))?,
+                    EntryChange::Remove(key) => set_entry(&mut entries, key, None)?,
                     EntryChange::RemoveAll(prefix) => {
-                        entries.retain_in(prefix.as_slice()..=&last_key(&prefix), |_, _| false)?
+                        entries.retain_in(prefix.as_slice()..=last_key(prefix).as_slice(), |_, _| false)?;
                     }
                 }
             }
             Ok(())
-        })
+        })?;
+        *kept = Some(memory);
+        Ok(())
     }
 
     /// Returns the error of a writer that has stopped without one.
     pub fn abandoned(&self) -> DiskError {
-        DiskError::Write { path: self.path.clone(), reason: "the thread that writes it has stopped".to_owned() }
+        DiskError::Write { path: self.path.clone(), reason: "the writer has stopped after an error".to_owned() }
     }
 
     /// Returns the longest lease that the store has ever granted, in nanoseconds.

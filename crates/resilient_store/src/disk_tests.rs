@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -304,4 +305,47 @@ fn files_that_are_not_the_stores_are_refused_and_left() {
     drop(disk);
     let error = StoreDisk::open(&directory.0, &owner("b")).expect_err("it has another format").to_string();
     assert!(error.contains("written by another version"), "{error}");
+}
+
+#[test]
+fn a_file_has_what_a_map_has_whenever_it_is_opened() {
+    let path = Path::new("rows.redb");
+    let mut random = SplitMix64::new(13);
+    let mut backend = FaultyBackend::new();
+    let mut disk = StoreDisk::with_backend(path, Ok(backend.clone())).expect("it has room");
+    let mut expected: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for _ in 0..600 {
+        let mut changes = Vec::new();
+        for _ in 0..1 + random.below(12) {
+            let key = vec![random.below(3) as u8, random.below(40) as u8];
+            if random.percent(25) {
+                changes.push(EntryChange::Remove(key));
+            } else {
+                changes
+                    .push(EntryChange::Put(key, random.next_u64().to_be_bytes()[..random.below(8) as usize].to_vec()));
+            }
+        }
+        if random.below(50) == 0 {
+            changes.insert(0, EntryChange::RemoveAll(vec![random.below(3) as u8]));
+        }
+        for change in changes.clone() {
+            match change {
+                EntryChange::Put(key, value) => drop(expected.insert(key, value)),
+                EntryChange::Remove(key) => drop(expected.remove(&key)),
+                EntryChange::RemoveAll(prefix) => expected.retain(|key, _| !key.starts_with(&prefix)),
+            }
+        }
+        disk.change(changes).expect("it has room");
+        if random.percent(10) {
+            backend = backend.crash(&mut random);
+            disk = StoreDisk::with_backend(path, Ok(backend.clone())).expect("it can be repaired");
+            let mut entries = BTreeMap::new();
+            disk.for_each_entry(|key, value| {
+                entries.insert(key.to_vec(), value.to_vec());
+                true
+            })
+            .expect("it is whole");
+            assert_eq!(entries, expected);
+        }
+    }
 }

@@ -33,14 +33,17 @@ pub struct DiskStatistics {
 }
 
 /// The disk of a server that does not run.
-pub(crate) struct ServerDisk {
+pub struct ServerDisk {
+    /// The file.
     pub disk: Arc<StoreDisk>,
+    /// The records that wait.
     pub commit: GroupCommit,
+    /// The commits so far.
     pub statistics: DiskStatistics,
 }
 
 /// A thread that commits batches.
-pub(crate) struct DiskWriter {
+pub struct DiskWriter {
     batches: Option<Sender<CommitBatch>>,
     results: Receiver<Result<u64, DiskError>>,
     wake: Arc<OwnedFd>,

@@ -13,6 +13,7 @@
 
 mod cluster;
 mod disk;
+mod disk_log;
 mod disk_writer;
 mod hook;
 mod lives;
@@ -21,6 +22,13 @@ mod server;
 mod socket;
 
 pub use cluster::{Cluster, ClusterError, ClusterMember};
+/// The disk of a store without its socket, for benchmarks.
+#[doc(hidden)]
+pub mod bench {
+    pub use crate::disk::{DiskOwner, StoreDisk};
+    pub use crate::disk_writer::{DiskWriter, ServerDisk};
+}
+
 pub use disk::DiskError;
 pub use disk_writer::DiskStatistics;
 pub use hook::StoreHook;
