@@ -1,7 +1,8 @@
 //! Keeps the rows of a store in a file of `redb`, whose transactions are on disk when they are committed.
 //!
 //! The entries are those of [`GroupCommit`](resilient::store::GroupCommit). Every page of the file has a checksum, and
-//! opening checks them all. A file that is damaged, of another store or of another version is refused and left as it is.
+//! opening checks them all. A file that is damaged, of another store or of another version is refused and left as it
+//! is.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};

@@ -1,6 +1,7 @@
 //! Restores a node from the entries of its disk.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use switch::Time;
 
@@ -11,15 +12,14 @@ use super::shard::ShardNode;
 use super::{ShardContext, StoreConfig, StoreNode};
 use crate::layout::{ChainMember, ShardId};
 use crate::wire_form::{MalformedMessage, MessageReader};
-use std::sync::Arc;
 
 /// Maximum index of an operation, which no store reaches.
 const MAX_INDEX: u64 = u64::MAX / 2;
 
 /// A node that is being restored in the same life.
 ///
-/// Sessions are not on the disk. A node that restarts at the head of a chain takes all of them for renewed, so it grants
-/// no row of another switch before a lease has passed.
+/// Sessions are not on the disk. A node that restarts at the head of a chain takes all of them for renewed, so it
+/// grants no row of another switch before a lease has passed.
 #[derive(Debug)]
 pub struct StoreRecovery {
     node: StoreNode,

@@ -104,7 +104,7 @@ impl Drop for TestCluster {
     }
 }
 
-/// The writes of rows, each of which adds 1.
+/// The writes of rows. Each adds 1.
 #[derive(Default)]
 struct RowCounts {
     asked: [u32; ROWS as usize],

@@ -16,7 +16,7 @@ replicated to stores, and another switch goes on where a dead one stopped.
     [switches.s1]
     address = \"127.0.0.1:7201\"
 
-  triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a
+  triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a --durable
   triplane run prog.p4 --port 1=eth1 --port 2=eth2 --store cluster.toml --switch s1
 
 docs/resilient.md is the guide.";
