@@ -209,7 +209,7 @@ fn a_durable_store_says_what_is_wrong_with_its_directory() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let address = socket.local_addr().expect("it is bound");
     drop(socket);
-    let cluster = directory.write("cluster.toml", &format!("[stores.a]\naddress = \"{address}\"\n"));
+    let cluster = directory.write("cluster.toml", format!("[stores.a]\naddress = \"{address}\"\n"));
     let state = directory.path("state");
     let arguments = ["store", "run", "a", "--cluster", &cluster, "--state-dir", &state];
     let durable = [&arguments[..], &["--durable"]].concat();
