@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foldhash::fast::FixedState;
-use resilient::message::{Reply, ReplyBody, Request, RequestBody};
+use resilient::message::{IfMissing, Reply, ReplyBody, Request, RequestBody};
 use resilient::{
     ChainMember, NodeId, OwnerId, Peer, ReplicaConfig, ReplicaEvent, RowId, RowValues, ShardChain, ShardId,
     StateReplica, StoreConfig, StoreEvent, StoreLayout, StoreMessage, StoreNode, SwitchId,
@@ -91,7 +91,11 @@ impl NodeChain {
     fn own_all(&mut self) {
         self.receive(request(RequestBody::Renew { shard: ShardId(0), nonce: 1 }));
         for index in 0..u64::from(ROWS) {
-            self.receive(request(RequestBody::Acquire { row: row(index), ask: index + 1 }));
+            self.receive(request(RequestBody::Acquire {
+                row: row(index),
+                ask: index + 1,
+                if_missing: IfMissing::Grant,
+            }));
             if index % BATCH == 0 {
                 self.flush();
             }

@@ -306,6 +306,14 @@ pub struct CreatedRow {
 }
 
 impl Operation {
+    /// Returns the row of the number that the operation gives to a row.
+    pub fn number(&self) -> Option<&RowId> {
+        match self {
+            Operation::Grant { created: Some(created), .. } => created.number.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns the row that the operation changes.
     pub fn row(&self) -> Option<&RowId> {
         match self {

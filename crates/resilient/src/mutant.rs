@@ -111,6 +111,8 @@ mutants! {
     PersistedLater,
     /// A node does not keep its layout on disk.
     LayoutUnpersisted,
+    /// A node does not keep on disk the operations that its successor may need after a restart.
+    OperationsUnpersisted,
 }
 
 /// The mutant that is switched on, if any. Without the feature `simulation` there is none.

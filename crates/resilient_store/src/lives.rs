@@ -1,5 +1,5 @@
 //! Remembers the lives of a store. A store in memory that starts again has lost its rows, and must not answer as if
-//! they had never been there.
+//! they had never been there. A durable store goes on in the same life.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -58,6 +58,11 @@ impl StoreDirectory {
             Err(error) => return Err(failed(&file)(error)),
         };
         Ok(StoreDirectory { path: path.to_owned(), lives, _lock: lock })
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the number of lives that have begun.

@@ -2,14 +2,21 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use resilient::{ChainMember, Peer};
+use resilient::store::{GroupCommit, StoreRecovery};
+use resilient::{ChainMember, NodeId, Peer, StoreConfig, StoreNode, expiry_ns};
+use switch::Time;
 
 use crate::cluster::{Cluster, ClusterMember};
+use crate::disk::{DiskError, DiskOwner, StoreDisk};
+use crate::disk_writer::{DiskStatistics, ServerDisk};
 use crate::hook::StoreHook;
 use crate::key_file::fill_with_random_bytes;
 use crate::lives::{LifeError, StoreDirectory};
 use crate::server::StoreServer;
+use crate::socket::ClusterSocket;
 
 /// Reason that a store or a switch cannot join its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +39,28 @@ pub enum OpenError {
         "`{0}` keeps its rows in memory and has lost them when it stopped, so it must not answer for them any more"
     )]
     Forgotten(String),
+    /// The store keeps its rows on disk, and was started as one that does not.
+    #[error("`{name}` keeps its rows in {path}, so it must not start without them")]
+    Durable {
+        /// The store.
+        name: String,
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// The store has lived before, but its rows are not in its directory.
+    #[error("`{name}` has lived before, but its rows are not in {path}: it kept them in memory, or they were removed")]
+    Lost {
+        /// The store.
+        name: String,
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// The rows on disk cannot be used.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The chain on disk has a store that the cluster file lacks.
+    #[error("the rows of `{0}` are also at a store that the cluster file lacks; use the file with all stores")]
+    UnknownMember(String),
     /// The store is one of several.
     #[error(
         "`{0}` is one of several stores: all of them have to forget together; stop them and remove their directories"
@@ -59,7 +88,7 @@ impl StoreServer {
     /// that is alone in its cluster may begin another one, without rows.
     ///
     /// # Errors
-    /// If the store has lived before, or its address cannot be used.
+    /// If the store has lived before, keeps its rows on disk, or its address cannot be used.
     ///
     /// # Panics
     /// If the member is a switch.
@@ -69,18 +98,111 @@ impl StoreServer {
         directory: &mut StoreDirectory,
         forgets: bool,
     ) -> Result<StoreServer, OpenError> {
-        let Peer::Node(node) = member.peer else { panic!("`{}` is a switch", member.name) };
+        let node = number_of(member);
+        if StoreDisk::is_in(directory.path()) && !forgets {
+            let (name, path) = (member.name.clone(), directory.path().to_owned());
+            return Err(OpenError::Durable { name, path });
+        }
         if directory.lives() > 0 && !forgets {
             return Err(OpenError::Forgotten(member.name.clone()));
         }
-        if directory.lives() > 0 && cluster.stores().count() > 1 {
-            return Err(OpenError::NotAlone(member.name.clone()));
-        }
+        check_alone(cluster, member, directory)?;
         let socket = bind(member)?;
         let life = directory.begin_life()?;
+        StoreDisk::remove(directory.path())?;
         let me = ChainMember { node, life };
         Ok(StoreServer::founding(cluster.clone(), &cluster.layout(life), me, socket, random_number()))
     }
+
+    /// Opens a store of a cluster that keeps its rows in the directory. It goes on with the rows that are there. With
+    /// `forgets`, a store that is alone in its cluster begins another life, without rows.
+    ///
+    /// # Errors
+    /// If the rows of an earlier start are not there or cannot be used, or the store's address cannot be used.
+    ///
+    /// # Panics
+    /// If the member is a switch.
+    pub fn open_durable(
+        cluster: &Cluster,
+        member: &ClusterMember,
+        directory: &mut StoreDirectory,
+        forgets: bool,
+    ) -> Result<StoreServer, OpenError> {
+        let node = number_of(member);
+        let (name, path) = (member.name.clone(), directory.path().to_owned());
+        let mut owner = DiskOwner { name: name.clone(), node: node.0, life: directory.lives() + 1 };
+        if forgets {
+            check_alone(cluster, member, directory)?;
+        }
+        let socket = bind(member)?;
+        let disk = if StoreDisk::is_in(&path) && !forgets {
+            let (disk, life) = StoreDisk::open(&path, &owner)?;
+            if life < directory.lives() {
+                // The store has begun a life in memory since.
+                return Err(OpenError::Lost { name, path });
+            }
+            if life > owner.life {
+                return Err(disk.damaged("the directory knows fewer lives than the file").into());
+            }
+            owner.life = life;
+            disk
+        } else if directory.lives() > 0 && !forgets {
+            return Err(OpenError::Lost { name, path });
+        } else {
+            StoreDisk::create(&path, &owner)?
+        };
+        // A start that was interrupted has created the file and not begun its life.
+        if directory.lives() < owner.life {
+            directory.begin_life()?;
+        }
+        let me = ChainMember { node, life: owner.life };
+        let (node, commit) = restore(cluster, me, &disk)?;
+        let is_known = |member: &ChainMember| cluster.address_of(Peer::Node(member.node)).is_some();
+        if !node.layout().chains().iter().flat_map(|chain| chain.members.iter().chain(&chain.learner)).all(is_known) {
+            return Err(OpenError::UnknownMember(name));
+        }
+        let rows = node.layout().shards().map(|shard| node.rows(shard) as u64).sum();
+        let statistics = DiskStatistics { rows, ..DiskStatistics::default() };
+        let server = ServerDisk { disk: Arc::new(disk), commit, statistics };
+        Ok(StoreServer::of(
+            node,
+            ClusterSocket::new(socket, cluster.clone(), member.peer, random_number()),
+            Some(server),
+        ))
+    }
+}
+
+/// Restores a node from its disk, or founds it if the disk has no entries yet.
+fn restore(cluster: &Cluster, me: ChainMember, disk: &StoreDisk) -> Result<(StoreNode, GroupCommit), OpenError> {
+    let config = StoreConfig { is_durable: true, ..cluster.store_config() };
+    let (lease_ns, longest_ns) = (config.lease_ns, disk.longest_lease_ns()?);
+    if lease_ns > longest_ns {
+        disk.set_longest_lease_ns(lease_ns)?;
+    }
+    // Switches may still have leases of an earlier cluster file, which the node waits for as if it started later.
+    let expiry = |lease_ns: u64| expiry_ns(lease_ns, config.drift_ppm);
+    let now = Time::from_ns(expiry(longest_ns.max(lease_ns)) - expiry(lease_ns));
+    let mut recovery = StoreRecovery::new(config, me, random_number(), now);
+    disk.recover(&mut recovery)?;
+    if recovery.has_layout() {
+        return recovery.finish().map_err(|_| disk.damaged("operations are missing").into());
+    }
+    let founded = StoreNode::founding(config, me, random_number(), now, &cluster.layout(me.life));
+    Ok((founded, GroupCommit::default()))
+}
+
+/// Returns a store's number.
+fn number_of(member: &ClusterMember) -> NodeId {
+    let Peer::Node(node) = member.peer else { panic!("`{}` is a switch", member.name) };
+    node
+}
+
+/// Refuses to forget the rows of one of several stores.
+fn check_alone(cluster: &Cluster, member: &ClusterMember, directory: &StoreDirectory) -> Result<(), OpenError> {
+    if directory.lives() > 0 && cluster.stores().count() > 1 {
+        return Err(OpenError::NotAlone(member.name.clone()));
+    }
+    Ok(())
 }
 
 impl StoreHook {

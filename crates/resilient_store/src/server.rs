@@ -2,14 +2,18 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use resilient::{ChainMember, Peer, RefusedDatagrams, StoreEvent, StoreLayout, StoreMessage, StoreNode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use switch::Time;
 
 use crate::cluster::Cluster;
+use crate::disk::DiskError;
+use crate::disk_writer::{DiskStatistics, DiskWriter, ServerDisk};
 use crate::socket::{ClusterSocket, NoticeHandler};
 
 /// Maximum number of datagrams that are received before the node answers.
@@ -24,6 +28,19 @@ pub struct StoreServer {
     socket: ClusterSocket,
     started: Instant,
     statistics: StoreStatistics,
+    /// The disk of a durable store.
+    disk: Option<ServerDisk>,
+}
+
+/// Reason that a store stops.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Its socket or the thread of its disk cannot be used.
+    #[error("cannot use the store's socket: {0}")]
+    Socket(#[from] io::Error),
+    /// Its disk does not take the rows.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
 }
 
 /// What a store has done.
@@ -39,6 +56,8 @@ pub struct StoreStatistics {
     pub refused: RefusedDatagrams,
     /// Datagrams that the system did not take.
     pub unsent: u64,
+    /// The commits of a durable store.
+    pub disk: Option<DiskStatistics>,
 }
 
 impl StoreServer {
@@ -52,9 +71,12 @@ impl StoreServer {
     ) -> StoreServer {
         let node = StoreNode::founding(cluster.store_config(), me, seed, Time::ZERO, layout);
         // The seed is random, and another one for each start.
-        let socket = ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed);
-        let statistics = StoreStatistics::default();
-        StoreServer { node, socket, started: Instant::now(), statistics }
+        StoreServer::of(node, ClusterSocket::new(socket, cluster, Peer::Node(me.node), seed), None)
+    }
+
+    /// Creates a server of a node.
+    pub(crate) fn of(node: StoreNode, socket: ClusterSocket, disk: Option<ServerDisk>) -> StoreServer {
+        StoreServer { node, socket, started: Instant::now(), statistics: StoreStatistics::default(), disk }
     }
 
     /// Lets `handler` take the notices.
@@ -66,65 +88,92 @@ impl StoreServer {
         Time::from_ns(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Serves until `stop` is set.
+    /// Serves until `stop` is set. A durable store acknowledges nothing after an error.
     ///
     /// # Errors
-    /// If the socket's timeout cannot be set.
-    pub fn run(&mut self, stop: &AtomicBool) -> io::Result<StoreStatistics> {
+    /// If the socket cannot be used, or the disk does not take the rows.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<StoreStatistics, ServeError> {
+        self.socket.socket.set_nonblocking(true)?;
+        let mut writer = match &self.disk {
+            Some(server) => Some(DiskWriter::start(Arc::clone(&server.disk))?),
+            None => None,
+        };
         self.node.tick(self.now());
-        self.act();
+        self.act(writer.as_mut())?;
         while !stop.load(Ordering::Relaxed) {
-            self.wait()?;
+            let may_receive = self.disk.as_ref().is_none_or(ServerDisk::has_room);
+            self.wait(may_receive, writer.as_ref())?;
             let mut received = 0;
-            while received < BATCH {
+            while may_receive && received < BATCH {
                 let Some(messages) = self.socket.receive(self.now()) else { break };
                 self.statistics.received += messages.len() as u64;
                 let now = self.now();
                 messages.into_iter().for_each(|(from, message)| self.node.receive(now, from, message));
                 received += 1;
-                if received == 1 {
-                    self.socket.socket.set_nonblocking(true)?;
-                }
-            }
-            if received > 0 {
-                self.socket.socket.set_nonblocking(false)?;
             }
             let now = self.now();
             if self.node.next_deadline().is_some_and(|deadline| deadline <= now) {
                 self.node.tick(now);
             }
-            self.act();
+            self.act(writer.as_mut())?;
+        }
+        // What was received is written and acknowledged.
+        while writer.as_ref().is_some_and(DiskWriter::is_busy) {
+            self.wait(false, writer.as_ref())?;
+            self.act(writer.as_mut())?;
         }
         Ok(self.statistics())
     }
 
-    /// Sets the time for which the next receive waits.
-    fn wait(&mut self) -> io::Result<()> {
+    /// Waits for a datagram, for the end of a commit, or until something is due.
+    fn wait(&self, may_receive: bool, writer: Option<&DiskWriter>) -> io::Result<()> {
         let now = self.now();
         let deadline = self.node.next_deadline().map(|deadline| Duration::from_nanos(deadline.since_ns(now)));
-        let wait = deadline.map_or(LONGEST_SLEEP, |wait| wait.clamp(Duration::from_micros(50), LONGEST_SLEEP));
-        self.socket.socket.set_read_timeout(Some(wait))
+        let wait = deadline.map_or(LONGEST_SLEEP, |wait| wait.min(LONGEST_SLEEP));
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let socket = may_receive.then(|| self.socket.socket.as_fd());
+        let sources = socket.into_iter().chain(writer.map(DiskWriter::wake));
+        let mut sources: Vec<PollFd<'_>> = sources.map(|it| PollFd::from_borrowed_fd(it, PollFlags::IN)).collect();
+        match poll(&mut sources, Some(&timeout)) {
+            Err(error) if error != rustix::io::Errno::INTR => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
-    /// Sends what the node has to send.
-    fn act(&mut self) {
-        let now = self.now();
-        self.node.flush(now);
+    /// Sends what the node has to send, and writes what it has to write.
+    fn act(&mut self, mut writer: Option<&mut DiskWriter>) -> Result<(), DiskError> {
+        if let (Some(writer), Some(disk)) = (writer.as_deref_mut(), &mut self.disk)
+            && let Some(up_to) = writer.finished(disk)?
+        {
+            self.node.persisted(up_to);
+        }
+        self.node.flush(self.now());
         let mut messages: Vec<(Peer, StoreMessage)> = Vec::new();
         for event in self.node.take_events() {
-            match event {
-                StoreEvent::Send { to, message } => messages.push((to, message)),
-                StoreEvent::Persist { .. } => unreachable!("the node keeps its rows in memory"),
+            match (event, &mut self.disk) {
+                (StoreEvent::Send { to, message }, _) => messages.push((to, message)),
+                (StoreEvent::Persist { number, record }, Some(disk)) => disk.persist(number, record),
+                (StoreEvent::Persist { .. }, None) => unreachable!("the node keeps its rows in memory"),
             }
         }
+        let rows = self.rows();
+        if let (Some(writer), Some(disk)) = (writer, &mut self.disk) {
+            writer.start_commit(disk, rows)?;
+        }
         self.statistics.sent += messages.len() as u64;
+        let now = self.now();
         self.socket.send(now, &messages);
+        Ok(())
+    }
+
+    fn rows(&self) -> u64 {
+        self.node.layout().shards().map(|shard| self.node.rows(shard) as u64).sum()
     }
 
     /// Returns what the store has done so far.
     pub fn statistics(&self) -> StoreStatistics {
-        let shards = self.node.layout().shards();
-        let rows = shards.map(|shard| self.node.rows(shard) as u64).sum();
-        StoreStatistics { rows, refused: self.socket.refused(), unsent: self.socket.unsent, ..self.statistics }
+        let disk = self.disk.as_ref().map(|disk| disk.statistics);
+        let (refused, unsent) = (self.socket.refused(), self.socket.unsent);
+        StoreStatistics { rows: self.rows(), refused, unsent, disk, ..self.statistics }
     }
 }

@@ -136,9 +136,8 @@ impl World {
             Peer::Node(node) => {
                 // The disk may have written some records that it has not reported.
                 let disk = &mut self.disks[node.0 as usize];
-                let count = self.random.below(disk.writing.len() as u64 + 1) as usize;
-                disk.safe.extend(disk.writing.drain(..count).map(|(_, record)| record));
-                disk.writing.clear();
+                let count = self.random.below(disk.writing() as u64 + 1) as usize;
+                disk.crash(count);
                 self.nodes[node.0 as usize].program.take().is_some()
             }
         };
@@ -198,7 +197,7 @@ impl World {
         let life = &mut self.lives[number as usize];
         let program = if config.is_durable {
             let me = ChainMember { node: NodeId(number), life: *life };
-            StoreNode::recovered(config, me, seed, now, self.disks[number as usize].safe.iter().cloned())
+            self.disks[number as usize].recover(config, me, seed, now)
         } else if self.mutation.is(Mutant::AmnesiaKeepsLife) {
             let me = ChainMember { node: NodeId(number), life: *life };
             StoreNode::founding(config, me, seed, now, &self.operator.layout)

@@ -5,6 +5,7 @@
 //! must be linearizable ([`crate::history`]), rows that the stores make must be the same for all packets, no input may
 //! have two outputs, and the outputs of a row leave a switch in the order of its inputs.
 
+mod disk;
 mod faults;
 mod lookup;
 mod machine;
@@ -16,6 +17,7 @@ mod scenario;
 mod switch_model;
 mod world;
 
+pub use disk::NodeDisk;
 pub use program::{ProgramInput, RowNumber, RowProgram};
 pub use record::RunHistory;
 pub use scenario::{FaultChances, Scenario};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rng::SplitMix64;
 
+use super::disk::NodeDisk;
 use super::lookup::{self, Lookup, LookupHistory};
 use super::machine::{DriftingClock, Machine};
 use super::network::LossyNetwork;
@@ -20,7 +21,7 @@ use crate::message::{Peer, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
 use crate::replica::StateReplica;
 use crate::row::RowId;
-use crate::store::{StoreEvent, StoreNode, StoreRecord};
+use crate::store::{StoreEvent, StoreNode};
 
 /// Group of the simulated rows.
 const GROUP: u64 = 1;
@@ -70,13 +71,6 @@ impl Ord for ScheduledEvent {
     fn cmp(&self, other: &ScheduledEvent) -> std::cmp::Ordering {
         (self.at, self.is_last, self.order).cmp(&(other.at, other.is_last, other.order))
     }
-}
-
-/// The disk of a node: records that are safe, and records that are being written.
-#[derive(Debug, Default)]
-pub(super) struct NodeDisk {
-    pub safe: Vec<StoreRecord>,
-    pub writing: Vec<(u64, StoreRecord)>,
 }
 
 /// All machines, and the network between them.
@@ -343,9 +337,7 @@ impl World {
 
     /// Makes the records of a node safe, up to this one.
     fn sync(&mut self, number: u32, up_to: u64) {
-        let disk = &mut self.disks[number as usize];
-        let count = disk.writing.iter().take_while(|(record, _)| *record <= up_to).count();
-        disk.safe.extend(disk.writing.drain(..count).map(|(_, record)| record));
+        self.disks[number as usize].sync(up_to);
         self.nodes[number as usize].program.iter_mut().for_each(|program| program.persisted(up_to));
     }
 
@@ -362,7 +354,7 @@ impl World {
             match event {
                 StoreEvent::Send { to, message } => self.send(Peer::Node(NodeId(number)), to, message),
                 StoreEvent::Persist { number: record, record: content } => {
-                    self.disks[number as usize].writing.push((record, content));
+                    self.disks[number as usize].write(record, content);
                     last = Some(record);
                 }
             }

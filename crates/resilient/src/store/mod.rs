@@ -12,11 +12,14 @@
 //!
 //! A node refuses messages of another layout. So nothing passes a chain if one of its nodes has a newer layout.
 
+mod group_commit;
 mod head;
 mod link;
 mod operation_log;
 mod outbox;
 mod pools;
+mod record;
+mod recovery;
 mod row_index;
 mod row_table;
 mod shard;
@@ -28,9 +31,12 @@ use std::sync::Arc;
 use switch::Time;
 
 use crate::layout::{ChainMember, ShardId, StoreLayout};
-use crate::message::{CopyChunk, Operation, Peer, Request, RequestBody, StoreMessage};
+use crate::message::{Peer, Request, RequestBody, StoreMessage};
 use crate::mutant::{Mutant, Mutation};
+pub use group_commit::{CommitBatch, EntryChange, GroupCommit};
 use outbox::Outbox;
+pub use record::{ShardChange, ShardState, StoreRecord};
+pub use recovery::StoreRecovery;
 use shard::ShardNode;
 
 /// Settings of a store node. Lease and drift must be those of all nodes and switches.
@@ -100,21 +106,6 @@ pub enum StoreEvent {
     },
 }
 
-/// A change of a node's durable state.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreRecord {
-    /// The node has this layout.
-    Layout(Arc<StoreLayout>),
-    /// The node has all rows of the shard, and may serve it.
-    Active(ShardId),
-    /// The node has no rows of the shard.
-    Cleared(ShardId),
-    /// Rows were copied.
-    Copied(ShardId, CopyChunk),
-    /// An operation was applied.
-    Applied(ShardId, Operation),
-}
-
 /// Values that all shards of a node need during a call.
 struct ShardContext<'a> {
     now: Time,
@@ -180,44 +171,6 @@ impl StoreNode {
         node
     }
 
-    /// Restores a node in the same life from its disk. Records after the last one that was reported as persisted may
-    /// be missing.
-    pub fn recovered(
-        config: StoreConfig,
-        me: ChainMember,
-        seed: u64,
-        now: Time,
-        records: impl IntoIterator<Item = StoreRecord>,
-    ) -> StoreNode {
-        let mut node = StoreNode::joining(config, me, seed);
-        node.outbox.is_durable = false;
-        for record in records {
-            node.recover(now, record);
-        }
-        node.outbox.take().for_each(drop);
-        node.outbox.is_durable = config.is_durable;
-        let mut context = context!(node, now);
-        node.shards.iter_mut().flatten().for_each(|shard| shard.take_role(&mut context, true));
-        node
-    }
-
-    fn recover(&mut self, now: Time, record: StoreRecord) {
-        let (StoreRecord::Active(shard)
-        | StoreRecord::Cleared(shard)
-        | StoreRecord::Copied(shard, _)
-        | StoreRecord::Applied(shard, _)) = record
-        else {
-            if let StoreRecord::Layout(layout) = record {
-                self.set_layout(now, &layout);
-            }
-            return;
-        };
-        let mut context = context!(self, now);
-        if let Some(shard) = self.shards.get_mut(usize::from(shard.0)).and_then(Option::as_mut) {
-            shard.recover(&mut context, record);
-        }
-    }
-
     /// Returns the node in its life.
     pub fn member(&self) -> ChainMember {
         self.me
@@ -267,7 +220,8 @@ impl StoreNode {
         }
         self.layout = Arc::clone(layout);
         if !self.config.mutation.is(Mutant::LayoutUnpersisted) {
-            self.outbox.persist(|| StoreRecord::Layout(Arc::clone(layout)));
+            let left = layout.shards().filter(|shard| self.leaves(*shard)).collect();
+            self.outbox.persist(|| StoreRecord::Layout { layout: Arc::clone(layout), left });
         }
         self.shards.resize_with(layout.chains().len(), || None);
         let mut context = context!(self, now);
@@ -283,6 +237,13 @@ impl StoreNode {
             }
         }
         self.flush(now);
+    }
+
+    /// Whether the node forgets the rows of a shard in its new layout.
+    fn leaves(&self, id: ShardId) -> bool {
+        let Some((shard, chain)) = self.shard(id).zip(self.layout.chain(id)) else { return false };
+        let is_member = chain.position(self.me).is_some();
+        !is_member && (shard.is_member() || chain.learner != Some(self.me))
     }
 
     /// Takes a message.

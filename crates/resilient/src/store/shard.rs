@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 use switch::Time;
 
+use super::ShardContext;
 use super::link::SuccessorLink;
 use super::operation_log::OperationLog;
 use super::pools::PoolSearches;
+use super::record::{ShardChange, ShardState, StoreRecord};
 use super::row_table::RowTable;
 use super::waiters::WaiterQueues;
-use super::{ShardContext, StoreRecord};
 use crate::expiry_ns;
 use crate::layout::ShardId;
 use crate::message::{Content, CopyChunk, Operation, OwnerId, ReplyBody};
@@ -107,7 +108,26 @@ impl ShardNode {
     pub fn activate(&mut self, context: &mut ShardContext<'_>) {
         self.is_active = true;
         self.floor = self.log.last();
-        self.active_record = context.outbox.persist(|| StoreRecord::Active(self.shard));
+        self.active_record = self.persist(context, |_| ShardChange::Nothing);
+    }
+
+    /// Emits a record of a change that was made, and returns its number.
+    pub fn persist(&self, context: &mut ShardContext<'_>, change: impl FnOnce(&ShardNode) -> ShardChange) -> u64 {
+        let keeps = !context.is(Mutant::OperationsUnpersisted);
+        let record = || match (self.state(), change(self)) {
+            record if keeps => record,
+            (state, change) => {
+                let change = match change {
+                    ShardChange::Applied { row, number, .. } => ShardChange::Applied { row, number, kept: None },
+                    change => change,
+                };
+                (ShardState { first: state.last + 1, ..state }, change)
+            }
+        };
+        context.outbox.persist(|| {
+            let (state, change) = record();
+            StoreRecord::Shard { shard: self.shard, state, change }
+        })
     }
 
     /// Forgets everything.
@@ -116,7 +136,7 @@ impl ShardNode {
         let ShardNode { is_head, is_tail, is_member, .. } = *self;
         let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to));
         *self = ShardNode { is_head, is_tail, is_member, link, grace_until: self.grace_until, ..cleared };
-        context.outbox.persist(|| StoreRecord::Cleared(self.shard));
+        self.persist(context, |_| ShardChange::Cleared);
     }
 
     /// Takes its place in a new layout. A new head takes all sessions for renewed: it knows no waiter, and may have
@@ -192,25 +212,17 @@ impl ShardNode {
             | Operation::Write { owner, .. }
             | Operation::Release { owner, .. } => (*owner, self.rows.apply(&operation, context.config.mutation)),
         };
-        context.outbox.persist(|| StoreRecord::Applied(self.shard, operation.clone()));
+        let (row, number) = (operation.row().copied(), operation.number().copied());
+        let is_kept = self.link.is_some() || !self.is_tail;
+        self.log.push(operation, is_kept);
+        self.persist(context, |shard| ShardChange::Applied {
+            row: row.and_then(|row| shard.rows.get(&row).cloned()),
+            number: number.and_then(|row| shard.rows.get(&row).cloned().map(Box::new)),
+            kept: shard.log.from(shard.log.last()).next().cloned(),
+        });
         let replies = (self.is_tail && self.is_complete()) || (self.is_head && context.is(Mutant::TailSkipped));
         if let Some(reply) = reply.filter(|_| replies) {
             context.outbox.reply(owner, reply);
-        }
-        self.log.push(operation, self.link.is_some() || !self.is_tail);
-    }
-
-    /// Applies a record of the disk.
-    pub fn recover(&mut self, context: &mut ShardContext<'_>, record: StoreRecord) {
-        match record {
-            StoreRecord::Active(_) => {
-                self.content = Content::Complete;
-                self.is_active = true;
-            }
-            StoreRecord::Cleared(_) => self.clear(context),
-            StoreRecord::Copied(_, chunk) => self.copy(context, &chunk),
-            StoreRecord::Applied(_, operation) => self.apply(context, operation),
-            StoreRecord::Layout(_) => {}
         }
     }
 

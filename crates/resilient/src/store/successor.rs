@@ -1,8 +1,9 @@
 //! The link from a predecessor: operations are applied in order, and copied rows between them.
 
+use super::ShardContext;
 use super::operation_log::OperationLog;
+use super::record::ShardChange;
 use super::shard::ShardNode;
-use super::{ShardContext, StoreRecord};
 use crate::message::{Content, CopyChunk, Forward, Operation, Peer, Progress, StoreMessage};
 use crate::mutant::Mutant;
 
@@ -66,8 +67,11 @@ impl ShardNode {
         if let Some(chunk) = self.next_chunk.take_if(|chunk| chunk.at <= self.log.last())
             && self.expects(context, &chunk)
         {
-            self.content_record = context.outbox.persist(|| StoreRecord::Copied(self.shard, chunk.clone()));
             self.copy(context, &chunk);
+            self.content_record = self.persist(context, |shard| {
+                let states = chunk.rows.iter().filter_map(|row| shard.rows.get(&row.row));
+                ShardChange::Copied(states.cloned().collect())
+            });
         }
     }
 
@@ -89,11 +93,7 @@ impl ShardNode {
     }
 
     /// Takes a part of a copy.
-    pub fn copy(&mut self, context: &mut ShardContext<'_>, chunk: &CopyChunk) {
-        if chunk.position == 0 {
-            // When records are replayed, this is the start.
-            self.log = OperationLog::ending_at(chunk.at);
-        }
+    fn copy(&mut self, context: &mut ShardContext<'_>, chunk: &CopyChunk) {
         chunk.rows.iter().for_each(|row| self.rows.merge(row));
         let position = chunk.position + chunk.rows.len() as u64;
         self.content = Content::Copying { copy: chunk.copy, position };

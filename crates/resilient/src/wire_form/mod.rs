@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use crate::message::{RefusalReason, StoreMessage};
 use crate::sealed::{HEADER_BYTES, TAG_BYTES};
-use read::MessageReader;
-use write::MessageWriter;
+pub(crate) use read::MessageReader;
+pub(crate) use write::MessageWriter;
 
 /// Maximum length of a datagram with several messages, in bytes. With all headers it fits an MTU of 1500 bytes.
 pub const MAX_PAYLOAD: usize = 1400;

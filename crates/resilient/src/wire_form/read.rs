@@ -11,7 +11,7 @@ use crate::row::{RowId, RowValues};
 
 use super::{MAX_CHAIN, MAX_SHARDS, MalformedMessage, NO_VALUES, Read, kind, reason_number};
 
-pub(super) struct MessageReader<'b>(pub &'b [u8]);
+pub(crate) struct MessageReader<'b>(pub &'b [u8]);
 
 impl MessageReader<'_> {
     fn bytes(&mut self, count: usize) -> Read<&[u8]> {
@@ -26,11 +26,11 @@ impl MessageReader<'_> {
         Ok(*bytes)
     }
 
-    fn u8(&mut self) -> Read<u8> {
+    pub fn u8(&mut self) -> Read<u8> {
         Ok(u8::from_be_bytes(self.array()?))
     }
 
-    fn u16(&mut self) -> Read<u16> {
+    pub fn u16(&mut self) -> Read<u16> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
@@ -38,11 +38,11 @@ impl MessageReader<'_> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    fn u64(&mut self) -> Read<u64> {
+    pub fn u64(&mut self) -> Read<u64> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    fn flag(&mut self) -> Read<bool> {
+    pub fn flag(&mut self) -> Read<bool> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -59,7 +59,7 @@ impl MessageReader<'_> {
         (0..count).map(|_| read(self)).collect()
     }
 
-    fn row(&mut self) -> Read<RowId> {
+    pub fn row(&mut self) -> Read<RowId> {
         let (group, length) = (self.u64()?, self.u8()?);
         RowId::new(group, self.bytes(usize::from(length))?).ok_or(MalformedMessage)
     }
@@ -90,17 +90,21 @@ impl MessageReader<'_> {
             kind::PROGRESS => StoreMessage::Progress(Progress {
                 layout: self.u64()?,
                 shard: ShardId(self.u16()?),
-                content: match self.u8()? {
-                    0 => Content::Empty,
-                    1 => Content::Copying { copy: self.u64()?, position: self.u64()? },
-                    2 => Content::Complete,
-                    _ => return Err(MalformedMessage),
-                },
+                content: self.content()?,
                 applied: self.u64()?,
                 stable: self.u64()?,
             }),
             kind::LAYOUT => StoreMessage::Layout(Arc::new(self.layout()?)),
             kind::LAYOUT_REQUEST => StoreMessage::LayoutRequest(self.u64()?),
+            _ => return Err(MalformedMessage),
+        })
+    }
+
+    pub fn content(&mut self) -> Read<Content> {
+        Ok(match self.u8()? {
+            0 => Content::Empty,
+            1 => Content::Copying { copy: self.u64()?, position: self.u64()? },
+            2 => Content::Complete,
             _ => return Err(MalformedMessage),
         })
     }
@@ -172,7 +176,7 @@ impl MessageReader<'_> {
         Ok(Forward { layout, shard, base, floor, first, operations, chunk })
     }
 
-    fn operation(&mut self) -> Read<Operation> {
+    pub fn operation(&mut self) -> Read<Operation> {
         let (kind, owner) = (self.u8()?, self.owner()?);
         Ok(match kind {
             0 => Operation::Renew { owner, nonce: self.u64()? },
@@ -194,7 +198,7 @@ impl MessageReader<'_> {
         })
     }
 
-    fn row_state(&mut self) -> Read<RowRecord> {
+    pub fn row_state(&mut self) -> Read<RowRecord> {
         Ok(RowRecord {
             row: self.row()?,
             owner: self.option(Self::owner)?,
@@ -205,7 +209,7 @@ impl MessageReader<'_> {
         })
     }
 
-    fn layout(&mut self) -> Read<StoreLayout> {
+    pub fn layout(&mut self) -> Read<StoreLayout> {
         let (epoch, count) = (self.u64()?, usize::from(self.u16()?));
         if count > MAX_SHARDS {
             return Err(MalformedMessage);

@@ -9,10 +9,10 @@ use crate::row::{RowId, RowValues};
 
 use super::{NO_VALUES, kind, reason_number};
 
-pub(super) struct MessageWriter<'b>(pub &'b mut Vec<u8>);
+pub(crate) struct MessageWriter<'b>(pub &'b mut Vec<u8>);
 
 impl MessageWriter<'_> {
-    fn u8(&mut self, value: u8) {
+    pub fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
 
@@ -24,11 +24,11 @@ impl MessageWriter<'_> {
         self.0.extend(value.to_be_bytes());
     }
 
-    fn u64(&mut self, value: u64) {
+    pub fn u64(&mut self, value: u64) {
         self.0.extend(value.to_be_bytes());
     }
 
-    fn row(&mut self, row: &RowId) {
+    pub fn row(&mut self, row: &RowId) {
         self.u64(row.group());
         self.u8(row.key().len() as u8);
         self.0.extend(row.key());
@@ -75,15 +75,7 @@ impl MessageWriter<'_> {
                 self.u8(kind::PROGRESS);
                 self.u64(*layout);
                 self.u16(shard.0);
-                match content {
-                    Content::Empty => self.u8(0),
-                    Content::Copying { copy, position } => {
-                        self.u8(1);
-                        self.u64(*copy);
-                        self.u64(*position);
-                    }
-                    Content::Complete => self.u8(2),
-                }
+                self.content(*content);
                 self.u64(*applied);
                 self.u64(*stable);
             }
@@ -95,6 +87,18 @@ impl MessageWriter<'_> {
                 self.u8(kind::LAYOUT_REQUEST);
                 self.u64(*epoch);
             }
+        }
+    }
+
+    pub fn content(&mut self, content: Content) {
+        match content {
+            Content::Empty => self.u8(0),
+            Content::Copying { copy, position } => {
+                self.u8(1);
+                self.u64(copy);
+                self.u64(position);
+            }
+            Content::Complete => self.u8(2),
         }
     }
 
@@ -202,7 +206,7 @@ impl MessageWriter<'_> {
         }
     }
 
-    fn operation(&mut self, operation: &Operation) {
+    pub fn operation(&mut self, operation: &Operation) {
         match operation {
             Operation::Renew { owner, nonce } => {
                 self.u8(0);
@@ -245,7 +249,7 @@ impl MessageWriter<'_> {
         }
     }
 
-    fn row_state(&mut self, state: &RowRecord) {
+    pub fn row_state(&mut self, state: &RowRecord) {
         let RowRecord { row, owner, ask, epoch, seq, values } = state;
         self.row(row);
         self.u8(u8::from(owner.is_some()));
@@ -256,7 +260,7 @@ impl MessageWriter<'_> {
         self.values(values.as_ref());
     }
 
-    fn layout(&mut self, layout: &StoreLayout) {
+    pub fn layout(&mut self, layout: &StoreLayout) {
         self.u64(layout.epoch());
         self.u16(layout.chains().len() as u16);
         for chain in layout.chains() {

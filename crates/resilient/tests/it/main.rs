@@ -1,5 +1,6 @@
 //! Tests of the protocol by simulation.
 
+mod durable;
 mod mutants;
 mod rig;
 mod seeds;

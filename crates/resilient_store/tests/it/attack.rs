@@ -153,6 +153,6 @@ fn forged_changed_and_repeated_datagrams_do_no_harm() {
     for store in rig.finish() {
         let refused = store.refused;
         assert_eq!(store.rows, 1);
-        assert!(refused.wrong_tag > 10 && refused.replayed > 10, "{refused:?}");
+        assert!(refused.wrong_tag > 0 && refused.replayed > 0, "{refused:?}");
     }
 }

@@ -16,7 +16,7 @@ use switch::{Device, Frame, Time};
 use v1model::{Config, Switch, V1Model};
 
 /// The longest time for which a test waits.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster whose sockets are bound.
 pub struct Rig {
@@ -66,18 +66,8 @@ impl Rig {
 
     /// Starts a switch, 0 or 1.
     pub fn switch(&mut self, number: usize) -> LiveSwitch {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../resilient_switch/testdata/values.p4");
-        let text = std::fs::read_to_string(path).expect("the program can be read");
-        let program = Arc::new(compiler::expect_program(&Source::new("values.p4", &text), &V1Model).ir);
-        let inner = Switch::new(program, Config::with_ports(4)).expect("the program fits the switch");
-        let config = ResilientConfig { replica: self.cluster.replica_config(), ..ResilientConfig::default() };
-        let identity = (SwitchId(number as u32 + 1), 7);
-        let layout = self.cluster.layout(1);
-        let switch = ResilientSwitch::new(inner, config, layout, identity).unwrap_or_else(|error| panic!("{error}"));
         let socket = self.sockets[number].take().expect("each switch starts once");
-        let hook = StoreHook::new(self.cluster.clone(), Peer::Switch(identity.0), socket, identity.1)
-            .expect("the socket can be configured");
-        LiveSwitch { switch, hook, started: Instant::now() }
+        LiveSwitch::new(&self.cluster, number, socket)
     }
 
     /// Stops the stores, and returns what they did.
@@ -100,22 +90,48 @@ impl LiveSwitch {
         self.hook.refused()
     }
 
+    /// Creates a switch, 0 or 1, with a bound socket.
+    pub fn new(cluster: &Cluster, number: usize, socket: UdpSocket) -> LiveSwitch {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../resilient_switch/testdata/values.p4");
+        let text = std::fs::read_to_string(path).expect("the program can be read");
+        let program = Arc::new(compiler::expect_program(&Source::new("values.p4", &text), &V1Model).ir);
+        let inner = Switch::new(program, Config::with_ports(4)).expect("the program fits the switch");
+        let config = ResilientConfig { replica: cluster.replica_config(), ..ResilientConfig::default() };
+        let identity = (SwitchId(number as u32 + 1), 7);
+        let layout = cluster.layout(1);
+        let switch = ResilientSwitch::new(inner, config, layout, identity).unwrap_or_else(|error| panic!("{error}"));
+        let hook = StoreHook::new(cluster.clone(), Peer::Switch(identity.0), socket, identity.1)
+            .expect("the socket can be configured");
+        LiveSwitch { switch, hook, started: Instant::now() }
+    }
+
+    /// Gives frames to the switch, does what is due, and returns frames that have left.
+    pub fn step(&mut self, mut frames: Vec<Frame>) -> Vec<Frame> {
+        let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
+        let (mut output, mut injected) = (Vec::new(), Vec::new());
+        self.switch.step(now, &mut frames, &mut output);
+        let (switch, stop_others) = (&mut self.switch, &|| ());
+        let mut context = HookContext { now, switch, output: &mut output, injected: &mut injected, stop_others };
+        self.hook.poll(&mut context);
+        output
+    }
+
     /// Gives frames to the switch, and runs it until this many frames have left. Returns values and numbers of changes.
     pub fn run(&mut self, frames: Vec<Frame>, wanted: usize) -> Vec<(u32, u16)> {
-        let (mut frames, mut output, mut injected) = (frames, Vec::new(), Vec::new());
+        let (mut frames, mut output) = (frames, Vec::new());
         let until = Instant::now() + PATIENCE;
         while output.len() < wanted {
             assert!(Instant::now() < until, "{} of {wanted} frames have left", output.len());
-            let now = Time::from_ns(self.started.elapsed().as_nanos() as u64);
-            let (switch, output) = (&mut self.switch, &mut output);
-            switch.step(now, &mut frames, output);
-            self.hook.poll(&mut HookContext { now, switch, output, injected: &mut injected, stop_others: &|| () });
+            output.extend(self.step(std::mem::take(&mut frames)));
         }
-        let number = |data: &[u8], at: usize, count: usize| {
-            data[at..at + count].iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte))
-        };
-        output.iter().map(|frame| (number(&frame.data, 2, 4), number(&frame.data, 6, 2) as u16)).collect()
+        output.iter().map(answer).collect()
     }
+}
+
+/// Returns the value and the number of changes in a frame that has left.
+pub fn answer(frame: &Frame) -> (u32, u16) {
+    let data = &frame.data;
+    (u32::from_be_bytes([data[2], data[3], data[4], data[5]]), u16::from_be_bytes([data[6], data[7]]))
 }
 
 /// Returns a request to read (0), set (1) or add to (2) a row.

@@ -18,7 +18,7 @@ replicated to stores, and another switch goes on where a dead one stopped.
     address = \"127.0.0.1:7201\"
 
   triplane store key cluster.key
-  triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a
+  triplane store run a --cluster cluster.toml --state-dir /var/lib/triplane/a --durable
   triplane run prog.p4 --port 1=eth1 --port 2=eth2 --store cluster.toml --switch s1
 
 All stores and switches need equal files and the same key. Without a key_file, all
@@ -58,10 +58,14 @@ pub struct StoreRunArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub cluster: PathBuf,
 
-    /// The store's directory. It remembers that the store has lived: its rows are in memory, and are lost when it
-    /// stops.
+    /// The store's directory. It remembers that the store has lived, and has the rows of a durable store.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub state_dir: PathBuf,
+
+    /// Keep the rows on disk, in the state directory: nothing is acknowledged before it is written, and a store that
+    /// starts again has its rows. Without this, a store that stops has lost them.
+    #[arg(long)]
+    pub durable: bool,
 
     /// Begin again without rows after the store has stopped. All replicated state is lost.
     #[arg(long)]

@@ -5,12 +5,12 @@ pub mod args;
 use std::path::Path;
 
 use ::privileges::KeptAccess;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use diagnostics::names;
 use resilient::{RefusedDatagrams, SwitchId};
 use resilient_store::{
-    Cluster, ClusterError, ClusterMember, KeyFileError, NoticeHandler, OpenError, StoreDirectory, StoreHook,
-    StoreServer, StoreStatistics, create_key_file,
+    Cluster, ClusterError, ClusterMember, DiskStatistics, KeyFileError, NoticeHandler, OpenError, StoreDirectory,
+    StoreHook, StoreServer, StoreStatistics, create_key_file,
 };
 use resilient_switch::{ResilientConfig, ResilientSwitch};
 use serde_json::json;
@@ -75,7 +75,12 @@ fn unknown<'m>(path: &Path, what: &str, name: &str, members: impl Iterator<Item 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Failure {
         match error {
-            OpenError::Forgotten(_) => Failure::Environment(anyhow!("{error}; if they may be lost, pass --forget")),
+            OpenError::Forgotten(_) | OpenError::Lost { .. } => {
+                Failure::Environment(anyhow!("{error}; if they may be lost, pass --forget"))
+            }
+            OpenError::Durable { .. } => {
+                Failure::Environment(anyhow!("{error}; pass --durable, or --forget if they may be lost"))
+            }
             error => Failure::Environment(error.into()),
         }
     }
@@ -88,26 +93,32 @@ fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
         return Err(unknown(&args.cluster, "store", &args.name, cluster.stores()));
     };
     let mut directory = StoreDirectory::open(&args.state_dir).map_err(OpenError::from)?;
-    let mut server = StoreServer::open(&cluster, member, &mut directory, args.forget)?;
+    let open = if args.durable { StoreServer::open_durable } else { StoreServer::open };
+    let mut server = open(&cluster, member, &mut directory, args.forget)?;
     server.on_notice(notices(output));
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let names: Vec<&str> = cluster.stores().map(|store| store.name.as_str()).collect();
     output.note(&format!(
-        "store `{}` of the chain {} at {}, with a lease of {} ms; press Ctrl-C to stop",
+        "store `{}` of the chain {} at {}, with a lease of {} ms and {} rows{}; press Ctrl-C to stop",
         member.name,
         names.join(" -> "),
         member.address,
-        cluster.lease_ns() / 1_000_000
+        cluster.lease_ns() / 1_000_000,
+        server.statistics().rows,
+        if args.durable { " on disk" } else { "" },
     ));
-    let done = server.run(&stop).context("cannot use the store's socket")?;
+    let done = server.run(&stop).map_err(|error| Failure::Environment(error.into()))?;
     output.print(&if args.json { summary_json(&done) } else { summary(&done) })
 }
 
 fn summary(done: &StoreStatistics) -> String {
-    let StoreStatistics { rows, received, sent, refused, unsent } = done;
-    let what = if *rows == 1 { "row" } else { "rows" };
-    let mut text = format!("{rows} {what}; {received} messages received, {sent} sent\n");
+    let StoreStatistics { rows, received, sent, refused, unsent, disk } = done;
+    let what = |rows: u64| if rows == 1 { "row" } else { "rows" };
+    let mut text = format!("{rows} {}; {received} messages received, {sent} sent\n", what(*rows));
+    if let Some(DiskStatistics { commits, records, rows }) = disk {
+        text.push_str(&format!("{rows} {} on disk; {commits} commits with {records} records\n", what(*rows)));
+    }
     let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } = *refused;
     let reasons = [
         (malformed, "malformed"),
@@ -129,17 +140,20 @@ fn summary(done: &StoreStatistics) -> String {
 }
 
 fn summary_json(done: &StoreStatistics) -> String {
-    let StoreStatistics { rows, received, sent, refused, unsent } = done;
+    let StoreStatistics { rows, received, sent, refused, unsent, disk } = done;
     let RefusedDatagrams { malformed, stranger, wrong_tag, replayed, other_start, other_settings } = *refused;
     let reasons = json!({
         "malformed": malformed, "stranger": stranger, "wrong_tag": wrong_tag, "replayed": replayed,
         "other_start": other_start, "other_settings": other_settings,
     });
-    let all = json!({
+    let mut summary = json!({
         "rows": rows, "received": received, "sent": sent, "refused": refused.total(), "refused_by_reason": reasons,
         "unsent": unsent,
     });
-    format!("{all:#}\n")
+    if let Some(disk) = disk {
+        summary["disk"] = json!({ "rows": disk.rows, "commits": disk.commits, "records": disk.records });
+    }
+    format!("{summary:#}\n")
 }
 
 /// A switch's place in a cluster, with its socket.

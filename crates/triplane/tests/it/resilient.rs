@@ -216,6 +216,81 @@ fn a_key_goes_on_counting_when_its_switch_is_killed() {
 }
 
 #[test]
+fn stores_on_disk_go_on_after_all_of_them_were_killed() {
+    let _alone = testing::lock(LIVE_TRAFFIC);
+    let network = match Network::new() {
+        Err(error @ NamespaceError::Refused { .. }) => return testing::skip(&error.to_string()),
+        network => network.expect("a network"),
+    };
+    let directory = Directory::new();
+    let cluster = directory.write("cluster.toml", CLUSTER);
+    let states = ["a", "b"].map(|name| directory.path(name));
+    let start_stores = || {
+        [0, 1].map(|number| {
+            let name = ["a", "b"][number];
+            let arguments = ["store", "run", name, "--cluster", &cluster, "--state-dir", &states[number]];
+            network.start(&[&arguments[..], &["--durable", "--json"]].concat())
+        })
+    };
+    let start_switch = |name: &str, port: &str| {
+        network.start(&["run", PROGRAM, "--port", port, "--store", &cluster, "--switch", name])
+    };
+    let mut stores = start_stores();
+    let switches = [start_switch("s1", "1=p1"), start_switch("s2", "1=p2")];
+    assert_eq!(network.count(0, 50), (1..=50).collect::<Vec<_>>());
+    for round in 1..4 {
+        stores.iter().for_each(|store| store.signal("KILL"));
+        drop(stores);
+        stores = start_stores();
+        // The row goes on at the switch that had it, or moves to the other one.
+        assert_eq!(network.count(round % 2, 50), (50 * round as u32 + 1..=50 * round as u32 + 50).collect::<Vec<_>>());
+    }
+    for switch in switches {
+        switch.signal("INT");
+        switch.wait().ok();
+    }
+    for store in stores {
+        store.signal("INT");
+        let done = store.wait().ok().json();
+        assert_eq!((done["rows"].as_u64(), done["disk"]["rows"].as_u64()), (Some(1), Some(1)), "{done:#}");
+        assert!(done["disk"]["commits"].as_u64() >= Some(50), "{done:#}");
+    }
+}
+
+#[test]
+fn a_durable_store_says_what_is_wrong_with_its_directory() {
+    let directory = Directory::new();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let address = socket.local_addr().expect("it is bound");
+    drop(socket);
+    let cluster = directory.write("cluster.toml", format!("[stores.a]\naddress = \"{address}\"\n"));
+    let state = directory.path("state");
+    let arguments = ["store", "run", "a", "--cluster", &cluster, "--state-dir", &state];
+    let durable = [&arguments[..], &["--durable"]].concat();
+    let refused = |arguments: &[&str], part: &str| {
+        let done = run(&mut triplane(arguments));
+        assert!(done.code == Some(3) && done.stderr.contains(part), "{done:?} lacks {part:?}");
+    };
+    let mut store = Running::start(&mut triplane(&durable));
+    store.wait_for("0 rows on disk; press Ctrl-C to stop");
+    refused(&durable, "another store uses");
+    store.signal("KILL");
+    drop(store);
+    refused(&arguments, "pass --durable, or --forget if they may be lost");
+    let mut store = Running::start(&mut triplane(&durable));
+    store.wait_for("press Ctrl-C to stop");
+    store.signal("INT");
+    let done = store.wait().ok();
+    assert!(done.stdout.contains("0 rows on disk; "), "{done:?}");
+    std::fs::write(directory.path("state/rows.redb"), "rows").expect("it can be written");
+    refused(&durable, "is damaged (it does not begin as such files do)");
+    std::fs::remove_file(directory.path("state/rows.redb")).expect("it can be removed");
+    refused(&durable, "its rows are not in");
+    let mut store = Running::start(&mut triplane(&[&durable[..], &["--forget"]].concat()));
+    store.wait_for("press Ctrl-C to stop");
+}
+
+#[test]
 fn switches_give_up_the_rows_of_a_store_that_forgets() {
     let _alone = testing::lock(LIVE_TRAFFIC);
     let network = match Network::new() {

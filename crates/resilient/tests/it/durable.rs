@@ -1,0 +1,278 @@
+//! The disk of a node: what a transaction writes, and what a restart makes of it.
+
+use std::sync::Arc;
+
+use resilient::message::{IfMissing, ReplyBody, Request, RequestBody};
+use resilient::simulation::NodeDisk;
+use resilient::store::{EntryChange, GroupCommit, StoreRecord, StoreRecovery};
+use resilient::{
+    ChainMember, NodeId, OwnerId, Peer, RowId, ShardChain, ShardId, StoreConfig, StoreEvent, StoreLayout, StoreMessage,
+    StoreNode, SwitchId, expiry_ns,
+};
+use rng::SplitMix64;
+use switch::Time;
+
+use crate::rig::value;
+
+const LEASE_NS: u64 = 1_000_000_000;
+const RETRANSMIT_NS: u64 = 10_000_000;
+const ROWS: u64 = 7;
+
+fn config() -> StoreConfig {
+    StoreConfig { lease_ns: LEASE_NS, retransmit_ns: RETRANSMIT_NS, is_durable: true, ..StoreConfig::default() }
+}
+
+fn member(node: u32) -> ChainMember {
+    ChainMember { node: NodeId(node), life: 1 }
+}
+
+fn owner(switch: u32) -> OwnerId {
+    OwnerId { switch: SwitchId(switch), incarnation: 1 }
+}
+
+fn request(switch: u32, body: RequestBody) -> StoreMessage {
+    StoreMessage::Request(Request { layout: 1, owner: owner(switch), body })
+}
+
+/// A chain of two nodes with disks whose messages arrive at once.
+struct DurableChain {
+    nodes: Vec<StoreNode>,
+    disks: Vec<NodeDisk>,
+    /// The records of the head.
+    records: Vec<(u64, StoreRecord)>,
+    replies: Vec<ReplyBody>,
+}
+
+impl DurableChain {
+    fn new(length: u32) -> DurableChain {
+        let members: Vec<ChainMember> = (0..length).map(member).collect();
+        let chain = ShardChain { members: members.clone(), learner: None };
+        let layout = Arc::new(StoreLayout::new(1, vec![chain]));
+        let node = |me: &ChainMember| StoreNode::founding(config(), *me, 1, Time::ZERO, &layout);
+        let nodes = members.iter().map(node).collect();
+        let disks = members.iter().map(|_| NodeDisk::default()).collect();
+        let mut chain = DurableChain { nodes, disks, records: Vec::new(), replies: Vec::new() };
+        chain.run(Time::ZERO);
+        chain
+    }
+
+    fn request(&mut self, now: Time, switch: u32, body: RequestBody) {
+        self.nodes[0].receive(now, Peer::Switch(SwitchId(switch)), request(switch, body));
+        self.run(now);
+    }
+
+    /// Lets disks write, and messages arrive, until there is nothing left.
+    fn run(&mut self, now: Time) {
+        let mut is_idle = false;
+        while !std::mem::replace(&mut is_idle, true) {
+            for index in 0..self.nodes.len() {
+                self.nodes[index].flush(now);
+                let events: Vec<StoreEvent> = self.nodes[index].take_events().collect();
+                for event in events {
+                    is_idle = false;
+                    match event {
+                        StoreEvent::Persist { number, record } => {
+                            self.disks[index].write(number, record.clone());
+                            self.disks[index].sync(number);
+                            self.nodes[index].persisted(number);
+                            if index == 0 {
+                                self.records.push((number, record));
+                            }
+                        }
+                        StoreEvent::Send { to: Peer::Node(node), message } => {
+                            self.nodes[node.0 as usize].receive(now, Peer::Node(NodeId(index as u32)), message);
+                        }
+                        StoreEvent::Send { message: StoreMessage::Reply(reply), .. } => self.replies.push(reply.body),
+                        StoreEvent::Send { .. } => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Restarts all nodes from their disks.
+    fn restart(&mut self, now: Time) {
+        for (index, disk) in self.disks.iter_mut().enumerate() {
+            self.nodes[index] = disk.recover(config(), member(index as u32), 2, now);
+        }
+        self.run(now);
+    }
+
+    /// Makes random requests of two switches.
+    fn make_requests(&mut self, random: &mut SplitMix64, count: u64) {
+        let mut now = Time::ZERO;
+        for number in 1..=count {
+            now = now.after_ns(random.below(2_000_000));
+            let (switch, row) = (1 + random.below(2) as u32, RowId::of_index(1, random.below(ROWS) as u32));
+            let (epoch, seq) = (1 + random.below(3), number);
+            let body = match random.below(8) {
+                0 => RequestBody::Renew { shard: ShardId(0), nonce: number },
+                1 | 2 => RequestBody::Acquire { row, ask: number, if_missing: IfMissing::Grant },
+                3 => RequestBody::Release { row, epoch },
+                4 => RequestBody::Write { row, epoch, seq, values: None },
+                _ => RequestBody::Write { row, epoch, seq, values: value(number as u8) },
+            };
+            self.request(now, switch, body);
+        }
+    }
+}
+
+/// Commits records in transactions of random lengths.
+fn committed(random: &mut SplitMix64, records: &[(u64, StoreRecord)], longest: u64) -> NodeDisk {
+    let mut disk = NodeDisk::default();
+    records.iter().for_each(|(number, record)| disk.write(*number, record.clone()));
+    let mut number = 0;
+    while disk.writing() > 0 {
+        number += 1 + random.below(longest);
+        disk.sync(number);
+    }
+    disk
+}
+
+#[test]
+fn a_disk_has_the_same_rows_whatever_shares_a_transaction() {
+    let mut random = SplitMix64::new(3);
+    for length in [1, 2] {
+        let mut chain = DurableChain::new(length);
+        chain.make_requests(&mut random, 400);
+        for _ in 0..50 {
+            let cut = random.below(chain.records.len() as u64 + 1) as usize;
+            let single = committed(&mut random, &chain.records[..cut], 1);
+            let grouped = committed(&mut random, &chain.records[..cut], 100);
+            let without_operations = |disk: &NodeDisk| -> Vec<(Vec<u8>, Vec<u8>)> {
+                let entries = disk.entries().iter().filter(|(key, _)| key[0] != 4);
+                entries.map(|(key, value)| (key.clone(), value.clone())).collect()
+            };
+            assert_eq!(without_operations(&single), without_operations(&grouped));
+            let nodes = [single, grouped].map(|mut disk| disk.recover(config(), member(0), 2, Time::ZERO));
+            assert_eq!(format!("{:?}", nodes[0]), format!("{:?}", nodes[1]));
+        }
+    }
+}
+
+#[test]
+fn a_disk_grows_with_the_rows_and_not_with_the_writes() {
+    let mut random = SplitMix64::new(4);
+    for length in [1, 2] {
+        let mut chain = DurableChain::new(length);
+        chain.make_requests(&mut random, 5000);
+        assert_eq!(chain.nodes[0].rows(ShardId(0)), ROWS as usize);
+        // The layout, the shard, the rows, and operations that the last one did not trim yet.
+        let entries = chain.disks.iter().map(|disk| disk.entries().len()).max();
+        assert!(entries.is_some_and(|entries| entries <= 2 + ROWS as usize + 3), "{entries:?}");
+    }
+}
+
+#[test]
+fn a_row_is_another_switchs_when_a_restarted_store_has_waited_for_a_whole_lease() {
+    let mut chain = DurableChain::new(1);
+    let (row, shard) = (RowId::of_index(1, 1), ShardId(0));
+    let granted = |chain: &DurableChain| {
+        chain.replies.iter().filter(|reply| matches!(reply, ReplyBody::Granted { ask: 2, .. })).count()
+    };
+    chain.request(Time::ZERO, 1, RequestBody::Renew { shard, nonce: 1 });
+    chain.request(Time::ZERO, 1, RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant });
+    chain.request(Time::ZERO, 1, RequestBody::Write { row, epoch: 1, seq: 1, values: value(7) });
+    // The clock of a process begins anew. The lease of switch 1 may have been renewed just before.
+    chain.restart(Time::ZERO);
+    chain.request(Time::ZERO, 2, RequestBody::Renew { shard, nonce: 1 });
+    let expiry = Time::from_ns(expiry_ns(LEASE_NS, config().drift_ppm));
+    chain.request(Time::from_ns(expiry.as_ns() - 1), 2, RequestBody::Renew { shard, nonce: 2 });
+    chain.request(
+        Time::from_ns(expiry.as_ns() - 1),
+        2,
+        RequestBody::Acquire { row, ask: 2, if_missing: IfMissing::Grant },
+    );
+    assert_eq!(granted(&chain), 0);
+    chain.request(expiry, 2, RequestBody::Acquire { row, ask: 2, if_missing: IfMissing::Grant });
+    let last = ReplyBody::Granted { row, ask: 2, epoch: 2, seq: 1, values: value(7) };
+    assert_eq!(chain.replies.last(), Some(&last));
+}
+
+#[test]
+fn a_successor_gets_the_operations_that_only_the_disk_of_its_predecessor_has() {
+    let mut chain = DurableChain::new(2);
+    let (row, shard) = (RowId::of_index(1, 1), ShardId(0));
+    let now = Time::from_ms(1);
+    chain.request(now, 1, RequestBody::Renew { shard, nonce: 1 });
+    chain.request(now, 1, RequestBody::Acquire { row, ask: 1, if_missing: IfMissing::Grant });
+    // The head stops when the write is on its disk, before it has forwarded it.
+    let write = RequestBody::Write { row, epoch: 1, seq: 1, values: value(7) };
+    chain.nodes[0].receive(now, Peer::Switch(SwitchId(1)), request(1, write));
+    for event in chain.nodes[0].take_events().collect::<Vec<_>>() {
+        let StoreEvent::Persist { number, record } = event else { panic!("{event:?} leaves before the disk has it") };
+        chain.disks[0].write(number, record);
+        chain.disks[0].sync(number);
+    }
+    chain.replies.clear();
+    chain.nodes[0] = chain.disks[0].recover(config(), member(0), 2, now);
+    chain.run(now);
+    for node in 0..2 {
+        chain.nodes[node].tick(now.after_ns(RETRANSMIT_NS));
+    }
+    chain.run(now.after_ns(RETRANSMIT_NS));
+    assert_eq!(chain.replies, [ReplyBody::Acked { row, epoch: 1, seq: 1 }]);
+}
+
+#[test]
+fn entries_that_no_node_wrote_are_refused_or_leave_a_node_that_runs() {
+    let mut random = SplitMix64::new(5);
+    let mut chain = DurableChain::new(2);
+    chain.make_requests(&mut random, 100);
+    // Operations that the other node has not reported stay on disk.
+    chain.nodes.truncate(1);
+    let write = RequestBody::Renew { shard: ShardId(0), nonce: 9 };
+    chain.nodes[0].receive(Time::from_ms(1), Peer::Switch(SwitchId(1)), request(1, write));
+    for event in chain.nodes[0].take_events().collect::<Vec<_>>() {
+        let StoreEvent::Persist { number, record } = event else { continue };
+        chain.disks[0].write(number, record);
+        chain.disks[0].sync(number);
+    }
+    let entries: Vec<_> = chain.disks[0].entries().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    assert!(entries.iter().any(|(key, _)| key[0] == 4));
+    let mut refused = 0;
+    for _ in 0..5000 {
+        let mut entries = entries.clone();
+        let at = random.below(entries.len() as u64) as usize;
+        let (key, value) = &mut entries[at];
+        let bytes = if random.percent(30) { key } else { value };
+        match random.below(3) {
+            0 => bytes.truncate(random.below(bytes.len() as u64 + 1) as usize),
+            1 => bytes.push(random.below(256) as u8),
+            _ if bytes.is_empty() => {}
+            _ => {
+                let at = random.below(bytes.len() as u64) as usize;
+                let any = random.next_u64() as u8;
+                bytes[at] = random.pick(&[(1, 0), (1, 0xff), (1, any)]);
+            }
+        }
+        let mut recovery = StoreRecovery::new(config(), member(0), 1, Time::ZERO);
+        let is_read = entries.iter().all(|(key, value)| recovery.entry(key, value).is_ok());
+        let Some((mut node, _)) = is_read.then(|| recovery.finish().ok()).flatten() else {
+            refused += 1;
+            continue;
+        };
+        node.tick(Time::from_ms(1));
+        node.receive(
+            Time::from_ms(1),
+            Peer::Switch(SwitchId(1)),
+            request(1, RequestBody::Acquire { row: RowId::empty(1), ask: 1, if_missing: IfMissing::Grant }),
+        );
+        node.flush(Time::from_ms(1));
+        node.take_events().for_each(drop);
+    }
+    assert!((1000..5000).contains(&refused), "{refused}");
+}
+
+#[test]
+fn a_transaction_without_records_is_none() {
+    let mut commit = GroupCommit::default();
+    assert!(commit.take().is_none());
+    let layout = Arc::new(StoreLayout::new(1, Vec::new()));
+    commit.push(1, StoreRecord::Layout { layout, left: vec![ShardId(3)] });
+    let batch = commit.take().expect("a record waits");
+    assert_eq!((batch.up_to(), batch.records(), batch.rows()), (1, 1, 0));
+    let removed = |change: &EntryChange| matches!(change, EntryChange::RemoveAll(key) if key[1..] == [0, 3]);
+    assert_eq!(batch.changes().filter(removed).count(), 2);
+    assert!(commit.take().is_none());
+}
