@@ -12,7 +12,7 @@ use super::waiters::WaiterQueues;
 use super::{ShardContext, StoreRecord};
 use crate::expiry_ns;
 use crate::layout::ShardId;
-use crate::message::{Content, Operation, OwnerId, ReplyBody};
+use crate::message::{Content, Operation, OwnerId, ReplyBody, ShardStatus};
 use crate::mutant::Mutant;
 
 /// Number of sessions above which ended ones are removed.
@@ -90,6 +90,13 @@ impl ShardNode {
 
     pub fn rows(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Returns what the operator wants to know.
+    pub fn status(&self, is_active: bool, is_complete: bool) -> ShardStatus {
+        let (rows, log) = (self.rows.len() as u64, self.log.len() as u64);
+        let lag = self.log.last().saturating_sub(self.stable);
+        ShardStatus { shard: self.shard, is_active, is_complete, rows, log, lag }
     }
 
     /// Makes the node one that has all rows: none.
