@@ -102,10 +102,6 @@ mutants! {
     LayoutUnpersisted,
     /// The operator removes members although no active one stays.
     LastActiveRemoved,
-    /// The operator makes a learner the tail before it has all rows.
-    IncompleteJoins,
-    /// The operator takes the status of a node that has another layout for that of its own.
-    OldStatusCounts,
     /// The operator sends a layout before it is kept.
     SentBeforeKept,
 }

@@ -95,7 +95,7 @@ impl LayoutOperator {
         }
         if let Some(learner) = chain.learner {
             let is_complete = self.status(shard, learner).is_some_and(|status| status.is_complete);
-            if !is_complete && !self.config.mutation.is(Mutant::IncompleteJoins) {
+            if !is_complete {
                 return None;
             }
             chain.members.push(learner);
@@ -165,8 +165,7 @@ impl LayoutOperator {
     /// Returns the status of a shard at a living member, in the present layout.
     fn status(&self, shard: ShardId, member: ChainMember) -> Option<&ShardStatus> {
         let view = self.nodes.get(&member.node).filter(|_| self.living(member.node) == Some(member))?;
-        let is_present = view.epoch() == Some(self.record.layout.epoch());
-        view.shard(shard).filter(|_| is_present || self.config.mutation.is(Mutant::OldStatusCounts))
+        view.shard(shard).filter(|_| view.epoch() == Some(self.record.layout.epoch()))
     }
 
     fn has_active(&self, shard: ShardId, members: &[ChainMember]) -> bool {

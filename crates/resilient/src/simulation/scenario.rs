@@ -119,10 +119,10 @@ impl Scenario {
             nodes: chain_length as u32 + random.below(3) as u32,
             chain_length,
             is_operator_reckless: random.percent(20),
-            operators: random.pick(&[(2, 1), (1, 2)]),
-            is_unfounded: random.percent(25),
-            suspect_after: random.pick(&[(1, 2), (1, 5)]),
-            keeper_ns: random.pick(&[(1, 1), (1, 3 * MILLISECOND)]),
+            operators: 1,
+            is_unfounded: false,
+            suspect_after: 2,
+            keeper_ns: 1,
             shards: 1 + random.below(2) as u16,
             rows: random.pick(&[(2, 1), (1, 2), (1, 3), (1, 5)]),
             faults_ns: 200 * MILLISECOND,
@@ -151,7 +151,18 @@ impl Scenario {
             ScenarioFocus::Leases => scenario.focus_on_leases(),
             ScenarioFocus::Chains => scenario.focus_on_chains(),
         }
+        scenario.draw_operators(random);
         scenario
+    }
+
+    /// Draws what concerns operators.
+    fn draw_operators(&mut self, random: &mut SplitMix64) {
+        self.operators = random.pick(&[(2, 1), (1, 2)]);
+        self.is_unfounded = random.percent(25);
+        self.suspect_after = random.pick(&[(1, 2), (1, 5)]);
+        self.keeper_ns = random.pick(&[(1, 1), (1, 3 * MILLISECOND)]);
+        self.faults.operator_crash = random.pick(&[(2, 0), (1, 15), (1, 60)]);
+        self.faults.command = random.pick(&[(2, 0), (1, 10), (1, 40)]);
     }
 
     /// Lets sessions end while their switches still work, and replies come late: one node, few rows.
@@ -194,8 +205,8 @@ impl FaultChances {
             partition: chance(200),
             move_row: chance(200),
             suspicion: chance(150),
-            operator_crash: chance(60),
-            command: chance(40),
+            operator_crash: 0,
+            command: 0,
         }
     }
 }
