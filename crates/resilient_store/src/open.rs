@@ -9,8 +9,11 @@ use resilient::{ChainMember, Peer};
 
 use crate::cluster::{Cluster, ClusterMember};
 use crate::hook::StoreHook;
+use crate::layout_keeper::{KeeperError, LayoutKeeper};
 use crate::lives::{LifeError, StoreDirectory};
+use crate::operator_server::OperatorServer;
 use crate::server::StoreServer;
+use crate::status_socket::StatusSocket;
 
 /// Reason that a store or a switch cannot join its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +31,9 @@ pub enum OpenError {
     /// The store's directory cannot be used.
     #[error(transparent)]
     Life(#[from] LifeError),
+    /// The layouts cannot be kept.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
     /// The store has lost its rows.
     #[error(
         "`{0}` keeps its rows in memory and has lost them when it stopped, so it must not answer for them any more"
@@ -77,6 +83,42 @@ impl StoreServer {
         let life = directory.begin_life()?;
         let me = ChainMember { node, life };
         Ok(StoreServer::founding(cluster.clone(), &cluster.layout(life), me, socket, random_number()))
+    }
+}
+
+impl StoreServer {
+    /// Opens a store of a cluster with an operator, which keeps its rows in memory, and begins a life. It has no rows,
+    /// and waits until the operator adds it.
+    ///
+    /// # Errors
+    /// If its directory or address cannot be used.
+    ///
+    /// # Panics
+    /// If the member is no store.
+    pub fn open_joining(
+        cluster: &Cluster,
+        member: &ClusterMember,
+        directory: &mut StoreDirectory,
+    ) -> Result<StoreServer, OpenError> {
+        let Peer::Node(node) = member.peer else { panic!("`{}` is no store", member.name) };
+        let socket = bind(member)?;
+        let count = u32::try_from(directory.begin_life()?).unwrap_or(u32::MAX);
+        let me = ChainMember::in_life(node, count, random_number() as u32);
+        Ok(StoreServer::joining(cluster.clone(), me, socket, random_number()))
+    }
+}
+
+impl<K: LayoutKeeper> OperatorServer<K> {
+    /// Opens the operator of a cluster. The clients of `status` can see its status and give it commands.
+    ///
+    /// # Errors
+    /// If its address cannot be used, or the layout cannot be read.
+    ///
+    /// # Panics
+    /// If the cluster has no operator.
+    pub fn open(cluster: &Cluster, keeper: K, status: Option<StatusSocket>) -> Result<OperatorServer<K>, OpenError> {
+        let member = cluster.operator().expect("the cluster has an operator");
+        Ok(OperatorServer::new(cluster.clone(), keeper, bind(member)?, status, random_number())?)
     }
 }
 

@@ -51,6 +51,16 @@ impl StoreServer {
         seed: u64,
     ) -> StoreServer {
         let node = StoreNode::founding(cluster.store_config(), me, seed, Time::ZERO, layout);
+        StoreServer::of_node(cluster, node, socket)
+    }
+
+    /// Creates a node without rows and without a layout, which it gets from the operator. `seed` is random.
+    pub fn joining(cluster: Cluster, me: ChainMember, socket: UdpSocket, seed: u64) -> StoreServer {
+        let node = StoreNode::joining(cluster.store_config(), me, seed);
+        StoreServer::of_node(cluster, node, socket)
+    }
+
+    fn of_node(cluster: Cluster, node: StoreNode, socket: UdpSocket) -> StoreServer {
         let (socket, statistics) = (ClusterSocket::new(socket, cluster), StoreStatistics::default());
         StoreServer { node, socket, started: Instant::now(), statistics }
     }
