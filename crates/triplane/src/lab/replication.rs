@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use lab::{Node, Topology};
-use resilient::{ChainMember, NodeId, ReplicaConfig, ShardChain, StoreConfig, StoreLayout, SwitchId};
+use resilient::{ChainMember, NodeId, OperatorConfig, ReplicaConfig, ShardChain, StoreConfig, StoreLayout, SwitchId};
 use resilient_switch::{InBand, ResilientConfig, ResilientSwitch, StoreRoute};
 use rng::SplitMix64;
 use switch::{PortId, RowSwitch};
@@ -13,10 +13,13 @@ use switch::{PortId, RowSwitch};
 /// How the switches with resilient state and the stores of a lab work together.
 #[derive(Clone, Debug)]
 pub struct Replication {
+    /// The layout with which switches start: without stores if an operator makes the first one.
     pub layout: Arc<StoreLayout>,
     lease_ns: u64,
     /// The stores by node number, which is their place behind the machines plus 1.
     stores: Vec<Ipv4Addr>,
+    /// Number of stores that the chain should have, if there is an operator.
+    chain: Option<usize>,
     /// The switches with resilient state.
     resilient: BTreeSet<usize>,
     /// The addresses and routes of all switches. Those without resilient state only pass messages on.
@@ -34,6 +37,12 @@ pub struct Unreachable {
 fn store_address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, 0, number as u8 + 1)
 }
+
+/// Address of the operator.
+const OPERATOR_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 1);
+
+/// The number under which switches know the operator, from which they take layouts as from any store.
+const OPERATOR_NODE: NodeId = NodeId(u32::MAX);
 
 /// Returns the address of a switch.
 fn switch_address(switch: usize) -> Ipv4Addr {
@@ -53,7 +62,8 @@ impl Replication {
             return Ok(None);
         }
         let mut routes: BTreeMap<usize, BTreeMap<Node, PortId>> = BTreeMap::new();
-        let targets = stores.clone().map(Node::Host).chain(resilient.iter().copied().map(Node::Switch));
+        let operator = topology.operator();
+        let targets = stores.clone().chain(operator).map(Node::Host).chain(resilient.iter().copied().map(Node::Switch));
         for target in targets {
             for (switch, port) in ports_towards(topology, target) {
                 routes.entry(switch).or_default().insert(target, port);
@@ -61,7 +71,7 @@ impl Replication {
         }
         let no_way = |switch: usize| {
             let routes = routes.get(&switch);
-            let missing = stores.clone().find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
+            let missing = stores.clone().chain(operator).find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
             missing.map(|store| Unreachable { switch, store })
         };
         let unreachable: Vec<Unreachable> = resilient.iter().filter_map(|switch| no_way(*switch)).collect();
@@ -75,6 +85,9 @@ impl Replication {
             let (mut ways, mut others) = (BTreeMap::new(), BTreeMap::new());
             for (node, port) in to {
                 match node {
+                    Node::Host(host) if Some(host) == operator => {
+                        ways.insert(OPERATOR_NODE, StoreRoute { address: OPERATOR_ADDRESS, port });
+                    }
                     Node::Host(store) => {
                         let address = store_address(store - first);
                         ways.insert(node_id(store - first), StoreRoute { address, port });
@@ -85,7 +98,11 @@ impl Replication {
             (switch, InBand::new(switch_address(switch), ways, others))
         };
         Ok(Some(Replication {
-            layout: Arc::new(StoreLayout::new(1, vec![chain])),
+            layout: Arc::new(match operator {
+                Some(_) => StoreLayout::new(0, vec![ShardChain::default()]),
+                None => StoreLayout::new(1, vec![chain]),
+            }),
+            chain: topology.chain,
             lease_ns: topology.lease.0.as_ns(),
             stores: (0..stores.len()).map(store_address).collect(),
             resilient: resilient.clone(),
@@ -115,6 +132,27 @@ impl Replication {
         wrapped
     }
 
+    /// Whether an operator makes the layouts.
+    pub fn has_operator(&self) -> bool {
+        self.chain.is_some()
+    }
+
+    /// Returns the settings of the operator: a store is missed within about a lease.
+    pub fn operator_config(&self) -> OperatorConfig {
+        OperatorConfig {
+            nodes: (0..self.stores.len()).map(node_id).collect(),
+            switches: self.resilient.iter().map(|switch| SwitchId(*switch as u32)).collect(),
+            chain_length: self.chain.unwrap_or(1),
+            poll_ns: (self.lease_ns / 4).max(1),
+            ..OperatorConfig::default()
+        }
+    }
+
+    /// Returns the address of the operator.
+    pub fn operator_address(&self) -> Option<Ipv4Addr> {
+        self.chain.map(|_| OPERATOR_ADDRESS)
+    }
+
     /// Returns the settings of the stores.
     pub fn store_config(&self) -> StoreConfig {
         StoreConfig { lease_ns: self.lease_ns, ..StoreConfig::default() }
@@ -140,6 +178,9 @@ impl Replication {
         let store = self.stores.iter().position(|store| *store == address);
         let store = store.map(|number| resilient::Peer::Node(node_id(number)));
         let switch = || self.resilient.iter().find(|switch| switch_address(**switch) == address);
+        if self.operator_address() == Some(address) {
+            return Some(resilient::Peer::Operator);
+        }
         store.or_else(|| switch().map(|switch| resilient::Peer::Switch(SwitchId(*switch as u32))))
     }
 }

@@ -1,6 +1,7 @@
 //! Runs `triplane store`, and connects `triplane run` to the stores.
 
 pub mod args;
+mod operate;
 
 use std::path::Path;
 
@@ -24,6 +25,10 @@ const MAX_CLUSTER_BYTES: u64 = 1 << 20;
 pub fn run(args: &StoreArgs, output: &Output) -> Result<(), Failure> {
     match &args.command {
         StoreCommand::Run(args) => serve(args, output),
+        StoreCommand::Operate(args) => operate::operate(args, output),
+        StoreCommand::Status(args) => operate::status(args, output),
+        StoreCommand::Drain(args) => operate::drain(args, output),
+        StoreCommand::Replace(args) => operate::replace(args, output),
     }
 }
 
@@ -59,15 +64,24 @@ fn serve(args: &StoreRunArgs, output: &Output) -> Result<(), Failure> {
     let Some(member) = cluster.store(&args.name) else {
         return Err(unknown(&args.cluster, "store", &args.name, cluster.stores()));
     };
+    let is_operated = cluster.operator().is_some();
+    if is_operated && args.forget {
+        let message = "--forget requires a cluster without an operator, which adds stores that have lost their rows";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let mut directory = StoreDirectory::open(&args.state_dir).map_err(OpenError::from)?;
-    let mut server = StoreServer::open(&cluster, member, &mut directory, args.forget)?;
+    let mut server = if is_operated {
+        StoreServer::open_joining(&cluster, member, &mut directory)?
+    } else {
+        StoreServer::open(&cluster, member, &mut directory, args.forget)?
+    };
     privileges::restrict(&KeptAccess::default(), args.show_privileges, output)?;
     let stop = signals::stop_on_signals()?;
     let names: Vec<&str> = cluster.stores().map(|store| store.name.as_str()).collect();
     output.note(&format!(
-        "store `{}` of the chain {} at {}, with a lease of {} ms; press Ctrl-C to stop",
+        "store `{}` of {} at {}, with a lease of {} ms; press Ctrl-C to stop",
         member.name,
-        names.join(" -> "),
+        if is_operated { "the operator's chain".to_owned() } else { format!("the chain {}", names.join(" -> ")) },
         member.address,
         cluster.lease_ns() / 1_000_000
     ));
@@ -116,7 +130,7 @@ impl StoreConnection {
     pub fn connect(self, switch: Switch) -> Result<(ResilientSwitch<Switch>, StoreHook), Failure> {
         let config = ResilientConfig { replica: self.cluster.replica_config(), ..ResilientConfig::default() };
         let identity = (self.number, resilient_store::random_number());
-        let switch = ResilientSwitch::new(switch, config, self.cluster.layout(1), identity)
+        let switch = ResilientSwitch::new(switch, config, self.cluster.first_layout(), identity)
             .map_err(|error| Failure::Input(error.to_string()))?;
         Ok((switch, self.hook))
     }
