@@ -314,6 +314,8 @@ pub struct Progress {
     pub applied: u64,
     /// The last operation that the whole chain has applied, as far as the sender knows.
     pub stable: u64,
+    /// Whether the sender has had everything that the chain acknowledged. Otherwise it needs [`Forward::floor`].
+    pub is_active: bool,
 }
 
 /// The part of a shard's rows that a node has.

@@ -11,7 +11,7 @@ use super::row_table::RowTable;
 use super::waiters::WaiterQueues;
 use super::{ShardContext, StoreRecord};
 use crate::expiry_ns;
-use crate::layout::ShardId;
+use crate::layout::{ChainMember, ShardId};
 use crate::message::{Content, Operation, OwnerId, ReplyBody, ShardStatus};
 use crate::mutant::Mutant;
 
@@ -115,7 +115,7 @@ impl ShardNode {
     pub fn clear(&mut self, context: &mut ShardContext<'_>) {
         let cleared = ShardNode::new(self.shard, context.random.next_u64());
         let ShardNode { is_head, is_tail, is_member, .. } = *self;
-        let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to));
+        let link = self.link.as_ref().map(|link| SuccessorLink::new(link.to, !self.is_tail));
         *self = ShardNode { is_head, is_tail, is_member, link, grace_until: self.grace_until, ..cleared };
         context.outbox.persist(|| StoreRecord::Cleared(self.shard));
     }
@@ -138,11 +138,12 @@ impl ShardNode {
         self.waiters.clear();
         self.early.clear();
         self.floor = self.log.last();
+        let is_member = |to: ChainMember| chain.position(to).is_some();
         match chain.successor(context.me) {
             Some(to) if self.link.as_ref().is_some_and(|link| link.to == to && !is_restart) => {
-                self.link.iter_mut().for_each(SuccessorLink::resend);
+                self.link.iter_mut().for_each(|link| link.enter_layout(is_member(to)));
             }
-            successor => self.link = successor.map(SuccessorLink::new),
+            successor => self.link = successor.map(|to| SuccessorLink::new(to, is_member(to))),
         }
         self.report_due = true;
     }

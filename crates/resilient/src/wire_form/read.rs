@@ -98,6 +98,7 @@ impl MessageReader<'_> {
                 },
                 applied: self.u64()?,
                 stable: self.u64()?,
+                is_active: self.flag()?,
             }),
             kind::LAYOUT => StoreMessage::Layout(Arc::new(self.layout()?)),
             kind::LAYOUT_REQUEST => StoreMessage::LayoutRequest(self.u64()?),

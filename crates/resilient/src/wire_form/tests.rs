@@ -130,7 +130,7 @@ impl Random {
             _ => Content::Complete,
         };
         let (layout, applied, stable) = (self.number(), self.number(), self.number());
-        Progress { layout, shard: self.shard(), content, applied, stable }
+        Progress { layout, shard: self.shard(), content, applied, stable, is_active: self.rng.below(2) > 0 }
     }
 
     fn layout(&mut self) -> StoreLayout {

@@ -71,7 +71,7 @@ impl MessageWriter<'_> {
                 self.u8(kind::FORWARD);
                 self.forward(forward);
             }
-            StoreMessage::Progress(Progress { layout, shard, content, applied, stable }) => {
+            StoreMessage::Progress(Progress { layout, shard, content, applied, stable, is_active }) => {
                 self.u8(kind::PROGRESS);
                 self.u64(*layout);
                 self.u16(shard.0);
@@ -86,6 +86,7 @@ impl MessageWriter<'_> {
                 }
                 self.u64(*applied);
                 self.u64(*stable);
+                self.u8(u8::from(*is_active));
             }
             StoreMessage::Layout(layout) => {
                 self.u8(kind::LAYOUT);

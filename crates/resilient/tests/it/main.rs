@@ -1,5 +1,6 @@
 //! Tests of the protocol by simulation.
 
+mod joining;
 mod mutants;
 mod rig;
 mod seeds;
