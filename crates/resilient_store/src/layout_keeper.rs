@@ -192,10 +192,8 @@ impl LayoutKeeper for FileKeeper {
         };
         // A rename whose outcome was not known is on the disk from here on.
         self.sync_directory().map_err(|error| self.failed(error))?;
-        let damaged = |error: serde_json::Error| KeeperError::Damaged {
-            path: self.path.clone(),
-            reason: error.to_string(),
-        };
+        let damaged =
+            |error: serde_json::Error| KeeperError::Damaged { path: self.path.clone(), reason: error.to_string() };
         let file = serde_json::from_str(&text).map_err(damaged)?;
         self.record(file).map(Some)
     }

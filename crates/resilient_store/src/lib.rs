@@ -34,5 +34,5 @@ pub use operator_server::OperatorServer;
 pub use operator_status::{
     ChainStatus, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
 };
-pub use status_socket::{StatusError, StatusSocket, ask_operator};
 pub use server::{StoreServer, StoreStatistics};
+pub use status_socket::{StatusError, StatusSocket, ask_operator};

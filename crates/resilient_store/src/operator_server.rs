@@ -260,9 +260,8 @@ impl<K: LayoutKeeper> OperatorServer<K> {
         let status = report.status.as_ref();
         let shard = status.and_then(|status| status.shards.iter().find(|shard| shard.shard == SHARD));
         let copied = self.operator.copied(SHARD).filter(|(learner, ..)| learner.node == report.node);
-        let count = |status: &resilient::message::NodeStatus| {
-            ChainMember { node: report.node, life: status.life }.life_count()
-        };
+        let count =
+            |status: &resilient::message::NodeStatus| ChainMember { node: report.node, life: status.life }.life_count();
         StoreStatus {
             name: self.cluster.name_of(report.node).unwrap_or_default().to_owned(),
             role,

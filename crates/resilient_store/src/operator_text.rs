@@ -26,7 +26,9 @@ pub(crate) fn line(cluster: &Cluster, note: &OperatorNote) -> String {
                     };
                     format!("{stores} {who} {why}: {chain}")
                 }
-                ChainChange::Learns(member) => format!("store {} begins to copy the rows of {chain}", name(member.node)),
+                ChainChange::Learns(member) => {
+                    format!("store {} begins to copy the rows of {chain}", name(member.node))
+                }
                 ChainChange::LearnerDropped(member) => {
                     format!("store {} is gone or drained, and copies no rows any more", name(member.node))
                 }

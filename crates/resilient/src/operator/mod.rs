@@ -338,9 +338,7 @@ impl LayoutOperator {
         if !is_member(node) {
             return Err(CommandRefusal::NoMember(node));
         }
-        let is_spare = |other: &NodeId| {
-            *other != node && !is_member(*other) && self.living(*other).is_some()
-        };
+        let is_spare = |other: &NodeId| *other != node && !is_member(*other) && self.living(*other).is_some();
         let is_usable = |other: &&NodeId| is_spare(other) && !self.record.drained.contains(other);
         match with {
             Some(with) if !is_spare(&with) => return Err(CommandRefusal::NotSpare(with)),

@@ -31,16 +31,40 @@ pub(super) const FAULT_INTERVAL_NS: u64 = 2_000_000;
 /// An event. Those of a machine carry the number of its start.
 #[derive(Debug)]
 pub(super) enum WorldEvent {
-    Deliver { from: Peer, to: Peer, message: StoreMessage },
-    Input { switch: u32, start: u64, input: SwitchInput },
-    Wake { peer: Peer, at: u64 },
-    Synced { node: u32, start: u64, up_to: u64 },
-    Start { peer: Peer },
+    Deliver {
+        from: Peer,
+        to: Peer,
+        message: StoreMessage,
+    },
+    Input {
+        switch: u32,
+        start: u64,
+        input: SwitchInput,
+    },
+    Wake {
+        peer: Peer,
+        at: u64,
+    },
+    Synced {
+        node: u32,
+        start: u64,
+        up_to: u64,
+    },
+    Start {
+        peer: Peer,
+    },
     Faults,
     NextInput,
-    WakeOperator { number: u32, start: u64 },
+    WakeOperator {
+        number: u32,
+        start: u64,
+    },
     /// An operator's record reaches the keeper.
-    Commit { number: u32, start: u64, record: LayoutRecord },
+    Commit {
+        number: u32,
+        start: u64,
+        record: LayoutRecord,
+    },
 }
 
 struct ScheduledEvent {

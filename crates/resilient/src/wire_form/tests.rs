@@ -8,8 +8,8 @@ use switch::Time;
 use super::*;
 use crate::layout::{ChainMember, NodeId, ShardChain, ShardId, StoreLayout, SwitchId};
 use crate::message::{
-    Content, CopyChunk, Forward, NodeStatus, Operation, OwnerId, Peer, Progress, Reply, ReplyBody, Request, RequestBody,
-    RowRecord, ShardStatus, StatusRequest,
+    Content, CopyChunk, Forward, NodeStatus, Operation, OwnerId, Peer, Progress, Reply, ReplyBody, Request,
+    RequestBody, RowRecord, ShardStatus, StatusRequest,
 };
 use crate::replica::{ReplicaConfig, StateReplica};
 use crate::row::{RowId, RowValues};

@@ -71,7 +71,10 @@ impl Replication {
         }
         let no_way = |switch: usize| {
             let routes = routes.get(&switch);
-            let missing = stores.clone().chain(operator).find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
+            let missing = stores
+                .clone()
+                .chain(operator)
+                .find(|store| !routes.is_some_and(|it| it.contains_key(&Node::Host(*store))));
             missing.map(|store| Unreachable { switch, store })
         };
         let unreachable: Vec<Unreachable> = resilient.iter().filter_map(|switch| no_way(*switch)).collect();
