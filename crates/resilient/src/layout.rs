@@ -1,7 +1,7 @@
 //! Says which chain of store nodes serves which shard.
 //!
-//! Layouts come from an [operator](crate::operator), who follows three rules. The nodes report what the rules need, for the layout that
-//! they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
+//! Layouts come from an [operator](crate::operator), who follows three rules. The nodes report what the rules need, for
+//! the layout that they have ([`StoreNode::layout`](crate::StoreNode::layout)); it must be the newest one.
 //! - Members may be removed if one that stays is active ([`StoreNode::is_active`](crate::StoreNode::is_active)). A
 //!   node that is taken for dead by mistake does no harm. If the rule is broken, the rows become unavailable.
 //! - A new node is a learner first. It becomes the tail when it is complete

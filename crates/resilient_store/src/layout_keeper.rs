@@ -34,7 +34,7 @@ pub trait LayoutKeeper {
     /// Replaces the record whose epoch is one less by this one, or does nothing. The first epoch is 1.
     ///
     /// # Errors
-    /// If it is not known which record is kept. A later [`LayoutKeeper::load`] tells.
+    /// If it is not known which record is kept. A later [`LayoutKeeper::load`] shows it.
     fn compare_and_swap(&mut self, record: &LayoutRecord) -> Result<LayoutSwap, KeeperError>;
 }
 
@@ -60,7 +60,7 @@ pub enum KeeperError {
         /// The reason.
         reason: String,
     },
-    /// The cluster file numbers a store otherwise than the layout.
+    /// The cluster file and the layout have different numbers for a store.
     #[error(
         "the layout in {path} has the store `{name}` with another number than the cluster file, or the file lacks it: \
          stores are numbered in the order of their names, so a new one must come last"

@@ -77,7 +77,7 @@ impl StatusSocket {
             let listener = UnixListener::bind(&path)?;
             listener.set_nonblocking(true)?;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
-            // Whoever connected before nobody else could is sent away.
+            // Clients that connected before the permissions were set are sent away.
             while listener.accept().is_ok() {}
             Ok(listener)
         };

@@ -332,8 +332,9 @@ impl LayoutOperator {
             let mut members = self.record.layout.chains().iter().flat_map(|chain| &chain.members);
             members.any(|member| member.node == node)
         };
-        for named in [Some(node), with].into_iter().flatten().filter(|node| !self.nodes.contains_key(node)) {
-            return Err(CommandRefusal::Unknown(named));
+        let mut named = [Some(node), with].into_iter().flatten();
+        if let Some(unknown) = named.find(|node| !self.nodes.contains_key(node)) {
+            return Err(CommandRefusal::Unknown(unknown));
         }
         if !is_member(node) {
             return Err(CommandRefusal::NoMember(node));

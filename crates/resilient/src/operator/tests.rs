@@ -19,7 +19,7 @@ struct Answer {
 
 const NEW: Answer = Answer { count: 1, layout: 0, is_active: false, is_complete: false };
 
-/// An operator with four nodes, of which a chain should have three.
+/// An operator with four nodes. A chain should have three of them.
 struct OperatorRig {
     operator: LayoutOperator,
     now: Time,

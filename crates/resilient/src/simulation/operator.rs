@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    /// Keeps a record by compare-and-swap, and tells the operator if it still runs.
+    /// Keeps a record by compare-and-swap, and reports it to the operator if that still runs.
     pub(super) fn commit(&mut self, number: u32, start: u64, record: &LayoutRecord) {
         let before = self.operators.kept.layout.epoch();
         let is_kept = self.operators.keep(record);

@@ -46,7 +46,7 @@ impl Cluster {
         run(&mut triplane(&["store", "status", "--layout", &self.layout, "--json"])).ok().json()
     }
 
-    /// Waits until the chain has these members in any order, all of which have everything.
+    /// Waits until the chain has these members in any order, and each of them has all rows.
     #[track_caller]
     fn wait_for_chain(&self, wanted: &[&str]) {
         let deadline = Instant::now() + TEST_TIMEOUT;
