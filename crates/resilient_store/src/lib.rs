@@ -35,4 +35,4 @@ pub use operator_status::{
     ChainStatus, HistoryLine, OperatorRequest, OperatorResponse, OperatorStatus, StoreRole, StoreStatus,
 };
 pub use server::{StoreServer, StoreStatistics};
-pub use status_socket::{StatusError, StatusSocket, ask_operator};
+pub use status_socket::{StatusError, StatusSocket, ask_operator, next_status};

@@ -28,6 +28,9 @@ const CONNECTION_TIME: Duration = Duration::from_secs(2);
 /// Maximum time for which a client waits.
 const CLIENT_TIME: Duration = Duration::from_secs(5);
 
+/// Interval at which a client asks for the progress of a change.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Reason that an operator cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
@@ -162,4 +165,13 @@ pub fn ask_operator(layout: &Path, request: &OperatorRequest) -> Result<Operator
     };
     let answer = ask().map_err(|source| StatusError::Io { path: path.clone(), source })?;
     serde_json::from_slice(&answer).map_err(|_| StatusError::Malformed(path))
+}
+
+/// Waits for a moment, and asks the operator of a layout file for the status.
+///
+/// # Errors
+/// If no operator runs, or it does not answer.
+pub fn next_status(layout: &Path) -> Result<OperatorResponse, StatusError> {
+    std::thread::sleep(PROGRESS_INTERVAL);
+    ask_operator(layout, &OperatorRequest::Status)
 }

@@ -8,16 +8,13 @@ use ::privileges::{KeptAccess, directory_of};
 use anyhow::{Context, anyhow};
 use resilient_store::{
     FileKeeper, HistoryLine, OpenError, OperatorRequest, OperatorResponse, OperatorServer, OperatorStatus, StatusError,
-    StatusSocket, StoreRole, StoreStatus, ask_operator,
+    StatusSocket, StoreRole, StoreStatus, ask_operator, next_status,
 };
 
 use super::args::{DrainArgs, OperateArgs, ReplaceArgs, StatusArgs};
 use super::read_cluster;
 use crate::output::{Failure, Output};
 use crate::{privileges, signals};
-
-/// Interval at which a command asks for its progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time without a change after which a command reports what it waits for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +61,11 @@ fn timed(line: &HistoryLine) -> String {
 
 /// Sends a request to the operator, and returns the status after it.
 fn ask(layout: &Path, request: &OperatorRequest) -> Result<OperatorStatus, Failure> {
-    match ask_operator(layout, request)? {
+    status_in(ask_operator(layout, request)?)
+}
+
+fn status_in(response: OperatorResponse) -> Result<OperatorStatus, Failure> {
+    match response {
         OperatorResponse::Status(status) => Ok(status),
         OperatorResponse::Refused(reason) => Err(Failure::Input(reason)),
     }
@@ -119,8 +120,7 @@ fn leave(layout: &Path, name: &str, request: &OperatorRequest, output: &Output) 
             output.note(waits_for(&status));
             changed = Instant::now();
         }
-        std::thread::sleep(PROGRESS_INTERVAL);
-        status = ask(layout, &OperatorRequest::Status)?;
+        status = status_in(next_status(layout)?)?;
     }
 }
 
